@@ -1,0 +1,2 @@
+//! The configuration language.
+#![forbid(unsafe_code)]

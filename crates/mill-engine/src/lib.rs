@@ -1,0 +1,2 @@
+//! Kernel sockets.
+#![forbid(unsafe_code)]

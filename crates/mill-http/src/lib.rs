@@ -1,0 +1,4 @@
+//! HTTP without sockets.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;

@@ -1,0 +1,2 @@
+//! Counters.
+#![forbid(unsafe_code)]

@@ -1,0 +1,4 @@
+//! Thread per core.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;

@@ -1,0 +1,2 @@
+//! The server.
+#![forbid(unsafe_code)]

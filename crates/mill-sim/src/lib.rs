@@ -1,0 +1,2 @@
+//! A deterministic world.
+#![forbid(unsafe_code)]
