@@ -1,0 +1,180 @@
+//! Everything the server counts, one field each.
+
+use crate::counter::counters;
+
+counters! {
+    /// What one worker counted; or, after [`ServerCounters::merge`], what all of them did.
+    ///
+    /// A worker keeps one by value and adds to its fields. A connection never leaves its worker,
+    /// so every gauge is the worker's own and never falls below zero.
+    pub struct ServerCounters {
+        /// Connections taken from a listening socket.
+        connections_accepted: Counter of Connections,
+        /// Accepted connections that were served: all but those closed at once because
+        /// `worker_connections` was reached.
+        connections_handled: Counter of Connections,
+        /// Open client connections, the idle ones among them.
+        connections_active: Gauge of Connections,
+        /// Connections on which a request head is being read.
+        connections_reading: Gauge of Connections,
+        /// Connections on which a request is being handled or its response sent.
+        connections_writing: Gauge of Connections,
+        /// Connections kept alive that wait for their next request.
+        connections_waiting: Gauge of Connections,
+        /// Connections that the client reset while a request was being handled.
+        connections_reset: Counter of Connections,
+
+        /// Requests whose head began to arrive, refused ones included.
+        requests: Counter of Requests,
+        /// Interim responses: 100 Continue and its kin.
+        responses_1xx: Counter of Responses,
+        /// Responses with a status from 200 to 299.
+        responses_2xx: Counter of Responses,
+        /// Responses with a status from 300 to 399.
+        responses_3xx: Counter of Responses,
+        /// Responses with a status from 400 to 499, and connections closed for status 444 or 499.
+        responses_4xx: Counter of Responses,
+        /// Responses with a status from 500 to 599.
+        responses_5xx: Counter of Responses,
+        /// Octets of heads and content that were sent to clients.
+        bytes_sent: Counter of Bytes,
+
+        /// Refused: the request line is not one (RFC 9112 3).
+        refused_request_line: Counter of Requests,
+        /// Refused: the target holds control bytes, leaves the root or has a bad escape.
+        refused_target: Counter of Requests,
+        /// Refused: a field line is malformed (RFC 9112 5), a bare CR or LF for example.
+        refused_field_line: Counter of Requests,
+        /// Refused: no `Host` where one must be, or several, or one that is no host (RFC 9112 3.2).
+        refused_host: Counter of Requests,
+        /// Refused: the length of the content is ambiguous (RFC 9112 6.3), which is how requests
+        /// are smuggled.
+        refused_framing: Counter of Requests,
+        /// Refused: a chunk has no proper size or no proper end (RFC 9112 7.1).
+        refused_chunk: Counter of Requests,
+        /// Refused: a method that nothing here answers (405).
+        refused_method: Counter of Requests,
+        /// Refused: a transfer coding that is not implemented (501).
+        refused_coding: Counter of Requests,
+        /// Refused: an HTTP version that is not spoken (505).
+        refused_version: Counter of Requests,
+        /// Refused: by `deny`, `limit_except` or `internal`.
+        refused_access: Counter of Requests,
+
+        /// `worker_connections` reached: the connection was closed unserved.
+        limit_worker_connections: Counter of Connections,
+        /// `large_client_header_buffers` exceeded by the request line (414) or the field lines.
+        limit_header_buffers: Counter of Requests,
+        /// `client_max_body_size` exceeded (413).
+        limit_body_size: Counter of Requests,
+        /// `keepalive_requests` or `keepalive_time` reached: the connection was closed after its
+        /// response.
+        limit_keepalive: Counter of Connections,
+        /// `client_header_timeout` passed before the head was complete (408).
+        timeout_header: Counter of Connections,
+        /// `client_body_timeout` passed between two reads of the content (408).
+        timeout_body: Counter of Connections,
+        /// `send_timeout` passed while the client took nothing.
+        timeout_send: Counter of Connections,
+        /// `keepalive_timeout` passed on an idle connection.
+        timeout_keepalive: Counter of Connections,
+
+        /// Log lines dropped because the queue to the writer was full or the disk refused them.
+        log_lines_lost: Counter of Lines,
+        /// Times that accepting paused because no descriptor was left: raise
+        /// `worker_rlimit_nofile`.
+        accept_pauses: Counter of Events,
+        /// Files that turned out shorter than their announced length while being sent; the
+        /// connection was closed so that the client sees it.
+        files_truncated: Counter of Events,
+    }
+}
+
+impl ServerCounters {
+    /// Counts one response by the class of its status. A status below 100 or above 599 is not
+    /// counted: there is none on the wire.
+    pub fn count_response(&mut self, status: u16) {
+        let class = match status {
+            100..=199 => &mut self.responses_1xx,
+            200..=299 => &mut self.responses_2xx,
+            300..=399 => &mut self.responses_3xx,
+            400..=499 => &mut self.responses_4xx,
+            500..=599 => &mut self.responses_5xx,
+            _ => return,
+        };
+        *class = class.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServerCounters;
+    use crate::{Kind, Unit};
+
+    fn counted(status: u16) -> Vec<&'static str> {
+        let mut counters = ServerCounters::default();
+        counters.count_response(status);
+        let values = counters.values();
+        let named = ServerCounters::DESCRIPTIONS.iter().zip(values);
+        named
+            .filter(|(_, value)| *value != 0)
+            .map(|(description, _)| description.name)
+            .collect()
+    }
+
+    #[test]
+    fn a_response_is_counted_in_the_class_of_its_status_only() {
+        for (status, class) in [
+            (100, "responses_1xx"),
+            (199, "responses_1xx"),
+            (200, "responses_2xx"),
+            (299, "responses_2xx"),
+            (300, "responses_3xx"),
+            (399, "responses_3xx"),
+            (400, "responses_4xx"),
+            (499, "responses_4xx"),
+            (500, "responses_5xx"),
+            (599, "responses_5xx"),
+        ] {
+            assert_eq!(counted(status), [class], "status {status}");
+        }
+    }
+
+    #[test]
+    fn a_status_outside_the_classes_is_not_counted() {
+        for status in [0, 99, 600, u16::MAX] {
+            assert!(counted(status).is_empty(), "status {status}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_unique_and_every_help_text_is_a_sentence() {
+        let mut names = Vec::new();
+        for description in ServerCounters::DESCRIPTIONS {
+            assert!(
+                !names.contains(&description.name),
+                "{} is there twice",
+                description.name
+            );
+            names.push(description.name);
+            assert!(description.help.ends_with('.'), "{}", description.name);
+        }
+    }
+
+    #[test]
+    fn the_gauges_are_the_states_of_a_connection() {
+        let gauges = ServerCounters::DESCRIPTIONS
+            .iter()
+            .filter(|d| d.kind == Kind::Gauge);
+        let gauges: Vec<_> = gauges.map(|d| (d.name, d.unit)).collect();
+        let states = ["active", "reading", "writing", "waiting"];
+        let expected = states.map(|state| format!("connections_{state}"));
+        assert!(
+            gauges
+                .iter()
+                .map(|(name, _)| *name)
+                .eq(expected.iter().map(String::as_str))
+        );
+        assert!(gauges.iter().all(|(_, unit)| *unit == Unit::Connections));
+    }
+}
