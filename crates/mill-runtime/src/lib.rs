@@ -1,4 +1,47 @@
-//! Thread per core.
+//! Thread per core: the turn of a worker, its tasks and timers, and the traits of what lies underneath.
+//!
+//! A worker owns one engine (kernel sockets, a simulated world, later a stack of our own) and runs one
+//! task per connection over it. Nothing here does I/O, reads a clock or knows HTTP: the engine brings
+//! events and time, the tasks bring work.
+//!
+//! Invariants:
+//! - A task is polled only by its own worker; nothing in this crate is `Send`, and no atomic is touched.
+//! - Readiness is state kept by the engine, not a message: a future may be polled at any time and asks again.
+//! - After the slabs have grown to the load, a turn allocates nothing.
 #![no_std]
 #![forbid(unsafe_code)]
+
 extern crate alloc;
+
+/// The turn of a core: poll, accept, expire timers, run ready tasks, settle, park.
+pub mod worker;
+
+/// What a task may ask of its worker: the time, a deadline, to be polled again.
+pub mod scheduler;
+
+/// The slab of tasks, one future type, reused boxes.
+pub mod tasks;
+
+/// The timer wheel: 1 ms ticks, lazily re-armed.
+pub mod timer;
+
+/// The trait of what carries connections: kernel sockets, the simulation, later our own stack.
+pub mod engine;
+
+/// One connection: borrowed reads, handed-over writes.
+pub mod stream;
+
+/// What is handed over in a write.
+pub mod payload;
+
+/// The file system as the server needs it.
+pub mod files;
+
+/// Where a peer or a listener is.
+pub mod address;
+
+/// Monotonic and civil time as plain values.
+pub mod time;
+
+/// Boxes for long futures, taken for a request and returned after it.
+pub mod pool;

@@ -1,0 +1,187 @@
+//! The trait of what carries connections: kernel sockets, the simulation, later our own stack.
+
+use crate::address::Address;
+use crate::files::Files;
+use crate::stream::{Stream, StreamError};
+use crate::tasks::TaskId;
+use crate::time::{Duration, Instant, UnixTime};
+use alloc::vec::Vec;
+
+/// An engine: a cheap handle (`Clone`) on one worker's connections.
+///
+/// The worker calls `poll` once a turn, and `settle` at its end; everything else is called by tasks in between.
+pub trait Engine: Clone + 'static {
+    type Stream: Stream<File = <Self::Files as Files>::File>;
+    type Files: Files;
+
+    fn files(&self) -> &Self::Files;
+
+    /// The clocks as of now. Read by the worker once a turn.
+    fn clock(&self) -> (Instant, UnixTime);
+
+    /// A random number, for seeds and identifiers; the same sequence again in a replayed simulation.
+    fn random(&self) -> u64;
+
+    /// Starts to listen. Options that the engine lacks come back in [`Listening::unsupported`].
+    fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError>;
+
+    /// Stops listening. Connections that still wait to be accepted are lost: accept them first.
+    fn close_listener(&self, listener: ListenerId);
+
+    /// Pauses or resumes the reporting of a listener that has connections to accept.
+    fn set_accepting(&self, listener: ListenerId, accepting: bool);
+
+    /// Takes one waiting connection, whose events will be reported to `task`.
+    fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<Self::Stream>;
+
+    /// Opens a connection for `task`; the stream is writable (and drained) once it is established.
+    fn connect(
+        &self,
+        target: &Address,
+        options: &ConnectOptions,
+        task: TaskId,
+    ) -> Result<Self::Stream, StreamError>;
+
+    /// Waits, as `park` says, for something to happen and appends what happened to `events`.
+    fn poll(&self, park: Park, events: &mut Events);
+
+    /// Ends a turn: sends what is still gathered, copies out what was left unread.
+    fn settle(&self);
+}
+
+/// How long [`Engine::poll`] may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Park {
+    /// There is other work: look and return.
+    No,
+    /// Until this instant at the latest.
+    Until(Instant),
+    /// Until something happens.
+    Forever,
+}
+
+/// Everything that can give a worker work, but for its timers.
+#[derive(Debug, Default)]
+pub struct Events {
+    /// Listeners with connections to accept.
+    pub acceptable: Vec<ListenerId>,
+    /// Tasks one of whose streams changed.
+    pub ready: Vec<TaskId>,
+    /// Somebody outside the worker has a message for it.
+    pub mail: bool,
+}
+
+impl Events {
+    pub fn clear(&mut self) {
+        self.acceptable.clear();
+        self.ready.clear();
+        self.mail = false;
+    }
+}
+
+/// A listener within one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenerId(pub u32);
+
+/// What [`Engine::accept`] found.
+#[derive(Debug)]
+pub enum Accept<S> {
+    Stream(S),
+    /// Nobody waits.
+    Empty,
+    /// The connection was gone before it was accepted; there may be more.
+    Aborted,
+    /// No descriptor or memory for one more connection; the operating system's error number.
+    Exhausted(i32),
+}
+
+/// A started listener.
+#[derive(Debug)]
+pub struct Listening {
+    pub id: ListenerId,
+    /// Options that were asked for and that this engine does not have.
+    pub unsupported: Vec<ListenOption>,
+}
+
+/// Why a listener could not be started: the operating system's call and error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenError {
+    pub call: &'static str,
+    pub code: i32,
+}
+
+/// The options of a listener, as values. Two listeners with equal address and different `share` are
+/// different sockets on one port (`SO_REUSEPORT`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    pub address: Address,
+    /// Which of the sockets that share the port this is; `None` if the port has one socket for all workers.
+    pub share: Option<u32>,
+    /// Connections that may wait to be accepted.
+    pub backlog: u32,
+    /// Report a connection only when its first bytes are here.
+    pub deferred: bool,
+    /// The queue length of TCP Fast Open (RFC 7413).
+    pub fastopen: Option<u32>,
+    pub receive_buffer_bytes: Option<usize>,
+    pub send_buffer_bytes: Option<usize>,
+    pub keepalive: Keepalive,
+    /// `None` leaves it to the system.
+    pub ipv6only: Option<bool>,
+    /// Inherited by the accepted connections.
+    pub nodelay: bool,
+}
+
+impl ListenOptions {
+    /// nginx's default backlog on Linux.
+    pub const BACKLOG: u32 = 511;
+
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            share: None,
+            backlog: Self::BACKLOG,
+            deferred: false,
+            fastopen: None,
+            receive_buffer_bytes: None,
+            send_buffer_bytes: None,
+            keepalive: Keepalive::System,
+            ipv6only: None,
+            nodelay: true,
+        }
+    }
+}
+
+/// One optional feature of a listener, named when an engine lacks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenOption {
+    Reuseport,
+    Deferred,
+    Fastopen,
+    ReceiveBuffer,
+    SendBuffer,
+    Keepalive,
+    Ipv6only,
+}
+
+/// TCP keep-alive probes (RFC 9293 3.8.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keepalive {
+    /// As the system is set.
+    #[default]
+    System,
+    Off,
+    /// On; `None` leaves a value to the system.
+    On {
+        idle: Option<Duration>,
+        interval: Option<Duration>,
+        count: Option<u32>,
+    },
+}
+
+/// The options of an outgoing connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// The address to connect from.
+    pub source: Option<Address>,
+}

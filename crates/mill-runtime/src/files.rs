@@ -1,0 +1,104 @@
+//! The file system as the server needs it.
+
+use crate::time::UnixTime;
+use alloc::vec::Vec;
+use core::future::Future;
+
+/// Files to serve. Paths are bytes without NUL, absolute. Every call may have to wait for a disk, so each
+/// is a future; an engine whose calls return at once resolves it at its first poll.
+pub trait Files: 'static {
+    /// An open file; clones refer to the same opening, the last one closes it.
+    type File: Clone + 'static;
+
+    /// Opens a file or directory for reading and says what it is. Never waits for the other end of a FIFO.
+    fn open(
+        &self,
+        path: &[u8],
+        symlinks: Symlinks,
+    ) -> impl Future<Output = Result<(Self::File, Metadata), FileError>>;
+
+    /// What is at `path`, without opening it.
+    fn metadata(
+        &self,
+        path: &[u8],
+        symlinks: Symlinks,
+    ) -> impl Future<Output = Result<Metadata, FileError>>;
+
+    /// Reads at `offset` into `buffer`; returns how many bytes, 0 at the end of the file.
+    fn read_at(
+        &self,
+        file: &Self::File,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<usize, FileError>>;
+
+    /// The entries of a directory without `.` and `..`, in no particular order.
+    fn list(&self, path: &[u8]) -> impl Future<Output = Result<Vec<DirectoryEntry>, FileError>>;
+
+    /// The path with all symbolic links resolved.
+    fn real_path(&self, path: &[u8]) -> impl Future<Output = Result<Vec<u8>, FileError>>;
+}
+
+/// What to do about symbolic links on the way (`disable_symlinks`). `from` is the length of the path's
+/// leading part that is trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Symlinks {
+    #[default]
+    Follow,
+    /// Refuse every link after the first `from` bytes.
+    Refuse { from: usize },
+    /// Refuse a link whose owner is not the owner of what it points to.
+    RefuseUnlessSameOwner { from: usize },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metadata {
+    pub kind: FileKind,
+    /// Bytes.
+    pub len: u64,
+    pub modified: UnixTime,
+    /// Identifies the file together with `device`.
+    pub inode: u64,
+    pub device: u64,
+    /// Someone may execute it.
+    pub executable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    Regular,
+    Directory,
+    /// FIFOs, sockets, devices: never served.
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DirectoryEntry {
+    pub name: Vec<u8>,
+    /// `None` when the entry vanished or could not be examined.
+    pub metadata: Option<Metadata>,
+}
+
+/// Why a file could not be used, and which call said so, as the error log names both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileError {
+    pub kind: FileErrorKind,
+    /// `open()`, `stat()`, …
+    pub call: &'static str,
+    /// The operating system's error number.
+    pub code: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileErrorKind {
+    NotFound,
+    /// A component of the path is not a directory.
+    NotDirectory,
+    NameTooLong,
+    PermissionDenied,
+    /// A symbolic link that was refused, or a loop of links.
+    Symlink,
+    /// No more descriptors.
+    Exhausted,
+    Other,
+}

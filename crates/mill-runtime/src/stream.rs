@@ -1,0 +1,108 @@
+//! One connection: borrowed reads, handed-over writes.
+
+use crate::address::Address;
+use crate::payload::Payload;
+use crate::time::Duration;
+use core::future::{Future, poll_fn};
+use core::task::Poll;
+
+/// What [`Stream::poll_readable`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Readable {
+    /// Bytes that have arrived and were not consumed yet.
+    pub unread: usize,
+    /// The peer has finished sending: after the unread bytes nothing follows.
+    pub finished: bool,
+}
+
+/// Why a stream carries nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// The peer reset the connection, or it vanished.
+    Reset,
+    /// Our connect was refused.
+    Refused,
+    /// The network gave up: no route, no answer.
+    Unreachable,
+    /// A file ended before the range that was promised; the peer sees a reset, never a wrong length.
+    Truncated,
+    /// Anything else; the operating system's error number.
+    Other(i32),
+}
+
+/// An option of a connection. An engine that lacks one says so, and the caller decides what that means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamOption {
+    /// Send small segments at once (RFC 9293 3.7.4).
+    NoDelay(bool),
+    /// When closed, forget unsent data and send RST instead of FIN.
+    ResetOnClose,
+}
+
+/// The engine does not have the option that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsupported;
+
+/// What the transport knows of a connection, for `$tcpinfo_*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransportInfo {
+    pub rtt: Duration,
+    pub rtt_variation: Duration,
+    /// Segments.
+    pub snd_cwnd: u32,
+    /// Bytes.
+    pub rcv_space: u32,
+}
+
+/// One connection of an engine, a handle of a few bytes. Dropping it closes the connection: what was handed
+/// over and fits the transport's buffer is still sent, then FIN.
+///
+/// Order of calls: wait with `poll_readable`, take with `read`; hand over with `write`, wait with `poll_drained`.
+/// No method waits; a `Poll::Pending` means that the engine will report the stream's task when it changes.
+pub trait Stream: 'static {
+    /// A file whose ranges can be written.
+    type File: Clone + 'static;
+
+    /// Ready when at least `least` unread bytes are here, or when the peer has finished (then maybe fewer).
+    /// Sends what was written but is still gathered before it lets the task wait.
+    fn poll_readable(&self, least: usize) -> Poll<Result<Readable, StreamError>>;
+
+    /// Lends all unread bytes, contiguous, to `take`, which returns how many of them it consumed.
+    /// Never waits. `take` must not use a stream: the buffer may be shared by all streams of the worker.
+    fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R;
+
+    /// Hands over a payload. Never waits and always accepts: the caller bounds what is queued by waiting for
+    /// [`Stream::poll_drained`] before it writes more. After an error of the stream the payload is dropped.
+    fn write(&self, payload: Payload<'_, Self::File>);
+
+    /// Ready when at most `most` bytes of what was written still wait for the transport.
+    fn poll_drained(&self, most: u64) -> Poll<Result<(), StreamError>>;
+
+    /// Bytes that were written and not yet taken by the transport.
+    fn queued(&self) -> u64;
+
+    /// Bytes that the transport has taken in the stream's life; grows when the peer reads.
+    fn sent(&self) -> u64;
+
+    /// Sends FIN after everything that was handed over; reading goes on.
+    fn shutdown(&self);
+
+    fn set(&self, option: StreamOption) -> Result<(), Unsupported>;
+
+    fn peer(&self) -> Address;
+
+    fn local(&self) -> Address;
+
+    /// What the transport measured, if the engine can tell.
+    fn info(&self) -> Option<TransportInfo>;
+
+    /// Waits as [`Stream::poll_readable`].
+    fn readable(&self, least: usize) -> impl Future<Output = Result<Readable, StreamError>> {
+        poll_fn(move |_| self.poll_readable(least))
+    }
+
+    /// Waits as [`Stream::poll_drained`].
+    fn drained(&self, most: u64) -> impl Future<Output = Result<(), StreamError>> {
+        poll_fn(move |_| self.poll_drained(most))
+    }
+}

@@ -1,0 +1,232 @@
+//! The slab of tasks: one future type, one box per slot, reused.
+
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+/// A task of one worker. A finished task's id is never taken for its slot's next tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId {
+    index: u32,
+    generation: u32,
+}
+
+impl TaskId {
+    /// No task: events for it go nowhere.
+    pub const NONE: Self = Self {
+        index: u32::MAX,
+        generation: 0,
+    };
+}
+
+/// All tasks of a worker. A slot keeps its box when its task ends, so that a new task costs no allocation.
+#[derive(Debug)]
+pub struct Tasks<F> {
+    slots: Vec<Slot<F>>,
+    vacant: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot<F> {
+    future: Pin<Box<Option<F>>>,
+    generation: u32,
+    /// The turn in which the task was polled last, so that two events of one turn poll it once; 0 for never.
+    polled_turn: u32,
+    /// When the task wants to be polled at the latest.
+    deadline: Instant,
+    /// Where the wheel holds an entry for the task; `FAR` when it holds none.
+    wheel_entry: Instant,
+}
+
+impl<F: Future<Output = ()>> Tasks<F> {
+    pub const fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            vacant: Vec::new(),
+        }
+    }
+
+    /// How many tasks live, reserved slots included.
+    pub fn count(&self) -> usize {
+        self.slots.len() - self.vacant.len()
+    }
+
+    /// Takes a slot, whose task follows with [`Tasks::start`] or which goes back with [`Tasks::release`].
+    pub fn reserve(&mut self) -> TaskId {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            let index =
+                u32::try_from(self.slots.len()).expect("fewer than 2^32 tasks fit in memory");
+            self.slots.push(Slot {
+                future: Box::pin(None),
+                generation: 0,
+                polled_turn: 0,
+                deadline: Instant::FAR,
+                wheel_entry: Instant::FAR,
+            });
+            index
+        });
+        TaskId {
+            index,
+            generation: self.slots[index as usize].generation,
+        }
+    }
+
+    /// Puts the future into its reserved slot. It runs when it is polled first.
+    pub fn start(&mut self, task: TaskId, future: F) {
+        if let Some(slot) = self.slot(task) {
+            debug_assert!(slot.future.is_none(), "a slot has one tenant");
+            slot.future.as_mut().set(Some(future));
+        }
+    }
+
+    /// Gives a slot back, dropping the future that may be in it.
+    pub fn release(&mut self, task: TaskId) {
+        let Some(slot) = self.slot(task) else { return };
+        slot.future.as_mut().set(None);
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.polled_turn = 0;
+        slot.deadline = Instant::FAR;
+        slot.wheel_entry = Instant::FAR;
+        self.vacant.push(task.index);
+    }
+
+    /// Polls a task, once a turn at most unless `again`. A task that is ready is released.
+    /// Unknown and finished tasks are ignored: an event may be older than its task's end.
+    pub fn poll(&mut self, task: TaskId, turn: u32, context: &mut Context<'_>) -> Polled {
+        let Some(slot) = self.slot(task) else {
+            return Polled::Absent;
+        };
+        if slot.polled_turn == turn {
+            return Polled::Absent;
+        }
+        slot.polled_turn = turn;
+        let Some(future) = slot.future.as_mut().as_pin_mut() else {
+            return Polled::Absent;
+        };
+        match future.poll(context) {
+            Poll::Pending => Polled::Pending,
+            Poll::Ready(()) => {
+                self.release(task);
+                Polled::Ended
+            }
+        }
+    }
+
+    /// Notes when the task wants to be polled at the latest. Returns whether the wheel needs an entry for it
+    /// at `deadline`; otherwise the entry it has is early enough and will be moved when it expires.
+    pub(crate) fn set_deadline(&mut self, task: TaskId, deadline: Instant) -> bool {
+        let Some(slot) = self.slot(task) else {
+            return false;
+        };
+        slot.deadline = deadline;
+        if deadline >= slot.wheel_entry {
+            return false;
+        }
+        slot.wheel_entry = deadline;
+        true
+    }
+
+    /// What to do with a wheel entry that was made for `entry` and has come due at `now`.
+    pub(crate) fn on_entry_due(&mut self, task: TaskId, entry: Instant, now: Instant) -> Due {
+        let Some(slot) = self.slot(task) else {
+            return Due::Stale;
+        };
+        if slot.wheel_entry != entry {
+            return Due::Stale;
+        }
+        if slot.deadline == Instant::FAR {
+            slot.wheel_entry = Instant::FAR;
+            return Due::Stale;
+        }
+        if slot.deadline > now {
+            slot.wheel_entry = slot.deadline;
+            return Due::Later(slot.deadline);
+        }
+        slot.wheel_entry = Instant::FAR;
+        Due::Now
+    }
+
+    fn slot(&mut self, task: TaskId) -> Option<&mut Slot<F>> {
+        self.slots
+            .get_mut(task.index as usize)
+            .filter(|slot| slot.generation == task.generation)
+    }
+}
+
+impl<F: Future<Output = ()>> Default for Tasks<F> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What became of a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polled {
+    Pending,
+    Ended,
+    /// No such task, or already polled this turn.
+    Absent,
+}
+
+/// What a due wheel entry means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The task's deadline has passed.
+    Now,
+    /// The deadline was moved on since the entry was made: enter it again.
+    Later(Instant),
+    /// The task is gone, waits no longer, or has another entry.
+    Stale,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::future::{Ready, ready};
+    use core::task::Waker;
+
+    fn context() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    #[test]
+    fn a_finished_task_is_not_mistaken_for_its_successor() {
+        let mut tasks: Tasks<Ready<()>> = Tasks::new();
+        let first = tasks.reserve();
+        tasks.start(first, ready(()));
+        assert_eq!(tasks.poll(first, 1, &mut context()), Polled::Ended);
+        let second = tasks.reserve();
+        tasks.start(second, ready(()));
+        assert_eq!(tasks.poll(first, 2, &mut context()), Polled::Absent);
+        assert_eq!(tasks.poll(second, 3, &mut context()), Polled::Ended);
+        assert_eq!(tasks.count(), 0);
+    }
+
+    #[test]
+    fn two_events_in_a_turn_poll_a_task_once() {
+        let mut tasks = Tasks::new();
+        let task = tasks.reserve();
+        tasks.start(task, core::future::pending::<()>());
+        assert_eq!(tasks.poll(task, 7, &mut context()), Polled::Pending);
+        assert_eq!(tasks.poll(task, 7, &mut context()), Polled::Absent);
+        assert_eq!(tasks.poll(task, 8, &mut context()), Polled::Pending);
+    }
+
+    #[test]
+    fn a_deadline_moved_on_reuses_the_wheel_entry() {
+        let mut tasks: Tasks<Ready<()>> = Tasks::new();
+        let task = tasks.reserve();
+        let at = Instant::from_nanos;
+        assert!(tasks.set_deadline(task, at(100)));
+        assert!(!tasks.set_deadline(task, at(150)));
+        assert_eq!(
+            tasks.on_entry_due(task, at(100), at(100)),
+            Due::Later(at(150))
+        );
+        assert_eq!(tasks.on_entry_due(task, at(150), at(150)), Due::Now);
+        assert_eq!(tasks.on_entry_due(task, at(150), at(150)), Due::Stale);
+    }
+}

@@ -1,0 +1,314 @@
+//! The turn of a core: poll, accept, expire timers, run ready tasks, settle, park.
+
+use crate::engine::{Accept, Engine, Events, ListenerId, Park};
+use crate::scheduler::Scheduler;
+use crate::tasks::{Due, Polled, TaskId, Tasks};
+use crate::time::{Duration, Instant};
+use crate::timer::TimerWheel;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::future::Future;
+use core::task::{Context, Waker};
+
+/// One core's worker: an engine, and the tasks that run over it. `Accepted` makes the task of a new connection.
+#[derive(Debug)]
+pub struct Worker<E, F, Accepted> {
+    engine: E,
+    scheduler: Rc<Scheduler>,
+    tasks: Tasks<F>,
+    timers: TimerWheel,
+    events: Events,
+    accepted: Accepted,
+    accepting: Accepting,
+    /// Timer entries whose deadline was moved on; empty between turns, kept for its capacity.
+    moved_on: Vec<(TaskId, Instant)>,
+    turn: u32,
+}
+
+/// What the caller has to know of a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Somebody outside has a message for this worker.
+    pub mail: bool,
+    /// Accepting paused in this turn, for this reason.
+    pub paused: Option<Pause>,
+}
+
+/// Why a worker accepts no connections for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The engine has no descriptor or memory left; the operating system's error number.
+    Exhausted(i32),
+    /// The worker has as many connections as it may have.
+    Limit,
+}
+
+/// The bounds of accepting, and whether it pauses.
+#[derive(Debug)]
+struct Accepting {
+    listeners: Vec<ListenerId>,
+    tasks_max: usize,
+    paused: Option<Pause>,
+    resume_at: Instant,
+    /// How many connections the next visit to a listener takes at the most; follows the load, so that few calls
+    /// find nobody waiting.
+    batch: usize,
+}
+
+impl<E, F, Accepted> Worker<E, F, Accepted>
+where
+    E: Engine,
+    F: Future<Output = ()>,
+    Accepted: FnMut(E::Stream, ListenerId) -> F,
+{
+    /// `accepted` is called for each new connection and returns its task.
+    pub fn new(engine: E, scheduler: Rc<Scheduler>, accepted: Accepted) -> Self {
+        let timers = TimerWheel::new(scheduler.now());
+        Self {
+            engine,
+            scheduler,
+            tasks: Tasks::new(),
+            timers,
+            events: Events::default(),
+            accepted,
+            accepting: Accepting::new(),
+            moved_on: Vec::new(),
+            turn: 0,
+        }
+    }
+
+    /// One turn: everything that is ready now, after waiting as long as nothing is.
+    pub fn turn(&mut self) -> Turn {
+        self.next_turn();
+        self.events.clear();
+        self.engine.poll(self.park(), &mut self.events);
+        let (now, wall_clock) = self.engine.clock();
+        self.scheduler.set_time(now, wall_clock);
+
+        self.scheduler.drain_woken(&mut self.events.ready);
+        self.expire_timers(now);
+        self.resume_accepting(now);
+        let paused = self.accept();
+        self.run_ready();
+        self.engine.settle();
+        Turn {
+            mail: self.events.mail,
+            paused,
+        }
+    }
+
+    /// Adds a task that is not a connection's; it is polled in the next turn.
+    pub fn spawn(&mut self, future: F) -> TaskId {
+        let task = self.tasks.reserve();
+        self.tasks.start(task, future);
+        self.scheduler.wake(task);
+        task
+    }
+
+    /// Reserves a task, for a future that has to know its id.
+    pub fn spawn_with(&mut self, make: impl FnOnce(TaskId) -> F) -> TaskId {
+        let task = self.tasks.reserve();
+        self.tasks.start(task, make(task));
+        self.scheduler.wake(task);
+        task
+    }
+
+    /// Accepts connections of a listener from now on.
+    pub fn add_listener(&mut self, listener: ListenerId) {
+        self.accepting.listeners.push(listener);
+        self.engine
+            .set_accepting(listener, self.accepting.paused.is_none());
+    }
+
+    /// Accepts what waits at a listener and then closes it.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        self.accepting.listeners.retain(|other| *other != listener);
+        self.next_turn();
+        while self.accept_one(listener) == Taken::One {}
+        self.engine.close_listener(listener);
+        self.engine.settle();
+    }
+
+    /// How many tasks may live before accepting pauses.
+    pub fn set_tasks_max(&mut self, tasks_max: usize) {
+        self.accepting.tasks_max = tasks_max;
+    }
+
+    /// How many tasks live.
+    pub fn tasks(&self) -> usize {
+        self.tasks.count()
+    }
+
+    pub fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// Turn 0 is never run: a slot says with it that its tenant was not polled yet.
+    fn next_turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1).max(1);
+    }
+
+    fn park(&self) -> Park {
+        if self.scheduler.has_woken() {
+            return Park::No;
+        }
+        let timer = self.timers.next_expiry().unwrap_or(Instant::FAR);
+        let wait_until = timer.min(self.accepting.resume_at);
+        if wait_until == Instant::FAR {
+            Park::Forever
+        } else {
+            Park::Until(wait_until)
+        }
+    }
+
+    fn expire_timers(&mut self, now: Instant) {
+        let (tasks, ready, moved_on) =
+            (&mut self.tasks, &mut self.events.ready, &mut self.moved_on);
+        self.timers.expire(now, |task, entry| {
+            match tasks.on_entry_due(task, entry, now) {
+                Due::Now => ready.push(task),
+                Due::Later(at) => moved_on.push((task, at)),
+                Due::Stale => {}
+            }
+        });
+        for (task, at) in moved_on.drain(..) {
+            self.timers.arm(task, at);
+        }
+    }
+
+    fn resume_accepting(&mut self, now: Instant) {
+        let resume = match self.accepting.paused {
+            None => false,
+            Some(Pause::Exhausted(_)) => now >= self.accepting.resume_at,
+            Some(Pause::Limit) => self.tasks.count() < self.accepting.tasks_max,
+        };
+        if resume {
+            self.accepting.paused = None;
+            self.accepting.resume_at = Instant::FAR;
+            for listener in &self.accepting.listeners {
+                self.engine.set_accepting(*listener, true);
+            }
+        }
+    }
+
+    /// Accepts and starts what waits at the listeners; returns why it stopped doing so, if it did.
+    fn accept(&mut self) -> Option<Pause> {
+        if self.accepting.paused.is_some() {
+            return None;
+        }
+        let listeners = core::mem::take(&mut self.events.acceptable);
+        for listener in &listeners {
+            let batch = self.accepting.batch;
+            let mut taken = 0;
+            while taken < batch {
+                if self.tasks.count() >= self.accepting.tasks_max {
+                    self.pause(Pause::Limit, Instant::FAR);
+                    break;
+                }
+                match self.accept_one(*listener) {
+                    Taken::One => taken += 1,
+                    Taken::None => break,
+                    Taken::Exhausted(code) => {
+                        let resume_at = self.scheduler.now() + ACCEPT_PAUSE;
+                        self.pause(Pause::Exhausted(code), resume_at);
+                        break;
+                    }
+                }
+            }
+            self.accepting.adapt(taken);
+            if self.accepting.paused.is_some() {
+                break;
+            }
+        }
+        self.events.acceptable = listeners;
+        self.accepting.paused
+    }
+
+    fn accept_one(&mut self, listener: ListenerId) -> Taken {
+        let task = self.tasks.reserve();
+        match self.engine.accept(listener, task) {
+            Accept::Stream(stream) => {
+                self.tasks.start(task, (self.accepted)(stream, listener));
+                self.run(task);
+                Taken::One
+            }
+            Accept::Aborted => {
+                self.tasks.release(task);
+                Taken::One
+            }
+            Accept::Empty => {
+                self.tasks.release(task);
+                Taken::None
+            }
+            Accept::Exhausted(code) => {
+                self.tasks.release(task);
+                Taken::Exhausted(code)
+            }
+        }
+    }
+
+    fn pause(&mut self, reason: Pause, resume_at: Instant) {
+        self.accepting.paused = Some(reason);
+        self.accepting.resume_at = resume_at;
+        for listener in &self.accepting.listeners {
+            self.engine.set_accepting(*listener, false);
+        }
+    }
+
+    fn run_ready(&mut self) {
+        let ready = core::mem::take(&mut self.events.ready);
+        for task in &ready {
+            self.run(*task);
+        }
+        self.events.ready = ready;
+    }
+
+    fn run(&mut self, task: TaskId) {
+        self.scheduler.enter(task);
+        let polled = self
+            .tasks
+            .poll(task, self.turn, &mut Context::from_waker(Waker::noop()));
+        let deadline = self.scheduler.leave();
+        if polled == Polled::Pending && self.tasks.set_deadline(task, deadline) {
+            self.timers.arm(task, deadline);
+        }
+    }
+}
+
+impl Accepting {
+    fn new() -> Self {
+        Self {
+            listeners: Vec::new(),
+            tasks_max: usize::MAX,
+            paused: None,
+            resume_at: Instant::FAR,
+            batch: ACCEPT_BATCH_MIN,
+        }
+    }
+
+    /// Doubles the batch when it was filled, else makes it what was there.
+    fn adapt(&mut self, taken: usize) {
+        self.batch = if taken >= self.batch {
+            self.batch * 2
+        } else {
+            taken
+        };
+        self.batch = self.batch.clamp(ACCEPT_BATCH_MIN, ACCEPT_BATCH_MAX);
+    }
+}
+
+/// What one call of accept gave the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    One,
+    None,
+    Exhausted(i32),
+}
+
+/// How long accepting pauses when descriptors run out. nginx waits as long (its `accept_mutex_delay`).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
+
+/// Connections taken in one visit to a listener. The most bounds how long the connections that a worker
+/// already has wait for their turn: 64 new ones take about half a millisecond.
+const ACCEPT_BATCH_MIN: usize = 1;
+const ACCEPT_BATCH_MAX: usize = 64;
