@@ -1,0 +1,59 @@
+//! What a configuration says, typed, validated and merged: the product of this crate.
+//!
+//! [`Config`] is immutable and `Send + Sync`; share it behind an `Arc`. A request keeps
+//! the `Arc` it began with, so a reload never changes an answer half-way.
+//!
+//! Invariants: every index in it (log formats, user variables, maps, servers) is in range of
+//! the table it names; every path is already joined to its prefix unless it holds variables;
+//! all inheritance is done, nobody ever looks at an outer level.
+
+pub mod access;
+pub mod events;
+pub mod header;
+pub mod http;
+pub mod listen;
+pub mod location;
+pub mod location_tree;
+pub mod log;
+pub mod main;
+pub mod map;
+pub mod mime;
+pub mod pattern;
+pub mod rewrite;
+pub mod server;
+pub mod server_names;
+pub mod settings;
+pub mod template;
+pub mod variable;
+
+pub use access::{AccessRule, Network};
+pub use events::Events;
+pub use header::{AddedHeader, Expires};
+pub use http::{Http, UserVariable};
+pub use listen::{KeepaliveProbes, ListenAddress, ListenOptions, Listener, SocketKeepalive};
+pub use location::TryFallback;
+pub use location::{LimitExcept, Location, LocationName, MethodSet, TryCandidate, TryFiles};
+pub use location_tree::LocationTree;
+pub use log::LogPath;
+pub use log::{AccessLog, ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogFormat, LogLevel};
+pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, User, WorkerCount};
+pub use map::{Map, MapValue};
+pub use mime::MimeTypes;
+pub use pattern::{Captures, Pattern};
+pub use rewrite::{Condition, FileTest, Instruction, RewriteFlag};
+pub use server::{Server, ServerName};
+pub use server_names::{ServerNames, VirtualHosts};
+pub use settings::Settings;
+pub use template::{Part, Template};
+pub use variable::Variable;
+
+/// One whole configuration.
+#[derive(Debug)]
+pub struct Config {
+    /// Process-wide settings: user, workers, pid file, error log.
+    pub main: Main,
+    /// The `events` block.
+    pub events: Events,
+    /// The `http` block; `None` when the file has none (then nothing is served, as in nginx).
+    pub http: Option<Http>,
+}

@@ -1,0 +1,59 @@
+//! `allow` and `deny`: networks and the order of rules.
+
+use std::net::IpAddr;
+
+/// One `allow` or `deny`; the first rule whose network holds the client decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessRule {
+    /// True for `allow`.
+    pub allow: bool,
+    /// Whom it is about.
+    pub network: Network,
+}
+
+/// A set of clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// `all`.
+    All,
+    /// `unix:`, every client on a UNIX-domain socket.
+    Unix,
+    /// Address and prefix length in bits (32 or 128 for a single address). Host bits are zero.
+    Cidr(IpAddr, u8),
+}
+
+impl Network {
+    /// Whether a client belongs to this set; `None` is a client on a UNIX-domain socket.
+    ///
+    /// An IPv4-mapped IPv6 client is matched as the IPv4 address it stands for, as nginx does.
+    pub fn contains(&self, client: Option<IpAddr>) -> bool {
+        match (*self, client) {
+            (Self::All, _) | (Self::Unix, None) => true,
+            (Self::Unix, Some(_)) | (Self::Cidr(..), None) => false,
+            (Self::Cidr(IpAddr::V4(network), bits), Some(client)) => {
+                let client = match client {
+                    IpAddr::V4(client) => client,
+                    IpAddr::V6(client) => match client.to_ipv4_mapped() {
+                        Some(client) => client,
+                        None => return false,
+                    },
+                };
+                let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+                client.to_bits() & mask == network.to_bits()
+            }
+            (Self::Cidr(IpAddr::V6(network), bits), Some(IpAddr::V6(client))) => {
+                let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+                client.to_bits() & mask == network.to_bits()
+            }
+            (Self::Cidr(IpAddr::V6(_), _), Some(IpAddr::V4(_))) => false,
+        }
+    }
+}
+
+/// What the rules say about a client: true to let it in. No rule, or none that fits, lets in.
+pub fn is_allowed(rules: &[AccessRule], client: Option<IpAddr>) -> bool {
+    rules
+        .iter()
+        .find(|rule| rule.network.contains(client))
+        .is_none_or(|rule| rule.allow)
+}

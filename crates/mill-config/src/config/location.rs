@@ -1,0 +1,216 @@
+//! A location: its name, its merged settings, and what it does not inherit.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::{Instruction, LocationTree, Pattern, Settings, Template};
+use crate::Text;
+
+/// One location, an `if` in one, or the settings of a whole server. Reads like its
+/// [`Settings`] (by `Deref`).
+#[derive(Debug)]
+pub struct Location {
+    /// How it is found.
+    pub name: LocationName,
+    /// Everything inherited.
+    pub settings: Settings,
+    /// `rewrite`, `return`, `set`, `if`, `break`; empty for an `if` (its body stands in the
+    /// instruction that led there).
+    pub instructions: Arc<[Instruction]>,
+    /// `try_files`.
+    pub try_files: Option<TryFiles>,
+    /// `limit_except`.
+    pub limit_except: Option<LimitExcept>,
+    /// `stub_status`: this location answers with counters.
+    pub stub_status: bool,
+    /// Locations inside this one.
+    pub locations: LocationTree,
+}
+
+impl Deref for Location {
+    type Target = Settings;
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+/// The head of a `location` block.
+#[derive(Debug, Clone)]
+pub enum LocationName {
+    /// No location: the server's own settings.
+    Server,
+    /// `location = /path`.
+    Exact(Text),
+    /// `location /path` and `location ^~ /path`.
+    Prefix {
+        /// The path it begins with.
+        path: Text,
+        /// `^~`: no regular expression is tried.
+        final_match: bool,
+    },
+    /// `location ~ …` and `~*`.
+    Pattern(Arc<Pattern>),
+    /// `location @name`, with the `@`.
+    Named(Text),
+    /// An `if` block, or a `limit_except` block.
+    Condition,
+}
+
+impl LocationName {
+    /// The text in nginx's words: path, expression or name.
+    pub fn text(&self) -> &[u8] {
+        match self {
+            Self::Server | Self::Condition => &[],
+            Self::Exact(path) | Self::Prefix { path, .. } | Self::Named(path) => path,
+            Self::Pattern(pattern) => pattern.source(),
+        }
+    }
+}
+
+/// Where files are: `root` or `alias`.
+///
+/// The path is absolute unless it begins with a variable; then the evaluated text is joined to
+/// [`super::Main::prefix`] when it is not absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    /// The path followed by the whole request path. No slash at its end.
+    Root(Template),
+    /// The path followed by the request path without its first `location_len` bytes.
+    Alias {
+        /// Where.
+        path: Template,
+        /// Length of the location's name.
+        location_len: usize,
+    },
+    /// `alias` in a location by regular expression: the path is the whole file name.
+    AliasWhole(Template),
+}
+
+/// One `error_page` directive.
+#[derive(Debug, Clone)]
+pub struct ErrorPage {
+    /// The statuses it is for.
+    pub statuses: Vec<u16>,
+    /// The status that the client gets.
+    pub answer: ErrorPageStatus,
+    /// When it evaluates to text that begins with `/`: an internal redirect (as GET, or HEAD).
+    /// With `@`: a named location, the method kept. Else: a redirect to it, with 302 unless
+    /// `answer` is another redirect's status.
+    pub target: Template,
+    /// Arguments written after `?` in a target without variables.
+    pub args: Option<Text>,
+}
+
+/// The `=` of `error_page`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorPageStatus {
+    /// None written: the original status.
+    Keep,
+    /// `=`: whatever the target answers with.
+    OfTarget,
+    /// `=N`.
+    Set(u16),
+}
+
+/// `try_files`.
+#[derive(Debug, Clone)]
+pub struct TryFiles {
+    /// Tested in order.
+    pub candidates: Vec<TryCandidate>,
+    /// What happens when none exists.
+    pub fallback: TryFallback,
+}
+
+/// One of the files to test.
+#[derive(Debug, Clone)]
+pub struct TryCandidate {
+    /// Its request path, without the slash that asks for a directory.
+    pub path: Template,
+    /// It ended in a slash: a directory is wanted.
+    pub directory: bool,
+}
+
+/// The last word of `try_files`.
+#[derive(Debug, Clone)]
+pub enum TryFallback {
+    /// `=STATUS`.
+    Status(u16),
+    /// An internal redirect; to a named location when it evaluates to `@name`, else with
+    /// arguments after a `?`.
+    Redirect(Template),
+}
+
+/// `limit_except METHOD… { … }`.
+#[derive(Debug, Clone)]
+pub struct LimitExcept {
+    /// Requests with these methods go on as if the block were not there.
+    pub methods: MethodSet,
+    /// The settings for all others.
+    pub location: Arc<Location>,
+}
+
+/// A set of methods, those that nginx names in `limit_except`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MethodSet(pub(crate) u32);
+
+impl MethodSet {
+    /// Names in nginx's order; `GET` brings `HEAD` with it.
+    pub(crate) const NAMES: [&'static str; 15] = [
+        "GET",
+        "HEAD",
+        "POST",
+        "PUT",
+        "DELETE",
+        "MKCOL",
+        "COPY",
+        "MOVE",
+        "OPTIONS",
+        "PROPFIND",
+        "PROPPATCH",
+        "LOCK",
+        "UNLOCK",
+        "PATCH",
+        "TRACE",
+    ];
+
+    /// Whether the method belongs to the set; methods are case-sensitive.
+    pub fn contains(self, method: &[u8]) -> bool {
+        Self::bit(method).is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    pub(crate) fn bit(method: &[u8]) -> Option<u32> {
+        Self::NAMES
+            .iter()
+            .position(|name| name.as_bytes() == method)
+            .map(|index| 1 << index)
+    }
+}
+
+/// A number, or text that is evaluated per request and then read as a size.
+#[derive(Debug, Clone)]
+pub enum Amount {
+    /// Known at start.
+    Fixed(u64),
+    /// Evaluate, then `value::size`; nothing or an error is 0.
+    Evaluated(Template),
+}
+
+/// `client_body_in_file_only`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientBodyFile {
+    /// Bodies may stay in memory.
+    Off,
+    /// All bodies go to files, which are kept.
+    On,
+    /// All bodies go to files, which are removed.
+    Clean,
+}
+
+/// `client_body_temp_path`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientBodyTemp {
+    /// An absolute path.
+    pub path: Text,
+    /// Digits of the file number that name a subdirectory, level by level; zeros are unused.
+    pub levels: [u8; 3],
+}

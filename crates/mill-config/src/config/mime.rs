@@ -1,0 +1,62 @@
+//! `types` and `default_type`: from the extension of a file to its media type.
+
+use crate::Text;
+
+/// A table of extensions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MimeTypes {
+    /// Lower-cased extension without its dot, and the type; sorted by extension.
+    entries: Vec<(Text, Text)>,
+}
+
+impl MimeTypes {
+    /// The type of a file by its extension (without the dot), compared case-insensitively.
+    /// Does not allocate.
+    pub fn find(&self, extension: &[u8]) -> Option<&Text> {
+        let position = self.entries.binary_search_by(|(known, _)| {
+            known
+                .iter()
+                .copied()
+                .cmp(extension.iter().map(u8::to_ascii_lowercase))
+        });
+        position
+            .ok()
+            .and_then(|index| self.entries.get(index))
+            .map(|(_, kind)| kind)
+    }
+
+    /// The extension of a path as nginx takes it: what follows the last dot after the last
+    /// slash; empty when there is none.
+    pub fn extension(path: &[u8]) -> &[u8] {
+        let dot = path.iter().rposition(|&byte| byte == b'.' || byte == b'/');
+        match dot.and_then(|at| path.split_at_checked(at)) {
+            Some((_, [b'.', extension @ ..])) => extension,
+            _ => &[],
+        }
+    }
+
+    /// Adds or replaces one entry; returns the type that was there before.
+    pub fn insert(&mut self, extension: &[u8], kind: Text) -> Option<Text> {
+        let extension = Text::from(extension.to_ascii_lowercase());
+        match self
+            .entries
+            .binary_search_by(|(known, _)| known.cmp(&extension))
+        {
+            Ok(index) => {
+                let entry = self.entries.get_mut(index)?;
+                Some(std::mem::replace(&mut entry.1, kind))
+            }
+            Err(index) => {
+                self.entries.insert(index, (extension, kind));
+                None
+            }
+        }
+    }
+
+    /// All entries, sorted by extension.
+    pub fn iter(&self) -> impl Iterator<Item = (&Text, &Text)> {
+        self.entries
+            .iter()
+            .map(|(extension, kind)| (extension, kind))
+    }
+}

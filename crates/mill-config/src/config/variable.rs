@@ -1,0 +1,406 @@
+//! Variables: nginx's own by name, and those that the configuration makes.
+
+use crate::Text;
+
+/// A variable, resolved from its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Variable {
+    /// Made by `set`, `map` or a named capture: index into [`super::Http::user_variables`].
+    User(usize),
+    /// `$arg_NAME`: the first argument of that name (compared without case).
+    Arg(Text),
+    /// `$cookie_NAME`.
+    Cookie(Text),
+    /// `$http_NAME`: request fields; compare names with [`names_field`].
+    Http(Text),
+    /// `$sent_http_NAME`: response fields.
+    SentHttp(Text),
+    /// `$sent_trailer_NAME`: response trailers.
+    SentTrailer(Text),
+    /// A name that nginx knows from a part that is not here (TLS, proxying, limits): empty.
+    Absent(&'static str),
+    /// `$args`. Arguments of the request line; may be `set`.
+    Args,
+    /// `$binary_remote_addr`. The client's address as 4 or 16 bytes.
+    BinaryRemoteAddr,
+    /// `$body_bytes_sent`. Bytes of content sent.
+    BodyBytesSent,
+    /// `$bytes_sent`. Bytes sent, the head included.
+    BytesSent,
+    /// `$connection`. Serial number of the connection.
+    Connection,
+    /// `$connection_requests`. Requests on this connection so far.
+    ConnectionRequests,
+    /// `$connection_time`. Age of the connection in seconds, with milliseconds.
+    ConnectionTime,
+    /// `$content_length`. Field Content-Length of the request.
+    ContentLength,
+    /// `$content_type`. Field Content-Type of the request.
+    ContentType,
+    /// `$date_gmt`. Current time in GMT.
+    DateGmt,
+    /// `$date_local`. Current time in the local zone.
+    DateLocal,
+    /// `$document_root`. `root` or `alias`, evaluated.
+    DocumentRoot,
+    /// `$document_uri`. As `$uri`.
+    DocumentUri,
+    /// `$gzip_ratio`. Achieved ratio of compression.
+    GzipRatio,
+    /// `$host`. Host: from the request line, the Host field, or the server's name.
+    Host,
+    /// `$hostname`. Name of this machine.
+    Hostname,
+    /// `$https`. `on` over TLS, else empty.
+    Https,
+    /// `$is_args`. `?` if there are arguments, else empty.
+    IsArgs,
+    /// `$limit_rate`. Limit of the answer in bytes per second; may be `set`.
+    LimitRate,
+    /// `$msec`. Current time in seconds, with milliseconds.
+    Msec,
+    /// `$nginx_version`. Version of the server.
+    NginxVersion,
+    /// `$pid`. Process id of the worker.
+    Pid,
+    /// `$pipe`. `p` if the request was pipelined, else `.`.
+    Pipe,
+    /// `$proxy_protocol_addr`. Client address of the PROXY protocol.
+    ProxyProtocolAddr,
+    /// `$proxy_protocol_port`. Client port of the PROXY protocol.
+    ProxyProtocolPort,
+    /// `$proxy_protocol_server_addr`. Server address of the PROXY protocol.
+    ProxyProtocolServerAddr,
+    /// `$proxy_protocol_server_port`. Server port of the PROXY protocol.
+    ProxyProtocolServerPort,
+    /// `$query_string`. As `$args`.
+    QueryString,
+    /// `$realpath_root`. `$document_root` with links resolved.
+    RealpathRoot,
+    /// `$remote_addr`. The client's address.
+    RemoteAddr,
+    /// `$remote_port`. The client's port.
+    RemotePort,
+    /// `$remote_user`. User name of Basic authentication.
+    RemoteUser,
+    /// `$request`. The whole request line.
+    Request,
+    /// `$request_body`. Content of the request.
+    RequestBody,
+    /// `$request_body_file`. File with the content of the request.
+    RequestBodyFile,
+    /// `$request_completion`. `OK` when the request is complete, else empty.
+    RequestCompletion,
+    /// `$request_filename`. Path of the file.
+    RequestFilename,
+    /// `$request_id`. 16 random bytes in hexadecimal.
+    RequestId,
+    /// `$request_length`. Bytes of the request, content included.
+    RequestLength,
+    /// `$request_method`. The method.
+    RequestMethod,
+    /// `$request_time`. Seconds since the first bytes of the request, with milliseconds.
+    RequestTime,
+    /// `$request_uri`. The target as it came, arguments included.
+    RequestUri,
+    /// `$scheme`. `http` or `https`.
+    Scheme,
+    /// `$server_addr`. Local address of the connection.
+    ServerAddr,
+    /// `$server_name`. Name of the server that accepted the request.
+    ServerName,
+    /// `$server_port`. Local port of the connection.
+    ServerPort,
+    /// `$server_protocol`. `HTTP/1.0`, `HTTP/1.1`.
+    ServerProtocol,
+    /// `$status`. Status of the answer.
+    Status,
+    /// `$tcpinfo_rtt`. TCP_INFO: round-trip time in microseconds.
+    TcpinfoRtt,
+    /// `$tcpinfo_rttvar`. TCP_INFO: its variance.
+    TcpinfoRttvar,
+    /// `$tcpinfo_snd_cwnd`. TCP_INFO: congestion window.
+    TcpinfoSndCwnd,
+    /// `$tcpinfo_rcv_space`. TCP_INFO: receive space.
+    TcpinfoRcvSpace,
+    /// `$time_iso8601`. Local time, ISO 8601.
+    TimeIso8601,
+    /// `$time_local`. Local time, common log format.
+    TimeLocal,
+    /// `$uri`. The path now: decoded, normalised, after rewrites.
+    Uri,
+    /// `$connections_active`. Open connections.
+    ConnectionsActive,
+    /// `$connections_reading`. Connections whose request is being read.
+    ConnectionsReading,
+    /// `$connections_writing`. Connections being answered.
+    ConnectionsWriting,
+    /// `$connections_waiting`. Idle connections.
+    ConnectionsWaiting,
+}
+
+/// Whether the name in a variable (lower case, underscores) names a field: `x_forwarded_for`
+/// names `X-Forwarded-For` and, should the server let it in, `X_Forwarded_For`.
+pub fn names_field(variable: &[u8], field: &[u8]) -> bool {
+    variable.len() == field.len()
+        && variable
+            .iter()
+            .zip(field)
+            .all(|(&wanted, &byte)| match byte {
+                b'-' => wanted == b'_',
+                byte => wanted == byte.to_ascii_lowercase(),
+            })
+}
+
+impl Variable {
+    /// The built-in variable of that name (lower-cased, without `$`); `None` when nginx does not
+    /// know it either.
+    pub fn builtin(name: &[u8]) -> Option<Self> {
+        if let Ok(index) = BUILTIN.binary_search_by(|(known, _)| known.as_bytes().cmp(name)) {
+            return BUILTIN.get(index).map(|(_, variable)| variable.clone());
+        }
+        if let Ok(index) = ABSENT.binary_search_by(|known| known.as_bytes().cmp(name)) {
+            return ABSENT.get(index).map(|name| Self::Absent(name));
+        }
+        let prefixed: [(&str, fn(Text) -> Self); 5] = [
+            ("http_", Self::Http),
+            ("sent_http_", Self::SentHttp),
+            ("sent_trailer_", Self::SentTrailer),
+            ("cookie_", Self::Cookie),
+            ("arg_", Self::Arg),
+        ];
+        let found = prefixed.iter().find_map(|(prefix, make)| {
+            name.strip_prefix(prefix.as_bytes())
+                .map(|rest| make(Text::from(rest)))
+        });
+        if found.is_some() {
+            return found;
+        }
+        // Fields of the upstream's answer have open names too.
+        let absent_prefix = ABSENT_PREFIXES
+            .iter()
+            .find(|prefix| name.starts_with(prefix.as_bytes()));
+        absent_prefix.map(|prefix| Self::Absent(prefix))
+    }
+
+    /// Whether `set` may assign to this built-in variable.
+    pub fn is_assignable(&self) -> bool {
+        matches!(
+            self,
+            Self::User(_)
+                | Self::Args
+                | Self::LimitRate
+                | Self::Arg(_)
+                | Self::Cookie(_)
+                | Self::Http(_)
+                | Self::SentHttp(_)
+                | Self::SentTrailer(_)
+        )
+    }
+}
+
+/// Sorted by name.
+const BUILTIN: &[(&str, Variable)] = &[
+    ("args", Variable::Args),
+    ("binary_remote_addr", Variable::BinaryRemoteAddr),
+    ("body_bytes_sent", Variable::BodyBytesSent),
+    ("bytes_sent", Variable::BytesSent),
+    ("connection", Variable::Connection),
+    ("connection_requests", Variable::ConnectionRequests),
+    ("connection_time", Variable::ConnectionTime),
+    ("connections_active", Variable::ConnectionsActive),
+    ("connections_reading", Variable::ConnectionsReading),
+    ("connections_waiting", Variable::ConnectionsWaiting),
+    ("connections_writing", Variable::ConnectionsWriting),
+    ("content_length", Variable::ContentLength),
+    ("content_type", Variable::ContentType),
+    ("date_gmt", Variable::DateGmt),
+    ("date_local", Variable::DateLocal),
+    ("document_root", Variable::DocumentRoot),
+    ("document_uri", Variable::DocumentUri),
+    ("gzip_ratio", Variable::GzipRatio),
+    ("host", Variable::Host),
+    ("hostname", Variable::Hostname),
+    ("https", Variable::Https),
+    ("is_args", Variable::IsArgs),
+    ("limit_rate", Variable::LimitRate),
+    ("msec", Variable::Msec),
+    ("nginx_version", Variable::NginxVersion),
+    ("pid", Variable::Pid),
+    ("pipe", Variable::Pipe),
+    ("proxy_protocol_addr", Variable::ProxyProtocolAddr),
+    ("proxy_protocol_port", Variable::ProxyProtocolPort),
+    (
+        "proxy_protocol_server_addr",
+        Variable::ProxyProtocolServerAddr,
+    ),
+    (
+        "proxy_protocol_server_port",
+        Variable::ProxyProtocolServerPort,
+    ),
+    ("query_string", Variable::QueryString),
+    ("realpath_root", Variable::RealpathRoot),
+    ("remote_addr", Variable::RemoteAddr),
+    ("remote_port", Variable::RemotePort),
+    ("remote_user", Variable::RemoteUser),
+    ("request", Variable::Request),
+    ("request_body", Variable::RequestBody),
+    ("request_body_file", Variable::RequestBodyFile),
+    ("request_completion", Variable::RequestCompletion),
+    ("request_filename", Variable::RequestFilename),
+    ("request_id", Variable::RequestId),
+    ("request_length", Variable::RequestLength),
+    ("request_method", Variable::RequestMethod),
+    ("request_time", Variable::RequestTime),
+    ("request_uri", Variable::RequestUri),
+    ("scheme", Variable::Scheme),
+    ("server_addr", Variable::ServerAddr),
+    ("server_name", Variable::ServerName),
+    ("server_port", Variable::ServerPort),
+    ("server_protocol", Variable::ServerProtocol),
+    ("status", Variable::Status),
+    ("tcpinfo_rcv_space", Variable::TcpinfoRcvSpace),
+    ("tcpinfo_rtt", Variable::TcpinfoRtt),
+    ("tcpinfo_rttvar", Variable::TcpinfoRttvar),
+    ("tcpinfo_snd_cwnd", Variable::TcpinfoSndCwnd),
+    ("time_iso8601", Variable::TimeIso8601),
+    ("time_local", Variable::TimeLocal),
+    ("uri", Variable::Uri),
+];
+
+/// Known to nginx from parts that are not here, sorted.
+const ABSENT: &[&str] = &[
+    "ancient_browser",
+    "fastcgi_path_info",
+    "fastcgi_script_name",
+    "geoip_area_code",
+    "geoip_city",
+    "geoip_city_continent_code",
+    "geoip_city_country_code",
+    "geoip_city_country_code3",
+    "geoip_city_country_name",
+    "geoip_country_code",
+    "geoip_country_code3",
+    "geoip_country_name",
+    "geoip_dma_code",
+    "geoip_latitude",
+    "geoip_longitude",
+    "geoip_org",
+    "geoip_postal_code",
+    "geoip_region",
+    "geoip_region_name",
+    "http2",
+    "http3",
+    "invalid_referer",
+    "limit_conn_status",
+    "limit_req_status",
+    "memcached_key",
+    "modern_browser",
+    "msie",
+    "proxy_add_x_forwarded_for",
+    "proxy_host",
+    "proxy_internal_body_length",
+    "proxy_internal_chunked",
+    "proxy_port",
+    "realip_remote_addr",
+    "realip_remote_port",
+    "secure_link",
+    "secure_link_expires",
+    "slice_range",
+    "ssl_alpn_protocol",
+    "ssl_cipher",
+    "ssl_ciphers",
+    "ssl_client_cert",
+    "ssl_client_escaped_cert",
+    "ssl_client_fingerprint",
+    "ssl_client_i_dn",
+    "ssl_client_i_dn_legacy",
+    "ssl_client_raw_cert",
+    "ssl_client_s_dn",
+    "ssl_client_s_dn_legacy",
+    "ssl_client_serial",
+    "ssl_client_sigalg",
+    "ssl_client_v_end",
+    "ssl_client_v_remain",
+    "ssl_client_v_start",
+    "ssl_client_verify",
+    "ssl_curve",
+    "ssl_curves",
+    "ssl_early_data",
+    "ssl_ech_outer_server_name",
+    "ssl_ech_status",
+    "ssl_protocol",
+    "ssl_server_name",
+    "ssl_session_id",
+    "ssl_session_reused",
+    "ssl_sigalg",
+    "uid_got",
+    "uid_reset",
+    "uid_set",
+    "upstream_addr",
+    "upstream_bytes_received",
+    "upstream_bytes_sent",
+    "upstream_cache_age",
+    "upstream_cache_etag",
+    "upstream_cache_last_modified",
+    "upstream_cache_status",
+    "upstream_connect_time",
+    "upstream_first_byte_time",
+    "upstream_header_time",
+    "upstream_last_server_name",
+    "upstream_queue_time",
+    "upstream_response_length",
+    "upstream_response_time",
+    "upstream_session_time",
+    "upstream_status",
+];
+
+/// Open families of the same kind.
+const ABSENT_PREFIXES: &[&str] = &[
+    "upstream_http_",
+    "upstream_trailer_",
+    "upstream_cookie_",
+    "proxy_protocol_tlv_",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_names_are_sorted() {
+        assert!(BUILTIN.is_sorted_by(|(a, _), (b, _)| a < b));
+        assert!(ABSENT.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn names_resolve_to_their_variables() {
+        let check = |name: &str, expected: Option<Variable>| {
+            assert_eq!(Variable::builtin(name.as_bytes()), expected, "{name}");
+        };
+        check("uri", Some(Variable::Uri));
+        check(
+            "http_user_agent",
+            Some(Variable::Http(Text::from("user_agent"))),
+        );
+        check(
+            "sent_http_etag",
+            Some(Variable::SentHttp(Text::from("etag"))),
+        );
+        check("arg_x", Some(Variable::Arg(Text::from("x"))));
+        check("ssl_cipher", Some(Variable::Absent("ssl_cipher")));
+        check(
+            "upstream_http_server",
+            Some(Variable::Absent("upstream_http_")),
+        );
+        check("nosuch", None);
+    }
+
+    #[test]
+    fn a_variable_names_fields_without_case_and_with_dashes() {
+        assert!(names_field(b"x_forwarded_for", b"X-Forwarded-For"));
+        assert!(names_field(b"x_y", b"X_y"));
+        assert!(!names_field(b"x_y", b"X-Yz"));
+        assert!(!names_field(b"x-y", b"X-Y"));
+    }
+}
