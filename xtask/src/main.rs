@@ -1,2 +1,58 @@
-//! Automation.
-fn main() {}
+//! Automation of the workspace, in the workspace's own language.
+//!
+//! Read on in this order: `check` is everything a commit must pass, `tidy` are the rules of the
+//! house that no compiler knows, `bench` measures.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line program"
+)]
+
+/// The measurements.
+mod bench;
+/// Everything that a commit must pass, step by step.
+mod check;
+/// The rules of the house that no compiler knows.
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask COMMAND
+
+  check           formatting, tidy, lints, tests, dependencies, documentation
+  tidy            only the rules of the house: edges, fences, names, leftovers
+  bench [NAME]    a measurement; without a name, the list of them
+";
+
+/// Exit status for a command line that makes no sense, as the shell's builtins use it.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["check"] => check::run(root()),
+        ["tidy"] => tidy::run(root()),
+        ["bench", arguments @ ..] => bench::run(arguments),
+        [] | ["help" | "-h" | "--help"] => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!(
+                "xtask: cannot make sense of \"{}\"\n\n{USAGE}",
+                arguments.join(" ")
+            );
+            ExitCode::from(EXIT_USAGE)
+        }
+    }
+}
+
+/// The checkout: the folder above this crate.
+fn root() -> &'static Path {
+    let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest_dir.parent().unwrap_or(manifest_dir)
+}

@@ -1,0 +1,221 @@
+//! Everything that a commit must pass, the quick steps first. The first failure ends the run.
+
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs every step, then prints how long each took and what could not be checked here.
+pub(crate) fn run(root: &Path) -> ExitCode {
+    let mut timings = Vec::new();
+    let mut left_out = Vec::new();
+    let mut failed = None;
+    for (name, step) in STEPS {
+        println!("== {name}");
+        let (outcome, took) = timed(|| step(root));
+        timings.push((name, took));
+        match outcome {
+            Outcome::Passed => {}
+            Outcome::LeftOut(what) => left_out.push(what),
+            Outcome::Failed => {
+                failed = Some(name);
+                break;
+            }
+        }
+    }
+    println!("\n{}", timing_table(&timings));
+    for what in left_out {
+        println!("left out: {what}");
+    }
+    match failed {
+        None => {
+            println!("check: passed");
+            ExitCode::SUCCESS
+        }
+        Some(name) => {
+            eprintln!("check: {name} failed; the steps after it did not run");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    /// It needs something that this machine lacks. The text says what, and how to get it.
+    LeftOut(&'static str),
+    Failed,
+}
+
+type Step = fn(&Path) -> Outcome;
+
+const STEPS: [(&str, Step); 6] = [
+    ("fmt", fmt),
+    ("tidy", tidy),
+    ("clippy", clippy),
+    ("test", test),
+    ("deny", deny),
+    ("doc", doc),
+];
+
+fn fmt(root: &Path) -> Outcome {
+    if !succeeds_silently(root, &["fmt", "--version"]) {
+        return Outcome::LeftOut("fmt, rustfmt is not here; rustup component add rustfmt");
+    }
+    cargo(root, &["fmt", "--all", "--check"])
+}
+
+fn tidy(root: &Path) -> Outcome {
+    if crate::tidy::run(root) == ExitCode::SUCCESS {
+        Outcome::Passed
+    } else {
+        Outcome::Failed
+    }
+}
+
+fn clippy(root: &Path) -> Outcome {
+    if !succeeds_silently(root, &["clippy", "--version"]) {
+        return Outcome::LeftOut("clippy, it is not here; rustup component add clippy");
+    }
+    cargo(
+        root,
+        &[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
+}
+
+fn test(root: &Path) -> Outcome {
+    cargo(root, &["test", "--quiet", "--workspace", "--locked"])
+}
+
+fn doc(root: &Path) -> Outcome {
+    let mut command = cargo_command(
+        root,
+        &["doc", "--quiet", "--workspace", "--no-deps", "--locked"],
+    );
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    finish(&mut command)
+}
+
+/// Licences, bans and sources are facts of this checkout. Advisories need the network: without it
+/// they are left out, and the output says so.
+fn deny(root: &Path) -> Outcome {
+    if !succeeds_silently(root, &["deny", "--version"]) {
+        return Outcome::LeftOut("deny, it is not here; cargo install --locked cargo-deny");
+    }
+    let own = cargo(
+        root,
+        &[
+            "deny",
+            "--log-level",
+            "error",
+            "check",
+            "bans",
+            "licenses",
+            "sources",
+        ],
+    );
+    if own == Outcome::Failed {
+        return Outcome::Failed;
+    }
+    if !succeeds_silently(root, &["deny", "fetch", "db"]) {
+        return Outcome::LeftOut("advisories, their database cannot be reached from here");
+    }
+    let advisories = [
+        "deny",
+        "--log-level",
+        "error",
+        "check",
+        "--disable-fetch",
+        "advisories",
+    ];
+    cargo(root, &advisories)
+}
+
+fn cargo(root: &Path, arguments: &[&str]) -> Outcome {
+    finish(&mut cargo_command(root, arguments))
+}
+
+/// The cargo that started this program, so that every step uses one toolchain.
+fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(arguments)
+        .current_dir(root)
+        .stdin(Stdio::null());
+    command
+}
+
+fn finish(command: &mut Command) -> Outcome {
+    match command.status() {
+        Ok(status) if status.success() => Outcome::Passed,
+        Ok(_) => Outcome::Failed,
+        Err(error) => {
+            eprintln!(
+                "cannot start {}: {error}",
+                command.get_program().to_string_lossy()
+            );
+            Outcome::Failed
+        }
+    }
+}
+
+fn succeeds_silently(root: &Path, arguments: &[&str]) -> bool {
+    let mut command = cargo_command(root, arguments);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it is the wall clock that people wait for"
+)]
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+/// One line a step, and the sum.
+fn timing_table(timings: &[(&str, Duration)]) -> String {
+    let total = timings.iter().map(|(_, took)| *took).sum();
+    let rows = timings.iter().copied().chain([("total", total)]);
+    rows.map(|(name, took)| format!("{name:<8}{:>8.1} s\n", took.as_secs_f64()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::{Outcome, finish, timing_table};
+
+    #[test]
+    fn the_timing_table_has_a_line_a_step_and_their_sum() {
+        let timings = [
+            ("fmt", Duration::from_millis(400)),
+            ("clippy", Duration::from_secs(61)),
+        ];
+        let expected = "fmt          0.4 s\nclippy      61.0 s\ntotal       61.4 s\n";
+        assert_eq!(timing_table(&timings), expected);
+    }
+
+    #[test]
+    fn a_command_passes_fails_or_cannot_be_started() {
+        for (program, outcome) in [
+            ("true", Outcome::Passed),
+            ("false", Outcome::Failed),
+            ("./no/such/program", Outcome::Failed),
+        ] {
+            assert_eq!(finish(&mut Command::new(program)), outcome, "{program}");
+        }
+    }
+}

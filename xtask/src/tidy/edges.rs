@@ -1,0 +1,213 @@
+//! Which of our crates may use which. Adding an edge is a commit of its own, with its reason.
+
+use super::manifest::{Dependency, DependencyKind, Manifest, manifests};
+use super::{Tree, Violation};
+
+/// Each crate, and those of ours that it may use. What is absent says most: the server knows no
+/// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
+const EDGES: [(&str, Allowed); 10] = [
+    ("mill-http", Allowed::Only(&[])),
+    ("mill-runtime", Allowed::Only(&[])),
+    ("mill-config", Allowed::Only(&[])),
+    ("mill-metrics", Allowed::Only(&[])),
+    ("mill-sys", Allowed::Only(&[])),
+    ("mill-engine", Allowed::Only(&["mill-sys", "mill-runtime"])),
+    ("mill-sim", Allowed::Only(&["mill-runtime"])),
+    (
+        "mill-server",
+        Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
+    ),
+    ("millstream", Allowed::Every),
+    ("xtask", Allowed::Only(&[])),
+];
+
+/// What any crate may use besides, in its tests: a world without sockets and clocks.
+const ALLOWED_IN_TESTS: &str = "mill-sim";
+
+/// Packages of others that have one home among our crates.
+const HOMES: [(&str, &str); 1] = [("libc", "mill-sys")];
+
+enum Allowed {
+    Only(&'static [&'static str]),
+    Every,
+}
+
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (folder, manifest) in manifests(tree) {
+        let Some(folder_name) = member_folder(folder) else {
+            continue;
+        };
+        let path = format!("{folder}Cargo.toml");
+        let package = manifest.package.as_deref().unwrap_or_default();
+        if package != folder_name {
+            let message = format!("the package \"{package}\" must be called as its folder is");
+            found.push(Violation::of_file(&path, message));
+        }
+        found.extend(edges_of(&path, package, &manifest));
+    }
+    found
+}
+
+/// The name of the folder of a crate that is part of the product: `crates/mill-x/` and `xtask/`.
+/// Fuzz targets are a package outside the workspace and may use what they test.
+fn member_folder(folder: &str) -> Option<&str> {
+    let name = folder.strip_suffix('/')?;
+    let name = name
+        .strip_prefix("crates/")
+        .or((name == "xtask").then_some(name))?;
+    (!name.contains('/')).then_some(name)
+}
+
+fn edges_of(path: &str, package: &str, manifest: &Manifest) -> Vec<Violation> {
+    let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == package) else {
+        let message = format!("\"{package}\" has no row in xtask/src/tidy/edges.rs; add one");
+        return vec![Violation::of_file(path, message)];
+    };
+    let bad = manifest
+        .dependencies
+        .iter()
+        .filter(|d| !is_allowed(package, allowed, d));
+    bad.map(|dependency| {
+        let message = format!("{package} must not use {}", dependency.package);
+        Violation::of_line(path, dependency.line, message)
+    })
+    .collect()
+}
+
+fn is_allowed(package: &str, allowed: &Allowed, dependency: &Dependency) -> bool {
+    let used = dependency.package.as_str();
+    if let Some((_, home)) = HOMES.iter().find(|(foreign, _)| *foreign == used) {
+        return package == *home;
+    }
+    let ours = used.starts_with("mill-") || EDGES.iter().any(|(name, _)| *name == used);
+    if !ours {
+        return true;
+    }
+    let in_tests = dependency.kind == DependencyKind::Dev && used == ALLOWED_IN_TESTS;
+    in_tests
+        || match allowed {
+            Allowed::Every => true,
+            Allowed::Only(list) => list.contains(&used),
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::violation::found;
+
+    /// What is found when `package` has `section` with one dependency on `used`.
+    fn edge(package: &str, section: &str, used: &str) -> Vec<String> {
+        let folder = if package == "xtask" {
+            String::new()
+        } else {
+            "crates/".to_owned()
+        };
+        let path = format!("{folder}{package}/Cargo.toml");
+        let text =
+            format!("[package]\nname = \"{package}\"\n[{section}]\n{used}.workspace = true\n");
+        found(check, &[(&path, &text)])
+    }
+
+    #[test]
+    fn the_edges_of_the_design_are_allowed() {
+        for (package, used) in [
+            ("mill-engine", "mill-sys"),
+            ("mill-engine", "mill-runtime"),
+            ("mill-sim", "mill-runtime"),
+            ("mill-server", "mill-runtime"),
+            ("mill-server", "mill-http"),
+            ("mill-server", "mill-config"),
+            ("mill-server", "mill-metrics"),
+            ("millstream", "mill-engine"),
+            ("millstream", "mill-sys"),
+        ] {
+            assert!(
+                edge(package, "dependencies", used).is_empty(),
+                "{package} → {used}"
+            );
+        }
+    }
+
+    #[test]
+    fn any_other_edge_is_found_in_every_kind_of_section() {
+        for (package, used) in [
+            ("mill-server", "mill-engine"),
+            ("mill-server", "mill-sys"),
+            ("mill-config", "mill-http"),
+            ("mill-http", "mill-runtime"),
+            ("mill-engine", "mill-http"),
+            ("mill-runtime", "millstream"),
+            ("mill-sys", "mill-no-such-crate"),
+            ("xtask", "mill-config"),
+        ] {
+            for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+                let folder = if package == "xtask" { "" } else { "crates/" };
+                let expected =
+                    format!("{folder}{package}/Cargo.toml:4: {package} must not use {used}");
+                assert_eq!(edge(package, section, used), [expected], "{section}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_simulated_world_is_for_tests_only() {
+        assert!(edge("mill-server", "dev-dependencies", "mill-sim").is_empty());
+        assert!(edge("mill-runtime", "dev-dependencies", "mill-sim").is_empty());
+        assert_eq!(
+            edge("mill-server", "dependencies", "mill-sim"),
+            ["crates/mill-server/Cargo.toml:4: mill-server must not use mill-sim"]
+        );
+    }
+
+    #[test]
+    fn libc_has_one_home() {
+        assert!(edge("mill-sys", "dependencies", "libc").is_empty());
+        for package in ["mill-engine", "millstream", "xtask"] {
+            assert_eq!(
+                edge(package, "dev-dependencies", "libc").len(),
+                1,
+                "{package}"
+            );
+        }
+    }
+
+    #[test]
+    fn packages_of_others_and_packages_outside_the_workspace_are_free() {
+        assert!(edge("mill-http", "dependencies", "hashbrown").is_empty());
+        let fuzz = "[package]\nname = \"fuzz\"\n[dependencies]\nmill-http.workspace = true\n";
+        assert!(found(check, &[("fuzz/Cargo.toml", fuzz)]).is_empty());
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_found() {
+        assert_eq!(
+            found(
+                check,
+                &[(
+                    "crates/mill-race/Cargo.toml",
+                    "[package]\nname = \"mill-race\"\n"
+                )]
+            ),
+            [concat!(
+                "crates/mill-race/Cargo.toml: ",
+                "\"mill-race\" has no row in xtask/src/tidy/edges.rs; add one"
+            )]
+        );
+    }
+
+    #[test]
+    fn a_crate_is_called_as_its_folder_is() {
+        assert_eq!(
+            found(
+                check,
+                &[(
+                    "crates/http/Cargo.toml",
+                    "[package]\nname = \"mill-http\"\n"
+                )]
+            ),
+            ["crates/http/Cargo.toml: the package \"mill-http\" must be called as its folder is"]
+        );
+    }
+}

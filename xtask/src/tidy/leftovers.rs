@@ -1,0 +1,86 @@
+//! No leftovers without an issue: what is to be done later has a number, or is done now.
+
+use super::{Tree, Violation};
+
+// Written in two halves, so that this file passes its own rule.
+const LATER: &str = concat!("TO", "DO");
+const MEND: &str = concat!("FIX", "ME");
+
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for (path, text) in tree.texts() {
+        for (index, line) in text.lines().enumerate() {
+            if words(line, MEND).next().is_some() {
+                let message = format!("{MEND}: mend it before the merge");
+                found.push(Violation::of_line(path, index + 1, message));
+            }
+            if words(line, LATER).any(|rest| !begins_with_issue(rest)) {
+                let message = format!("{LATER} without an issue: write {LATER}(#number), or do it");
+                found.push(Violation::of_line(path, index + 1, message));
+            }
+        }
+    }
+    found
+}
+
+/// What follows each place where `word` stands in `line` as a word of its own.
+fn words<'a>(line: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    line.match_indices(word).filter_map(move |(at, _)| {
+        let (before, rest) = (line.get(..at)?, line.get(at + word.len()..)?);
+        let own = !before.ends_with(is_word) && !rest.starts_with(is_word);
+        own.then_some(rest)
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn begins_with_issue(rest: &str) -> bool {
+    let number = rest
+        .strip_prefix("(#")
+        .and_then(|rest| rest.split_once(')'));
+    number
+        .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LATER, MEND, check};
+    use crate::tidy::violation::found;
+
+    #[test]
+    fn the_marker_to_mend_fails_wherever_it_stands() {
+        for line in ["// FIX: it", "// FIX(#12): it", "let a = 1; // FIX"] {
+            let text = format!("\n{}\n", line.replace("FIX", MEND));
+            let expected = format!("a.sh:2: {MEND}: mend it before the merge");
+            assert_eq!(found(check, &[("a.sh", &text)]), [expected], "{line}");
+        }
+    }
+
+    #[test]
+    fn the_marker_for_later_needs_the_number_of_an_issue() {
+        for (line, fails) in [
+            ("// DO(#12): it", false),
+            ("// DO(#12) and DO(#13)", false),
+            ("// DO(#12) and DO: that", true),
+            ("// DO: it", true),
+            ("// DO(me): it", true),
+            ("// DO(#): it", true),
+            ("// DO(#12: it", true),
+        ] {
+            let text = line.replace("DO", LATER);
+            assert_eq!(
+                !found(check, &[("a.rs", &text)]).is_empty(),
+                fails,
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_marker_inside_another_word_is_none() {
+        let text = format!("MAS{LATER}N {LATER}S _{MEND} {MEND}_ todo fixme");
+        assert!(found(check, &[("a.md", &text)]).is_empty());
+    }
+}
