@@ -1,1 +1,22 @@
-//! The one home of unsafe.
+//! The one home of `unsafe` and `libc`: thin, safe wrappers of system calls, in Rust's types.
+//!
+//! Invariants: every descriptor made here is close-on-exec and owned; sockets go through libc's symbols, so that
+//! a preloaded stack can sit underneath; nothing here decides anything.
+
+/// Making a listening socket.
+pub mod listener;
+
+/// Socket addresses between Rust's types and the kernel's.
+pub mod address;
+
+/// Calls on connected sockets.
+pub mod socket;
+
+/// epoll(7).
+pub mod epoll;
+
+/// Opening and examining files for serving.
+pub mod file;
+
+/// The clocks.
+pub mod clock;

@@ -1,0 +1,132 @@
+//! Opening and examining files for serving: never waits for a FIFO's other end, never follows a refused link.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// What stat(2) tells and serving needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The file type and permission bits (`st_mode`).
+    pub mode: u32,
+    pub len: u64,
+    pub modified_s: i64,
+    pub modified_ns: u32,
+    pub inode: u64,
+    pub device: u64,
+    pub owner: u32,
+}
+
+impl Status {
+    pub fn is_regular(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFREG
+    }
+
+    pub fn is_directory(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFDIR
+    }
+
+    pub fn is_symlink(&self) -> bool {
+        self.mode & libc::S_IFMT == libc::S_IFLNK
+    }
+
+    /// Somebody may execute it.
+    pub fn is_executable(&self) -> bool {
+        self.mode & (libc::S_IXUSR | libc::S_IXGRP | libc::S_IXOTH) != 0
+    }
+}
+
+/// Opens for reading, without blocking, closed on exec. One system call.
+pub fn open(path: &[u8]) -> io::Result<OwnedFd> {
+    open_at(libc::AT_FDCWD, path, libc::O_RDONLY)
+}
+
+/// Opens a component relative to `directory`; a symbolic link is refused with `ELOOP`.
+pub fn open_beneath(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    open_at(
+        directory.as_raw_fd(),
+        name,
+        libc::O_RDONLY | libc::O_NOFOLLOW,
+    )
+}
+
+/// Opens for examination only (`O_PATH`), links included.
+pub fn open_path(
+    directory: Option<BorrowedFd<'_>>,
+    name: &[u8],
+    follow: bool,
+) -> io::Result<OwnedFd> {
+    let directory = directory.map_or(libc::AT_FDCWD, |directory| directory.as_raw_fd());
+    open_at(
+        directory,
+        name,
+        libc::O_PATH | if follow { 0 } else { libc::O_NOFOLLOW },
+    )
+}
+
+/// Examines what `path` leads to.
+pub fn status(path: &[u8]) -> io::Result<Status> {
+    let path = c_string(path)?;
+    let mut raw = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path is NUL-terminated and the pointer is to a local large enough for a stat.
+    let result = unsafe { libc::stat(path.as_ptr(), raw.as_mut_ptr()) };
+    finish(result, raw)
+}
+
+/// Examines an open file.
+pub fn status_of(file: BorrowedFd<'_>) -> io::Result<Status> {
+    let mut raw = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the pointer is to a local large enough for a stat.
+    let result = unsafe { libc::fstat(file.as_raw_fd(), raw.as_mut_ptr()) };
+    finish(result, raw)
+}
+
+/// Reads at `offset`; 0 at the end.
+pub fn read_at(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let offset =
+        i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+    // SAFETY: pointer and length describe `buffer`, which is ours through the call.
+    let count = unsafe {
+        libc::pread(
+            file.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            offset,
+        )
+    };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+fn open_at(directory: RawFd, path: &[u8], flags: i32) -> io::Result<OwnedFd> {
+    let path = c_string(path)?;
+    let flags = flags | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+    // SAFETY: the path is NUL-terminated and lives through the call.
+    let descriptor = unsafe { libc::openat(directory, path.as_ptr(), flags) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn finish(result: i32, raw: MaybeUninit<libc::stat>) -> io::Result<Status> {
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call succeeded, so the kernel has filled it in.
+    let raw = unsafe { raw.assume_init() };
+    Ok(Status {
+        mode: raw.st_mode,
+        len: u64::try_from(raw.st_size).unwrap_or(0),
+        modified_s: raw.st_mtime,
+        modified_ns: u32::try_from(raw.st_mtime_nsec).unwrap_or(0),
+        inode: raw.st_ino,
+        device: raw.st_dev,
+        owner: raw.st_uid,
+    })
+}
+
+fn c_string(path: &[u8]) -> io::Result<CString> {
+    CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::ENOENT))
+}

@@ -1,0 +1,197 @@
+//! Calls on connected sockets. All are non-blocking, go through libc's symbols (so that a preloaded stack can
+//! sit underneath) and cost one system call.
+
+use crate::address::{Peer, SockAddr};
+use crate::listener::{Endpoint, set_int};
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Takes a waiting connection; `WouldBlock` if there is none.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
+    let mut address = SockAddr::empty();
+    let (pointer, length) = address.as_out();
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: pointer and length describe `address`, which lives through the call.
+    let descriptor = unsafe { libc::accept4(listener.as_raw_fd(), pointer, length, flags) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok((unsafe { OwnedFd::from_raw_fd(descriptor) }, address.peer()))
+}
+
+/// Starts a connection to `target`, from `source` if given.
+pub fn connect(target: Endpoint<'_>, source: Option<Endpoint<'_>>) -> io::Result<OwnedFd> {
+    let target = SockAddr::new(target)?;
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket(2) takes no pointer.
+    let descriptor = unsafe { libc::socket(target.family(), kind, 0) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    if let Some(source) = source {
+        SockAddr::new(source)?.bind(socket.as_fd())?;
+    }
+    target.connect(socket.as_fd())?;
+    Ok(socket)
+}
+
+/// Receives into `buffer`; 0 is the peer's FIN.
+pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `buffer`, which is ours through the call.
+    let count = unsafe {
+        libc::recv(
+            socket.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            0,
+        )
+    };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends; `more` says that other bytes follow at once, so that the kernel may fill its segments.
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `bytes`, which lives through the call.
+    let count = unsafe {
+        libc::send(
+            socket.as_raw_fd(),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            send_flags(more),
+        )
+    };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends several pieces in one call.
+pub fn send_vectored(
+    socket: BorrowedFd<'_>,
+    pieces: &[IoSlice<'_>],
+    more: bool,
+) -> io::Result<usize> {
+    // SAFETY: msghdr is plain data, all zero is a valid value (no name, no control).
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = pieces.as_ptr().cast_mut().cast();
+    message.msg_iovlen = pieces.len();
+    // SAFETY: IoSlice has the layout of iovec (its documentation), and sendmsg only reads through it.
+    let count = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, send_flags(more)) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends `count` bytes of a file from `offset` without copying them through user space. Returns less when the
+/// socket is full, and 0 when the file ends.
+pub fn send_file(
+    socket: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    offset: u64,
+    count: usize,
+) -> io::Result<usize> {
+    let mut offset =
+        i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+    // SAFETY: the offset's pointer is to a local that lives through the call.
+    let sent =
+        unsafe { libc::sendfile(socket.as_raw_fd(), file.as_raw_fd(), &raw mut offset, count) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends FIN after what was sent.
+pub fn shutdown_write(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: shutdown(2) takes no pointer.
+    let result = unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// `TCP_NODELAY`.
+pub fn set_nodelay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set_int(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
+}
+
+/// Makes `close` drop what is unsent and send RST.
+pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    let length = libc::socklen_t::try_from(size_of::<libc::linger>()).expect("eight fits");
+    // SAFETY: pointer and length describe `linger`, which lives through the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            length,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// The error that the kernel keeps for the socket (a failed connect, a reset), which it then forgets.
+pub fn take_error(socket: BorrowedFd<'_>) -> io::Result<Option<i32>> {
+    let error: i32 = option(socket, libc::SOL_SOCKET, libc::SO_ERROR)?;
+    Ok(Some(error).filter(|error| *error != 0))
+}
+
+/// The local address.
+pub fn local_address(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut address = SockAddr::empty();
+    let (pointer, length) = address.as_out();
+    // SAFETY: pointer and length describe `address`, which lives through the call.
+    let result = unsafe { libc::getsockname(socket.as_raw_fd(), pointer, length) };
+    if result == 0 {
+        Ok(address.peer())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// What TCP measured: `(rtt, rtt variation, congestion window in segments, receive space in bytes)`.
+pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<(Duration, Duration, u32, u32)> {
+    let info: libc::tcp_info = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    let micros = |value: u32| Duration::from_micros(u64::from(value));
+    Ok((
+        micros(info.tcpi_rtt),
+        micros(info.tcpi_rttvar),
+        info.tcpi_snd_cwnd,
+        info.tcpi_rcv_space,
+    ))
+}
+
+/// Reads an option whose value is plain data.
+fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
+    // SAFETY: only plain data types are asked for in this file; all zero is a valid value of each.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
+    // SAFETY: pointer and length describe `value`, which lives through the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            (&raw mut value).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        Ok(value)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A write to a connection that the peer has reset is an error, not a signal.
+fn send_flags(more: bool) -> i32 {
+    libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 }
+}
