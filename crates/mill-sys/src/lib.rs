@@ -20,3 +20,30 @@ pub mod file;
 
 /// The clocks.
 pub mod clock;
+
+/// Randomness for seeds.
+pub mod random;
+
+/// Processes: forking, waiting, signalling.
+pub mod process;
+
+/// Signals as something to read.
+pub mod signal;
+
+/// Datagrams that carry descriptors.
+pub mod passing;
+
+/// Descriptor tables and standard streams.
+pub mod descriptor;
+
+/// Users and groups, and giving up privileges.
+pub mod account;
+
+/// Limits of a process.
+pub mod rlimit;
+
+/// On which CPUs a thread may run.
+pub mod affinity;
+
+/// Civil time where the machine is.
+pub mod local_time;

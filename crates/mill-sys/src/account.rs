@@ -1,0 +1,122 @@
+//! Accounts: from names to numbers, and giving up privileges for good.
+
+use crate::process::check;
+use std::ffi::{CStr, CString};
+use std::io;
+
+/// A user of the system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub name: CString,
+    pub uid: u32,
+    /// The user's first group.
+    pub gid: u32,
+}
+
+/// Whether this process may do what only the super-user may.
+pub fn is_super_user() -> bool {
+    // SAFETY: geteuid(2) takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// The user of that name; `None` if there is none.
+pub fn user(name: &CStr) -> io::Result<Option<Account>> {
+    let mut buffer = vec![0; ENTRY_SIZE];
+    loop {
+        // SAFETY: a passwd is numbers and pointers, for which zero is valid.
+        let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are to locals with the stated sizes.
+        let code = unsafe {
+            libc::getpwnam_r(
+                name.as_ptr(),
+                &raw mut entry,
+                buffer.as_mut_ptr(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        match code {
+            0 if found.is_null() => return Ok(None),
+            0 => {
+                return Ok(Some(Account {
+                    name: name.to_owned(),
+                    uid: entry.pw_uid,
+                    gid: entry.pw_gid,
+                }));
+            }
+            libc::ERANGE if buffer.len() < ENTRY_SIZE_MAX => buffer.resize(buffer.len() * 2, 0),
+            libc::ENOENT | libc::ESRCH => return Ok(None),
+            code => return Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+/// The number of the group of that name; `None` if there is none.
+pub fn group(name: &CStr) -> io::Result<Option<u32>> {
+    let mut buffer = vec![0; ENTRY_SIZE];
+    loop {
+        // SAFETY: a group is numbers and pointers, for which zero is valid.
+        let mut entry: libc::group = unsafe { std::mem::zeroed() };
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are to locals with the stated sizes.
+        let code = unsafe {
+            libc::getgrnam_r(
+                name.as_ptr(),
+                &raw mut entry,
+                buffer.as_mut_ptr(),
+                buffer.len(),
+                &raw mut found,
+            )
+        };
+        match code {
+            0 if found.is_null() => return Ok(None),
+            0 => return Ok(Some(entry.gr_gid)),
+            libc::ERANGE if buffer.len() < ENTRY_SIZE_MAX => buffer.resize(buffer.len() * 2, 0),
+            libc::ENOENT | libc::ESRCH => return Ok(None),
+            code => return Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+/// Sets the group of the whole process, all threads.
+pub fn set_group(gid: u32) -> io::Result<()> {
+    // SAFETY: setgid(2) takes no pointer.
+    check(unsafe { libc::setgid(gid) })
+}
+
+/// Takes all supplementary groups of a user, and `gid`.
+pub fn set_supplementary_groups(name: &CStr, gid: u32) -> io::Result<()> {
+    // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
+    check(unsafe { libc::initgroups(name.as_ptr(), gid) })
+}
+
+/// Sets the user of the whole process, all threads; there is no way back for a super-user who becomes another.
+pub fn set_user(uid: u32) -> io::Result<()> {
+    // SAFETY: setuid(2) takes no pointer.
+    check(unsafe { libc::setuid(uid) })
+}
+
+/// Bytes to begin with for an entry's strings; most entries take a tenth.
+const ENTRY_SIZE: usize = 1024;
+
+/// Bytes after which an entry is an error: a group of ten thousand members fits.
+const ENTRY_SIZE_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_user_and_group_zero_everywhere() {
+        let root = user(c"root").unwrap().unwrap();
+        assert_eq!((root.uid, root.gid), (0, 0));
+        assert_eq!(group(c"root").unwrap(), Some(0));
+    }
+
+    #[test]
+    fn an_unknown_name_is_no_error() {
+        assert_eq!(user(c"no such user").unwrap(), None);
+        assert_eq!(group(c"no such group").unwrap(), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Descriptor tables: private ones for threads, what survives exec, standard streams, and waiting for input.
+
+use crate::process::check;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// Gives the calling thread a descriptor table of its own, a copy of the shared one. What the thread opens and
+/// closes afterwards nobody else sees, and RLIMIT_NOFILE counts for it alone.
+pub fn unshare_table() -> io::Result<()> {
+    // SAFETY: unshare(2) takes no pointer. Descriptors keep their numbers, so that every owner still owns the same
+    // open file, in this table and in the old one.
+    check(unsafe { libc::unshare(libc::CLONE_FILES) })
+}
+
+/// Closes every descriptor of the calling thread's table but the standard streams and `kept`.
+///
+/// To be called after [`unshare_table`] or in a forked child only, before the thread has opened anything: the owners
+/// of what is closed must live in other threads, or in frames that are never returned to.
+pub fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut numbers: Vec<u32> = kept
+        .iter()
+        .filter_map(|descriptor| u32::try_from(descriptor.as_raw_fd()).ok())
+        .collect();
+    numbers.sort_unstable();
+    let mut first = FIRST_AFTER_STREAMS;
+    for number in numbers {
+        if number > first {
+            close_range(first, number - 1)?;
+        }
+        first = first.max(number.saturating_add(1));
+    }
+    close_range(first, u32::MAX)
+}
+
+/// Whether exec(2) closes a descriptor.
+pub fn set_close_on_exec(descriptor: BorrowedFd<'_>, close: bool) -> io::Result<()> {
+    let flags = if close { libc::FD_CLOEXEC } else { 0 };
+    // SAFETY: F_SETFD takes a number.
+    check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, flags) })
+}
+
+/// Takes over a descriptor that this process inherited and that a parent named by its number; from now on it is
+/// closed on exec. Refused for the standard streams and for what is not open.
+///
+/// To be called once a number, before anything else is opened: else the number may be somebody's.
+pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if u32::try_from(number).is_ok_and(|number| number < FIRST_AFTER_STREAMS) {
+        return Err(io::Error::from_raw_os_error(libc::EBADF));
+    }
+    // SAFETY: F_SETFD takes a number, and fails for a descriptor that is not open.
+    check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+    // SAFETY: the descriptor is open, and the caller says that nobody in this process owns it yet.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// A standard stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    Input,
+    Output,
+    Error,
+}
+
+/// Makes a standard stream stand for another open file.
+pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
+    let number = match stream {
+        Stream::Input => libc::STDIN_FILENO,
+        Stream::Output => libc::STDOUT_FILENO,
+        Stream::Error => libc::STDERR_FILENO,
+    };
+    // SAFETY: dup2(2) takes no pointer; nobody owns the standard streams, so no owner loses his file.
+    check(unsafe { libc::dup2(target.as_raw_fd(), number) })
+}
+
+/// Waits until one of `descriptors` can be read (or has ended), at most `timeout` (`None`: for ever); says which,
+/// in the same order. A signal handler that ran is no reason to return early.
+pub fn wait_readable(
+    descriptors: &[BorrowedFd<'_>],
+    timeout: Option<Duration>,
+) -> io::Result<Vec<bool>> {
+    let mut entries: Vec<libc::pollfd> = descriptors
+        .iter()
+        .map(|descriptor| libc::pollfd {
+            fd: descriptor.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    // Rounded up, so that the time has really come when nothing else did.
+    let timeout_ms = timeout.map_or(-1, |timeout| {
+        i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+    });
+    let count = libc::nfds_t::try_from(entries.len()).unwrap_or(0);
+    // SAFETY: the pointer and count describe `entries`, which outlives the call.
+    let result = unsafe { libc::poll(entries.as_mut_ptr(), count, timeout_ms) };
+    match check(result) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(entries.iter().map(|entry| entry.revents != 0).collect()),
+    }
+}
+
+/// Standard input, output and error are 0, 1 and 2.
+const FIRST_AFTER_STREAMS: u32 = 3;
+
+fn close_range(first: u32, last: u32) -> io::Result<()> {
+    if first > last {
+        return Ok(());
+    }
+    // SAFETY: close_range(2) takes no pointer; the caller of `close_all_but` answers for the owners.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passing;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_thread_with_its_own_table_closes_nothing_of_the_others() {
+        let file = passing::memory_file(c"shared").unwrap();
+        let (near, far) = passing::pair().unwrap();
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                unshare_table().unwrap();
+                close_all_but(&[far.as_fd()]).unwrap();
+                assert!(file.metadata().is_err(), "closed in this table");
+                passing::send(far.as_fd(), b"still here", &[]).unwrap();
+            });
+            thread.join().unwrap();
+        });
+        assert!(file.metadata().is_ok(), "open in the old table");
+        assert_eq!(passing::receive(near.as_fd(), &mut [0; 16]).unwrap().0, 10);
+    }
+
+    #[test]
+    fn waiting_says_which_of_several_has_input() {
+        let (left, right) = passing::pair().unwrap();
+        let ends = [left.as_fd(), right.as_fd()];
+        assert_eq!(
+            wait_readable(&ends, Some(Duration::ZERO)).unwrap(),
+            [false, false]
+        );
+        passing::send(left.as_fd(), b"x", &[]).unwrap();
+        assert_eq!(wait_readable(&ends, None).unwrap(), [false, true]);
+    }
+
+    #[test]
+    fn standard_streams_and_closed_numbers_are_not_inherited() {
+        for number in [-1, 0, 2, 1_000_000] {
+            assert!(inherited(number).is_err(), "{number}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Processes: forking, waiting, signalling, and what a process says about itself.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// The number of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pid(i32);
+
+/// Which side of [`fork`] this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// The caller; the child's number.
+    Parent(Pid),
+    Child,
+}
+
+impl Pid {
+    /// `None` for zero and negative numbers, which mean process groups to kill(2).
+    pub fn new(number: i32) -> Option<Self> {
+        (number > 0).then_some(Self(number))
+    }
+
+    /// This process.
+    pub fn own() -> Self {
+        // SAFETY: getpid(2) takes nothing and cannot fail.
+        Self(unsafe { libc::getpid() })
+    }
+
+    /// The parent of this process; 1 or a reaper once it has ended.
+    pub fn parent() -> Self {
+        // SAFETY: getppid(2) takes nothing and cannot fail.
+        Self(unsafe { libc::getppid() })
+    }
+
+    pub fn number(self) -> i32 {
+        self.0
+    }
+
+    /// Sends a signal by its number; 0 only asks whether the process is there.
+    pub fn kill(self, signal: i32) -> io::Result<()> {
+        // SAFETY: kill(2) takes no pointer.
+        check(unsafe { libc::kill(self.0, signal) })
+    }
+}
+
+impl std::fmt::Display for Pid {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Splits this process in two, without exec. Refused (`EBUSY`) unless the caller is the only thread: a lock held
+/// by another thread would stay locked in the child for ever.
+pub fn fork() -> io::Result<Fork> {
+    if thread_count()? != 1 {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    // SAFETY: this is the only thread (checked above, and nobody else could start one meanwhile), so that the
+    // child inherits no lock in a locked state.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        child => Ok(Fork::Parent(Pid(child))),
+    }
+}
+
+/// How many threads this process has, by /proc/self/status.
+pub fn thread_count() -> io::Result<u32> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Threads:"));
+    line.and_then(|count| count.trim().parse().ok())
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+}
+
+/// One child that has ended; `None` if all others still run or there is none.
+pub fn reap() -> io::Result<Option<(Pid, ExitStatus)>> {
+    loop {
+        let mut status = 0;
+        // SAFETY: the pointer is to a local that outlives the call.
+        let child = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        if child > 0 {
+            return Ok(Some((Pid(child), ExitStatus::from_raw(status))));
+        }
+        if child == 0 {
+            return Ok(None);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::ECHILD) => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// Becomes the leader of a new session, without a terminal.
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: setsid(2) takes nothing.
+    check(unsafe { libc::setsid() })
+}
+
+/// Sets the permission bits that new files do not get.
+pub fn set_umask(mask: u32) {
+    // SAFETY: umask(2) takes no pointer and cannot fail.
+    unsafe { libc::umask(mask) };
+}
+
+/// Sets the nice value of the calling thread; threads it starts inherit it.
+pub fn set_priority(nice: i32) -> io::Result<()> {
+    // SAFETY: setpriority(2) takes no pointer; 0 is the caller.
+    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
+}
+
+/// Names the calling thread as `ps -o comm` and `pidof` see it; the kernel keeps 15 bytes.
+pub fn set_name(name: &CStr) -> io::Result<()> {
+    // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
+    check(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) })
+}
+
+/// Allows core dumps of a process that has given up privileges.
+pub fn set_dumpable() -> io::Result<()> {
+    // SAFETY: PR_SET_DUMPABLE takes a number.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) })
+}
+
+/// Replaces the environment of this process. Refused (`EBUSY`) unless the caller is the only thread.
+pub fn set_environment(variables: &[(std::ffi::OsString, std::ffi::OsString)]) -> io::Result<()> {
+    if thread_count()? != 1 {
+        return Err(io::Error::from_raw_os_error(libc::EBUSY));
+    }
+    let known: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    for name in known {
+        // SAFETY: this is the only thread (checked above), nobody reads the environment meanwhile.
+        unsafe { std::env::remove_var(name) };
+    }
+    for (name, value) in variables {
+        // SAFETY: as above.
+        unsafe { std::env::set_var(name, value) };
+    }
+    Ok(())
+}
+
+pub(crate) fn check(result: i32) -> io::Result<()> {
+    if result == -1 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_positive_numbers_are_processes() {
+        assert_eq!(Pid::new(0), None);
+        assert_eq!(Pid::new(-1), None);
+        assert_eq!(Pid::new(1).map(Pid::number), Some(1));
+    }
+
+    #[test]
+    fn a_process_knows_itself_and_may_signal_itself() {
+        let own = Pid::own();
+        assert_eq!(own.number().unsigned_abs(), std::process::id());
+        assert!(own.kill(0).is_ok());
+    }
+
+    #[test]
+    fn a_process_with_a_second_thread_does_not_fork() {
+        // The test runner's own thread is one more than the main thread.
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || receiver.recv().is_err());
+        assert!(thread_count().unwrap() >= 2);
+        assert_eq!(fork().unwrap_err().raw_os_error(), Some(libc::EBUSY));
+        drop(sender);
+        assert!(thread.join().unwrap());
+    }
+}
