@@ -1,2 +1,22 @@
-//! Kernel sockets.
+//! Engines over the operating system: kernel sockets with epoll, and the file system.
+//!
+//! On kernel sockets this crate is the whole way between the network and the server: what later are device,
+//! stack and TCP is here one slot per connection and one system call per act.
+//!
+//! Invariants:
+//! - Everything goes through mill-sys; no unsafe, no libc here.
+//! - A connection that idles holds its slot and nothing else: no buffer, no queue.
+//! - Per turn nothing is allocated once the slabs and pools have grown to the load.
 #![forbid(unsafe_code)]
+
+/// The engine on kernel sockets: the epoll set, the slab of connections, the turn's two shared buffers.
+pub mod kernel;
+
+/// Files through the kernel: each call returns at once.
+pub mod files;
+
+/// Listening sockets that another thread or process made for this engine.
+pub mod offer;
+
+pub use files::{KernelFile, KernelFiles};
+pub use kernel::{KernelEngine, KernelOptions, KernelStream};

@@ -51,6 +51,11 @@ pub fn open_beneath(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedF
     )
 }
 
+/// Opens a component relative to `directory`, following a symbolic link.
+pub fn open_within(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
+    open_at(directory.as_raw_fd(), name, libc::O_RDONLY)
+}
+
 /// Opens for examination only (`O_PATH`), links included.
 pub fn open_path(
     directory: Option<BorrowedFd<'_>>,

@@ -114,6 +114,23 @@ pub fn set_nodelay(socket: BorrowedFd<'_>, on: bool) -> io::Result<()> {
     set_int(socket, libc::IPPROTO_TCP, libc::TCP_NODELAY, i32::from(on))
 }
 
+/// Makes calls return `WouldBlock` instead of waiting.
+pub fn set_nonblocking(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: F_GETFL takes no pointer.
+    let flags = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) };
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let flags = flags | libc::O_NONBLOCK;
+    // SAFETY: F_SETFL takes an int.
+    let result = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Makes `close` drop what is unsent and send RST.
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     let linger = libc::linger {

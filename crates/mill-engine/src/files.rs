@@ -1,0 +1,186 @@
+//! Files through the kernel: each call returns at once.
+
+use mill_runtime::files::{
+    DirectoryEntry, FileError, FileErrorKind, FileKind, Files, Metadata, Symlinks,
+};
+use mill_runtime::time::UnixTime;
+use mill_sys::file::{self, Status};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::rc::Rc;
+
+/// The file system of the process. Calls block on a cold disk, as nginx's do without `aio`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KernelFiles;
+
+/// An open file or directory.
+#[derive(Clone, Debug)]
+pub struct KernelFile(Rc<OwnedFd>);
+
+impl KernelFile {
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Files for KernelFiles {
+    type File = KernelFile;
+
+    async fn open(
+        &self,
+        path: &[u8],
+        symlinks: Symlinks,
+    ) -> Result<(KernelFile, Metadata), FileError> {
+        let opened = match symlinks {
+            Symlinks::Follow => file::open(path),
+            checked => open_checked(path, checked),
+        };
+        let opened = opened.map_err(failed("open()"))?;
+        let status = file::status_of(opened.as_fd()).map_err(failed("fstat()"))?;
+        Ok((KernelFile(Rc::new(opened)), metadata(&status)))
+    }
+
+    async fn metadata(&self, path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
+        let status = match symlinks {
+            Symlinks::Follow => file::status(path).map_err(failed("stat()"))?,
+            checked => {
+                let opened = open_checked(path, checked).map_err(failed("openat()"))?;
+                file::status_of(opened.as_fd()).map_err(failed("fstat()"))?
+            }
+        };
+        Ok(metadata(&status))
+    }
+
+    async fn read_at(
+        &self,
+        file: &KernelFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, FileError> {
+        file::read_at(file.as_fd(), offset, buffer).map_err(failed("pread()"))
+    }
+
+    async fn list(&self, path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
+        let entries = std::fs::read_dir(OsStr::from_bytes(path)).map_err(failed("opendir()"))?;
+        let mut listed = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed("readdir()"))?;
+            let status = file::status(entry.path().as_os_str().as_bytes());
+            let metadata = status.ok().as_ref().map(metadata);
+            listed.push(DirectoryEntry {
+                name: entry.file_name().into_vec(),
+                metadata,
+            });
+        }
+        Ok(listed)
+    }
+
+    async fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let real = std::fs::canonicalize(path).map_err(failed("realpath()"))?;
+        Ok(real.into_os_string().into_vec())
+    }
+}
+
+/// Opens component by component, examining each link on the way (`disable_symlinks`).
+fn open_checked(path: &[u8], symlinks: Symlinks) -> io::Result<OwnedFd> {
+    let (from, same_owner) = match symlinks {
+        Symlinks::Follow => return file::open(path),
+        Symlinks::Refuse { from } => (from, false),
+        Symlinks::RefuseUnlessSameOwner { from } => (from, true),
+    };
+    let (trusted, rest) = path.split_at_checked(from).unwrap_or((&[], path));
+    let trusted = if trusted.is_empty() { b"/" } else { trusted };
+    let mut directory = file::open_path(None, trusted, true)?;
+    let mut names = rest
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+        .peekable();
+    if names.peek().is_none() {
+        return file::open(path);
+    }
+    while let Some(name) = names.next() {
+        if same_owner {
+            refuse_foreign_link(directory.as_fd(), name)?;
+        }
+        let last = names.peek().is_none();
+        directory = match (last, same_owner) {
+            (false, follow) => file::open_path(Some(directory.as_fd()), name, follow)?,
+            (true, false) => file::open_beneath(directory.as_fd(), name)?,
+            (true, true) => file::open_within(directory.as_fd(), name)?,
+        };
+        if !last && file::status_of(directory.as_fd())?.is_symlink() {
+            return Err(io::Error::from_raw_os_error(ELOOP));
+        }
+    }
+    Ok(directory)
+}
+
+/// Refuses a link whose owner differs from that of what it leads to.
+fn refuse_foreign_link(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
+    let link = file::status_of(file::open_path(Some(directory), name, false)?.as_fd())?;
+    if link.is_symlink() {
+        let target = file::status_of(file::open_path(Some(directory), name, true)?.as_fd())?;
+        if target.owner != link.owner {
+            return Err(io::Error::from_raw_os_error(ELOOP));
+        }
+    }
+    Ok(())
+}
+
+fn metadata(status: &Status) -> Metadata {
+    let kind = if status.is_regular() {
+        FileKind::Regular
+    } else if status.is_directory() {
+        FileKind::Directory
+    } else {
+        FileKind::Other
+    };
+    Metadata {
+        kind,
+        len: status.len,
+        modified: UnixTime {
+            seconds: status.modified_s,
+            nanos: status.modified_ns,
+        },
+        inode: status.inode,
+        device: status.device,
+        executable: status.is_executable(),
+    }
+}
+
+fn failed(call: &'static str) -> impl Fn(io::Error) -> FileError {
+    move |error| {
+        let code = error.raw_os_error().unwrap_or(0);
+        FileError {
+            kind: kind_of(code),
+            call,
+            code,
+        }
+    }
+}
+
+fn kind_of(code: i32) -> FileErrorKind {
+    match code {
+        ENOENT => FileErrorKind::NotFound,
+        ENOTDIR => FileErrorKind::NotDirectory,
+        ENAMETOOLONG => FileErrorKind::NameTooLong,
+        EACCES | EPERM => FileErrorKind::PermissionDenied,
+        ELOOP => FileErrorKind::Symlink,
+        EMFILE | ENFILE => FileErrorKind::Exhausted,
+        _ => FileErrorKind::Other,
+    }
+}
+
+/// Linux's error numbers (asm-generic/errno.h), the same on every architecture for these.
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const ENOTDIR: i32 = 20;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ENAMETOOLONG: i32 = 36;
+const ELOOP: i32 = 40;

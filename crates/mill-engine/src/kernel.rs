@@ -1,0 +1,296 @@
+//! The engine on kernel sockets: the epoll set, the slab of connections, the turn's two shared buffers.
+//!
+//! Way of a request, top to bottom: `poll` (epoll reports a slot) → the task's `poll_readable` receives into the
+//! shared inbound buffer → `read` lends it → `write` gathers into the shared outbound buffer → the next
+//! `poll_readable`, or `settle`, sends it. Two system calls per request, besides one epoll_wait per turn.
+//!
+//! A connection enters epoll only when its task has to wait: one that is answered and closed at once never does.
+
+/// One connection's state.
+mod slot;
+
+/// What was written and could not be sent yet.
+mod outbound;
+
+/// The two buffers that all connections of a worker share within a turn.
+mod buffers;
+
+/// Receiving, sending and closing of one slot.
+mod connection;
+
+/// The listeners, and making one from options.
+mod listeners;
+
+/// The handle that a task holds.
+mod stream;
+
+pub use stream::KernelStream;
+
+use crate::files::KernelFiles;
+use buffers::{Gather, Inbound};
+use listeners::Listeners;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{
+    Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
+};
+use mill_runtime::stream::StreamError;
+use mill_runtime::tasks::TaskId;
+use mill_runtime::time::{Duration, Instant, UnixTime};
+use mill_sys::address::Peer;
+use mill_sys::epoll::{Epoll, Event, Interest};
+use mill_sys::{clock, passing, random, socket};
+use outbound::Outbound;
+use slot::{Slot, Slots};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+/// What an engine is made with.
+#[derive(Debug, Default)]
+pub struct KernelOptions {
+    /// A socket of datagrams by which another thread offers listening sockets (key and descriptor in one) and
+    /// says that there is mail (any datagram, also an empty one).
+    pub mailbox: Option<OwnedFd>,
+}
+
+/// A worker's connections on kernel sockets. Clones are handles on the same engine.
+#[derive(Clone, Debug)]
+pub struct KernelEngine(Rc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    epoll: Epoll,
+    files: KernelFiles,
+    mailbox: Option<OwnedFd>,
+    slots: RefCell<Slots>,
+    listeners: RefCell<Listeners>,
+    /// The epoll reports of this turn.
+    reports: RefCell<Vec<Event>>,
+    inbound: RefCell<Inbound>,
+    gather: RefCell<Gather>,
+    /// Emptied queues, kept for the next connection that needs one.
+    #[expect(clippy::vec_box, reason = "the boxes are handed out as they are")]
+    spare_queues: RefCell<Vec<Box<Outbound>>>,
+    /// Connections that sent their share of this turn and have more: to be reported without epoll.
+    unfinished: RefCell<Vec<TaskId>>,
+    random: Cell<u64>,
+}
+
+impl KernelEngine {
+    /// Costs two system calls, with a mailbox five.
+    pub fn new(options: KernelOptions) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        if let Some(mailbox) = &options.mailbox {
+            socket::set_nonblocking(mailbox.as_fd())?;
+            epoll.add(mailbox.as_fd(), LEVEL_READABLE, MAILBOX_TOKEN)?;
+        }
+        Ok(Self(Rc::new(Inner {
+            epoll,
+            files: KernelFiles,
+            mailbox: options.mailbox,
+            slots: RefCell::default(),
+            listeners: RefCell::default(),
+            reports: RefCell::new(vec![Event::EMPTY; REPORTS_PER_TURN]),
+            inbound: RefCell::new(Inbound::new()),
+            gather: RefCell::new(Gather::new()),
+            spare_queues: RefCell::default(),
+            unfinished: RefCell::default(),
+            random: Cell::new(random::seed()? | 1),
+        })))
+    }
+}
+
+impl Engine for KernelEngine {
+    type Stream = KernelStream;
+    type Files = KernelFiles;
+
+    fn files(&self) -> &KernelFiles {
+        &self.0.files
+    }
+
+    fn clock(&self) -> (Instant, UnixTime) {
+        let (monotonic, civil) = (clock::monotonic(), clock::realtime());
+        let nanos = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
+        let seconds = i64::try_from(civil.as_secs()).unwrap_or(i64::MAX);
+        (
+            Instant::from_nanos(nanos),
+            UnixTime {
+                seconds,
+                nanos: civil.subsec_nanos(),
+            },
+        )
+    }
+
+    /// xorshift64* (Vigna 2016), seeded by the system.
+    fn random(&self) -> u64 {
+        let mut state = self.0.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.0.random.set(state);
+        state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError> {
+        self.0.collect_mail();
+        let id = self.0.listeners.borrow_mut().open(options)?;
+        Ok(Listening {
+            id,
+            unsupported: Vec::new(),
+        })
+    }
+
+    fn close_listener(&self, listener: ListenerId) {
+        self.0.listeners.borrow_mut().close(listener);
+    }
+
+    fn set_accepting(&self, listener: ListenerId, accepting: bool) {
+        self.0
+            .listeners
+            .borrow_mut()
+            .set_accepting(&self.0.epoll, listener, accepting);
+    }
+
+    fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<KernelStream> {
+        let listeners = self.0.listeners.borrow();
+        let Some(descriptor) = listeners.descriptor(listener) else {
+            return Accept::Empty;
+        };
+        match socket::accept(descriptor) {
+            Ok((descriptor, peer)) => {
+                let local = match peer {
+                    Peer::Ip(_) => None,
+                    Peer::Unix => listeners.address(listener),
+                };
+                Accept::Stream(
+                    self.0
+                        .open_slot(Slot::accepted(descriptor, task, peer, local)),
+                )
+            }
+            Err(error) => accept_failed(&error),
+        }
+    }
+
+    fn connect(
+        &self,
+        target: &Address,
+        options: &ConnectOptions,
+        task: TaskId,
+    ) -> Result<KernelStream, StreamError> {
+        let source = options.source.as_ref().map(listeners::endpoint);
+        let descriptor = socket::connect(listeners::endpoint(target), source)
+            .map_err(|error| connection::stream_error(&error))?;
+        Ok(self
+            .0
+            .open_slot(Slot::connecting(descriptor, task, target.clone())))
+    }
+
+    fn poll(&self, park: Park, events: &mut Events) {
+        events.ready.append(&mut self.0.unfinished.borrow_mut());
+        let timeout = match park {
+            _ if !events.ready.is_empty() => Some(Duration::ZERO),
+            Park::No => Some(Duration::ZERO),
+            Park::Until(instant) => Some(instant.since(self.clock().0)),
+            Park::Forever => None,
+        };
+        self.0.collect_reports(timeout, events);
+    }
+
+    fn settle(&self) {
+        self.0.flush_gathered();
+        self.0.keep_unread();
+    }
+}
+
+impl Inner {
+    fn open_slot(self: &Rc<Self>, slot: Slot) -> KernelStream {
+        let index = self.slots.borrow_mut().insert(slot);
+        KernelStream::new(Rc::clone(self), index)
+    }
+
+    /// Waits for epoll's reports and turns each into an event.
+    fn collect_reports(&self, timeout: Option<Duration>, events: &mut Events) {
+        let mut buffer = self.reports.borrow_mut();
+        // A failing epoll_wait means a broken epoll set, which nothing could mend: report nothing.
+        let reports = self.epoll.wait(&mut buffer, timeout).unwrap_or_default();
+        let mut slots = self.slots.borrow_mut();
+        for report in reports {
+            match report.token() {
+                MAILBOX_TOKEN => {
+                    events.mail = true;
+                    self.collect_mail();
+                    if report.finished() {
+                        self.leave_mailbox();
+                    }
+                }
+                token if token & LISTENER_BIT != 0 => {
+                    let index = u32::try_from(token & !LISTENER_BIT).unwrap_or(u32::MAX);
+                    events.acceptable.push(ListenerId(index));
+                }
+                token => {
+                    if let Some(slot) = slots.by_token(token) {
+                        slot.on_report(*report);
+                        events.ready.push(slot.task);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes what lies in the mailbox: descriptors go to the listeners, the rest was only to wake us.
+    fn collect_mail(&self) {
+        let Some(mailbox) = &self.mailbox else { return };
+        let mut key = [0; OFFER_KEY_MAX];
+        while let Ok((length, descriptors)) = passing::receive(mailbox.as_fd(), &mut key) {
+            if length == 0 && descriptors.is_empty() {
+                return;
+            }
+            for descriptor in descriptors {
+                let key = key.get(..length).unwrap_or_default().to_vec();
+                self.listeners.borrow_mut().offer(key, descriptor);
+            }
+        }
+    }
+
+    /// Whoever wrote to the mailbox is gone: it would be reported for ever.
+    fn leave_mailbox(&self) {
+        if let Some(mailbox) = &self.mailbox {
+            // Fails only if it has left already.
+            let _ = self.epoll.remove(mailbox.as_fd());
+        }
+    }
+}
+
+/// What a failed accept means for the worker.
+fn accept_failed(error: &io::Error) -> Accept<KernelStream> {
+    match error.raw_os_error() {
+        Some(code @ (EMFILE | ENFILE | ENOBUFS | ENOMEM)) => Accept::Exhausted(code),
+        _ if error.kind() == io::ErrorKind::WouldBlock => Accept::Empty,
+        // accept(2): pending errors of the new connection are reported by accept itself.
+        _ => Accept::Aborted,
+    }
+}
+
+/// Reports taken from epoll at once; bounds the work of a turn. nginx's default is as large.
+const REPORTS_PER_TURN: usize = 512;
+
+/// The longest key of an offered descriptor: a Unix path of 107 bytes and what stands before it, rounded up.
+const OFFER_KEY_MAX: usize = 256;
+
+/// Tokens: a slot's generation and index, or one of these.
+const LISTENER_BIT: u64 = 1 << 63;
+const MAILBOX_TOKEN: u64 = u64::MAX;
+
+const LEVEL_READABLE: Interest = Interest {
+    readable: true,
+    writable: false,
+    edge: false,
+    exclusive: false,
+};
+
+/// Linux's error numbers (asm-generic/errno.h).
+const ENOMEM: i32 = 12;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ENOBUFS: i32 = 105;

@@ -1,0 +1,133 @@
+//! The two buffers that all connections of a worker share within a turn.
+
+use std::fmt;
+
+/// What was received last, and whose it is. Bytes that their task did not consume go to the slot when somebody
+/// else receives, or at the end of the turn.
+pub(super) struct Inbound {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    owner: Option<u32>,
+}
+
+impl Inbound {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: vec![0; INBOUND_BYTES],
+            start: 0,
+            end: 0,
+            owner: None,
+        }
+    }
+
+    pub(super) fn owner(&self) -> Option<u32> {
+        self.owner
+    }
+
+    /// The whole buffer, to receive into.
+    pub(super) fn space(&mut self) -> &mut [u8] {
+        debug_assert!(
+            self.owner.is_none(),
+            "what was left is kept before the next receive"
+        );
+        &mut self.bytes
+    }
+
+    pub(super) fn fill(&mut self, owner: u32, count: usize) {
+        (self.start, self.end) = (0, count.min(self.bytes.len()));
+        self.owner = (count > 0).then_some(owner);
+    }
+
+    pub(super) fn unread(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..self.end).unwrap_or_default()
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start = (self.start + count).min(self.end);
+        if self.start == self.end {
+            self.owner = None;
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.start, self.end, self.owner) = (0, 0, None);
+    }
+}
+
+/// What was written last, and by whom; sent when its writer waits, when somebody else writes, when it is full, or
+/// at the end of the turn.
+pub(super) struct Gather {
+    pub(super) bytes: Vec<u8>,
+    owner: Option<u32>,
+}
+
+impl Gather {
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: Vec::with_capacity(GATHER_BYTES),
+            owner: None,
+        }
+    }
+
+    pub(super) fn owner(&self) -> Option<u32> {
+        self.owner
+    }
+
+    pub(super) fn has_room(&self, len: usize) -> bool {
+        self.bytes.len() + len <= GATHER_BYTES
+    }
+
+    pub(super) fn append(&mut self, owner: u32, bytes: &[u8]) {
+        debug_assert!(
+            self.owner.is_none_or(|other| other == owner),
+            "flushed before another writes"
+        );
+        self.owner = Some(owner);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes gathered for `owner`.
+    pub(super) fn len_of(&self, owner: u32) -> usize {
+        if self.owner == Some(owner) {
+            self.bytes.len()
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.owner = None;
+    }
+}
+
+impl fmt::Debug for Inbound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Inbound({} bytes of {:?})",
+            self.end - self.start,
+            self.owner
+        )
+    }
+}
+
+impl fmt::Debug for Gather {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Gather({} bytes of {:?})",
+            self.bytes.len(),
+            self.owner
+        )
+    }
+}
+
+/// The most received in one call, in bytes; also the most that one connection can have unread beyond what its
+/// task asked for.
+pub(super) const INBOUND_BYTES: usize = 64 * 1024;
+
+/// Responses to pipelined requests are gathered up to this many bytes, and smaller payloads are copied rather
+/// than referred to.
+pub(super) const GATHER_BYTES: usize = 64 * 1024;
