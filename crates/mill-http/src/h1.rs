@@ -1,0 +1,14 @@
+//! HTTP/1.0 and HTTP/1.1 messages, RFC 9112: bytes to values and back.
+
+/// One field line, and what the known fields mean for the message.
+mod field_line;
+/// The head of a request as a value.
+pub mod head;
+/// Bytes to request head; the hot path.
+pub mod parse;
+/// Why a request is refused: status and log text.
+pub mod refusal;
+/// The request line, from the method to the version.
+mod request_line;
+/// Eight bytes at a time: where a run of ordinary bytes ends.
+pub(crate) mod scan;

@@ -1,0 +1,166 @@
+//! The head of a request as a value.
+
+use alloc::vec::Vec;
+
+use crate::field::{Field, KnownField};
+use crate::method::Method;
+use crate::span::Span;
+use crate::version::Version;
+
+/// A request head: places in the buffer it was parsed from, and what the fields mean for the
+/// message. The caller owns it and reuses it: `clear` before each request, then
+/// `parse_request` until it no longer says `Partial`. The field list keeps its memory, so a
+/// reused head allocates nothing.
+#[derive(Clone, Debug, Default)]
+pub struct RequestHead {
+    pub method: Method,
+    pub method_name: Span,
+    pub version: Version,
+    /// From the method to the version, without CRLF: `$request`.
+    pub request_line: Span,
+    pub target: Target,
+    /// The server's name: the authority of an absolute-form target, else `Host`; without port and
+    /// final dot. Empty in an HTTP/1.0 request that names none.
+    pub host: Span,
+    /// `host` has upper-case letters: look it up in lower case.
+    pub host_has_uppercase: bool,
+    /// Of `Content-Length`, which is refused together with `Transfer-Encoding`.
+    pub content_length: Option<u64>,
+    /// `Transfer-Encoding: chunked`.
+    pub chunked: bool,
+    pub connection: ConnectionOption,
+    /// `Expect: 100-continue` in HTTP/1.1.
+    pub expect_continue: bool,
+    pub fields: Vec<Field>,
+    /// Set of `KnownField::bit` of the fields that occur (and are not ignored).
+    pub(crate) present: u64,
+    pub(crate) progress: Progress,
+    /// The line or value that a refusal speaks of.
+    pub(crate) refused: Span,
+}
+
+/// What the request asks for, RFC 9112 3.2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    pub form: TargetForm,
+    /// Path and query as sent: `$request_uri`. For an absolute-form target this begins at its
+    /// path; with an empty path it is the slash after the scheme, or, with a query, the query
+    /// with its question mark (as in nginx).
+    pub whole: Span,
+    /// The path as sent, without the query; the slash after the scheme stands in for an empty one.
+    pub path: Span,
+    /// What follows the first `?`, up to a `#`.
+    pub query: Span,
+    /// There was a `?`, even with nothing after it.
+    pub has_query: bool,
+    pub scheme: Span,
+    /// The path has `//`, `/.`, or there is a `#`: it may need rewriting.
+    pub complex: bool,
+    /// The path has `%`: it needs decoding.
+    pub quoted: bool,
+    /// The path has `+`.
+    pub plus: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetForm {
+    /// `/path?query`
+    #[default]
+    Origin,
+    /// `http://host/path?query`
+    Absolute,
+    /// `host:port`, for CONNECT only
+    Authority,
+    /// `*`, for OPTIONS only
+    Asterisk,
+}
+
+/// What `Connection` asks for. `close` wins over `keep-alive`, RFC 9112 9.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionOption {
+    #[default]
+    Unstated,
+    KeepAlive,
+    Close,
+}
+
+/// How far an unfinished head has been parsed: whole lines are never parsed twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    /// The request line is done.
+    pub(crate) has_request_line: bool,
+    /// Where the first unfinished line begins.
+    pub(crate) line_start: u32,
+    /// Bytes before this offset belong to the unfinished line and hold nothing that ends it.
+    pub(crate) examined: u32,
+}
+
+/// Fields without which the answer to a GET or HEAD depends on the target and host alone.
+const NOT_PLAIN: u64 = KnownField::Range.bit()
+    | KnownField::IfMatch.bit()
+    | KnownField::IfNoneMatch.bit()
+    | KnownField::IfModifiedSince.bit()
+    | KnownField::IfUnmodifiedSince.bit()
+    | KnownField::IfRange.bit()
+    | KnownField::ContentLength.bit()
+    | KnownField::TransferEncoding.bit()
+    | KnownField::Expect.bit()
+    | KnownField::Upgrade.bit()
+    | KnownField::Te.bit();
+
+impl RequestHead {
+    /// Makes the head ready for the next request. Keeps the field list's memory.
+    pub fn clear(&mut self) {
+        let mut fields = core::mem::take(&mut self.fields);
+        fields.clear();
+        *self = Self {
+            fields,
+            ..Self::default()
+        };
+    }
+
+    /// No `Range`, `If-…`, body, `Expect`, `Upgrade` or `TE`, and an origin-form target that
+    /// needs no decoding: a GET or HEAD of this kind may get a pre-serialised answer.
+    /// `Accept-Encoding`, `Via` and `Authorization` are the caller's to look at.
+    pub fn is_plain(&self) -> bool {
+        self.present & NOT_PLAIN == 0
+            && self.target.form == TargetForm::Origin
+            && !self.target.complex
+            && !self.target.quoted
+    }
+
+    pub const fn has(&self, known: KnownField) -> bool {
+        self.present & known.bit() != 0
+    }
+
+    /// The value of the first field of this name, as nginx takes the first of several.
+    pub fn value(&self, known: KnownField) -> Option<Span> {
+        if !self.has(known) {
+            return None;
+        }
+        self.known(known).next()
+    }
+
+    /// The values of all fields of this name, in order.
+    pub fn known(&self, known: KnownField) -> impl Iterator<Item = Span> + '_ {
+        self.fields
+            .iter()
+            .filter(move |field| field.known == known && !field.ignored)
+            .map(|field| field.value)
+    }
+
+    /// `Accept-Encoding`, the first one.
+    pub fn accept_encoding(&self) -> Option<Span> {
+        self.value(KnownField::AcceptEncoding)
+    }
+
+    /// The message has a body, perhaps an empty one.
+    pub const fn has_body(&self) -> bool {
+        self.chunked || self.content_length.is_some()
+    }
+
+    /// The line or value that the refusal speaks of; empty if it speaks of none.
+    pub const fn refused(&self) -> Span {
+        self.refused
+    }
+}

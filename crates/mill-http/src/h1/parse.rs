@@ -1,0 +1,146 @@
+//! Bytes to request head; the hot path.
+//!
+//! Read this first: RFC 9112 2 to 6. The parser is strict about everything that two
+//! implementations could read differently (bare CR or LF, blanks before the colon, obs-fold,
+//! control bytes, competing lengths): such a request is refused and its connection closed.
+//!
+//! One pass: each line is checked, split and classified as it is read. When the bytes end inside
+//! a line, the head remembers where that line began and how far it was looked at; the next call
+//! looks only at new bytes until something ends the line, then parses that line once more. So a
+//! head costs at most two looks at each byte, however finely it is split.
+
+use crate::h1::field_line::{self, LineEnd};
+use crate::h1::head::RequestHead;
+use crate::h1::refusal::Refusal;
+use crate::h1::request_line;
+use crate::h1::scan::find_control;
+use crate::limits::HeadRules;
+use crate::span::Span;
+
+/// What a call of [`parse_request`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// The head is whole: `consumed` bytes, empty lines before it included. A body follows.
+    Complete { consumed: usize },
+    /// More bytes are needed; call again with the same bytes and what followed them.
+    Partial,
+    /// Answer with `Refusal::status` and close. `head` holds what was understood until then:
+    /// method, target and version once the request line was whole.
+    Refused(Refusal),
+}
+
+/// Why a line's parser stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Partial,
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+/// Parses the request head at the beginning of `bytes` into `head`, which must be cleared before
+/// the first call for a request and left alone between calls for the same one. `bytes` must begin
+/// at the same byte in each call; the buffer itself may move. Allocates only when the head has
+/// more fields than any head before it.
+pub fn parse_request(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Parsed {
+    match parse_lines(bytes, head, rules) {
+        Ok(consumed) => Parsed::Complete { consumed },
+        Err(Stop::Refused(refusal)) => Parsed::Refused(refusal),
+        Err(Stop::Partial) => match refuse_if_too_long(bytes, head, rules) {
+            Some(refusal) => Parsed::Refused(refusal),
+            None => Parsed::Partial,
+        },
+    }
+}
+
+fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Result<usize, Stop> {
+    let mut at = head.progress.line_start as usize;
+    if head.progress.examined > head.progress.line_start {
+        // A field line may hold tabs, which stop this scan too: that costs one more parse of the
+        // line, which then stops at the end of the bytes again.
+        let stop = find_control(bytes, head.progress.examined as usize);
+        head.progress.examined = Span::between(0, stop).len;
+        if stop == bytes.len() {
+            return Err(Stop::Partial);
+        }
+    }
+    if !head.progress.has_request_line {
+        at = skip_empty_lines(bytes, at, head)?;
+        let end =
+            request_line::parse(bytes, at, head).inspect_err(|_| examined_all(bytes, head))?;
+        if end - at > rules.request_line_bytes_max as usize {
+            return Err(Refusal::TargetTooLong.into());
+        }
+        head.progress.has_request_line = true;
+        at = end;
+    }
+    loop {
+        head.progress.line_start = Span::between(0, at).len;
+        match field_line::parse(bytes, at, head, rules)
+            .inspect_err(|_| examined_all(bytes, head))?
+        {
+            LineEnd::Field { end } => {
+                if end > rules.head_bytes_max as usize {
+                    return Err(Refusal::HeadTooLarge.into());
+                }
+                at = end;
+            }
+            LineEnd::Head { end } => {
+                if end > rules.head_bytes_max as usize {
+                    return Err(Refusal::HeadTooLarge.into());
+                }
+                field_line::conclude(bytes, head)?;
+                return Ok(end);
+            }
+        }
+    }
+}
+
+/// RFC 9112 2.2: empty lines before the request line are skipped. They count towards
+/// `head_bytes_max`, so a client can't send them for ever.
+fn skip_empty_lines(bytes: &[u8], mut at: usize, head: &mut RequestHead) -> Result<usize, Stop> {
+    loop {
+        match bytes.get(at..) {
+            Some([b'\r', b'\n', ..]) => at += 2,
+            Some([b'\r'] | []) | None => {
+                head.progress.line_start = Span::between(0, at).len;
+                return Err(Stop::Partial);
+            }
+            Some(_) => {
+                head.progress.line_start = Span::between(0, at).len;
+                return Ok(at);
+            }
+        }
+    }
+}
+
+/// Nothing before the end of `bytes` ends the line. A CR at the very end may, once LF follows it.
+fn examined_all(bytes: &[u8], head: &mut RequestHead) {
+    let len = if bytes.last() == Some(&b'\r') {
+        bytes.len() - 1
+    } else {
+        bytes.len()
+    };
+    head.progress.examined = Span::between(0, len).len;
+}
+
+/// A line that is not whole yet and already too long never becomes valid.
+fn refuse_if_too_long(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Option<Refusal> {
+    let line = Span::between(head.progress.line_start as usize, bytes.len());
+    if !head.progress.has_request_line {
+        if line.len >= rules.request_line_bytes_max {
+            return Some(Refusal::TargetTooLong);
+        }
+    } else if line.len >= rules.field_line_bytes_max {
+        head.refused = line;
+        return Some(Refusal::FieldTooLarge);
+    }
+    (bytes.len() >= rules.head_bytes_max as usize).then_some(Refusal::HeadTooLarge)
+}
+
+#[cfg(test)]
+mod tests;

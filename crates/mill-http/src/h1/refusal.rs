@@ -1,0 +1,141 @@
+//! Why a request is refused: status and log text.
+
+use alloc::vec::Vec;
+
+use crate::h1::head::RequestHead;
+use crate::span::Span;
+use crate::status::Status;
+
+/// A request head that gets no handler. The connection is closed after the answer, because where
+/// the next request begins is not certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The first bytes are no method.
+    InvalidMethod,
+    /// The request line is malformed: target bytes, blanks, version syntax, line end.
+    InvalidRequestLine,
+    /// `GET /path` and no version: HTTP/0.9, which nginx still answers and we do not.
+    Http09,
+    /// HTTP/2.0 or above in an HTTP/1 request line.
+    UnsupportedVersion,
+    /// The request line is longer than one buffer.
+    TargetTooLong,
+    /// The authority of an absolute-form target is no host.
+    InvalidAuthority,
+    /// A field line without colon, with a blank in or after its name, obs-fold, or a control byte.
+    InvalidFieldLine,
+    /// One field line is longer than one buffer.
+    FieldTooLarge,
+    /// The head is longer than all buffers.
+    HeadTooLarge,
+    TooManyFields,
+    /// A field that may occur once (Content-Length, If-…, Expect, Authorization) occurs again.
+    DuplicateField,
+    DuplicateHost,
+    InvalidHost,
+    /// HTTP/1.1 without `Host`.
+    MissingHost,
+    InvalidContentLength,
+    /// HTTP/1.0 with `Transfer-Encoding`.
+    TransferEncodingInHttp10,
+    ContentLengthAndTransferEncoding,
+    /// A transfer coding other than exactly `chunked`.
+    UnknownTransferEncoding,
+}
+
+impl Refusal {
+    /// The status as nginx counts it: 494 is sent as 400 with its own page
+    /// (see [`Status::on_the_wire`]).
+    pub const fn status(self) -> Status {
+        match self {
+            Self::UnsupportedVersion => Status::HTTP_VERSION_NOT_SUPPORTED,
+            Self::TargetTooLong => Status::URI_TOO_LONG,
+            Self::FieldTooLarge | Self::HeadTooLarge | Self::TooManyFields => {
+                Status::REQUEST_HEADER_TOO_LARGE
+            }
+            Self::UnknownTransferEncoding => Status::NOT_IMPLEMENTED,
+            _ => Status::BAD_REQUEST,
+        }
+    }
+
+    /// nginx's log text, without the part of the request that it quotes; see [`Self::emit_log`].
+    pub const fn log_text(self) -> &'static str {
+        match self {
+            Self::InvalidMethod => "client sent invalid method",
+            Self::InvalidRequestLine => "client sent invalid request",
+            Self::Http09 => "client sent HTTP/0.9 request",
+            Self::UnsupportedVersion => "client sent invalid version",
+            Self::TargetTooLong => "client sent too long URI",
+            Self::InvalidAuthority => "client sent invalid host in request line",
+            Self::InvalidFieldLine => "client sent invalid header line",
+            Self::FieldTooLarge => "client sent too long header line",
+            Self::HeadTooLarge => "client sent too large request",
+            Self::TooManyFields => "client sent too many header lines",
+            Self::DuplicateField => "client sent duplicate header line",
+            Self::DuplicateHost => "client sent duplicate host header",
+            Self::InvalidHost => "client sent invalid host header",
+            Self::MissingHost => "client sent HTTP/1.1 request without \"Host\" header",
+            Self::InvalidContentLength => "client sent invalid \"Content-Length\" header",
+            Self::TransferEncodingInHttp10 => {
+                "client sent HTTP/1.0 request with \"Transfer-Encoding\" header"
+            }
+            Self::ContentLengthAndTransferEncoding => {
+                "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
+            }
+            Self::UnknownTransferEncoding => "client sent unknown \"Transfer-Encoding\"",
+        }
+    }
+
+    /// What nginx appends after "while": the request line was not yet read, or it was.
+    pub const fn action(self) -> &'static str {
+        match self {
+            Self::InvalidMethod
+            | Self::InvalidRequestLine
+            | Self::Http09
+            | Self::UnsupportedVersion
+            | Self::InvalidAuthority
+            | Self::TargetTooLong => "reading client request line",
+            _ => "reading client request headers",
+        }
+    }
+
+    /// Appends the whole log text: what was wrong and, where nginx quotes it, the offending line.
+    /// Control bytes in the quotation are written as `\x0A`, so that a log line stays one line.
+    pub fn emit_log(self, bytes: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.log_text().as_bytes());
+        let quoted = match self {
+            Self::InvalidFieldLine
+            | Self::DuplicateField
+            | Self::DuplicateHost
+            | Self::UnknownTransferEncoding => head.refused(),
+            Self::FieldTooLarge => Span {
+                len: head.refused().len.min(QUOTED_BYTES_MAX),
+                ..head.refused()
+            },
+            _ => Span::EMPTY,
+        };
+        if !quoted.is_empty() {
+            out.extend_from_slice(b": \"");
+            emit_quoted(quoted.of(bytes), out);
+            let cut = matches!(self, Self::InvalidFieldLine | Self::FieldTooLarge);
+            out.extend_from_slice(if cut { b"...\"" } else { b"\"" });
+        }
+        out.extend_from_slice(b" while ");
+        out.extend_from_slice(self.action().as_bytes());
+    }
+}
+
+/// Bytes of a header line that a log line repeats: nginx's longest log line less its own words.
+const QUOTED_BYTES_MAX: u32 = 2048 - 300;
+
+fn emit_quoted(text: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for &byte in text {
+        if (0x20..0x7f).contains(&byte) || byte >= 0x80 {
+            out.push(byte);
+        } else {
+            let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'?');
+            out.extend_from_slice(&[b'\\', b'x', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+}
