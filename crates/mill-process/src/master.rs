@@ -1,0 +1,365 @@
+//! What the master decides, without doing it: signals, ended children and time in, actions out.
+//!
+//! Order of calling: [`Master::on_start`] once; then for whatever happens its `on_` method, and after each
+//! [`Master::next_action`] until it is `None`, carrying out each action before asking for the next. Between events
+//! the caller sleeps, at most until [`Master::wake_at`] and then calls [`Master::on_time`].
+//!
+//! Times are since any fixed moment, as long as they are monotonic.
+
+use mill_config::config::LogLevel;
+use mill_sys::process::Pid;
+use mill_sys::signal::{Received, Signal};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What the master does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Write a line to the error log.
+    Log(LogLevel, String),
+    /// Read the configuration again and hand it to the worker process; keep the old one if it is bad.
+    Reconfigure,
+    /// Open the log files again and hand them to the worker process.
+    ReopenLogs,
+    /// Start a worker process, then call [`Master::on_worker_started`] or [`Master::on_worker_not_started`].
+    StartWorker,
+    /// Ask a worker process to end once its requests are answered.
+    Quit(Pid),
+    /// Send a signal to a worker process.
+    Signal(Pid, Signal),
+    /// Start the binary anew beside this one, then call [`Master::on_binary_started`] if that worked.
+    StartBinary,
+    /// Give the pid file its name back: the new binary has ended.
+    RestorePidFile,
+    /// Close the listening sockets of this process.
+    CloseListeners,
+    /// Remove the pid file and end.
+    Exit,
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    Code(i32),
+    Signal { number: i32, core_dumped: bool },
+}
+
+/// The state of the master.
+#[derive(Debug)]
+pub struct Master {
+    /// Whether a terminal is none of our business: then WINCH is an order, not a change of a window's size.
+    daemonized: bool,
+    phase: Phase,
+    workers: Vec<Worker>,
+    new_binary: Option<Pid>,
+    /// WINCH came, and nothing has brought the worker process back since.
+    not_accepting: bool,
+    /// A worker process is to be started then.
+    restart_at: Option<Duration>,
+    /// Worker processes in a row that ended before they were ready.
+    failures: u32,
+    actions: VecDeque<Action>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// QUIT came: the end comes with the last worker process.
+    Quitting,
+    /// TERM or INT came: who is not gone by then is killed.
+    Terminating {
+        kill_at: Option<Duration>,
+    },
+}
+
+#[derive(Debug)]
+struct Worker {
+    pid: Pid,
+    /// It was told to end.
+    exiting: bool,
+}
+
+impl Master {
+    pub fn new(daemonized: bool) -> Self {
+        Self {
+            daemonized,
+            phase: Phase::Running,
+            workers: Vec::new(),
+            new_binary: None,
+            not_accepting: false,
+            restart_at: None,
+            failures: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// What to do now; `None` when there is nothing left to do before something else happens.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Master::on_time`] is to be called at the latest.
+    pub fn wake_at(&self) -> Option<Duration> {
+        let kill_at = match self.phase {
+            Phase::Terminating { kill_at } => kill_at,
+            Phase::Running | Phase::Quitting => None,
+        };
+        [kill_at, self.restart_at].into_iter().flatten().min()
+    }
+
+    /// The worker process that serves; none while it is being restarted or after WINCH.
+    pub fn serving(&self) -> Option<Pid> {
+        self.workers
+            .iter()
+            .find(|worker| !worker.exiting)
+            .map(|worker| worker.pid)
+    }
+
+    /// Whether a new binary runs beside this one: then the pid file in its usual place is not ours.
+    pub fn is_superseded(&self) -> bool {
+        self.new_binary.is_some()
+    }
+
+    /// The configuration is read and the sockets are bound.
+    pub fn on_start(&mut self) {
+        self.start_worker();
+    }
+
+    /// A signal came. `beside_old_binary`: this process was started by a USR2 and who did it still runs.
+    pub fn on_signal(&mut self, received: Received, beside_old_binary: bool, now: Duration) {
+        let ignored =
+            received.signal == Signal::User2 && (beside_old_binary || self.new_binary.is_some());
+        self.log_signal(received, ignored);
+        match received.signal {
+            Signal::Terminate | Signal::Interrupt => self.terminate(now),
+            Signal::Quit => self.quit(),
+            Signal::Hangup => self.reconfigure(),
+            Signal::User1 => {
+                self.log(LogLevel::Notice, "reopening logs");
+                self.actions.push_back(Action::ReopenLogs);
+            }
+            Signal::User2 if ignored => self.log(
+                LogLevel::Crit,
+                "the changing binary signal is ignored: \
+                 you should shutdown or terminate before either old or new binary's process",
+            ),
+            Signal::User2 if self.phase == Phase::Running => {
+                self.log(LogLevel::Notice, "changing binary");
+                self.actions.push_back(Action::StartBinary);
+            }
+            Signal::WindowChange if self.daemonized && self.phase == Phase::Running => {
+                self.not_accepting = true;
+                self.restart_at = None;
+                self.quit_workers();
+            }
+            // Who ended is reported by `on_child_exit`.
+            Signal::User2 | Signal::WindowChange | Signal::Child | Signal::Kill => {}
+        }
+    }
+
+    pub fn on_worker_started(&mut self, pid: Pid) {
+        self.log(LogLevel::Notice, &format!("start worker process {pid}"));
+        self.workers.push(Worker {
+            pid,
+            exiting: false,
+        });
+    }
+
+    /// A worker process could not be started, which the caller has logged: it is tried again later.
+    pub fn on_worker_not_started(&mut self, now: Duration) {
+        self.failures = self.failures.saturating_add(1);
+        self.restart_at = Some(now + RESTART_DELAY);
+    }
+
+    /// The worker process has taken its first configuration.
+    pub fn on_worker_ready(&mut self, pid: Pid) {
+        if self.workers.iter().any(|worker| worker.pid == pid) {
+            self.failures = 0;
+        }
+    }
+
+    pub fn on_binary_started(&mut self, pid: Pid) {
+        self.log(LogLevel::Notice, &format!("start new binary process {pid}"));
+        self.new_binary = Some(pid);
+    }
+
+    /// A child has ended.
+    pub fn on_child_exit(&mut self, pid: Pid, ending: Ending, now: Duration) {
+        if let Some(index) = self.workers.iter().position(|worker| worker.pid == pid) {
+            let worker = self.workers.swap_remove(index);
+            self.log_ending("worker process", pid, ending);
+            self.on_worker_exit(&worker, ending, now);
+        } else if self.new_binary == Some(pid) {
+            self.log_ending("new binary process", pid, ending);
+            self.new_binary = None;
+            self.actions.push_back(Action::RestorePidFile);
+            if self.not_accepting && self.phase == Phase::Running {
+                self.not_accepting = false;
+                self.start_worker();
+            }
+        } else {
+            self.log_ending("unknown process", pid, ending);
+        }
+    }
+
+    /// Time has passed.
+    pub fn on_time(&mut self, now: Duration) {
+        if self.restart_at.is_some_and(|at| at <= now) {
+            self.start_worker();
+        }
+        if let Phase::Terminating { kill_at: Some(at) } = self.phase
+            && at <= now
+        {
+            self.phase = Phase::Terminating { kill_at: None };
+            for worker in &self.workers {
+                let kill = Action::Signal(worker.pid, Signal::Kill);
+                self.actions.push_back(kill);
+            }
+        }
+    }
+
+    fn on_worker_exit(&mut self, worker: &Worker, ending: Ending, now: Duration) {
+        if self.phase != Phase::Running {
+            self.exit_if_alone();
+            return;
+        }
+        if worker.exiting {
+            return;
+        }
+        if ending == Ending::Code(FATAL_CODE) {
+            let what = format!(
+                "worker process {} exited with fatal code {FATAL_CODE} and cannot be respawned",
+                worker.pid
+            );
+            self.log(LogLevel::Alert, &what);
+            return;
+        }
+        self.failures = self.failures.saturating_add(1);
+        if self.failures <= RESTARTS_AT_ONCE {
+            self.start_worker();
+        } else {
+            self.restart_at = Some(now + RESTART_DELAY);
+        }
+    }
+
+    fn start_worker(&mut self) {
+        self.restart_at = None;
+        if self.phase == Phase::Running && self.serving().is_none() {
+            self.log(LogLevel::Notice, "start worker processes");
+            self.actions.push_back(Action::StartWorker);
+        }
+    }
+
+    fn reconfigure(&mut self) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        // As in nginx: beside a new binary the old one keeps its configuration, and HUP brings its workers back.
+        if self.new_binary.is_none() {
+            self.log(LogLevel::Notice, "reconfiguring");
+            self.actions.push_back(Action::Reconfigure);
+        }
+        self.not_accepting = false;
+        self.start_worker();
+    }
+
+    fn quit(&mut self) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.phase = Phase::Quitting;
+        self.quit_workers();
+        self.actions.push_back(Action::CloseListeners);
+        self.exit_if_alone();
+    }
+
+    fn terminate(&mut self, now: Duration) {
+        if matches!(self.phase, Phase::Terminating { .. }) {
+            return;
+        }
+        self.phase = Phase::Terminating {
+            kill_at: Some(now + TERMINATION_PATIENCE),
+        };
+        self.restart_at = None;
+        for worker in &mut self.workers {
+            worker.exiting = true;
+            let terminate = Action::Signal(worker.pid, Signal::Terminate);
+            self.actions.push_back(terminate);
+        }
+        self.exit_if_alone();
+    }
+
+    fn quit_workers(&mut self) {
+        self.restart_at = None;
+        for worker in &mut self.workers {
+            if !worker.exiting {
+                worker.exiting = true;
+                self.actions.push_back(Action::Quit(worker.pid));
+            }
+        }
+    }
+
+    fn exit_if_alone(&mut self) {
+        if self.workers.is_empty() {
+            self.actions.push_back(Action::Exit);
+        }
+    }
+
+    fn log_signal(&mut self, received: Received, ignored: bool) {
+        let signal = received.signal;
+        let from = received
+            .sender
+            .map_or(String::new(), |pid| format!(" from {pid}"));
+        let consequence = match signal {
+            _ if ignored => ", ignoring",
+            Signal::Terminate | Signal::Interrupt => ", exiting",
+            Signal::Quit => ", shutting down",
+            Signal::Hangup => ", reconfiguring",
+            Signal::User1 => ", reopening logs",
+            Signal::User2 => ", changing binary",
+            Signal::WindowChange if self.daemonized => ", stop accepting connections",
+            Signal::WindowChange | Signal::Child | Signal::Kill => "",
+        };
+        let (number, name) = (signal.number(), signal.name());
+        let line = format!("signal {number} ({name}) received{from}{consequence}");
+        self.log(LogLevel::Notice, &line);
+    }
+
+    fn log_ending(&mut self, what: &str, pid: Pid, ending: Ending) {
+        match ending {
+            Ending::Code(code) => self.log(
+                LogLevel::Notice,
+                &format!("{what} {pid} exited with code {code}"),
+            ),
+            Ending::Signal {
+                number,
+                core_dumped,
+            } => {
+                let core = if core_dumped { " (core dumped)" } else { "" };
+                let line = format!("{what} {pid} exited on signal {number}{core}");
+                self.log(LogLevel::Alert, &line);
+            }
+        }
+    }
+
+    fn log(&mut self, level: LogLevel, message: &str) {
+        self.actions
+            .push_back(Action::Log(level, message.to_owned()));
+    }
+}
+
+/// The exit code of a process that would fail again in the same way (nginx's): it is not restarted.
+pub const FATAL_CODE: i32 = 2;
+
+/// How long worker processes may take to obey TERM before they are killed: the sum of nginx's waits of 50 ms to
+/// 0.8 s, each twice the one before.
+const TERMINATION_PATIENCE: Duration = Duration::from_millis(1550);
+
+/// Worker processes in a row that may end before they were ready and are replaced at once.
+const RESTARTS_AT_ONCE: u32 = 3;
+
+/// How long the next one waits: a machine short of memory is not made worse by a thousand starts a second.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! The master's decisions as scripts: what happens, and what it does about it.
+
+use super::*;
+
+const NOW: Duration = Duration::from_secs(100);
+
+fn pid(number: i32) -> Pid {
+    Pid::new(number).unwrap()
+}
+
+/// Something that happens to a master.
+enum Event {
+    Signal(Signal),
+    /// With the old binary still running, which started this one.
+    SignalBesideOld(Signal),
+    Exit(i32, Ending),
+    Ready(i32),
+    Time(Duration),
+}
+use Event::{Exit, Ready, SignalBesideOld, Time};
+
+const KILLED: Ending = Ending::Signal {
+    number: 9,
+    core_dumped: false,
+};
+
+/// A master with what the outside world does for it: processes get numbers from 10 on, the new binary is 99.
+struct World {
+    master: Master,
+    next_pid: i32,
+    now: Duration,
+}
+
+impl World {
+    fn new(daemonized: bool) -> Self {
+        let mut world = Self {
+            master: Master::new(daemonized),
+            next_pid: 10,
+            now: NOW,
+        };
+        world.master.on_start();
+        assert_eq!(world.settle(), "StartWorker");
+        world
+    }
+
+    /// Carries out all actions; says which, log lines left out.
+    fn settle(&mut self) -> String {
+        let mut done = Vec::new();
+        while let Some(action) = self.master.next_action() {
+            match action {
+                Action::Log(..) => continue,
+                Action::StartWorker => {
+                    self.master.on_worker_started(pid(self.next_pid));
+                    self.next_pid += 1;
+                }
+                Action::StartBinary => self.master.on_binary_started(pid(99)),
+                _ => {}
+            }
+            done.push(match action {
+                Action::Quit(pid) => format!("Quit({pid})"),
+                Action::Signal(pid, signal) => format!("Signal({pid}, {signal:?})"),
+                other => format!("{other:?}"),
+            });
+        }
+        done.join(" ")
+    }
+
+    fn on(&mut self, event: Event) -> String {
+        let received = |signal| Received {
+            signal,
+            sender: Some(pid(7)),
+        };
+        match event {
+            Event::Signal(signal) => self.master.on_signal(received(signal), false, self.now),
+            SignalBesideOld(signal) => self.master.on_signal(received(signal), true, self.now),
+            Exit(number, ending) => self.master.on_child_exit(pid(number), ending, self.now),
+            Ready(number) => self.master.on_worker_ready(pid(number)),
+            Time(passed) => {
+                self.now += passed;
+                self.master.on_time(self.now);
+            }
+        }
+        self.settle()
+    }
+}
+
+/// A daemon with worker process 10 lives through the events, doing what stands beside each.
+fn check(script: impl IntoIterator<Item = (Event, &'static str)>) {
+    let mut world = World::new(true);
+    for (index, (event, expected)) in script.into_iter().enumerate() {
+        assert_eq!(world.on(event), expected, "step {index}");
+    }
+}
+
+fn signal(signal: Signal) -> Event {
+    Event::Signal(signal)
+}
+
+#[test]
+fn quit_waits_for_the_worker_process_however_long_it_takes() {
+    check([
+        (signal(Signal::Quit), "Quit(10) CloseListeners"),
+        (Time(Duration::from_secs(3600)), ""),
+        (signal(Signal::Quit), ""),
+        (signal(Signal::Hangup), ""),
+        (Exit(10, Ending::Code(0)), "Exit"),
+    ]);
+}
+
+#[test]
+fn terminate_kills_a_worker_process_that_does_not_obey() {
+    for order in [Signal::Terminate, Signal::Interrupt] {
+        check([
+            (signal(order), "Signal(10, Terminate)"),
+            (Time(TERMINATION_PATIENCE - Duration::from_millis(1)), ""),
+            (Time(Duration::from_millis(1)), "Signal(10, Kill)"),
+            (Time(Duration::from_secs(10)), ""),
+            (Exit(10, KILLED), "Exit"),
+        ]);
+    }
+}
+
+#[test]
+fn terminate_overrules_a_graceful_end() {
+    check([
+        (signal(Signal::Quit), "Quit(10) CloseListeners"),
+        (signal(Signal::Terminate), "Signal(10, Terminate)"),
+        (signal(Signal::Quit), ""),
+        (Exit(10, Ending::Code(0)), "Exit"),
+    ]);
+}
+
+#[test]
+fn without_a_worker_process_the_end_is_immediate() {
+    for order in [Signal::Quit, Signal::Terminate] {
+        let mut world = World::new(true);
+        world.on(signal(Signal::WindowChange));
+        world.on(Exit(10, Ending::Code(0)));
+        assert!(world.on(signal(order)).ends_with("Exit"));
+    }
+}
+
+#[test]
+fn a_killed_worker_process_is_replaced_at_once() {
+    check([
+        (Ready(10), ""),
+        (Exit(10, KILLED), "StartWorker"),
+        (Ready(11), ""),
+        (Exit(11, Ending::Code(1)), "StartWorker"),
+    ]);
+}
+
+#[test]
+fn worker_processes_that_never_get_ready_are_started_once_a_second() {
+    check([
+        (Exit(10, KILLED), "StartWorker"),
+        (Exit(11, KILLED), "StartWorker"),
+        (Exit(12, KILLED), "StartWorker"),
+        (Exit(13, KILLED), ""),
+        (Time(RESTART_DELAY - Duration::from_millis(1)), ""),
+        (Time(Duration::from_millis(1)), "StartWorker"),
+        (Ready(14), ""),
+        (Exit(14, KILLED), "StartWorker"),
+    ]);
+}
+
+#[test]
+fn a_worker_process_that_failed_for_good_is_not_replaced_until_the_next_reload() {
+    check([
+        (Exit(10, Ending::Code(FATAL_CODE)), ""),
+        (Time(Duration::from_secs(10)), ""),
+        (signal(Signal::Hangup), "Reconfigure StartWorker"),
+    ]);
+}
+
+#[test]
+fn a_reload_keeps_the_worker_process() {
+    check([
+        (signal(Signal::Hangup), "Reconfigure"),
+        (signal(Signal::User1), "ReopenLogs"),
+        (signal(Signal::Child), ""),
+    ]);
+}
+
+#[test]
+fn winch_drains_a_daemon_and_hangup_brings_the_worker_process_back() {
+    check([
+        (signal(Signal::WindowChange), "Quit(10)"),
+        (signal(Signal::WindowChange), ""),
+        (signal(Signal::Hangup), "Reconfigure StartWorker"),
+        (Exit(10, Ending::Code(0)), ""),
+        (Exit(11, KILLED), "StartWorker"),
+    ]);
+}
+
+#[test]
+fn winch_means_nothing_in_the_foreground() {
+    let mut world = World::new(false);
+    assert_eq!(world.on(signal(Signal::WindowChange)), "");
+    assert_eq!(world.master.serving(), Some(pid(10)));
+}
+
+#[test]
+fn an_upgrade_that_is_taken_leaves_the_old_binary_to_quit() {
+    check([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::User2), ""),
+        (signal(Signal::WindowChange), "Quit(10)"),
+        (Exit(10, Ending::Code(0)), ""),
+        (signal(Signal::Quit), "CloseListeners Exit"),
+    ]);
+}
+
+#[test]
+fn an_upgrade_can_be_taken_back_by_hangup_to_the_old_binary() {
+    check([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::WindowChange), "Quit(10)"),
+        (Exit(10, Ending::Code(0)), ""),
+        (signal(Signal::Hangup), "StartWorker"),
+        (Exit(99, Ending::Code(0)), "RestorePidFile"),
+        (signal(Signal::Hangup), "Reconfigure"),
+    ]);
+}
+
+#[test]
+fn the_end_of_the_new_binary_brings_the_drained_worker_process_back() {
+    check([
+        (signal(Signal::User2), "StartBinary"),
+        (signal(Signal::WindowChange), "Quit(10)"),
+        (Exit(10, Ending::Code(0)), ""),
+        (Exit(99, Ending::Code(1)), "RestorePidFile StartWorker"),
+        (signal(Signal::User2), "StartBinary"),
+    ]);
+}
+
+#[test]
+fn a_new_binary_starts_no_third_one_while_the_old_one_runs() {
+    check([
+        (SignalBesideOld(Signal::User2), ""),
+        (signal(Signal::User2), "StartBinary"),
+    ]);
+}
+
+#[test]
+fn it_sleeps_until_it_has_to_act_itself() {
+    let mut world = World::new(true);
+    assert_eq!(world.master.wake_at(), None);
+    world.on(signal(Signal::Terminate));
+    assert_eq!(world.master.wake_at(), Some(NOW + TERMINATION_PATIENCE));
+}
+
+#[test]
+fn lines_are_in_the_words_of_nginx() {
+    let mut master = Master::new(true);
+    let received = |signal, sender| Received { signal, sender };
+    master.on_worker_started(pid(10));
+    master.on_signal(received(Signal::Hangup, Some(pid(7))), false, NOW);
+    master.on_signal(received(Signal::Interrupt, None), false, NOW);
+    master.on_child_exit(pid(10), KILLED, NOW);
+    master.on_child_exit(pid(11), Ending::Code(3), NOW);
+    let mut lines = Vec::new();
+    while let Some(action) = master.next_action() {
+        if let Action::Log(level, line) = action {
+            lines.push(format!("[{}] {line}", level.name()));
+        }
+    }
+    assert_eq!(
+        lines,
+        [
+            "[notice] start worker process 10",
+            "[notice] signal 1 (SIGHUP) received from 7, reconfiguring",
+            "[notice] reconfiguring",
+            "[notice] signal 2 (SIGINT) received, exiting",
+            "[alert] worker process 10 exited on signal 9",
+            "[notice] unknown process 11 exited with code 3",
+        ]
+    );
+}
