@@ -92,7 +92,16 @@ fn clippy(root: &Path) -> Outcome {
 }
 
 fn test(root: &Path) -> Outcome {
-    cargo(root, &["test", "--quiet", "--workspace", "--locked"])
+    cargo(
+        root,
+        &[
+            "test",
+            "--quiet",
+            "--workspace",
+            "--locked",
+            "--no-fail-fast",
+        ],
+    )
 }
 
 fn doc(root: &Path) -> Outcome {
