@@ -1,0 +1,21 @@
+//! What a phase or a handler says of a request.
+
+use crate::response::Response;
+use mill_http::status::Status;
+
+/// How a request goes on.
+#[derive(Debug)]
+pub enum Answer<File> {
+    /// Not mine: the next handler, or the next phase.
+    Declined,
+    /// This answer; the filters still see it.
+    Response(Response<File>),
+    /// This status with its built-in page, unless an `error_page` answers for it.
+    Status(Status),
+    /// The same request for another path, looked up anew.
+    Redirect { uri: Vec<u8>, args: Vec<u8> },
+    /// The same request in a named location (the name with its `@`).
+    Named(Vec<u8>),
+    /// No answer: the connection is closed (444).
+    Close,
+}

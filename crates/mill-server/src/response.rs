@@ -1,0 +1,132 @@
+//! An answer before it is sent.
+
+use mill_http::status::Status;
+use mill_runtime::payload::Shared;
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// A field line that is not one of those the exchange makes itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldLine {
+    pub name: Cow<'static, [u8]>,
+    pub value: Vec<u8>,
+}
+
+/// What a handler answers with, what the filters change, and what the exchange sends. The exchange adds `Server`,
+/// `Date`, `Connection`, `Keep-Alive` and the framing (`Content-Length` or `Transfer-Encoding`) itself.
+#[derive(Debug)]
+pub struct Response<File> {
+    pub status: Status,
+    pub content_type: Option<Vec<u8>>,
+    /// Seconds since 1970; sent as `Last-Modified`, used by conditions.
+    pub last_modified: Option<i64>,
+    /// With its quotes, and `W/` if weak.
+    pub etag: Option<Vec<u8>>,
+    /// `Location`, as it is to be sent.
+    pub location: Option<Vec<u8>>,
+    /// Further field lines, in the order in which they are sent.
+    pub fields: Vec<FieldLine>,
+    /// Sent after chunked content.
+    pub trailers: Vec<FieldLine>,
+    /// The content may be sent in ranges (`Accept-Ranges: bytes`).
+    pub ranges: bool,
+    pub content: Content<File>,
+    /// Close the connection after this answer.
+    pub close: bool,
+}
+
+/// The content of an answer.
+#[derive(Debug)]
+pub enum Content<File> {
+    /// None at all, and no `Content-Length` either: 204, 304.
+    Absent,
+    /// In memory.
+    Bytes(Shared, Range<usize>),
+    File {
+        file: File,
+        offset: u64,
+        len: u64,
+    },
+    /// One after the other: multipart/byteranges.
+    Pieces(Vec<Piece<File>>),
+    /// A file compressed while it is sent: its length is not known, so it is sent in chunks.
+    Gzip {
+        file: File,
+        len: u64,
+        level: u8,
+    },
+}
+
+/// A part of content that is put together.
+#[derive(Debug)]
+pub enum Piece<File> {
+    Bytes(Shared, Range<usize>),
+    File { file: File, offset: u64, len: u64 },
+}
+
+impl<File> Response<File> {
+    /// An answer without content.
+    pub const fn empty(status: Status) -> Self {
+        Self {
+            status,
+            content_type: None,
+            last_modified: None,
+            etag: None,
+            location: None,
+            fields: Vec::new(),
+            trailers: Vec::new(),
+            ranges: false,
+            content: Content::Absent,
+            close: false,
+        }
+    }
+
+    /// An answer with content in memory.
+    pub fn with_bytes(status: Status, content_type: &[u8], content: impl Into<Shared>) -> Self {
+        let content = content.into();
+        let range = 0..content.len();
+        Self {
+            content_type: Some(content_type.to_vec()),
+            content: Content::Bytes(content, range),
+            ..Self::empty(status)
+        }
+    }
+
+    /// Adds a field line of the server's own making.
+    pub fn push_field(&mut self, name: &'static str, value: impl Into<Vec<u8>>) {
+        self.fields.push(FieldLine {
+            name: Cow::Borrowed(name.as_bytes()),
+            value: value.into(),
+        });
+    }
+}
+
+impl<File> Content<File> {
+    /// Bytes of content, `None` when only the end will tell.
+    pub fn len(&self) -> Option<u64> {
+        match self {
+            Self::Absent => Some(0),
+            Self::Bytes(_, range) => Some(range.len() as u64),
+            Self::File { len, .. } => Some(*len),
+            Self::Pieces(pieces) => Some(pieces.iter().map(Piece::len).sum()),
+            Self::Gzip { .. } => None,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+}
+
+impl<File> Piece<File> {
+    pub const fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(_, range) => (range.end - range.start) as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
