@@ -1,5 +1,9 @@
 //! HTTP/1.0 and HTTP/1.1 messages, RFC 9112: bytes to values and back.
 
+/// The content of a request: length or chunked.
+pub mod body;
+/// Response heads and chunks to bytes.
+pub mod emit;
 /// One field line, and what the known fields mean for the message.
 mod field_line;
 /// The head of a request as a value.

@@ -10,19 +10,39 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+/// Whether a client accepts gzip.
+pub mod accept_encoding;
+/// Conditional requests: 304 and 412.
+pub mod conditional;
+/// Dates: IMF-fixdate, the three formats that are read, and the access log's two.
+pub mod date;
+/// Numbers as text, without allocation.
+pub mod decimal;
+/// Escaping for URIs and for HTML pages.
+pub mod escape;
+/// Entity tags and lists of them.
+pub mod etag;
 /// Field names and values, comma lists.
 pub mod field;
 /// HTTP/1 messages: parse and emit.
 pub mod h1;
 /// The host of a request.
 pub mod host;
+/// Whether a connection stays open after an answer.
+pub mod keep_alive;
 /// Every limit and setting, with unit, default and directive.
 pub mod limits;
 /// Request methods.
 pub mod method;
+/// Answers of several ranges.
+pub mod multipart;
+/// Byte ranges: 206 and 416.
+pub mod range;
 /// A place in a buffer, as offsets: it stays true when the buffer moves.
 pub mod span;
 /// Status codes and nginx's reason phrases.
 pub mod status;
+/// The request path as a server compares it: decoded, without dot segments.
+pub mod target;
 /// The HTTP version of a request.
 pub mod version;
