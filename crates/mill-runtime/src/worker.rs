@@ -149,7 +149,7 @@ where
     }
 
     fn park(&self) -> Park {
-        if self.scheduler.has_woken() {
+        if self.scheduler.has_woken() || self.has_room_again() {
             return Park::No;
         }
         let timer = self.timers.next_expiry().unwrap_or(Instant::FAR);
@@ -159,6 +159,12 @@ where
         } else {
             Park::Until(wait_until)
         }
+    }
+
+    /// Whether accepting, which paused at the limit of tasks, can go on. No event would tell so: the last task
+    /// may have ended in the turn before, or the limit may have been raised.
+    fn has_room_again(&self) -> bool {
+        self.accepting.paused == Some(Pause::Limit) && self.tasks.count() < self.accepting.tasks_max
     }
 
     fn expire_timers(&mut self, now: Instant) {
@@ -180,7 +186,7 @@ where
         let resume = match self.accepting.paused {
             None => false,
             Some(Pause::Exhausted(_)) => now >= self.accepting.resume_at,
-            Some(Pause::Limit) => self.tasks.count() < self.accepting.tasks_max,
+            Some(Pause::Limit) => self.has_room_again(),
         };
         if resume {
             self.accepting.paused = None;
