@@ -1,0 +1,141 @@
+//! The engine that a worker runs over.
+
+use crate::files::SimFiles;
+use crate::network::{Net, run_due};
+use crate::stream::SimStream;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{
+    Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
+};
+use mill_runtime::stream::StreamError;
+use mill_runtime::tasks::TaskId;
+use mill_runtime::time::{Instant, UnixTime};
+use std::rc::Rc;
+
+/// One worker's engine; clones are the same engine, the last one's end closes its listeners.
+#[derive(Clone, Debug)]
+pub struct SimEngine {
+    files: SimFiles,
+    identity: Rc<Identity>,
+}
+
+#[derive(Debug)]
+struct Identity {
+    net: Net,
+    index: usize,
+}
+
+impl SimEngine {
+    pub(crate) fn new(net: &Net, files: SimFiles) -> Self {
+        let index = net.borrow_mut().add_engine();
+        let identity = Rc::new(Identity {
+            net: Rc::clone(net),
+            index,
+        });
+        Self { files, identity }
+    }
+
+    /// How many streams may be open before `accept` says `Exhausted` and `connect` fails, both with EMFILE.
+    pub fn set_streams_max(&self, streams_max: usize) {
+        let mut net = self.identity.net.borrow_mut();
+        net.engines[self.identity.index].streams_max = streams_max;
+    }
+
+    /// How many streams are open.
+    pub fn streams(&self) -> usize {
+        self.identity.net.borrow().engines[self.identity.index].streams
+    }
+
+    /// Somebody outside has a message for this engine's worker.
+    pub fn post_mail(&self) {
+        self.identity.net.borrow_mut().engines[self.identity.index].mail = true;
+    }
+}
+
+impl Engine for SimEngine {
+    type Stream = SimStream;
+    type Files = SimFiles;
+
+    fn files(&self) -> &SimFiles {
+        &self.files
+    }
+
+    fn clock(&self) -> (Instant, UnixTime) {
+        let net = self.identity.net.borrow();
+        (net.now, net.wall_clock())
+    }
+
+    fn random(&self) -> u64 {
+        let mut net = self.identity.net.borrow_mut();
+        net.engines[self.identity.index].random.next()
+    }
+
+    fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError> {
+        let mut net = self.identity.net.borrow_mut();
+        let (index, unsupported) = net.listen(self.identity.index, options)?;
+        let id = ListenerId(u32::try_from(index).expect("fewer than 2^32 listeners fit in memory"));
+        Ok(Listening { id, unsupported })
+    }
+
+    fn close_listener(&self, listener: ListenerId) {
+        let mut net = self.identity.net.borrow_mut();
+        net.close_listener(listener.0 as usize);
+    }
+
+    fn set_accepting(&self, listener: ListenerId, accepting: bool) {
+        let mut net = self.identity.net.borrow_mut();
+        net.listeners[listener.0 as usize].accepting = accepting;
+    }
+
+    fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<SimStream> {
+        let accept = {
+            let mut net = self.identity.net.borrow_mut();
+            net.accept(listener.0 as usize, task)
+        };
+        match accept {
+            Accept::Stream(end) => {
+                Accept::Stream(SimStream::new(Rc::clone(&self.identity.net), end))
+            }
+            Accept::Empty => Accept::Empty,
+            Accept::Aborted => Accept::Aborted,
+            Accept::Exhausted(code) => Accept::Exhausted(code),
+        }
+    }
+
+    fn connect(
+        &self,
+        target: &Address,
+        options: &ConnectOptions,
+        task: TaskId,
+    ) -> Result<SimStream, StreamError> {
+        let source = options.source.as_ref();
+        let mut net = self.identity.net.borrow_mut();
+        let end = net.connect_task(self.identity.index, target, source, task)?;
+        Ok(SimStream::new(Rc::clone(&self.identity.net), end))
+    }
+
+    fn poll(&self, park: Park, events: &mut Events) {
+        let (net, index) = (&self.identity.net, self.identity.index);
+        net.borrow_mut().park(index, park);
+        loop {
+            run_due(net);
+            let mut net = net.borrow_mut();
+            if net.take_events(index, events) || !net.advance() {
+                return;
+            }
+        }
+    }
+
+    fn settle(&self) {
+        self.identity.net.borrow_mut().settle(self.identity.index);
+    }
+}
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        // While a test fails the network may be borrowed further up; then nobody looks at it any more.
+        if let Ok(mut net) = self.net.try_borrow_mut() {
+            net.remove_engine(self.index);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Servers written over any engine, run in the simulated world.
+
+/// The servers that the tests run, and the worker they run on.
+mod server;
+
+/// Reading and writing: splits, stalls, FIN and RST.
+mod streams;
+
+/// Accepting, refusing, running out, closing.
+mod listeners;
+
+/// Deadlines in virtual time.
+mod deadlines;
+
+/// What a server sees of files that the test changes.
+mod files;
+
+/// Streams that carry files.
+mod file_payloads;
+
+/// Tasks that connect, and worlds with two workers.
+mod connecting;
+
+/// What the world lets a test do: time, options, the ladder.
+mod world;
+
+/// Hundreds of random worlds.
+mod soak;

@@ -1,0 +1,304 @@
+//! Reading and writing: splits, stalls, FIN and RST.
+
+use crate::server::{ADDRESS, echo, echo_messages, message, start};
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::{Readable, Stream, StreamError, StreamOption};
+use mill_sim::link::{Link, Segments};
+use mill_sim::world::World;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_message_split_at_every_byte_is_read_whole() {
+    let sent = [message("hello"), message(""), message("world")].concat();
+    for split in 0..=sent.len() {
+        let world = World::new(split as u64);
+        let mut server = start(&world, |stream, _| echo_messages(stream));
+        let client = world.connect(ADDRESS);
+        client.send(&sent[..split]);
+        client.at(5 * MS).send(&sent[split..]).finish();
+        server.run(&world);
+        assert_eq!(client.received(), b"<hello><><world>", "split at {split}");
+        assert!(client.is_closed() && !client.was_reset());
+    }
+}
+
+#[test]
+fn each_byte_in_a_segment_of_its_own_makes_the_same_answer() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, _| echo_messages(stream));
+    let client = world.connect(ADDRESS);
+    client.send_each_byte(message("hello"), 3 * MS);
+    server.run(&world);
+    assert_eq!(client.received(), b"<hello>");
+    assert_eq!(
+        world.elapsed(),
+        15 * MS,
+        "the sixth byte comes after five gaps"
+    );
+}
+
+#[test]
+fn several_segments_are_lent_in_one_piece() {
+    let world = World::new(1);
+    let lent = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&lent);
+    let mut server = start(&world, move |stream, _| {
+        let seen = Rc::clone(&seen);
+        async move {
+            let readable = stream.readable(9).await.unwrap();
+            assert_eq!(readable.unread, 9);
+            let take = |bytes: &mut [u8]| (4, bytes.to_vec());
+            seen.borrow_mut().push(stream.read(take));
+            seen.borrow_mut().push(stream.read(take));
+        }
+    });
+    let client = world.connect(ADDRESS);
+    client.send(b"one").send(b"two").send(b"six");
+    server.run(&world);
+    assert_eq!(*lent.borrow(), [b"onetwosix".to_vec(), b"wosix".to_vec()]);
+}
+
+#[test]
+fn what_is_lent_may_be_changed_and_is_kept_changed_when_left() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, _| async move {
+        stream.readable(4).await.unwrap();
+        stream.read(|bytes| {
+            bytes.make_ascii_uppercase();
+            (1, ())
+        });
+        let left = stream.read(|bytes| (bytes.len(), bytes.to_vec()));
+        stream.write(Payload::Copy(&left));
+    });
+    let client = world.connect(ADDRESS);
+    client.send(b"abcd");
+    server.run(&world);
+    assert_eq!(client.received(), b"BCD");
+}
+
+#[test]
+fn writes_of_one_turn_leave_in_one_segment() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, _| echo_messages(stream));
+    let client = world.connect(ADDRESS);
+    client.send([message("one"), message("two")].concat());
+    server.run(&world);
+    assert_eq!(client.received_segments(), [10]);
+    assert_eq!(client.received(), b"<one><two>");
+}
+
+#[test]
+fn waiting_for_more_than_the_window_widens_it() {
+    let world = World::new(1);
+    world.set_link(Link {
+        window_bytes: 10,
+        ..Link::IDEAL
+    });
+    let mut server = start(&world, |stream, _| echo_messages(stream));
+    let client = world.connect(ADDRESS);
+    let text = "x".repeat(200);
+    client.send(message(&text));
+    server.run(&world);
+    assert_eq!(client.received().len(), 202);
+}
+
+#[test]
+fn a_client_that_never_reads_stalls_the_server_after_a_window() {
+    let world = World::new(1);
+    world.set_link(Link {
+        window_bytes: 1000,
+        ..Link::IDEAL
+    });
+    let progress = Rc::new(Cell::new((0, 0)));
+    let seen = Rc::clone(&progress);
+    let mut server = start(&world, move |stream, _| {
+        let seen = Rc::clone(&seen);
+        async move {
+            stream.write(Payload::Copy(&[b'x'; 5000]));
+            let _ = stream.drained(2500).await;
+            seen.set((stream.sent(), stream.queued()));
+            stream.drained(0).await.unwrap();
+            seen.set((stream.sent(), stream.queued()));
+        }
+    });
+    let client = world.connect(ADDRESS);
+    client.stop_reading();
+    client.at(10 * MS).read_at_rate(1000);
+    server.run_to(&world, 9 * MS);
+    assert_eq!((progress.get(), client.received().len()), ((0, 0), 0));
+    server.run_to(&world, 1500 * MS);
+    assert_eq!((client.received().len(), progress.get()), (1490, (0, 0)));
+    server.run_to(&world, 1510 * MS);
+    assert_eq!(
+        (client.received().len(), progress.get()),
+        (1500, (2500, 2500))
+    );
+    server.run(&world);
+    assert_eq!((client.received().len(), progress.get()), (5000, (5000, 0)));
+    assert!(client.is_closed());
+    assert_eq!(world.elapsed(), 5010 * MS);
+}
+
+#[test]
+fn a_server_that_does_not_read_stalls_the_client() {
+    let world = World::new(1);
+    world.set_link(Link {
+        window_bytes: 1000,
+        ..Link::IDEAL
+    });
+    let mut server = start(&world, |stream, scheduler| async move {
+        scheduler.sleep(20 * MS).await;
+        echo(stream).await;
+    });
+    let client = world.connect(ADDRESS);
+    client.send([b'x'; 3000]);
+    server.run_to(&world, 19 * MS);
+    assert_eq!(client.unsent(), 2000);
+    server.advance(&world, 2 * MS);
+    assert_eq!((client.unsent(), client.received().len()), (0, 3000));
+}
+
+#[test]
+fn fin_of_the_client_leaves_the_servers_direction_open() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, scheduler| async move {
+        while !stream.readable(usize::MAX).await.unwrap().finished {}
+        scheduler.sleep(5 * MS).await;
+        stream.write(Payload::Copy(b"late"));
+    });
+    let client = world.connect(ADDRESS);
+    client.send(b"a").finish();
+    server.run_until_idle(&world);
+    assert_eq!(client.received(), b"late");
+    assert_eq!(client.ended_at(), Some(5 * MS));
+    assert!(client.is_closed() && !client.was_reset());
+}
+
+#[test]
+fn shutdown_sends_fin_and_reading_goes_on() {
+    let world = World::new(1);
+    let heard = Rc::new(RefCell::new(Vec::new()));
+    let ear = Rc::clone(&heard);
+    let mut server = start(&world, move |stream, _| {
+        let ear = Rc::clone(&ear);
+        async move {
+            stream.write(Payload::Copy(b"bye"));
+            stream.shutdown();
+            stream.readable(4).await.unwrap();
+            *ear.borrow_mut() = stream.read(|bytes| (bytes.len(), bytes.to_vec()));
+            stream.write(Payload::Copy(b"more"));
+            assert_eq!(stream.drained(0).await, Err(StreamError::Other(32)));
+        }
+    });
+    let client = world.connect(ADDRESS);
+    client.at(7 * MS).send(b"late");
+    server.run(&world);
+    assert_eq!(client.received(), b"bye");
+    assert_eq!(client.ended_at(), Some(Duration::ZERO));
+    assert_eq!(*heard.borrow(), b"late");
+}
+
+#[test]
+fn rst_of_the_client_comes_after_the_bytes_before_it() {
+    let world = World::new(1);
+    let story = Rc::new(RefCell::new(Vec::new()));
+    let teller = Rc::clone(&story);
+    let mut server = start(&world, move |stream, _| {
+        let teller = Rc::clone(&teller);
+        async move {
+            let tell = |told| teller.borrow_mut().push(told);
+            let unread = |readable: Readable| readable.unread;
+            let first = stream.readable(1).await;
+            stream.read(|bytes| (bytes.len(), ()));
+            let second = stream.readable(1).await;
+            let third = stream.drained(0).await;
+            tell(first.map(unread));
+            tell(second.map(unread));
+            tell(third.map(|()| 0));
+            stream.write(Payload::Copy(b"nobody hears this"));
+            assert_eq!(stream.queued(), 0);
+        }
+    });
+    let client = world.connect(ADDRESS);
+    client.send(b"abc");
+    client.at(MS).send(b"de").reset();
+    server.run(&world);
+    let reset = Err(StreamError::Reset);
+    assert_eq!(*story.borrow(), [Ok(3), Ok(2), reset]);
+    assert_eq!(client.received(), b"");
+    assert!(!client.was_reset(), "its own reset is not the server's");
+}
+
+#[test]
+fn a_stream_closed_over_bytes_that_it_never_looked_at_is_reset() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, scheduler| async move {
+        stream.write(Payload::Copy(b"413"));
+        stream.drained(0).await.unwrap();
+        scheduler.sleep(5 * MS).await;
+    });
+    let client = world.connect(ADDRESS);
+    client.send(b"a large body");
+    server.run_until_idle(&world);
+    assert_eq!(client.received(), b"413");
+    assert!(client.was_reset() && !client.is_closed());
+}
+
+#[test]
+fn bytes_for_a_closed_stream_are_answered_with_rst() {
+    let world = World::new(1);
+    let mut server = start(&world, |_stream, _| async {});
+    let client = world.connect(ADDRESS);
+    client.at(MS).send(b"anybody?");
+    server.run(&world);
+    assert_eq!(client.ended_at(), Some(Duration::ZERO), "FIN came at once");
+    assert!(client.was_reset());
+}
+
+#[test]
+fn reset_on_close_forgets_what_was_not_sent() {
+    let world = World::new(1);
+    world.set_link(Link {
+        window_bytes: 4,
+        ..Link::IDEAL
+    });
+    let mut server = start(&world, |stream, _| async move {
+        stream.write(Payload::Copy(b"0123456789"));
+        let _ = stream.drained(8).await;
+        stream.set(StreamOption::ResetOnClose).unwrap();
+    });
+    let client = world.connect(ADDRESS);
+    client.stop_reading();
+    client.at(MS).read_on();
+    server.run(&world);
+    assert!(client.was_reset());
+    assert_eq!(client.received(), b"0123");
+}
+
+#[test]
+fn a_closed_stream_still_sends_what_fits_the_window() {
+    let world = World::new(1);
+    world.set_link(Link {
+        window_bytes: 4,
+        segments: Segments::UpTo(3),
+        ..Link::IDEAL
+    });
+    let mut server = start(&world, |stream, _| async move {
+        stream.write(Payload::Copy(b"0123456789"));
+    });
+    let client = world.connect(ADDRESS);
+    server.run(&world);
+    assert_eq!(
+        (client.received(), client.is_closed()),
+        (b"0123".to_vec(), true)
+    );
+    assert!(
+        world.ladder().contains("6 bytes did not fit"),
+        "{}",
+        world.ladder()
+    );
+}
