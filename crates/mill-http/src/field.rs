@@ -85,8 +85,17 @@ const _: () = assert!(size_of::<Field>() == 20);
 const _: () = assert!(KNOWN.len() < 64);
 
 impl KnownField {
-    /// The known field of this name, whatever its case. One probe and one comparison.
+    /// The known field of this name, whatever its case.
     pub fn parse(name: &[u8]) -> Self {
+        if name.iter().all(|byte| is_token_byte(*byte)) {
+            Self::parse_valid(name)
+        } else {
+            Self::Other
+        }
+    }
+
+    /// As `parse`, for a name whose bytes were checked. One probe and one comparison.
+    pub(crate) fn parse_valid(name: &[u8]) -> Self {
         let (Some(first), Some(last)) = (name.first(), name.last()) else {
             return Self::Other;
         };
@@ -96,7 +105,7 @@ impl KnownField {
             .copied()
             .unwrap_or(EMPTY);
         match KNOWN.get(usize::from(slot)) {
-            Some((known, text)) if text.eq_ignore_ascii_case(name) => *known,
+            Some((known, text)) if equal_folded(text, name) => *known,
             _ => Self::Other,
         }
     }
@@ -109,6 +118,37 @@ impl KnownField {
     /// This field's place in a set of fields.
     pub const fn bit(self) -> u64 {
         1 << self as u64
+    }
+}
+
+/// `name`, folded to lower case, is `known`. Setting bit 5 folds letters and leaves digits and `-`
+/// alone; of a token's other bytes it makes none that a known name has. Words overlap at the end,
+/// so that there is no loop over single bytes.
+fn equal_folded(known: &[u8], name: &[u8]) -> bool {
+    if known.len() != name.len() {
+        return false;
+    }
+    let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+    let half = |bytes: &[u8; 4]| u32::from_le_bytes(*bytes);
+    let fold = u64::from_le_bytes([0x20; 8]);
+    let half_fold = u32::from_le_bytes([0x20; 4]);
+    if let (Some(known_last), Some(name_last)) = (known.last_chunk(), name.last_chunk()) {
+        let (known_words, name_words) = (known.as_chunks().0, name.as_chunks().0);
+        known_words
+            .iter()
+            .zip(name_words)
+            .all(|(k, n)| word(k) == word(n) | fold)
+            && word(known_last) == word(name_last) | fold
+    } else if let (Some(known_first), Some(name_first), Some(known_last), Some(name_last)) = (
+        known.first_chunk(),
+        name.first_chunk(),
+        known.last_chunk(),
+        name.last_chunk(),
+    ) {
+        half(known_first) == half(name_first) | half_fold
+            && half(known_last) == half(name_last) | half_fold
+    } else {
+        known.iter().zip(name).all(|(k, n)| *k == *n | 0x20)
     }
 }
 

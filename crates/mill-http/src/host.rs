@@ -19,6 +19,7 @@ pub fn parse_host(field: &[u8]) -> Option<HostName> {
     let mut has_uppercase = false;
     for (index, &byte) in field.iter().enumerate() {
         match byte {
+            b'a'..=b'z' | b'0'..=b'9' => {}
             b'.' if previous == b'.' => return None,
             b':' if !in_literal && end.is_none() => end = Some(index),
             b'[' if index == 0 => in_literal = true,

@@ -45,7 +45,7 @@ pub(crate) fn parse(
     }
     let ignored = !split.name_is_valid && rules.ignore_invalid_headers;
     let known = if split.name_is_valid {
-        KnownField::parse(split.name.of(bytes))
+        KnownField::parse_valid(split.name.of(bytes))
     } else {
         KnownField::Other
     };
@@ -92,11 +92,8 @@ pub(crate) fn split_line(
     underscores: bool,
 ) -> Result<SplitLine, SplitStop> {
     let mut seen = 0;
-    let mut at = start;
-    let colon = loop {
-        let Some(byte) = bytes.get(at) else {
-            return Err(SplitStop::Partial);
-        };
+    let mut colon = None;
+    for (at, byte) in (start..).zip(bytes.get(start..).unwrap_or(&[])) {
         let class = NAME_CLASS
             .get(usize::from(*byte))
             .copied()
@@ -105,11 +102,12 @@ pub(crate) fn split_line(
             if class == NAME_REFUSED || at == start {
                 return Err(SplitStop::Invalid { at });
             }
-            break at;
+            colon = Some(at);
+            break;
         }
         seen |= class;
-        at += 1;
-    };
+    }
+    let colon = colon.ok_or(SplitStop::Partial)?;
     let name_is_valid = seen & NAME_INVALID == 0 && (underscores || seen & NAME_UNDERSCORE == 0);
     let mut value_start = colon + 1;
     while let Some(b' ' | b'\t') = bytes.get(value_start) {
@@ -217,6 +215,10 @@ fn apply(
 }
 
 fn apply_connection(value: &[u8], head: &mut RequestHead) {
+    if head.connection == ConnectionOption::Unstated && value.eq_ignore_ascii_case(b"keep-alive") {
+        head.connection = ConnectionOption::KeepAlive;
+        return;
+    }
     for option in ListElements::of(value) {
         if option.eq_ignore_ascii_case(b"close") {
             head.connection = ConnectionOption::Close;

@@ -1,0 +1,38 @@
+//! Replays the fuzz targets' corpora: what was once found stays found, without nightly.
+
+#[path = "../../../fuzz/properties/chunked_body.rs"]
+mod chunked_body;
+#[path = "../../../fuzz/properties/request_head.rs"]
+mod request_head;
+
+use std::path::Path;
+
+#[expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "names the input that fails"
+)]
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/corpus")
+        .join(target);
+    let mut replayed = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        // The harness prints this when the check panics.
+        println!("{}", path.display());
+        check(&std::fs::read(&path).unwrap());
+        replayed += 1;
+    }
+    assert!(replayed > 0, "no corpus in {}", folder.display());
+}
+
+#[test]
+fn request_heads_of_the_corpus_hold() {
+    replay("request_head", request_head::check);
+}
+
+#[test]
+fn chunked_bodies_of_the_corpus_hold() {
+    replay("chunked_body", chunked_body::check);
+}
