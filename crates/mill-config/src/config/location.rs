@@ -73,7 +73,7 @@ impl LocationName {
 /// [`super::Main::prefix`] when it is not absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Document {
-    /// The path followed by the whole request path. No slash at its end.
+    /// The path followed by the whole request path. No slash at its end (`root /` is empty).
     Root(Template),
     /// The path followed by the request path without its first `location_len` bytes.
     Alias {
@@ -86,11 +86,11 @@ pub enum Document {
     AliasWhole(Template),
 }
 
-/// One `error_page` directive.
+/// What answers in place of one status.
 #[derive(Debug, Clone)]
 pub struct ErrorPage {
-    /// The statuses it is for.
-    pub statuses: Vec<u16>,
+    /// The status it is for.
+    pub status: u16,
     /// The status that the client gets.
     pub answer: ErrorPageStatus,
     /// When it evaluates to text that begins with `/`: an internal redirect (as GET, or HEAD).

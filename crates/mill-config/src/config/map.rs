@@ -1,6 +1,6 @@
 //! `map`: a variable whose value is looked up by another value.
 
-use super::{Pattern, Template};
+use super::{Captures, Pattern, Template};
 use crate::Text;
 
 /// One `map SOURCE $NAME { … }`.
@@ -21,12 +21,56 @@ pub struct Map {
     pub prefixes: Vec<(Text, MapValue)>,
     /// Regular expressions in their order.
     pub patterns: Vec<(Pattern, MapValue)>,
-    /// `default`; the empty string when absent.
-    pub default: MapValue,
+    /// `default`; absent, the empty string.
+    pub default: Option<MapValue>,
     /// `hostnames`.
     pub hostnames: bool,
     /// `volatile`: look it up each time, keep no value for the request.
     pub volatile: bool,
+}
+
+impl Map {
+    /// The entry for a value; `None` yields the empty string. `captures` receives the captures
+    /// when a regular expression decides.
+    pub fn find(&self, value: &[u8], captures: &mut Captures) -> Option<&MapValue> {
+        let name = match value.strip_suffix(b".") {
+            Some(name) if self.hostnames => name,
+            _ => value,
+        };
+        if let Some(found) = lookup(&self.exact, name) {
+            return Some(found);
+        }
+        let mut rest = if self.suffixes.is_empty() { &[] } else { name };
+        while let Some(dot) = rest.iter().position(|&byte| byte == b'.') {
+            rest = rest.get(dot + 1..).unwrap_or_default();
+            if let Some(found) = lookup(&self.suffixes, rest) {
+                return Some(found);
+            }
+        }
+        let mut rest = if self.prefixes.is_empty() { &[] } else { name };
+        while let Some(dot) = rest.iter().rposition(|&byte| byte == b'.') {
+            rest = rest.get(..dot).unwrap_or_default();
+            if let Some(found) = lookup(&self.prefixes, rest) {
+                return Some(found);
+            }
+        }
+        let found = self
+            .patterns
+            .iter()
+            .find(|(pattern, _)| pattern.captures(value, captures));
+        found.map(|(_, value)| value).or(self.default.as_ref())
+    }
+}
+
+fn lookup<'a>(table: &'a [(Text, MapValue)], value: &[u8]) -> Option<&'a MapValue> {
+    let order = |known: &Text| {
+        known
+            .iter()
+            .copied()
+            .cmp(value.iter().map(u8::to_ascii_lowercase))
+    };
+    let index = table.binary_search_by(|(known, _)| order(known)).ok()?;
+    table.get(index).map(|(_, value)| value)
 }
 
 /// What a map entry yields.

@@ -23,13 +23,13 @@ pub enum Instruction {
     Rewrite {
         /// Matched against the decoded, normalised path.
         pattern: Arc<Pattern>,
-        /// The new path, or the target of the redirect. Captures taken from it are decoded
-        /// text; in a redirect they are escaped again.
+        /// The new path, or the target of the redirect up to its `?`. Captures are decoded
+        /// text; in a redirect and in arguments they are escaped again.
         replacement: Template,
         /// Arguments written in the replacement after its first literal `?`.
         args: Option<Template>,
-        /// Whether the request's own arguments are appended (false when the replacement ended
-        /// in `?`).
+        /// Whether the request's own arguments are appended, after `args` and `&` or after `?`
+        /// (false when the replacement ended in `?`: then the request's own are dropped).
         keep_args: bool,
         /// What happens next.
         flag: RewriteFlag,
@@ -41,15 +41,16 @@ pub enum Instruction {
         /// Target of a redirect for 301, 302, 303, 307 and 308; else the content of the answer.
         text: Option<Template>,
     },
-    /// `if`: when the condition holds, the body runs and the location's settings become those
-    /// of `location` (and stay so after the body).
+    /// `if`: when the condition holds, the body runs and, in a location, the request's settings
+    /// become those of `location` (and stay so after the body).
     If {
         /// When.
         condition: Condition,
         /// The rewrite directives inside.
         body: Vec<Self>,
-        /// The settings inside, fully merged.
-        location: Arc<Location>,
+        /// The settings inside, fully merged; `None` for an `if` on the server level, which
+        /// changes none.
+        location: Option<Arc<Location>>,
     },
     /// `break`: ends the list; the location is not looked up again.
     Break,

@@ -52,7 +52,7 @@ settings! {
         /// `root` or `alias`.
         document: Document = Document::Root(Template::literal("html")),
         /// `index`: tried in order; names beginning with `/` are redirected to.
-        index: Arc<[Template]> = Arc::from([Template::literal("index.html")]),
+        index: Arc<Vec<Template>> = Arc::new(vec![Template::literal("index.html")]),
         /// `types`.
         types: Arc<MimeTypes> = Arc::new(MimeTypes::default()),
         /// `default_type`; empty sends no Content-Type.
@@ -69,13 +69,13 @@ settings! {
         internal: bool = false,
 
         /// `error_page`, the first entry that has the status counts.
-        error_pages: Arc<[ErrorPage]> = Arc::from([]),
+        error_pages: Arc<Vec<ErrorPage>> = Arc::default(),
         /// `recursive_error_pages`.
         recursive_error_pages: bool = false,
         /// `add_header`.
-        add_headers: Arc<[AddedHeader]> = Arc::from([]),
+        add_headers: Arc<Vec<AddedHeader>> = Arc::default(),
         /// `add_trailer`.
-        add_trailers: Arc<[AddedHeader]> = Arc::from([]),
+        add_trailers: Arc<Vec<AddedHeader>> = Arc::default(),
         /// `expires`.
         expires: Expires = Expires::Off,
         /// `etag`.
@@ -110,16 +110,16 @@ settings! {
         /// `gzip_vary`.
         gzip_vary: bool = false,
         /// `gzip_disable`: user agents that get no compressed answer.
-        gzip_disable: Arc<[GzipDisable]> = Arc::from([]),
+        gzip_disable: Arc<Vec<GzipDisable>> = Arc::default(),
         /// `gzip_static`.
         gzip_static: GzipStatic = GzipStatic::Off,
 
         /// `access_log`; empty is off.
-        access_logs: Arc<[AccessLog]> = Arc::from([]),
+        access_logs: Arc<Vec<AccessLog>> = Arc::default(),
         /// `open_log_file_cache`, for access logs with variables in their path.
         open_log_file_cache: Option<OpenLogFileCache> = None,
         /// `error_log`; never empty.
-        error_logs: Arc<[ErrorLog]> = Arc::from([]),
+        error_logs: Arc<Vec<ErrorLog>> = Arc::default(),
         /// `log_not_found`: say in the error log that a file is missing.
         log_not_found: bool = true,
         /// `log_subrequest`.
@@ -130,7 +130,7 @@ settings! {
         uninitialized_variable_warn: bool = true,
 
         /// `allow` and `deny`, the first that fits decides.
-        access_rules: Arc<[AccessRule]> = Arc::from([]),
+        access_rules: Arc<Vec<AccessRule>> = Arc::default(),
         /// `satisfy`.
         satisfy: Satisfy = Satisfy::All,
 

@@ -152,6 +152,17 @@ pub fn names_field(variable: &[u8], field: &[u8]) -> bool {
             })
 }
 
+/// Names of the variables that have one of their own, for suggestions.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILTIN
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(ABSENT.iter().copied())
+}
+
+/// Makes a variable of an open family from the rest of its name.
+type Family = fn(Text) -> Variable;
+
 impl Variable {
     /// The built-in variable of that name (lower-cased, without `$`); `None` when nginx does not
     /// know it either.
@@ -162,7 +173,7 @@ impl Variable {
         if let Ok(index) = ABSENT.binary_search_by(|known| known.as_bytes().cmp(name)) {
             return ABSENT.get(index).map(|name| Self::Absent(name));
         }
-        let prefixed: [(&str, fn(Text) -> Self); 5] = [
+        let prefixed: [(&str, Family); 5] = [
             ("http_", Self::Http),
             ("sent_http_", Self::SentHttp),
             ("sent_trailer_", Self::SentTrailer),

@@ -1,0 +1,158 @@
+//! Errors, warnings and notices: nginx's line, then what makes it easy to mend.
+
+use std::fmt::Write;
+
+use crate::Text;
+use crate::config::LogLevel;
+
+/// One message about a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// `Emerg` refuses the configuration; `Warn` and `Notice` do not.
+    pub level: LogLevel,
+    /// nginx's words, without the place.
+    pub message: String,
+    /// The place that nginx names.
+    pub place: Place,
+    /// The line of text and the word in it.
+    pub snippet: Option<Snippet>,
+    /// Said under the caret.
+    pub label: Option<String>,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// Where, in nginx's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Nowhere in particular.
+    None,
+    /// `in command line`: the text of `-g`.
+    CommandLine,
+    /// `in FILE:LINE`; nginx counts the line in which the directive ends.
+    File {
+        /// Path of the file.
+        path: Text,
+        /// From 1.
+        line: u32,
+    },
+}
+
+/// A source line and the word that matters in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snippet {
+    /// Number of the line, from 1.
+    pub line: u32,
+    /// The line without its end.
+    pub text: Text,
+    /// Byte offset of the word in the line.
+    pub column: usize,
+    /// Bytes of the word in this line.
+    pub len: usize,
+}
+
+impl Diagnostic {
+    /// A message without snippet and help.
+    pub fn new(level: LogLevel, message: impl Into<String>, place: Place) -> Self {
+        Self {
+            level,
+            message: message.into(),
+            place,
+            snippet: None,
+            label: None,
+            help: None,
+        }
+    }
+
+    /// nginx's line after `nginx: `: `[emerg] unknown directive "lisen" in FILE:12`.
+    pub fn line(&self) -> String {
+        let mut line = format!("[{}] {}", self.level.name(), self.message);
+        match &self.place {
+            Place::None => {}
+            Place::CommandLine => line.push_str(" in command line"),
+            Place::File { path, line: number } => {
+                let _ = write!(line, " in {}:{number}", path.display());
+            }
+        }
+        line
+    }
+
+    /// The whole message for a terminal, lines ended: nginx's line after the program's name,
+    /// the source line with a caret, the help.
+    pub fn render(&self, program: &str) -> String {
+        let mut out = format!("{program}: {}\n", self.line());
+        if let Some(snippet) = &self.snippet {
+            snippet.render(&mut out, self.label.as_deref());
+        }
+        if let Some(help) = &self.help {
+            let _ = writeln!(out, "help: {help}");
+        }
+        out
+    }
+}
+
+impl Snippet {
+    /// Cuts the line of a word out of a whole text. `start..end` are offsets of the word.
+    pub(crate) fn cut(text: &[u8], start: usize, end: usize) -> Self {
+        let start = start.min(text.len());
+        let (before, after) = text.split_at(start);
+        let line_start = before
+            .iter()
+            .rposition(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let line_len = after
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .unwrap_or(after.len());
+        let line_end = start + line_len;
+        let line = text.get(line_start..line_end).unwrap_or_default();
+        let number = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        Self {
+            line: u32::try_from(number).unwrap_or(u32::MAX),
+            text: Text::from(line.strip_suffix(b"\r").unwrap_or(line)),
+            column: start - line_start,
+            len: end.min(line_end).saturating_sub(start).max(1),
+        }
+    }
+
+    fn render(&self, out: &mut String, label: Option<&str>) {
+        let number = self.line.to_string();
+        let blank = " ".repeat(number.len());
+        // Long lines are cut around the word, so that the caret stays on the screen.
+        let from = if self.column > WIDTH_MAX {
+            self.column - WIDTH_MAX / 2
+        } else {
+            0
+        };
+        let shown = self.text.get(from..).unwrap_or_default();
+        let shown = shown.get(..shown.len().min(2 * WIDTH_MAX)).unwrap_or(shown);
+        let _ = writeln!(out, "  {number} | {}", printable(shown));
+        let before = self.text.get(from..self.column).unwrap_or_default();
+        let word = self
+            .text
+            .get(self.column..self.column + self.len)
+            .unwrap_or_default();
+        let padding: String = printable(before)
+            .chars()
+            .map(|character| if character == '\t' { '\t' } else { ' ' })
+            .collect();
+        let carets = "^".repeat(printable(word).chars().count().clamp(1, WIDTH_MAX));
+        let label = label.map_or(String::new(), |label| format!(" {label}"));
+        let _ = writeln!(out, "  {blank} | {padding}{carets}{label}");
+    }
+}
+
+/// Columns of a source line that are shown before its beginning is cut: about a terminal's.
+const WIDTH_MAX: usize = 120;
+
+/// Text that cannot upset a terminal: control bytes become `?`, tabs stay.
+fn printable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(|character| match character {
+            '\t' => '\t',
+            character if character.is_control() => '?',
+            character => character,
+        })
+        .collect()
+}

@@ -1,0 +1,339 @@
+//! `listen`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::Text;
+use crate::config::{KeepaliveProbes, ListenAddress, ListenOptions, SocketKeepalive};
+use crate::directive::{Apply, Arity, Directive, SERVER, many};
+use crate::lexer::{Statement, Word};
+use crate::resolve::draft::AddressDraft;
+use crate::resolve::{Applied, Resolver};
+use crate::value;
+
+pub(crate) const DIRECTIVES: &[Directive] = &[many(
+    "listen",
+    SERVER,
+    Arity::AtLeast(1),
+    Apply::With(listen),
+    "Address, port or unix:path that the server listens on, and options of the socket.",
+)];
+
+/// The options of one `listen`.
+pub(crate) struct Written {
+    pub(crate) options: ListenOptions,
+    /// One of them belongs to the socket.
+    pub(crate) set: bool,
+    pub(crate) default: bool,
+}
+
+fn listen(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    resolver.server.has_listen = true;
+    let addresses = addresses(resolver, statement)?;
+    let mut written = Written {
+        options: ListenOptions::default(),
+        set: false,
+        default: false,
+    };
+    for word in statement.args().iter().skip(1) {
+        option(resolver, statement, word, &mut written)?;
+    }
+    written.options.bind = written.set;
+    addresses
+        .into_iter()
+        .try_for_each(|address| add(resolver, statement, address, &written))
+}
+
+/// Adds the open server to an address.
+pub(crate) fn add(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    address: ListenAddress,
+    written: &Written,
+) -> Applied {
+    let server = resolver.server.index;
+    let error = |message: String| Err(resolver.emerg(statement, statement.arg(1), message));
+    let Some(http) = &resolver.http else {
+        return Ok(());
+    };
+    let known = http
+        .addresses
+        .iter()
+        .position(|draft| draft.address == address);
+    let Some(known) = known else {
+        let draft = AddressDraft {
+            address,
+            options: written.options.clone(),
+            options_set: written.set,
+            default_set: written.default,
+            default_server: server,
+            servers: vec![server],
+        };
+        if let Some(http) = &mut resolver.http {
+            http.addresses.push(draft);
+        }
+        return Ok(());
+    };
+    if let Some(draft) = http.addresses.get(known) {
+        if draft.servers.contains(&server) {
+            return error(format!("a duplicate listen {}", draft.address));
+        }
+        if written.set && draft.options_set {
+            return error(format!("duplicate listen options for {}", draft.address));
+        }
+        if written.default && draft.default_set {
+            return error(format!("a duplicate default server for {}", draft.address));
+        }
+    }
+    if let Some(draft) = resolver
+        .http
+        .as_mut()
+        .and_then(|http| http.addresses.get_mut(known))
+    {
+        draft.servers.push(server);
+        if written.set {
+            draft.options = written.options.clone();
+            draft.options_set = true;
+        }
+        if written.default {
+            draft.default_set = true;
+            draft.default_server = server;
+        }
+    }
+    Ok(())
+}
+
+/// Port where none is written.
+const DEFAULT_PORT: u16 = 80;
+
+/// Length of sun_path with its terminating zero (unix(7)).
+const UNIX_PATH_LEN_MAX: usize = 107;
+
+fn addresses(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Vec<ListenAddress>> {
+    let word = statement.arg(1);
+    let fail = |what: &str| {
+        let message = format!(
+            "{what} in \"{}\" of the \"listen\" directive",
+            word.display()
+        );
+        resolver.emerg(statement, word, message)
+    };
+    let text = word.bytes.as_slice();
+    let is_unix = text
+        .get(..5)
+        .is_some_and(|head| head.eq_ignore_ascii_case(b"unix:"));
+    if is_unix {
+        let path = text.get(5..).unwrap_or_default();
+        if path.is_empty() {
+            return Err(fail("no path in the unix domain socket"));
+        }
+        if path.len() > UNIX_PATH_LEN_MAX {
+            return Err(fail("too long path in the unix domain socket"));
+        }
+        return Ok(vec![ListenAddress::Unix(Text::from(path))]);
+    }
+    if text.first() == Some(&b'[') {
+        let close = text.iter().position(|&byte| byte == b']');
+        let close = close
+            .filter(|&close| close > 1)
+            .ok_or_else(|| fail("invalid host"))?;
+        let inner = text.get(1..close).unwrap_or_default();
+        let host: Option<Ipv6Addr> = std::str::from_utf8(inner)
+            .ok()
+            .and_then(|inner| inner.parse().ok());
+        let host = host.ok_or_else(|| fail("invalid IPv6 address"))?;
+        let port = match text.get(close + 1..).unwrap_or_default() {
+            [] => DEFAULT_PORT,
+            [b':', port @ ..] => parse_port(port).ok_or_else(|| fail("invalid port"))?,
+            _ => return Err(fail("invalid host")),
+        };
+        return Ok(vec![inet(IpAddr::V6(host), port)]);
+    }
+    let colon = text.iter().position(|&byte| byte == b':');
+    let (host, port) = match colon.and_then(|colon| text.split_at_checked(colon)) {
+        Some((host, port)) => {
+            let port = parse_port(port.get(1..).unwrap_or_default());
+            (host, port.ok_or_else(|| fail("invalid port"))?)
+        }
+        // A number alone is a port, anything else a host.
+        None => match parse_number(text) {
+            Some(Some(port)) => return Ok(vec![inet(Ipv4Addr::UNSPECIFIED.into(), port)]),
+            Some(None) => return Err(fail("invalid port")),
+            None => (text, DEFAULT_PORT),
+        },
+    };
+    if host.is_empty() {
+        return Err(fail("no host"));
+    }
+    if host == b"*" {
+        return Ok(vec![inet(Ipv4Addr::UNSPECIFIED.into(), port)]);
+    }
+    let address = std::str::from_utf8(host)
+        .ok()
+        .and_then(|host| host.parse::<Ipv4Addr>().ok());
+    if let Some(address) = address {
+        return Ok(vec![inet(address.into(), port)]);
+    }
+    let found = resolver.source.resolve(host);
+    if found.is_empty() {
+        return Err(fail("host not found"));
+    }
+    Ok(found
+        .into_iter()
+        .map(|address| inet(address, port))
+        .collect())
+}
+
+fn inet(address: IpAddr, port: u16) -> ListenAddress {
+    ListenAddress::Inet(SocketAddr::new(address, port))
+}
+
+fn parse_port(text: &[u8]) -> Option<u16> {
+    u16::try_from(value::number(text)?)
+        .ok()
+        .filter(|&port| port > 0)
+}
+
+/// `None` for no number at all, `Some(None)` for one that is no port.
+fn parse_number(text: &[u8]) -> Option<Option<u16>> {
+    value::number(text).map(|_| parse_port(text))
+}
+
+const LATER: [(&str, &str); 4] = [
+    ("ssl", "TLS"),
+    ("http2", "HTTP/2"),
+    ("quic", "HTTP/3"),
+    ("proxy_protocol", "the PROXY protocol"),
+];
+
+fn option(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    word: &Word,
+    written: &mut Written,
+) -> Applied {
+    let fail = |message: String| resolver.emerg(statement, word, message);
+    let (name, argument) = match word.bytes.iter().position(|&byte| byte == b'=') {
+        Some(at) => {
+            let (name, argument) = word.bytes.split_at(at);
+            (name, argument.get(1..))
+        }
+        None => (word.bytes.as_slice(), None),
+    };
+    let small = |text: &[u8]| value::number(text).and_then(|number| u32::try_from(number).ok());
+    let options = &mut written.options;
+    match (name, argument) {
+        (b"default_server" | b"default", None) => {
+            written.default = true;
+            return Ok(());
+        }
+        (b"bind", None) => {}
+        (b"deferred", None) => options.deferred = true,
+        (b"reuseport", None) => options.reuseport = true,
+        (b"fastopen", Some(text)) => {
+            let queue = small(text);
+            let queue =
+                queue.ok_or_else(|| fail(format!("invalid fastopen \"{}\"", word.display())))?;
+            options.fastopen = Some(queue);
+        }
+        (b"backlog", Some(text)) => {
+            let backlog = small(text).filter(|&backlog| backlog > 0);
+            options.backlog =
+                backlog.ok_or_else(|| fail(format!("invalid backlog \"{}\"", word.display())))?;
+        }
+        (b"rcvbuf", Some(text)) => {
+            let size = value::size(text);
+            let size =
+                size.ok_or_else(|| fail(format!("invalid rcvbuf \"{}\"", word.display())))?;
+            options.receive_buffer_bytes = Some(size);
+        }
+        (b"sndbuf", Some(text)) => {
+            let size = value::size(text);
+            let size =
+                size.ok_or_else(|| fail(format!("invalid sndbuf \"{}\"", word.display())))?;
+            options.send_buffer_bytes = Some(size);
+        }
+        (b"ipv6only", Some(b"on")) => options.ipv6only = true,
+        (b"ipv6only", Some(b"off")) => options.ipv6only = false,
+        (b"ipv6only", Some(text)) if text.first() == Some(&b'o') => {
+            let shown = String::from_utf8_lossy(text);
+            return Err(fail(format!("invalid ipv6only flags \"{shown}\"")));
+        }
+        (b"so_keepalive", Some(text)) => {
+            options.so_keepalive = keepalive(text).ok_or_else(|| {
+                let shown = String::from_utf8_lossy(text);
+                fail(format!("invalid so_keepalive value: \"{shown}\""))
+            })?;
+        }
+        _ => return Err(unknown_option(resolver, statement, word)),
+    }
+    written.set = true;
+    Ok(())
+}
+
+fn unknown_option(
+    resolver: &Resolver<'_>,
+    statement: &Statement,
+    word: &Word,
+) -> Box<crate::diagnostic::Diagnostic> {
+    if let Some((name, what)) = LATER.iter().find(|(name, _)| name.as_bytes() == word.bytes) {
+        let message =
+            format!("the \"{name}\" parameter is known to nginx, but not to Millstream yet");
+        let mut error = resolver.emerg(statement, word, message);
+        error.help = Some(format!(
+            "{what} comes in a later version; remove the parameter"
+        ));
+        return error;
+    }
+    let mut error = resolver.emerg(
+        statement,
+        word,
+        format!("invalid parameter \"{}\"", word.display()),
+    );
+    let bytes = &word.bytes;
+    if bytes.starts_with(b"setfib=") || bytes.starts_with(b"accept_filter=") {
+        error.help = Some(String::from("this parameter is for FreeBSD"));
+    } else {
+        const KNOWN: [&str; 11] = [
+            "default_server",
+            "bind",
+            "backlog=",
+            "deferred",
+            "fastopen=",
+            "ipv6only=on",
+            "ipv6only=off",
+            "rcvbuf=",
+            "reuseport",
+            "sndbuf=",
+            "so_keepalive=",
+        ];
+        let nearest = crate::suggest::nearest(bytes, KNOWN.into_iter());
+        error.help = nearest.map(|nearest| format!("did you mean \"{nearest}\"?"));
+    }
+    error
+}
+
+/// `on`, `off`, or `IDLE:INTERVAL:COUNT` with at least one of the three.
+fn keepalive(text: &[u8]) -> Option<SocketKeepalive> {
+    match text {
+        b"on" => return Some(SocketKeepalive::On(KeepaliveProbes::default())),
+        b"off" => return Some(SocketKeepalive::Off),
+        _ => {}
+    }
+    let mut parts = text.splitn(3, |&byte| byte == b':');
+    let mut next = || parts.next().filter(|part| !part.is_empty());
+    let (idle, interval, count) = (next(), next(), next());
+    let time = |part: Option<&[u8]>| match part {
+        None => Some(None),
+        Some(part) => value::seconds(part).map(|time| Some(time).filter(|time| !time.is_zero())),
+    };
+    let count = match count {
+        None => None,
+        Some(part) => Some(u32::try_from(value::number(part)?).ok()?).filter(|&count| count > 0),
+    };
+    let probes = KeepaliveProbes {
+        idle: time(idle)?,
+        interval: time(interval)?,
+        count,
+    };
+    (probes != KeepaliveProbes::default()).then_some(SocketKeepalive::On(probes))
+}

@@ -1,0 +1,370 @@
+//! `error_log`, `access_log`, `log_format`, and what belongs to them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Text;
+use crate::config::log::{ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogPath};
+use crate::config::settings::OpenLogFileCache;
+use crate::config::{AccessLog, LogFormat, LogLevel, Part, Template, Variable};
+use crate::directive::{
+    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP, MAIN, many, once,
+};
+use crate::lexer::{Statement, Word};
+use crate::resolve::{Applied, Resolver, templates};
+use crate::value;
+
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    many(
+        "error_log",
+        MAIN.and(ANY_LEVEL),
+        Arity::AtLeast(1),
+        Apply::With(error_log),
+        "File, or stderr, and level of messages.",
+    ),
+    many(
+        "access_log",
+        ANY_LEVEL_AND_IF.and(Contexts::LIMIT_EXCEPT),
+        Arity::AtLeast(1),
+        Apply::With(access_log),
+        "File, format, buffer and condition of a line per request, or off.",
+    ),
+    many(
+        "log_format",
+        HTTP,
+        Arity::AtLeast(2),
+        Apply::With(log_format),
+        "Names a format of lines.",
+    ),
+    once(
+        "open_log_file_cache",
+        ANY_LEVEL,
+        Arity::Between(1, 4),
+        "off",
+        Apply::With(open_log_file_cache),
+        "Keeps access logs with variables in their path open.",
+    ),
+    once(
+        "log_not_found",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "on",
+        Apply::Flag(|s| &mut s.log_not_found),
+        "Missing files are written to the error log.",
+    ),
+    once(
+        "log_subrequest",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "off",
+        Apply::Flag(|s| &mut s.log_subrequest),
+        "Subrequests are written to the access log.",
+    ),
+];
+
+fn error_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let word = statement.arg(1);
+    let target = match word.bytes.as_slice() {
+        b"stderr" => ErrorLogTarget::Stderr,
+        text if text.starts_with(b"syslog:") || text.starts_with(b"memory:") => {
+            return Err(not_yet(resolver, statement, word));
+        }
+        text => ErrorLogTarget::File(resolver.full_name(text)),
+    };
+    let level = match statement.args() {
+        [_] => LogLevel::Error,
+        [_, level] if !level.bytes.starts_with(b"debug_") => {
+            let found = LogLevel::ALL
+                .into_iter()
+                .find(|known| known.name().as_bytes() == level.bytes);
+            found.ok_or_else(|| {
+                let message = format!("invalid log level \"{}\"", level.display());
+                let mut error = resolver.emerg(statement, level, message);
+                let names = LogLevel::ALL.into_iter().map(LogLevel::name);
+                error.help = Some(format!("one of: {}", names.collect::<Vec<_>>().join(", ")));
+                error
+            })?
+        }
+        // nginx's debug_core, debug_http and so on, each a part of debug.
+        [_, levels @ ..] => {
+            const PARTS: [&str; 7] = [
+                "debug_core",
+                "debug_alloc",
+                "debug_mutex",
+                "debug_event",
+                "debug_http",
+                "debug_mail",
+                "debug_stream",
+            ];
+            for level in levels {
+                if !PARTS.iter().any(|part| part.as_bytes() == level.bytes) {
+                    let message = format!("invalid log level \"{}\"", level.display());
+                    return Err(resolver.emerg(statement, level, message));
+                }
+            }
+            LogLevel::Debug
+        }
+        [] => LogLevel::Error,
+    };
+    let log = ErrorLog { target, level };
+    if resolver.context == Contexts::MAIN {
+        resolver.main.error_log.push(log);
+    } else {
+        Arc::make_mut(resolver.level.settings.error_logs.get_or_insert_default()).push(log);
+    }
+    Ok(())
+}
+
+fn not_yet(
+    resolver: &Resolver<'_>,
+    statement: &Statement,
+    word: &Word,
+) -> Box<crate::diagnostic::Diagnostic> {
+    let message = format!(
+        "log target \"{}\" is known to nginx, but not to Millstream yet",
+        word.display()
+    );
+    let mut error = resolver.emerg(statement, word, message);
+    error.help = Some(String::from("write to a file or to stderr"));
+    error
+}
+
+fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let word = statement.arg(1);
+    let logs = resolver.level.settings.access_logs.get_or_insert_default();
+    if word.bytes == b"off" {
+        // As in nginx, `off` wins over the other logs of the same block.
+        logs.clone_from(&Arc::default());
+        resolver.level.access_log_off = true;
+        if let Some(extra) = statement.args().get(1) {
+            let message = format!("invalid parameter \"{}\"", extra.display());
+            return Err(resolver.emerg(statement, extra, message));
+        }
+        return Ok(());
+    }
+    if word.bytes.starts_with(b"syslog:") {
+        return Err(not_yet(resolver, statement, word));
+    }
+    let path = if templates::has_variables(&word.bytes) {
+        let full = resolver.full_name(&word.bytes);
+        LogPath::Evaluated(resolver.template(&full, statement, word)?)
+    } else {
+        LogPath::File(resolver.full_name(&word.bytes))
+    };
+    let format = format_index(resolver, statement)?;
+    let mut log = AccessLog {
+        path,
+        format,
+        buffer: None,
+        condition: None,
+    };
+    access_log_options(resolver, statement, &mut log)?;
+    check_same_file(resolver, statement, &log)?;
+    if !resolver.level.access_log_off {
+        let logs = resolver.level.settings.access_logs.get_or_insert_default();
+        Arc::make_mut(logs).push(log);
+    }
+    Ok(())
+}
+
+fn format_index(resolver: &Resolver<'_>, statement: &Statement) -> Applied<usize> {
+    let Some(word) = statement.args().get(1) else {
+        return Ok(COMBINED_INDEX);
+    };
+    let formats = resolver
+        .http
+        .as_ref()
+        .map_or(&[][..], |http| http.log_formats.as_slice());
+    let found = formats
+        .iter()
+        .position(|format| format.name.eq_ignore_ascii_case(&word.bytes));
+    found.ok_or_else(|| {
+        let message = format!("unknown log format \"{}\"", word.display());
+        let mut error = resolver.emerg(statement, word, message);
+        let names: Vec<_> = formats.iter().map(|format| format.name.display()).collect();
+        let nearest = crate::suggest::nearest(&word.bytes, names.iter().map(|name| &**name));
+        error.help = nearest.map(|nearest| format!("did you mean \"{nearest}\"?"));
+        error
+    })
+}
+
+/// `combined` comes first in the table of formats.
+const COMBINED_INDEX: usize = 0;
+
+fn access_log_options(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    log: &mut AccessLog,
+) -> Applied {
+    let mut size_bytes = 0;
+    let mut flush = None;
+    for word in statement.args().iter().skip(2) {
+        let text = word.bytes.as_slice();
+        let fail = |what: &str, text: &[u8]| {
+            let message = format!("{what} \"{}\"", String::from_utf8_lossy(text));
+            resolver.emerg(statement, word, message)
+        };
+        if let Some(size) = text.strip_prefix(b"buffer=") {
+            size_bytes = value::size(size)
+                .filter(|&size| size > 0)
+                .ok_or_else(|| fail("invalid buffer size", size))?;
+        } else if let Some(time) = text.strip_prefix(b"flush=") {
+            let time = value::milliseconds(time)
+                .filter(|time| !time.is_zero())
+                .ok_or_else(|| fail("invalid flush time", time))?;
+            flush = Some(time);
+        } else if let Some(condition) = text.strip_prefix(b"if=") {
+            log.condition = Some(resolver.template(condition, statement, word)?);
+        } else if text == b"gzip" || text.starts_with(b"gzip=") {
+            let message = "compressed logs are known to nginx, but not to Millstream yet";
+            return Err(resolver.emerg(statement, word, message));
+        } else {
+            return Err(fail("invalid parameter", text));
+        }
+    }
+    let path = statement.arg(1);
+    if flush.is_some() && size_bytes == 0 {
+        let message = format!("no buffer is defined for access_log \"{}\"", path.display());
+        return Err(resolver.emerg(statement, path, message));
+    }
+    if size_bytes > 0 {
+        if matches!(log.path, LogPath::Evaluated(_)) {
+            let message = "buffered logs cannot have variables in name";
+            return Err(resolver.emerg(statement, path, message));
+        }
+        log.buffer = Some(LogBuffer { size_bytes, flush });
+    }
+    Ok(())
+}
+
+/// One file has one buffer.
+fn check_same_file(resolver: &mut Resolver<'_>, statement: &Statement, log: &AccessLog) -> Applied {
+    let (LogPath::File(path), Some(buffer)) = (&log.path, log.buffer) else {
+        return Ok(());
+    };
+    let Some(http) = &mut resolver.http else {
+        return Ok(());
+    };
+    match http.log_buffers.iter().find(|(known, _)| known == path) {
+        None => http.log_buffers.push((path.clone(), buffer)),
+        Some((_, known)) if *known == buffer => {}
+        Some(_) => {
+            let word = statement.arg(1);
+            let message = format!(
+                "access_log \"{}\" already defined with conflicting parameters",
+                word.display()
+            );
+            return Err(resolver.emerg(statement, word, message));
+        }
+    }
+    Ok(())
+}
+
+fn log_format(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let name = statement.arg(1);
+    let formats = resolver
+        .http
+        .as_ref()
+        .map_or(&[][..], |http| http.log_formats.as_slice());
+    if formats.iter().any(|format| *format.name == *name.bytes) {
+        let message = format!("duplicate \"log_format\" name \"{}\"", name.display());
+        return Err(resolver.emerg(statement, name, message));
+    }
+    let mut words = statement.args().get(1..).unwrap_or_default();
+    let mut escape = LogEscape::Default;
+    if let Some((first, rest)) = words.split_first()
+        && let Some(kind) = first.bytes.strip_prefix(b"escape=")
+    {
+        escape = match kind {
+            b"default" => LogEscape::Default,
+            b"json" => LogEscape::Json,
+            b"none" => LogEscape::None,
+            _ => {
+                let shown = String::from_utf8_lossy(kind);
+                let message = format!("unknown log format escaping \"{shown}\"");
+                return Err(resolver.emerg(statement, first, message));
+            }
+        };
+        words = rest;
+    }
+    let mut parts = Vec::new();
+    for word in words {
+        let template = resolver.log_template(&word.bytes, statement, word)?;
+        parts.extend(template.parts().iter().cloned());
+    }
+    let name = Text::from(name.bytes.as_slice());
+    let template = Template::from_parts(parts);
+    if let Some(http) = &mut resolver.http {
+        http.log_formats.push(LogFormat {
+            name,
+            escape,
+            template,
+        });
+    }
+    Ok(())
+}
+
+/// The format that is always there.
+pub(crate) fn combined() -> LogFormat {
+    let text = |text: &str| Part::Literal(Text::from(text));
+    let parts = [
+        Part::Variable(Variable::RemoteAddr),
+        text(" - "),
+        Part::Variable(Variable::RemoteUser),
+        text(" ["),
+        Part::Variable(Variable::TimeLocal),
+        text("] \""),
+        Part::Variable(Variable::Request),
+        text("\" "),
+        Part::Variable(Variable::Status),
+        text(" "),
+        Part::Variable(Variable::BodyBytesSent),
+        text(" \""),
+        Part::Variable(Variable::Http(Text::from("referer"))),
+        text("\" \""),
+        Part::Variable(Variable::Http(Text::from("user_agent"))),
+        text("\""),
+    ];
+    LogFormat {
+        name: Text::from("combined"),
+        escape: LogEscape::Default,
+        template: Template::from_parts(parts),
+    }
+}
+
+fn open_log_file_cache(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let mut cache = OpenLogFileCache {
+        max: 0,
+        inactive: Duration::from_secs(10),
+        min_uses: 1,
+        valid: Duration::from_secs(60),
+    };
+    let mut off = false;
+    for word in statement.args() {
+        let text = word.bytes.as_slice();
+        let read = if let Some(text) = text.strip_prefix(b"max=") {
+            value::number(text).map(|max| cache.max = max)
+        } else if let Some(text) = text.strip_prefix(b"inactive=") {
+            value::seconds(text).map(|time| cache.inactive = time)
+        } else if let Some(text) = text.strip_prefix(b"min_uses=") {
+            value::number(text).map(|uses| cache.min_uses = uses)
+        } else if let Some(text) = text.strip_prefix(b"valid=") {
+            value::seconds(text).map(|time| cache.valid = time)
+        } else {
+            (text == b"off").then(|| off = true)
+        };
+        read.ok_or_else(|| {
+            let message = format!(
+                "invalid \"open_log_file_cache\" parameter \"{}\"",
+                word.display()
+            );
+            resolver.emerg(statement, word, message)
+        })?;
+    }
+    if !off && cache.max == 0 {
+        let message = "\"open_log_file_cache\" must have \"max\" parameter";
+        return Err(resolver.emerg(statement, statement.name(), message));
+    }
+    resolver.level.settings.open_log_file_cache = Some((!off).then_some(cache));
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! `map`.
+
+use crate::Text;
+use crate::config::{Map, MapValue, Pattern, Variable};
+use crate::directive::{Apply, Arity, Directive, HTTP, Value, many, once};
+use crate::directives::main_context;
+use crate::lexer::Statement;
+use crate::resolve::{Applied, Resolver};
+
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    many(
+        "map",
+        HTTP,
+        Arity::Exactly(2),
+        Apply::Block(map),
+        "Makes a variable whose value is looked up by another value.",
+    ),
+    once(
+        "map_hash_max_size",
+        HTTP,
+        Arity::Exactly(1),
+        "2048",
+        Apply::WithoutEffect(Value::Number, "tables size themselves"),
+        "Size of the tables of maps.",
+    ),
+    once(
+        "map_hash_bucket_size",
+        HTTP,
+        Arity::Exactly(1),
+        "64",
+        Apply::WithoutEffect(Value::Number, "tables size themselves"),
+        "Bucket of the tables of maps.",
+    ),
+];
+
+fn map(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let (source, target) = (statement.arg(1), statement.arg(2));
+    let source = resolver.template(&source.bytes, statement, source)?;
+    let name = target.bytes.strip_prefix(b"$").unwrap_or_default();
+    let Variable::User(variable) = resolver.define(name, statement, target)? else {
+        let message = format!(
+            "the duplicate \"{}\" variable",
+            String::from_utf8_lossy(name)
+        );
+        return Err(resolver.emerg(statement, target, message));
+    };
+    let Some(http) = &mut resolver.http else {
+        return Ok(());
+    };
+    let index = http.maps.len();
+    http.maps.push(Map {
+        source,
+        variable,
+        exact: Vec::new(),
+        suffixes: Vec::new(),
+        prefixes: Vec::new(),
+        patterns: Vec::new(),
+        default: None,
+        hostnames: false,
+        volatile: false,
+    });
+    resolver.bind_map(variable, index);
+    resolver.entries(statement, entry)
+}
+
+fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    if let [word] = statement.words.as_slice() {
+        let flag = match word.bytes.as_slice() {
+            b"hostnames" => open(resolver).map(|map| &mut map.hostnames),
+            b"volatile" => open(resolver).map(|map| &mut map.volatile),
+            _ => None,
+        };
+        if let Some(flag) = flag {
+            *flag = true;
+            return Ok(());
+        }
+    }
+    let [key, value] = statement.words.as_slice() else {
+        let message = "invalid number of the map parameters";
+        return Err(resolver.emerg(statement, statement.name(), message));
+    };
+    if key.bytes == b"include" {
+        return main_context::include_from(resolver, statement, value);
+    }
+    let value = MapValue(resolver.template(&value.bytes, statement, value)?);
+    let text = key.bytes.as_slice();
+    if text == b"default" {
+        let is_new = open(resolver).is_none_or(|map| map.default.replace(value).is_none());
+        return if is_new {
+            Ok(())
+        } else {
+            Err(resolver.emerg(statement, key, "duplicate default map parameter"))
+        };
+    }
+    if let Some(source) = text.strip_prefix(b"~") {
+        let (source, caseless) = match source.strip_prefix(b"*") {
+            Some(source) => (source, true),
+            None => (source, false),
+        };
+        let pattern: Pattern = resolver.pattern(source, caseless, statement, key)?;
+        if let Some(map) = open(resolver) {
+            map.patterns.push((pattern, value));
+        }
+        return Ok(());
+    }
+    let text = text
+        .strip_prefix(b"\\")
+        .unwrap_or(text)
+        .to_ascii_lowercase();
+    let inserted = open(resolver).map_or(Insertion::Done, |map| insert(map, &text, value));
+    let message = match inserted {
+        Insertion::Done => return Ok(()),
+        Insertion::Taken => format!("conflicting parameter \"{}\"", key.display()),
+        Insertion::Malformed => format!("invalid hostname or wildcard \"{}\"", key.display()),
+    };
+    Err(resolver.emerg(statement, key, message))
+}
+
+/// The map whose block is open.
+fn open<'a>(resolver: &'a mut Resolver<'_>) -> Option<&'a mut Map> {
+    resolver.http.as_mut()?.maps.last_mut()
+}
+
+enum Insertion {
+    Done,
+    Taken,
+    Malformed,
+}
+
+fn insert(map: &mut Map, key: &[u8], value: MapValue) -> Insertion {
+    if !map.hostnames || !key.iter().any(|byte| matches!(byte, b'*' | b'.')) {
+        return add(&mut map.exact, key, value);
+    }
+    let well_formed = |name: &[u8]| {
+        !name.is_empty() && !name.contains(&b'*') && !name.windows(2).any(|pair| pair == b"..")
+    };
+    if let Some(name) = key.strip_prefix(b"*.") {
+        return if well_formed(name) {
+            add(&mut map.suffixes, name, value)
+        } else {
+            Insertion::Malformed
+        };
+    }
+    if let Some(name) = key.strip_prefix(b".") {
+        if !well_formed(name) {
+            return Insertion::Malformed;
+        }
+        return match add(&mut map.exact, name, value.clone()) {
+            Insertion::Done => add(&mut map.suffixes, name, value),
+            failed => failed,
+        };
+    }
+    if let Some(name) = key.strip_suffix(b".*") {
+        return if well_formed(name) {
+            add(&mut map.prefixes, name, value)
+        } else {
+            Insertion::Malformed
+        };
+    }
+    if key.contains(&b'*') {
+        return Insertion::Malformed;
+    }
+    add(&mut map.exact, key, value)
+}
+
+fn add(table: &mut Vec<(Text, MapValue)>, key: &[u8], value: MapValue) -> Insertion {
+    // Kept sorted while the block is read: a conflict belongs to its line.
+    match table.binary_search_by(|(known, _)| (**known).cmp(key)) {
+        Ok(_) => Insertion::Taken,
+        Err(index) => {
+            table.insert(index, (Text::from(key), value));
+            Insertion::Done
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `types` and `default_type`.
+
+use std::sync::Arc;
+
+use crate::Text;
+use crate::config::MimeTypes;
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Value, many, once};
+use crate::directives::main_context;
+use crate::lexer::Statement;
+use crate::resolve::{Applied, Resolver};
+
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    many(
+        "types",
+        ANY_LEVEL,
+        Arity::Exactly(0),
+        Apply::Block(types),
+        "Media types and the extensions of their files.",
+    ),
+    once(
+        "default_type",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "text/plain",
+        Apply::With(|r, s| {
+            r.level.settings.default_type = Some(Text::from(s.arg(1).bytes.as_slice()));
+            Ok(())
+        }),
+        "The media type of files with unknown extensions.",
+    ),
+    once(
+        "types_hash_max_size",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "1024",
+        Apply::WithoutEffect(Value::Number, "tables size themselves"),
+        "Size of the table of types.",
+    ),
+    once(
+        "types_hash_bucket_size",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "64",
+        Apply::WithoutEffect(Value::Number, "tables size themselves"),
+        "Bucket of the table of types.",
+    ),
+];
+
+/// What nginx knows without `types`.
+pub(crate) fn default_types() -> MimeTypes {
+    let mut types = MimeTypes::default();
+    for (extension, kind) in [
+        ("html", "text/html"),
+        ("gif", "image/gif"),
+        ("jpg", "image/jpeg"),
+    ] {
+        types.insert(extension.as_bytes(), Text::from(kind));
+    }
+    types
+}
+
+/// Several blocks in one place add up.
+fn types(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    resolver.level.settings.types.get_or_insert_default();
+    resolver.entries(statement, entry)
+}
+
+fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let name = statement.name();
+    if name.bytes == b"include" {
+        let [word] = statement.args() else {
+            let message = "invalid number of arguments in \"include\" directive";
+            return Err(resolver.emerg(statement, name, message));
+        };
+        return main_context::include_from(resolver, statement, word);
+    }
+    let kind = Text::from(name.bytes.as_slice());
+    for word in statement.args() {
+        let table = resolver.level.settings.types.get_or_insert_default();
+        let previous = Arc::make_mut(table).insert(&word.bytes, kind.clone());
+        if let Some(previous) = previous {
+            let message = format!(
+                "duplicate extension \"{}\", content type: \"{}\", previous content type: \"{}\"",
+                word.display().to_lowercase(),
+                kind.display(),
+                previous.display()
+            );
+            resolver.warn(statement, word, message);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! Words, blocks and comments: nginx's grammar, byte for byte.
+//!
+//! A word ends at white space, `;` or `{`; a quoted word ends at its quote, and only white
+//! space, `;`, `{` or `)` may follow it. `#` begins a comment only where a word could begin. `{`
+//! directly after `$` belongs to the word (`${name}`). A backslash takes the next byte into the
+//! word, whatever it is; `\"`, `\'`, `\\`, `\t`, `\r` and `\n` are translated, all other pairs
+//! stay as they are, backslash included.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Text;
+
+/// A file, or the text of `-g`.
+#[derive(Debug)]
+pub(crate) struct SourceText {
+    /// `None` is the command line.
+    pub(crate) path: Option<Text>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// One word of a statement.
+#[derive(Debug, Clone)]
+pub(crate) struct Word {
+    /// After quotes and escapes.
+    pub(crate) bytes: Vec<u8>,
+    /// Where it stands, quotes included.
+    pub(crate) span: Range<usize>,
+}
+
+impl Word {
+    /// For messages.
+    pub(crate) fn display(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes)
+    }
+}
+
+/// A directive with its arguments, up to `;` or `{`.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// Never empty.
+    pub(crate) words: Vec<Word>,
+    /// Ended by `{`.
+    pub(crate) opens_block: bool,
+    /// The line of that end.
+    pub(crate) line: u32,
+    pub(crate) text: Arc<SourceText>,
+}
+
+impl Statement {
+    /// The argument of that number, from 1; the last word where there are fewer. (Arity is
+    /// checked before a directive is applied.)
+    pub(crate) fn arg(&self, index: usize) -> &Word {
+        self.words
+            .get(index)
+            .or(self.words.last())
+            .unwrap_or(&NO_WORD)
+    }
+
+    pub(crate) fn name(&self) -> &Word {
+        self.arg(0)
+    }
+
+    /// All arguments.
+    pub(crate) fn args(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+}
+
+static NO_WORD: Word = Word {
+    bytes: Vec::new(),
+    span: 0..0,
+};
+
+/// What the lexer yields.
+#[derive(Debug)]
+pub(crate) enum Token {
+    Statement(Statement),
+    BlockEnd,
+    End,
+}
+
+/// What is wrong with the text, in nginx's words, and where.
+#[derive(Debug)]
+pub(crate) struct LexError {
+    pub(crate) message: String,
+    pub(crate) line: u32,
+    pub(crate) span: Range<usize>,
+}
+
+/// Longest word in bytes: nginx reads files through a buffer of this size.
+const WORD_LEN_MAX: usize = 4096;
+
+/// A place in a text.
+#[derive(Debug)]
+pub(crate) struct Lexer {
+    pub(crate) text: Arc<SourceText>,
+    position: usize,
+    pub(crate) line: u32,
+}
+
+impl Lexer {
+    pub(crate) fn new(text: Arc<SourceText>) -> Self {
+        Self {
+            text,
+            position: 0,
+            line: 1,
+        }
+    }
+
+    /// Offset of the next byte.
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The next statement, the end of a block, or the end of the text.
+    pub(crate) fn next(&mut self) -> Result<Token, LexError> {
+        let text = Arc::clone(&self.text);
+        let mut words = Vec::new();
+        loop {
+            self.skip_space(&text.bytes);
+            let start = self.position;
+            let Some(&byte) = text.bytes.get(start) else {
+                if words.is_empty() {
+                    return Ok(Token::End);
+                }
+                return Err(self.end_of_text(start.saturating_sub(1)..start));
+            };
+            match byte {
+                b';' | b'{' => {
+                    self.position += 1;
+                    if words.is_empty() {
+                        return Err(self.unexpected(byte, start));
+                    }
+                    return Ok(self.statement(words, byte));
+                }
+                b'}' => {
+                    self.position += 1;
+                    if words.is_empty() {
+                        return Ok(Token::BlockEnd);
+                    }
+                    return Err(self.unexpected(byte, start));
+                }
+                quote @ (b'"' | b'\'') => {
+                    words.push(self.quoted(&text.bytes, quote)?);
+                    match text.bytes.get(self.position) {
+                        None => return Err(self.end_of_text(start..self.position)),
+                        Some(b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{') => {}
+                        // nginx lets `if ($a = "b")` be written so: the bracket starts a word.
+                        Some(b')') => {}
+                        Some(&byte) => return Err(self.unexpected(byte, self.position)),
+                    }
+                }
+                _ => words.push(self.bare(&text.bytes)?),
+            }
+        }
+    }
+
+    fn statement(&self, words: Vec<Word>, end: u8) -> Token {
+        Token::Statement(Statement {
+            words,
+            opens_block: end == b'{',
+            line: self.line,
+            text: Arc::clone(&self.text),
+        })
+    }
+
+    /// White space and comments.
+    fn skip_space(&mut self, bytes: &[u8]) {
+        let mut comment = false;
+        while let Some(&byte) = bytes.get(self.position) {
+            match byte {
+                b'\n' => {
+                    self.line = self.line.saturating_add(1);
+                    comment = false;
+                }
+                _ if comment => {}
+                b' ' | b'\t' | b'\r' => {}
+                b'#' => comment = true,
+                _ => return,
+            }
+            self.position += 1;
+        }
+    }
+
+    /// A word in quotes; the position is left behind the closing one.
+    fn quoted(&mut self, bytes: &[u8], quote: u8) -> Result<Word, LexError> {
+        let start = self.position;
+        let start_line = self.line;
+        let mut at = start + 1;
+        while let Some(&byte) = bytes.get(at) {
+            if at - start > WORD_LEN_MAX {
+                return Err(LexError {
+                    message: format!(
+                        "too long parameter, probably missing terminating \"{}\" character",
+                        char::from(quote)
+                    ),
+                    line: start_line,
+                    span: start..start + 1,
+                });
+            }
+            match byte {
+                b'\n' => self.line = self.line.saturating_add(1),
+                b'\\' => {
+                    at += 1;
+                    if bytes.get(at) == Some(&b'\n') {
+                        self.line = self.line.saturating_add(1);
+                    }
+                }
+                byte if byte == quote => {
+                    self.position = at + 1;
+                    let raw = bytes.get(start + 1..at).unwrap_or_default();
+                    return Ok(Word {
+                        bytes: unescape(raw),
+                        span: start..at + 1,
+                    });
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        self.position = bytes.len();
+        Err(self.end_of_text(start..start + 1))
+    }
+
+    /// A word without quotes; the position is left on the byte that ends it.
+    fn bare(&mut self, bytes: &[u8]) -> Result<Word, LexError> {
+        let start = self.position;
+        let mut at = start;
+        let mut after_dollar = false;
+        while let Some(&byte) = bytes.get(at) {
+            if at - start >= WORD_LEN_MAX {
+                let head = bytes.get(start..start + 10).unwrap_or_default();
+                return Err(LexError {
+                    message: format!(
+                        "too long parameter \"{}...\" started",
+                        String::from_utf8_lossy(head)
+                    ),
+                    line: self.line,
+                    span: start..start + 10,
+                });
+            }
+            let is_name_brace = byte == b'{' && after_dollar;
+            after_dollar = byte == b'$';
+            match byte {
+                b'{' if is_name_brace => after_dollar = true,
+                b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{' => {
+                    self.position = at;
+                    let raw = bytes.get(start..at).unwrap_or_default();
+                    return Ok(Word {
+                        bytes: unescape(raw),
+                        span: start..at,
+                    });
+                }
+                b'\\' => {
+                    at += 1;
+                    if bytes.get(at) == Some(&b'\n') {
+                        self.line = self.line.saturating_add(1);
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        self.position = bytes.len();
+        Err(self.end_of_text(start..bytes.len()))
+    }
+
+    fn unexpected(&self, byte: u8, at: usize) -> LexError {
+        let message = format!("unexpected \"{}\"", String::from_utf8_lossy(&[byte]));
+        LexError {
+            message,
+            line: self.line,
+            span: at..at + 1,
+        }
+    }
+
+    fn end_of_text(&self, span: Range<usize>) -> LexError {
+        let message = match self.text.path {
+            Some(_) => "unexpected end of file, expecting \";\" or \"}\"",
+            None => "unexpected end of parameter, expecting \";\"",
+        };
+        LexError {
+            message: message.into(),
+            line: self.line,
+            span,
+        }
+    }
+}
+
+/// Translates the escapes that nginx knows.
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    loop {
+        rest = match rest {
+            [b'\\', escaped @ (b'"' | b'\'' | b'\\'), after @ ..] => {
+                out.push(*escaped);
+                after
+            }
+            [b'\\', b't', after @ ..] => {
+                out.push(b'\t');
+                after
+            }
+            [b'\\', b'r', after @ ..] => {
+                out.push(b'\r');
+                after
+            }
+            [b'\\', b'n', after @ ..] => {
+                out.push(b'\n');
+                after
+            }
+            [byte, after @ ..] => {
+                out.push(*byte);
+                after
+            }
+            [] => return out,
+        };
+    }
+}

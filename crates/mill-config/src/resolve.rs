@@ -1,0 +1,471 @@
+//! From statements to a [`Config`]: one pass in the order of the text, as nginx does it, then
+//! inheritance once the `http` block is whole.
+
+pub(crate) mod draft;
+mod finish;
+mod listeners;
+pub(crate) mod templates;
+pub(crate) mod variables;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Text;
+use crate::config::{Config, LogLevel};
+use crate::diagnostic::{Diagnostic, Place, Snippet};
+use crate::directive::{Apply, Contexts, Directive, Value};
+use crate::directives;
+use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
+use crate::load::Options;
+use crate::source::Source;
+use crate::{suggest, value};
+use draft::{HttpDraft, LocationDraft, MainDraft, ServerDraft};
+use variables::VariableTable;
+
+/// Success, or the error that refuses the configuration.
+pub(crate) type Applied<T = ()> = Result<T, Box<Diagnostic>>;
+
+/// Applies one entry of a `types` or `map` block, which hold no directives.
+pub(crate) type EntryHandler = fn(&mut Resolver<'_>, &Statement) -> Applied;
+
+/// Files included in files included in files: a cycle would not end otherwise.
+const INCLUDE_DEPTH_MAX: usize = 64;
+
+/// Blocks in blocks: each level takes stack; nginx itself has no limit.
+const BLOCK_DEPTH_MAX: usize = 100;
+
+/// The state of one parse.
+pub(crate) struct Resolver<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) options: &'a Options,
+    /// Set while a `types` or `map` block is parsed.
+    pub(crate) entry_handler: Option<EntryHandler>,
+    pub(crate) context: Contexts,
+    pub(crate) main: MainDraft,
+    /// `Some` once an `http` block has begun.
+    pub(crate) http: Option<HttpDraft>,
+    /// The innermost block that inherits: http, server, location, if.
+    pub(crate) level: LocationDraft,
+    /// The server whose block is open, or the defaults of the http block.
+    pub(crate) server: ServerDraft,
+    pub(crate) variables: VariableTable,
+    /// Warnings and notices, in order.
+    pub(crate) remarks: Vec<Diagnostic>,
+    lexer: Lexer,
+    include_depth: usize,
+    block_depth: usize,
+}
+
+/// What ends a run of statements.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    File,
+    Block,
+}
+
+impl<'a> Resolver<'a> {
+    pub(crate) fn new(source: &'a dyn Source, options: &'a Options, shadows: &[Text]) -> Self {
+        let text = Arc::new(SourceText {
+            path: None,
+            bytes: options.globals.clone(),
+        });
+        Self {
+            source,
+            options,
+            entry_handler: None,
+            context: Contexts::MAIN,
+            main: MainDraft::default(),
+            http: None,
+            level: LocationDraft::default(),
+            server: ServerDraft::default(),
+            variables: VariableTable::new(shadows),
+            remarks: Vec::new(),
+            lexer: Lexer::new(text),
+            include_depth: 0,
+            block_depth: 0,
+        }
+    }
+
+    /// Parses the text of `-g` and the main file.
+    pub(crate) fn run(mut self) -> (Applied<Config>, Vec<Diagnostic>, Vec<Text>) {
+        let path = self.options.conf_file();
+        let parsed = self
+            .statements(Extent::File)
+            .and_then(|()| self.file(&path, None));
+        let resolved = parsed.and_then(|()| finish::finish(&mut self));
+        let shadows = self.variables.late_shadows();
+        (resolved, self.remarks, shadows)
+    }
+
+    /// Parses a file in place; `from` is the statement that includes it.
+    pub(crate) fn file(&mut self, path: &[u8], from: Option<&Statement>) -> Applied {
+        let bytes = self.source.read(path).map_err(|error| {
+            let shown = String::from_utf8_lossy(path);
+            let message = format!("open() \"{shown}\" failed ({}: {})", error.code, error.text);
+            match from {
+                Some(statement) => self.emerg(statement, statement.arg(1), message),
+                None => Box::new(Diagnostic::new(LogLevel::Emerg, message, Place::None)),
+            }
+        })?;
+        if self.include_depth >= INCLUDE_DEPTH_MAX {
+            let message = format!("more than {INCLUDE_DEPTH_MAX} files include each other");
+            return Err(match from {
+                Some(statement) => self.emerg(statement, statement.arg(1), message),
+                None => Box::new(Diagnostic::new(LogLevel::Emerg, message, Place::None)),
+            });
+        }
+        let text = Arc::new(SourceText {
+            path: Some(Text::from(path)),
+            bytes,
+        });
+        let outer = std::mem::replace(&mut self.lexer, Lexer::new(text));
+        let outer_blocks = std::mem::take(&mut self.block_depth);
+        self.include_depth += 1;
+        let parsed = self.statements(Extent::File);
+        self.include_depth -= 1;
+        self.block_depth = outer_blocks;
+        self.lexer = outer;
+        parsed
+    }
+
+    /// Parses the rest of a block whose `{` has been read, in a context.
+    pub(crate) fn block(&mut self, statement: &Statement, context: Contexts) -> Applied {
+        if self.block_depth >= BLOCK_DEPTH_MAX {
+            let message = format!("more than {BLOCK_DEPTH_MAX} blocks in each other");
+            return Err(self.emerg(statement, statement.name(), message));
+        }
+        let outer = std::mem::replace(&mut self.context, context);
+        self.block_depth += 1;
+        let parsed = self.statements(Extent::Block);
+        self.block_depth -= 1;
+        self.context = outer;
+        parsed
+    }
+
+    /// Parses a block of entries instead of directives.
+    pub(crate) fn entries(&mut self, statement: &Statement, handler: EntryHandler) -> Applied {
+        let outer = self.entry_handler.replace(handler);
+        let parsed = self.block(statement, self.context);
+        self.entry_handler = outer;
+        parsed
+    }
+
+    fn statements(&mut self, extent: Extent) -> Applied {
+        loop {
+            match self.lexer.next().map_err(|error| self.lex_error(&error))? {
+                Token::BlockEnd if extent == Extent::Block => return Ok(()),
+                Token::BlockEnd => {
+                    return Err(self.at_position("unexpected \"}\"", "no block is open here"));
+                }
+                Token::End if extent == Extent::File => return Ok(()),
+                Token::End => {
+                    let message = "unexpected end of file, expecting \"}\"";
+                    return Err(self.at_position(message, ""));
+                }
+                Token::Statement(statement) => self.statement(&statement)?,
+            }
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Applied {
+        if statement.opens_block && statement.text.path.is_none() {
+            let message = "block directives are not supported in -g option";
+            return Err(self.emerg(statement, statement.name(), message));
+        }
+        if let Some(handler) = self.entry_handler {
+            if statement.opens_block {
+                return Err(self.emerg(statement, statement.name(), "unexpected \"{\""));
+            }
+            return handler(self, statement);
+        }
+        let name = statement.name();
+        let Some(directive) = directives::find(&name.bytes) else {
+            return Err(self.unknown(statement));
+        };
+        self.check(directive, statement)?;
+        self.apply(directive, statement)
+    }
+
+    fn unknown(&self, statement: &Statement) -> Box<Diagnostic> {
+        let name = statement.name();
+        let message = format!("unknown directive \"{}\"", name.display());
+        let mut error = self.emerg(statement, name, message);
+        let here = directives::all().filter(|known| known.contexts.meets(self.context));
+        let nearest = suggest::nearest(&name.bytes, here.map(|known| known.name))
+            .or_else(|| suggest::nearest(&name.bytes, directives::all().map(|known| known.name)));
+        error.help = nearest.map(|nearest| format!("did you mean \"{nearest}\"?"));
+        error
+    }
+
+    /// Context, end, number of arguments, and duplicates, in nginx's order.
+    fn check(&mut self, directive: &'static Directive, statement: &Statement) -> Applied {
+        let name = statement.name();
+        if !directive.contexts.meets(self.context) {
+            let message = format!("\"{}\" directive is not allowed here", directive.name);
+            let mut error = self.emerg(statement, name, message);
+            let places: Vec<&str> = directive.contexts.names().collect();
+            error.help = Some(format!("it may stand in: {}", places.join(", ")));
+            return Err(error);
+        }
+        if let Apply::NotYet(module) = directive.apply {
+            let message = format!(
+                "directive \"{}\" is known to nginx, but not to Millstream yet",
+                directive.name
+            );
+            let mut error = self.emerg(statement, name, message);
+            error.help = Some(format!(
+                "it belongs to nginx's {module}, which comes in a later version"
+            ));
+            return Err(error);
+        }
+        if statement.opens_block && !directive.is_block() {
+            let message = format!(
+                "directive \"{}\" is not terminated by \";\"",
+                directive.name
+            );
+            return Err(self.emerg(statement, name, message));
+        }
+        if !statement.opens_block && directive.is_block() {
+            let message = format!("directive \"{}\" has no opening \"{{\"", directive.name);
+            return Err(self.emerg(statement, name, message));
+        }
+        if !directive.arity.accepts(statement.args().len()) {
+            let message = format!(
+                "invalid number of arguments in \"{}\" directive",
+                directive.name
+            );
+            return Err(self.emerg(statement, name, message));
+        }
+        if !directive.repeats && !self.level.note_use(directive.name) {
+            return Err(self.refused(statement, "is duplicate"));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, directive: &'static Directive, statement: &Statement) -> Applied {
+        match directive.apply {
+            Apply::Flag(slot) => {
+                *slot(&mut self.level.settings) = Some(self.flag(statement)?);
+            }
+            Apply::Size(slot) => {
+                *slot(&mut self.level.settings) = Some(self.read(statement, value::size)?);
+            }
+            Apply::Offset(slot) => {
+                *slot(&mut self.level.settings) = Some(self.read(statement, value::offset)?);
+            }
+            Apply::Number(slot) => {
+                *slot(&mut self.level.settings) = Some(self.number(statement)?);
+            }
+            Apply::Milliseconds(slot) => {
+                *slot(&mut self.level.settings) = Some(self.read(statement, value::milliseconds)?);
+            }
+            Apply::Seconds(slot) => {
+                *slot(&mut self.level.settings) = Some(self.read(statement, value::seconds)?);
+            }
+            Apply::ServerFlag(slot) => {
+                *slot(&mut self.server.settings) = Some(self.flag(statement)?);
+            }
+            Apply::ServerSize(slot) => {
+                *slot(&mut self.server.settings) = Some(self.read(statement, value::size)?);
+            }
+            Apply::ServerNumber(slot) => {
+                *slot(&mut self.server.settings) = Some(self.number(statement)?);
+            }
+            Apply::ServerMilliseconds(slot) => {
+                *slot(&mut self.server.settings) = Some(self.read(statement, value::milliseconds)?);
+            }
+            Apply::With(function) | Apply::Block(function) => return function(self, statement),
+            Apply::WithoutEffect(kind, reason) => self.without_effect(statement, kind, reason)?,
+            Apply::NotYet(_) => {}
+        }
+        Ok(())
+    }
+
+    fn without_effect(&mut self, statement: &Statement, kind: Value, reason: &str) -> Applied {
+        match kind {
+            Value::Flag => {
+                self.flag(statement)?;
+            }
+            Value::Size => {
+                self.read(statement, value::size)?;
+            }
+            Value::Number => {
+                self.number(statement)?;
+            }
+            Value::Buffers => {
+                let count = value::number(&statement.arg(1).bytes).filter(|&count| count > 0);
+                let size = value::size(&statement.arg(2).bytes).filter(|&size| size > 0);
+                if count.is_none() || size.is_none() {
+                    return Err(self.refused(statement, "invalid value"));
+                }
+            }
+            Value::Text => {}
+        }
+        let name = statement.name();
+        let message = format!("\"{}\" directive has no effect", name.display());
+        let mut notice = *self.diagnostic(LogLevel::Notice, statement, name, message);
+        notice.help = Some(String::from(reason));
+        self.remarks.push(notice);
+        Ok(())
+    }
+}
+
+/// Reading arguments.
+impl Resolver<'_> {
+    /// `on` or `off`, the first argument.
+    pub(crate) fn flag(&self, statement: &Statement) -> Applied<bool> {
+        let word = statement.arg(1);
+        match word.bytes.to_ascii_lowercase().as_slice() {
+            b"on" => Ok(true),
+            b"off" => Ok(false),
+            _ => {
+                let message = format!(
+                    "invalid value \"{}\" in \"{}\" directive, it must be \"on\" or \"off\"",
+                    word.display(),
+                    statement.name().display()
+                );
+                Err(self.emerg(statement, word, message))
+            }
+        }
+    }
+
+    /// The first argument through a reader of values; `invalid value` where it fails.
+    pub(crate) fn read<T>(
+        &self,
+        statement: &Statement,
+        reader: fn(&[u8]) -> Option<T>,
+    ) -> Applied<T> {
+        let word = statement.arg(1);
+        reader(&word.bytes).ok_or_else(|| self.refused_at(statement, word, "invalid value"))
+    }
+
+    pub(crate) fn number(&self, statement: &Statement) -> Applied<u64> {
+        let word = statement.arg(1);
+        value::number(&word.bytes).ok_or_else(|| self.refused_at(statement, word, "invalid number"))
+    }
+
+    /// One of a list of words, compared without case: `invalid value "x"` where it is none.
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        statement: &Statement,
+        word: &Word,
+        choices: &[(&'static str, T)],
+    ) -> Applied<T> {
+        let found = choices
+            .iter()
+            .find(|(name, _)| word.bytes.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, value)| *value).ok_or_else(|| {
+            let message = format!("invalid value \"{}\"", word.display());
+            let mut error = self.emerg(statement, word, message);
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            error.help = Some(format!("one of: {}", names.join(", ")));
+            error
+        })
+    }
+
+    /// A path joined to the prefix.
+    pub(crate) fn full_name(&self, path: &[u8]) -> Text {
+        join(&self.options.paths.prefix, path)
+    }
+}
+
+/// A path as it is when absolute, else behind a directory that ends in a slash.
+pub(crate) fn join(directory: &[u8], path: &[u8]) -> Text {
+    if path.first() == Some(&b'/') {
+        return Text::from(path);
+    }
+    Text::from([directory, path].concat())
+}
+
+/// Making diagnostics.
+impl Resolver<'_> {
+    /// An error about one word of a statement.
+    pub(crate) fn emerg(
+        &self,
+        statement: &Statement,
+        word: &Word,
+        message: impl Into<String>,
+    ) -> Box<Diagnostic> {
+        self.diagnostic(LogLevel::Emerg, statement, word, message)
+    }
+
+    /// `"name" directive is duplicate` and the like.
+    pub(crate) fn refused(&self, statement: &Statement, what: &str) -> Box<Diagnostic> {
+        self.refused_at(statement, statement.name(), what)
+    }
+
+    pub(crate) fn refused_at(
+        &self,
+        statement: &Statement,
+        word: &Word,
+        what: &str,
+    ) -> Box<Diagnostic> {
+        let message = format!("\"{}\" directive {what}", statement.name().display());
+        self.emerg(statement, word, message)
+    }
+
+    pub(crate) fn warn(&mut self, statement: &Statement, word: &Word, message: impl Into<String>) {
+        let warning = *self.diagnostic(LogLevel::Warn, statement, word, message);
+        self.remarks.push(warning);
+    }
+
+    pub(crate) fn notice(
+        &mut self,
+        statement: &Statement,
+        word: &Word,
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        let mut notice = *self.diagnostic(LogLevel::Notice, statement, word, message);
+        notice.help = Some(String::from(help));
+        self.remarks.push(notice);
+    }
+
+    pub(crate) fn diagnostic(
+        &self,
+        level: LogLevel,
+        statement: &Statement,
+        word: &Word,
+        message: impl Into<String>,
+    ) -> Box<Diagnostic> {
+        let place = place(&statement.text, statement.line);
+        let mut diagnostic = Diagnostic::new(level, message, place);
+        diagnostic.snippet = Some(snippet(&statement.text, &word.span));
+        Box::new(diagnostic)
+    }
+
+    fn lex_error(&self, error: &LexError) -> Box<Diagnostic> {
+        let text = &self.lexer.text;
+        let place = place(text, error.line);
+        let mut diagnostic = Diagnostic::new(LogLevel::Emerg, error.message.clone(), place);
+        diagnostic.snippet = Some(snippet(text, &error.span));
+        Box::new(diagnostic)
+    }
+
+    /// An error where the lexer stands now.
+    fn at_position(&self, message: &str, help: &str) -> Box<Diagnostic> {
+        let end = self.lexer.position();
+        let error = LexError {
+            message: String::from(message),
+            line: self.lexer.line,
+            span: end.saturating_sub(1)..end,
+        };
+        let mut error = self.lex_error(&error);
+        error.help = (!help.is_empty()).then(|| String::from(help));
+        error
+    }
+}
+
+pub(crate) fn place(text: &SourceText, line: u32) -> Place {
+    match &text.path {
+        None => Place::CommandLine,
+        Some(path) => Place::File {
+            path: path.clone(),
+            line,
+        },
+    }
+}
+
+pub(crate) fn snippet(text: &SourceText, span: &Range<usize>) -> Snippet {
+    Snippet::cut(&text.bytes, span.start, span.end)
+}

@@ -1,0 +1,121 @@
+//! Blocks as they are written, before inheritance.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Text;
+use crate::config::location::{LocationName, MethodSet, TryFiles};
+use crate::config::log::LogBuffer;
+use crate::config::server::ServerSettingsDraft;
+use crate::config::settings::SettingsDraft;
+use crate::config::{
+    Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
+    ListenOptions, LogFormat, Map, ServerName, User, WorkerCount,
+};
+use crate::lexer::SourceText;
+
+/// The main context.
+#[derive(Default)]
+pub(crate) struct MainDraft {
+    pub(crate) user: Option<User>,
+    pub(crate) worker_processes: Option<WorkerCount>,
+    pub(crate) worker_cpu_affinity: Option<CpuAffinity>,
+    pub(crate) worker_rlimit_nofile: Option<u64>,
+    pub(crate) worker_rlimit_core: Option<u64>,
+    pub(crate) worker_priority: Option<i32>,
+    pub(crate) worker_shutdown_timeout: Option<Duration>,
+    pub(crate) pid: Option<Text>,
+    pub(crate) lock_file: Option<Text>,
+    pub(crate) daemon: Option<bool>,
+    pub(crate) master_process: Option<bool>,
+    pub(crate) working_directory: Option<Text>,
+    pub(crate) timer_resolution: Option<Duration>,
+    pub(crate) env: Vec<EnvironmentVariable>,
+    pub(crate) error_log: Vec<ErrorLog>,
+    pub(crate) events: Option<Events>,
+    /// Paths of `load_module`.
+    pub(crate) modules: Vec<Text>,
+}
+
+/// The http block, besides the settings that servers inherit.
+#[derive(Default)]
+pub(crate) struct HttpDraft {
+    pub(crate) level: LocationDraft,
+    pub(crate) server_settings: ServerSettingsDraft,
+    pub(crate) servers: Vec<ServerDraft>,
+    pub(crate) log_formats: Vec<LogFormat>,
+    pub(crate) maps: Vec<Map>,
+    /// Addresses in the order in which they first stand.
+    pub(crate) addresses: Vec<AddressDraft>,
+    /// Buffered access logs: one file cannot have two kinds of buffer.
+    pub(crate) log_buffers: Vec<(Text, LogBuffer)>,
+}
+
+/// One server block.
+#[derive(Default)]
+pub(crate) struct ServerDraft {
+    pub(crate) index: usize,
+    pub(crate) level: LocationDraft,
+    pub(crate) settings: ServerSettingsDraft,
+    pub(crate) names: Vec<ServerName>,
+    /// Names as written (lower-cased), for warnings; parallel to `names`.
+    pub(crate) name_texts: Vec<Text>,
+    pub(crate) has_listen: bool,
+}
+
+/// One address of `listen` and the servers behind it.
+pub(crate) struct AddressDraft {
+    pub(crate) address: ListenAddress,
+    pub(crate) options: ListenOptions,
+    /// An option was written that belongs to the socket.
+    pub(crate) options_set: bool,
+    pub(crate) default_set: bool,
+    pub(crate) default_server: usize,
+    pub(crate) servers: Vec<usize>,
+}
+
+/// A location, an `if`, a `limit_except`, or what a server or http block says for them.
+#[derive(Default)]
+pub(crate) struct LocationDraft {
+    pub(crate) name: Option<LocationName>,
+    pub(crate) settings: SettingsDraft,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) try_files: Option<TryFiles>,
+    pub(crate) limit_except: Option<(MethodSet, Box<Self>)>,
+    pub(crate) stub_status: bool,
+    pub(crate) locations: Vec<Self>,
+    /// Said `access_log off` in this block.
+    pub(crate) access_log_off: bool,
+    /// Names of directives that stand once and already stood.
+    pub(crate) used: Vec<&'static str>,
+}
+
+impl LocationDraft {
+    /// Notes the use of a directive; false when it was used before.
+    pub(crate) fn note_use(&mut self, name: &'static str) -> bool {
+        if self.used.contains(&name) {
+            return false;
+        }
+        self.used.push(name);
+        true
+    }
+}
+
+/// A rewrite instruction whose `if` is not merged yet.
+pub(crate) enum Step {
+    Ready(Instruction),
+    If {
+        condition: Condition,
+        level: Box<LocationDraft>,
+        in_server: bool,
+    },
+}
+
+/// Where something stands, for errors that are found later.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) text: Arc<SourceText>,
+    pub(crate) span: Range<usize>,
+    pub(crate) line: u32,
+}

@@ -1,0 +1,148 @@
+//! From addresses to sockets, and the names of the servers behind each.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::config::listen::Listener;
+use crate::config::{ListenAddress, LogLevel, Server, ServerName, ServerNames, VirtualHosts};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::resolve::draft::{AddressDraft, ServerDraft};
+use crate::resolve::{Applied, Resolver};
+
+impl Resolver<'_> {
+    /// One listener per socket. Addresses without options of their own hide behind the wildcard
+    /// socket of their port, if there is one.
+    pub(crate) fn listeners(
+        &mut self,
+        addresses: &[AddressDraft],
+        drafts: &[ServerDraft],
+        servers: &[Arc<Server>],
+    ) -> Applied<Vec<Listener>> {
+        let mut listeners = Vec::new();
+        let hidden = |draft: &AddressDraft| {
+            !draft.options.bind
+                && !is_wildcard(&draft.address)
+                && addresses.iter().any(|other| {
+                    is_wildcard(&other.address) && same_port(&other.address, &draft.address)
+                })
+        };
+        for draft in addresses {
+            if hidden(draft) {
+                continue;
+            }
+            let Some(hosts) = self.virtual_hosts(draft, drafts, servers)? else {
+                continue;
+            };
+            let mut specific = Vec::new();
+            if is_wildcard(&draft.address) {
+                let behind = addresses
+                    .iter()
+                    .filter(|other| hidden(other) && same_port(&draft.address, &other.address));
+                for other in behind {
+                    if let (ListenAddress::Inet(address), Some(hosts)) =
+                        (&other.address, self.virtual_hosts(other, drafts, servers)?)
+                    {
+                        specific.push((address.ip(), hosts));
+                    }
+                }
+            }
+            listeners.push(Listener {
+                address: draft.address.clone(),
+                options: draft.options.clone(),
+                hosts,
+                specific,
+            });
+        }
+        Ok(listeners)
+    }
+
+    fn virtual_hosts(
+        &mut self,
+        draft: &AddressDraft,
+        drafts: &[ServerDraft],
+        servers: &[Arc<Server>],
+    ) -> Applied<Option<VirtualHosts>> {
+        let mut names = ServerNames::default();
+        for &index in &draft.servers {
+            let (Some(server_draft), Some(server)) = (drafts.get(index), servers.get(index)) else {
+                continue;
+            };
+            for (name, text) in server_draft.names.iter().zip(&server_draft.name_texts) {
+                let Some(inserted) = insert_name(&mut names, name, server) else {
+                    let message = format!(
+                        "invalid server name or wildcard \"{}\" on {}",
+                        text.display(),
+                        draft.address
+                    );
+                    return Err(Box::new(Diagnostic::new(
+                        LogLevel::Emerg,
+                        message,
+                        Place::None,
+                    )));
+                };
+                if !inserted {
+                    let message = format!(
+                        "conflicting server name \"{}\" on {}, ignored",
+                        text.display(),
+                        draft.address
+                    );
+                    self.remarks
+                        .push(Diagnostic::new(LogLevel::Warn, message, Place::None));
+                }
+            }
+        }
+        let default = servers.get(draft.default_server).cloned();
+        Ok(default.map(|default| VirtualHosts { default, names }))
+    }
+}
+
+/// False when the name is taken, `None` when it is malformed.
+fn insert_name(
+    names: &mut ServerNames<Arc<Server>>,
+    name: &ServerName,
+    server: &Arc<Server>,
+) -> Option<bool> {
+    let server = Arc::clone(server);
+    Some(match name {
+        ServerName::Exact(name) if name.contains(&b'*') => return None,
+        ServerName::Exact(name) => names.insert_exact(name.clone(), server),
+        ServerName::Domain(name) if malformed(name) => return None,
+        ServerName::Domain(name) => {
+            if names.has_exact(name) || names.has_below(name) {
+                false
+            } else {
+                names.insert_exact(name.clone(), Arc::clone(&server))
+                    && names.insert_below(name.clone(), server)
+            }
+        }
+        ServerName::Below(name) | ServerName::Prefix(name) if malformed(name) => return None,
+        ServerName::Below(name) => names.insert_below(name.clone(), server),
+        ServerName::Prefix(name) => names.insert_prefix(name.clone(), server),
+        ServerName::Pattern(pattern) => {
+            names.push_pattern(Arc::clone(pattern), server);
+            true
+        }
+    })
+}
+
+/// A second star, or an empty label.
+fn malformed(name: &[u8]) -> bool {
+    name.contains(&b'*') || name.windows(2).any(|pair| pair == b"..")
+}
+
+fn is_wildcard(address: &ListenAddress) -> bool {
+    matches!(address, ListenAddress::Inet(address) if address.ip().is_unspecified())
+}
+
+fn same_port(a: &ListenAddress, b: &ListenAddress) -> bool {
+    match (a, b) {
+        (ListenAddress::Inet(a), ListenAddress::Inet(b)) => {
+            a.port() == b.port()
+                && matches!(
+                    (a, b),
+                    (SocketAddr::V4(_), SocketAddr::V4(_)) | (SocketAddr::V6(_), SocketAddr::V6(_))
+                )
+        }
+        _ => false,
+    }
+}
