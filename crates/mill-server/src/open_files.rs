@@ -1,0 +1,275 @@
+//! The open-file cache (`open_file_cache`): one worker's files that stay open between requests.
+//!
+//! Without the directive every request opens its file anew. With it an entry answers for
+//! `open_file_cache_valid`; then the path is examined again, and only when it leads to another file is that
+//! one opened. What a request holds is an [`OpenFile`]: what was found, for as long as it is known to be so.
+
+/// Entries by path, least recently used last.
+mod entries;
+/// One file as it was found.
+mod open_file;
+
+pub use open_file::{Freshness, OpenFile, failure};
+
+use entries::Entries;
+use mill_config::config::Settings;
+use mill_config::config::settings::OpenFileCache;
+use mill_runtime::files::{FileError, FileKind, Files, Metadata, Symlinks};
+use mill_runtime::time::{Duration, Instant};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+/// All caches of one worker: one for each different `open_file_cache` of the configuration in force.
+pub struct OpenFiles<F> {
+    caches: RefCell<Vec<Cache<F>>>,
+    /// The configuration that the caches belong to; a newer one begins with empty caches.
+    generation: Cell<u64>,
+    /// Keeps clients from choosing paths that collide.
+    seed: u64,
+}
+
+struct Cache<F> {
+    setting: OpenFileCache,
+    entries: Entries<F>,
+}
+
+/// How a path is to be looked up: the `open_file_cache*` directives of a location, and what it says of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    pub generation: u64,
+    pub now: Instant,
+    pub symlinks: Symlinks,
+    cache: Option<OpenFileCache>,
+    valid: Duration,
+    min_uses: u64,
+    errors: bool,
+}
+
+/// What the caller wants of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To send its content.
+    Open,
+    /// To know whether it is there.
+    Test,
+    /// The same, of what should be a directory.
+    TestDirectory,
+}
+
+impl Lookup {
+    pub fn new(settings: &Settings, generation: u64, now: Instant, symlinks: Symlinks) -> Self {
+        Self {
+            generation,
+            now,
+            symlinks,
+            cache: settings.open_file_cache.filter(|cache| cache.max > 0),
+            valid: settings.open_file_cache_valid,
+            min_uses: settings.open_file_cache_min_uses,
+            errors: settings.open_file_cache_errors,
+        }
+    }
+}
+
+impl<F: Clone + 'static> OpenFiles<F> {
+    /// No files yet. `seed` is a random number.
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            caches: RefCell::new(Vec::new()),
+            generation: Cell::new(0),
+            seed,
+        }
+    }
+
+    /// What is known of `path` without asking the file system; counts as a use. A failure that is remembered
+    /// (`open_file_cache_errors`) is known too.
+    pub fn fresh(
+        &self,
+        path: &[u8],
+        lookup: &Lookup,
+    ) -> Option<Result<Rc<OpenFile<F>>, FileError>> {
+        let found = self.with_entries(lookup, |entries| entries.fresh(path, lookup))??;
+        Some(match found.failure() {
+            Some(error) => Err(error),
+            None => Ok(found),
+        })
+    }
+
+    /// Opens `path`, or takes it from the cache. A directory is examined but not kept open.
+    pub async fn open(
+        &self,
+        files: &impl Files<File = F>,
+        path: &[u8],
+        lookup: &Lookup,
+    ) -> Result<Rc<OpenFile<F>>, FileError> {
+        self.find(files, path, lookup, Purpose::Open).await
+    }
+
+    /// What is at `path`: the metadata of a file that may be opened soon after, so the cache opens it now.
+    pub async fn test(
+        &self,
+        files: &impl Files<File = F>,
+        path: &[u8],
+        lookup: &Lookup,
+    ) -> Result<Metadata, FileError> {
+        let found = self.find(files, path, lookup, Purpose::Test).await?;
+        Ok(found.metadata)
+    }
+
+    /// What is at `path`, which should be a directory: the cache opens it only if it is none.
+    pub async fn test_directory(
+        &self,
+        files: &impl Files<File = F>,
+        path: &[u8],
+        lookup: &Lookup,
+    ) -> Result<Metadata, FileError> {
+        let found = self
+            .find(files, path, lookup, Purpose::TestDirectory)
+            .await?;
+        Ok(found.metadata)
+    }
+
+    async fn find(
+        &self,
+        files: &impl Files<File = F>,
+        path: &[u8],
+        lookup: &Lookup,
+        purpose: Purpose,
+    ) -> Result<Rc<OpenFile<F>>, FileError> {
+        if lookup.cache.is_none() {
+            let found = match purpose {
+                Purpose::Open => open(files, path, lookup.symlinks).await?,
+                Purpose::Test | Purpose::TestDirectory => {
+                    (None, metadata(files, path, lookup.symlinks).await?)
+                }
+            };
+            return Ok(Rc::new(OpenFile::found(found.0, found.1, None)));
+        }
+        if let Some(known) = self.fresh(path, lookup) {
+            return known;
+        }
+        let stale = self
+            .with_entries(lookup, |entries| entries.found(path))
+            .flatten();
+        let result = examine(files, path, lookup.symlinks, stale.as_deref(), purpose).await;
+        self.keep(path, lookup, result)
+    }
+
+    /// Puts what was found into the cache, and takes out what was there and what is too old.
+    fn keep(
+        &self,
+        path: &[u8],
+        lookup: &Lookup,
+        result: Result<(Option<F>, Metadata), FileError>,
+    ) -> Result<Rc<OpenFile<F>>, FileError> {
+        let kept = self.with_entries(lookup, |entries| {
+            let kept = match result {
+                Ok((file, metadata)) => Ok(entries.renew(path, lookup, file, metadata)),
+                Err(error) if lookup.errors => {
+                    entries.renew_failure(path, lookup, error);
+                    Err(error)
+                }
+                Err(error) => {
+                    entries.remove(path);
+                    Err(error)
+                }
+            };
+            entries.expire(lookup.now);
+            kept
+        });
+        // `with_entries` says `None` only when there is no cache, which `find` has dealt with.
+        kept.unwrap_or(Err(NO_CACHE))
+    }
+
+    /// The entries of the cache that `lookup` speaks of, if it speaks of one.
+    fn with_entries<R>(
+        &self,
+        lookup: &Lookup,
+        act: impl FnOnce(&mut Entries<F>) -> R,
+    ) -> Option<R> {
+        let setting = lookup.cache?;
+        let mut caches = self.caches.borrow_mut();
+        if lookup.generation > self.generation.get() {
+            self.generation.set(lookup.generation);
+            caches.clear();
+        }
+        let known = caches.iter().position(|cache| cache.setting == setting);
+        let index = known.unwrap_or_else(|| {
+            let entries = Entries::new(&setting, self.seed);
+            caches.push(Cache { setting, entries });
+            caches.len() - 1
+        });
+        caches.get_mut(index).map(|cache| act(&mut cache.entries))
+    }
+}
+
+/// Said when a lookup without a cache asks the cache.
+const NO_CACHE: FileError = FileError {
+    kind: mill_runtime::files::FileErrorKind::Other,
+    call: "open()",
+    code: 0,
+};
+
+/// Looks again at a path that was known, or for the first time. A file that is still the same stays open,
+/// a directory that is still one is not opened.
+async fn examine<F: Clone + 'static>(
+    files: &impl Files<File = F>,
+    path: &[u8],
+    symlinks: Symlinks,
+    stale: Option<&OpenFile<F>>,
+    purpose: Purpose,
+) -> Result<(Option<F>, Metadata), FileError> {
+    let stale = stale.filter(|stale| stale.failure().is_none());
+    let was_directory = stale.is_some_and(|stale| stale.metadata.kind == FileKind::Directory);
+    let kept = stale.and_then(|stale| Some((stale.file.clone()?, stale.metadata)));
+    if let Some((file, before)) = kept {
+        let now = metadata(files, path, symlinks).await?;
+        if (now.inode, now.device) == (before.inode, before.device) {
+            return Ok((Some(file), now));
+        }
+    } else if was_directory || purpose == Purpose::TestDirectory {
+        let now = metadata(files, path, symlinks).await?;
+        if now.kind == FileKind::Directory {
+            return Ok((None, now));
+        }
+    }
+    open(files, path, symlinks).await
+}
+
+async fn open<F: Clone + 'static>(
+    files: &impl Files<File = F>,
+    path: &[u8],
+    symlinks: Symlinks,
+) -> Result<(Option<F>, Metadata), FileError> {
+    let opened = files.open(path, symlinks).await;
+    let (file, metadata) = opened.map_err(|error| named(error, symlinks))?;
+    let file = (metadata.kind != FileKind::Directory).then_some(file);
+    Ok((file, metadata))
+}
+
+async fn metadata<F: Clone + 'static>(
+    files: &impl Files<File = F>,
+    path: &[u8],
+    symlinks: Symlinks,
+) -> Result<Metadata, FileError> {
+    let found = files.metadata(path, symlinks).await;
+    found.map_err(|error| named(error, symlinks))
+}
+
+/// A path whose links are examined is walked with openat(), and nginx's log says so.
+fn named(error: FileError, symlinks: Symlinks) -> FileError {
+    match symlinks {
+        Symlinks::Follow => error,
+        _ => FileError {
+            call: "openat()",
+            ..error
+        },
+    }
+}
+
+impl<F> fmt::Debug for OpenFiles<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let caches = self.caches.try_borrow().map_or(0, |caches| caches.len());
+        write!(formatter, "OpenFiles {{ caches: {caches} }}")
+    }
+}

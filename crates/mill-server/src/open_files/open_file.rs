@@ -1,0 +1,195 @@
+//! One file as it was found, and for how long that is known to be so.
+
+use mill_runtime::files::{FileError, FileKind, Metadata};
+use mill_runtime::time::{Instant, UnixTime};
+use std::cell::Cell;
+use std::fmt;
+use std::rc::Rc;
+
+/// What was found at a path.
+#[derive(Debug)]
+pub struct OpenFile<F> {
+    /// `None` for a directory, and when it was only tested or is not used often enough to stay open.
+    pub file: Option<F>,
+    pub metadata: Metadata,
+    failure: Option<FileError>,
+    /// How long this is known to be so; `None` for what no cache keeps.
+    pub freshness: Option<Freshness>,
+}
+
+/// For how long something that was made of a file (an answer's head, say) may be used. A cache entry and all
+/// that was made of it share one of these, so that looking costs two loads and two comparisons.
+#[derive(Clone, Debug)]
+pub struct Freshness(Rc<State>);
+
+#[derive(Debug)]
+struct State {
+    /// Until then nobody needs to look at the path again.
+    valid_until: Cell<Instant>,
+    /// Something else was found at the path, or the cache has let go of it.
+    replaced: Cell<bool>,
+    uses: Cell<u64>,
+    accessed: Cell<Instant>,
+}
+
+impl<F> OpenFile<F> {
+    pub(crate) const fn found(
+        file: Option<F>,
+        metadata: Metadata,
+        freshness: Option<Freshness>,
+    ) -> Self {
+        Self {
+            file,
+            metadata,
+            failure: None,
+            freshness,
+        }
+    }
+
+    pub(crate) const fn failed(error: FileError, freshness: Option<Freshness>) -> Self {
+        Self {
+            file: None,
+            metadata: NOTHING,
+            failure: Some(error),
+            freshness,
+        }
+    }
+
+    pub(crate) const fn failure(&self) -> Option<FileError> {
+        self.failure
+    }
+
+    /// Has the open file that its kind has.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.file.is_some() || self.metadata.kind == FileKind::Directory
+    }
+}
+
+impl Freshness {
+    pub(crate) fn new(now: Instant, valid_until: Instant, uses: u64) -> Self {
+        Self(Rc::new(State {
+            valid_until: Cell::new(valid_until),
+            replaced: Cell::new(false),
+            uses: Cell::new(uses),
+            accessed: Cell::new(now),
+        }))
+    }
+
+    /// The file is still what it was found to be, as far as `open_file_cache_valid` asks.
+    pub fn is_fresh(&self, now: Instant) -> bool {
+        now < self.0.valid_until.get() && !self.0.replaced.get()
+    }
+
+    /// Counts a use, also one that did not go through the cache, so that the entry is not forgotten as
+    /// inactive.
+    pub fn count_use(&self, now: Instant) {
+        self.0.uses.set(self.0.uses.get() + 1);
+        self.0.accessed.set(now);
+    }
+
+    /// The same entry's.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn uses(&self) -> u64 {
+        self.0.uses.get()
+    }
+
+    pub(crate) fn accessed(&self) -> Instant {
+        self.0.accessed.get()
+    }
+
+    pub(crate) fn set_valid_until(&self, instant: Instant) {
+        self.0.valid_until.set(instant);
+    }
+
+    /// Nothing that was made of the file may be used any more.
+    pub(crate) fn replace(&self) {
+        self.0.replaced.set(true);
+    }
+}
+
+/// What a failure knows of the file.
+const NOTHING: Metadata = Metadata {
+    kind: FileKind::Other,
+    len: 0,
+    modified: UnixTime::from_seconds(0),
+    inode: 0,
+    device: 0,
+    executable: false,
+};
+
+/// A failure in nginx's words: `open() "/a/b" failed (2: No such file or directory)`.
+pub fn failure<'a>(error: &'a FileError, path: &'a [u8]) -> impl fmt::Display + 'a {
+    Failure { error, path }
+}
+
+struct Failure<'a> {
+    error: &'a FileError,
+    path: &'a [u8],
+}
+
+impl fmt::Display for Failure<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = String::from_utf8_lossy(self.path);
+        write!(
+            formatter,
+            "{} \"{path}\" failed {}",
+            self.error.call,
+            Code(self.error.code)
+        )
+    }
+}
+
+/// An error number as nginx logs it: `(2: No such file or directory)`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code(pub(crate) i32);
+
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = std::io::Error::from_raw_os_error(self.0).to_string();
+        // The standard library repeats the number after the system's text.
+        let end = text.rfind(" (os error").unwrap_or(text.len());
+        let text = text.get(..end).unwrap_or_default();
+        write!(formatter, "({}: {text})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_runtime::files::FileErrorKind;
+
+    #[test]
+    fn a_failure_reads_as_in_nginxs_log() {
+        let error = FileError {
+            kind: FileErrorKind::NotFound,
+            call: "open()",
+            code: 2,
+        };
+        assert_eq!(
+            failure(&error, b"/srv/a b").to_string(),
+            "open() \"/srv/a b\" failed (2: No such file or directory)"
+        );
+    }
+
+    #[test]
+    fn freshness_ends_with_time_and_with_replacement() {
+        let freshness = Freshness::new(Instant::from_nanos(1), Instant::from_nanos(10), 1);
+        assert!(freshness.is_fresh(Instant::from_nanos(9)));
+        assert!(!freshness.is_fresh(Instant::from_nanos(10)));
+        freshness.set_valid_until(Instant::from_nanos(20));
+        assert!(freshness.is_fresh(Instant::from_nanos(10)));
+        freshness.clone().replace();
+        assert!(!freshness.is_fresh(Instant::from_nanos(10)));
+    }
+
+    #[test]
+    fn a_use_counts_and_says_when() {
+        let freshness = Freshness::new(Instant::from_nanos(1), Instant::from_nanos(10), 1);
+        freshness.count_use(Instant::from_nanos(5));
+        assert_eq!(freshness.uses(), 2);
+        assert_eq!(freshness.accessed(), Instant::from_nanos(5));
+    }
+}
