@@ -7,7 +7,9 @@
 //! One pass: each line is checked, split and classified as it is read. When the bytes end inside
 //! a line, the head remembers where that line began and how far it was looked at; the next call
 //! looks only at new bytes until something ends the line, then parses that line once more. So a
-//! head costs at most two looks at each byte, however finely it is split.
+//! head costs at most two looks at each byte, however finely it is split. (The price: a mistake in
+//! a later piece of an unfinished line is noticed when a control byte or the line's end arrives,
+//! or when the line is too long.)
 
 use crate::h1::field_line::{self, LineEnd};
 use crate::h1::head::RequestHead;
@@ -60,9 +62,11 @@ pub fn parse_request(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) ->
 fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Result<usize, Stop> {
     let mut at = head.progress.line_start as usize;
     if head.progress.examined > head.progress.line_start {
-        // A field line may hold tabs, which stop this scan too: that costs one more parse of the
-        // line, which then stops at the end of the bytes again.
-        let stop = find_control(bytes, head.progress.examined as usize);
+        let mut stop = find_control(bytes, head.progress.examined as usize);
+        // A field line may hold tabs; in a request line they end it, as an error.
+        while head.progress.has_request_line && bytes.get(stop) == Some(&b'\t') {
+            stop = find_control(bytes, stop + 1);
+        }
         head.progress.examined = Span::between(0, stop).len;
         if stop == bytes.len() {
             return Err(Stop::Partial);
