@@ -5,33 +5,32 @@
 //! turns until the world is at rest:
 //!
 //! ```
-//! # use mill_sim::world::{Until, World};
 //! # use mill_runtime::engine::{Engine, ListenOptions};
-//! # use mill_runtime::worker::Worker;
+//! # use mill_runtime::payload::Payload;
 //! # use mill_runtime::scheduler::Scheduler;
 //! # use mill_runtime::stream::Stream;
-//! # use mill_runtime::payload::Payload;
+//! # use mill_runtime::worker::Worker;
+//! # use mill_sim::world::{Until, World};
+//! # use std::time::Duration;
 //! let world = World::new(7);
 //! let engine = world.engine();
 //! let (now, wall_clock) = engine.clock();
-//! let listening = engine.listen(&ListenOptions::new(world.address("10.0.0.1:80"))).unwrap();
+//! let options = ListenOptions::new(world.address("10.0.0.1:80"));
+//! let listener = engine.listen(&options).unwrap().id;
 //! let mut worker = Worker::new(engine, Scheduler::new(now, wall_clock), |stream, _| async move {
 //!     if stream.readable(5).await.is_ok() {
-//!         stream.read(|bytes| {
-//!             stream_free_answer(bytes);
-//!             (bytes.len(), ())
-//!         });
-//!         stream.write(Payload::Copy(b"hello yourself"));
+//!         let heard = stream.read(|bytes| (bytes.len(), bytes.to_ascii_uppercase()));
+//!         stream.write(Payload::Copy(&heard));
 //!     }
 //! });
-//! # fn stream_free_answer(_: &[u8]) {}
-//! worker.add_listener(listening.id);
+//! worker.add_listener(listener);
 //!
 //! let client = world.connect("10.0.0.1:80");
-//! client.send(b"hello");
+//! client.send_each_byte("hello", Duration::from_millis(3));
 //! world.run(|| worker.turn(), Until::Quiet);
-//! assert_eq!(client.received(), b"hello yourself");
+//! assert_eq!(client.received(), b"HELLO");
 //! assert!(client.is_closed());
+//! assert_eq!(client.ended_at(), Some(Duration::from_millis(12)));
 //! ```
 //!
 //! Invariants:

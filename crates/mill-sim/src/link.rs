@@ -69,7 +69,7 @@ impl Segments {
 }
 
 /// Bytes: the largest TCP payload in an Ethernet frame with no options (1500 - 20 - 20).
-const SEGMENT_BYTES: usize = 1460;
+pub(crate) const SEGMENT_BYTES: usize = 1460;
 
 /// Bytes: small enough that an ordinary test body stalls on it, large enough that an ordinary answer does not.
 const WINDOW_BYTES: u64 = 65_536;

@@ -170,6 +170,7 @@ impl Network {
     }
 
     pub(crate) fn park(&mut self, engine: usize, park: Park) {
+        self.at_rest = false;
         self.engines[engine].parking = Parking::Until(match park {
             Park::No => self.now,
             Park::Until(deadline) => deadline,
@@ -194,6 +195,12 @@ impl Network {
     fn has_events(&self, engine: usize) -> bool {
         let state = &self.engines[engine];
         !state.ready.is_empty() || state.mail || self.acceptable(engine).next().is_some()
+    }
+
+    /// No worker has polled its engine yet, or all are gone.
+    pub(crate) fn has_no_workers(&self) -> bool {
+        let mut engines = self.engines.iter();
+        engines.all(|engine| engine.parking == Parking::Absent)
     }
 
     /// Moves time to the next instant at which something happens. False if a worker has to run first, or if

@@ -2,7 +2,8 @@
 
 use crate::endpoint::{EndpointId, Piece};
 use crate::files::SimFile;
-use crate::network::Net;
+use crate::link::SEGMENT_BYTES;
+use crate::network::{Net, Network};
 use mill_runtime::address::Address;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{
@@ -24,7 +25,7 @@ impl SimStream {
         Self { net, end }
     }
 
-    fn network(&self) -> RefMut<'_, crate::network::Network> {
+    fn network(&self) -> RefMut<'_, Network> {
         let net = self.net.borrow_mut();
         assert!(
             !net.lending,
@@ -121,11 +122,11 @@ impl Stream for SimStream {
         if matches!(end.local, Address::Unix(_)) {
             return None;
         }
-        let window = u32::try_from(end.sending.window).unwrap_or(u32::MAX);
+        let segments = end.sending.window.div_ceil(SEGMENT_BYTES as u64);
         Some(TransportInfo {
             rtt: end.link.delay * 2,
             rtt_variation: end.link.jitter,
-            snd_cwnd: window.div_ceil(1460),
+            snd_cwnd: u32::try_from(segments).unwrap_or(u32::MAX),
             rcv_space: u32::try_from(end.link.window_bytes).unwrap_or(u32::MAX),
         })
     }

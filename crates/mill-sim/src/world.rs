@@ -6,7 +6,7 @@ use crate::endpoint::{ClientSide, Owner};
 use crate::engine::SimEngine;
 use crate::files::SimFiles;
 use crate::link::Link;
-use crate::network::{Net, Network, START};
+use crate::network::{Net, Network, START, run_due};
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOption;
 use mill_runtime::stream::StreamOption;
@@ -130,6 +130,10 @@ impl World {
         let mut before = self.now();
         while !self.net.borrow().at_rest {
             turn();
+            if self.net.borrow().has_no_workers() {
+                run_due(&self.net);
+                self.net.borrow_mut().advance();
+            }
             turns_without_rest = if self.now() == before {
                 turns_without_rest + 1
             } else {
@@ -142,9 +146,12 @@ impl World {
                 self.elapsed()
             );
         }
-        let mut net = self.net.borrow_mut();
-        net.until = Until::Idle;
-        net.at_rest = false;
+        self.net.borrow_mut().until = Until::Idle;
+    }
+
+    /// Whether the last poll of an engine found nothing left to wait for; for loops other than [`World::run`].
+    pub fn is_at_rest(&self) -> bool {
+        self.net.borrow().at_rest
     }
 
     /// Runs `turn` while so much time passes.

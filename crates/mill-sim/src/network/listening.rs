@@ -25,7 +25,15 @@ impl Network {
             .filter(|option| self.lacking_listen.contains(option))
             .collect();
         let mut options = options.clone();
-        options.deferred &= !unsupported.contains(&ListenOption::Deferred);
+        for lacking in &unsupported {
+            match lacking {
+                ListenOption::Deferred => options.deferred = false,
+                ListenOption::ReceiveBuffer => options.receive_buffer_bytes = None,
+                ListenOption::SendBuffer => options.send_buffer_bytes = None,
+                // `bind` looks at Reuseport; nothing in this world depends on the others.
+                _ => {}
+            }
+        }
         let socket = self.bind(engine, options, &unsupported)?;
         self.sockets[socket].listeners += 1;
         self.listeners.push(Listener {

@@ -2,6 +2,7 @@
 
 use crate::server::{ADDRESS, echo, echo_messages, message, start, start_with};
 use mill_runtime::engine::{Engine, Keepalive, ListenError, ListenOption, ListenOptions};
+use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_runtime::worker::{Pause, Turn};
 use mill_sim::client::Client;
@@ -29,7 +30,7 @@ fn a_wildcard_listener_takes_what_no_exact_one_takes() {
     let options = ListenOptions::new(world.address("0.0.0.0:80"));
     let mut server = start_with(&world, &options, |stream, _| async move {
         let text = format!("{} from {}", stream.local(), stream.peer());
-        stream.write(mill_runtime::payload::Payload::Copy(text.as_bytes()));
+        stream.write(Payload::Copy(text.as_bytes()));
     });
     let client = world.connect_from("192.0.2.9:7", "10.0.0.5:80");
     let stranger = world.connect("[::1]:80");
@@ -256,4 +257,35 @@ fn connections_spread_over_the_sockets_that_share_a_port() {
     let shares = [one.worker.tasks(), other.worker.tasks()];
     assert_eq!(shares.iter().sum::<usize>(), 40);
     assert!(shares.iter().all(|share| *share > 5), "{shares:?}");
+}
+
+#[test]
+fn buffers_of_a_listener_bound_what_its_connections_hold() {
+    for (lacking, sent, unsent) in [(false, 1000, 2500), (true, 4000, 0)] {
+        let world = World::new(1);
+        if lacking {
+            world.lack_listen_option(ListenOption::SendBuffer);
+            world.lack_listen_option(ListenOption::ReceiveBuffer);
+        }
+        let options = ListenOptions {
+            send_buffer_bytes: Some(1000),
+            receive_buffer_bytes: Some(500),
+            ..ListenOptions::new(world.address(ADDRESS))
+        };
+        let mut server = start_with(&world, &options, |stream, scheduler| async move {
+            stream.write(Payload::Copy(&[b'x'; 4000]));
+            let waiting = stream.drained(0);
+            let _ = scheduler.until(scheduler.now() + 5 * MS, waiting).await;
+            stream.write(Payload::Copy(stream.sent().to_string().as_bytes()));
+            let _ = stream.drained(0).await;
+        });
+        let client = world.connect(ADDRESS);
+        client.stop_reading().send([b'y'; 3000]);
+        server.run_to(&world, 10 * MS);
+        assert_eq!(client.unsent(), unsent);
+        client.read_on();
+        server.run(&world);
+        let received = client.received();
+        assert_eq!(received[4000..], *sent.to_string().as_bytes());
+    }
 }

@@ -205,3 +205,52 @@ fn polling_without_a_run_goes_from_event_to_event() {
     engine.poll(Park::Forever, &mut events);
     assert_eq!((world.elapsed(), events.mail), (5 * MS, true));
 }
+
+/// What `act` panics with.
+fn panic_of(act: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+    let payload = panic.expect_err("it panics");
+    let text = payload.downcast_ref::<String>().cloned();
+    text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
+        .expect("a panic has a text")
+}
+
+#[test]
+fn a_stream_used_while_bytes_are_lent_is_a_mistake_that_is_told() {
+    let text = panic_of(|| {
+        let world = World::new(1);
+        let mut server = start(&world, |stream, _| async move {
+            stream.read(|_| (0, stream.queued()));
+        });
+        world.connect(ADDRESS);
+        server.run(&world);
+    });
+    assert!(text.contains("while `Stream::read` lends"), "{text}");
+}
+
+#[test]
+fn a_task_that_never_rests_is_a_mistake_that_is_told() {
+    let text = panic_of(|| {
+        let world = World::new(1);
+        let mut server = start(&world, |stream, scheduler| async move {
+            let _open = stream;
+            loop {
+                scheduler.yield_now().await;
+            }
+        });
+        let client = world.connect(ADDRESS);
+        client.at(5 * MS).finish();
+        server.run(&world);
+    });
+    assert!(text.contains("do not come to rest"), "{text}");
+}
+
+#[test]
+fn a_world_without_workers_comes_to_rest() {
+    let world = World::new(1);
+    let client = world.connect_at(5 * MS, ADDRESS);
+    world.run(|| (), Until::Quiet);
+    assert!(client.was_refused() && world.is_at_rest());
+    world.advance(|| (), 7 * MS);
+    assert_eq!(world.elapsed(), 12 * MS);
+}
