@@ -2,10 +2,14 @@
 
 use crate::server::{ADDRESS, echo, echo_messages, message, start};
 use mill_runtime::engine::Engine;
+use mill_runtime::files::{Files, Symlinks};
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::Stream;
 use mill_sim::client::Client;
 use mill_sim::engine::SimEngine;
 use mill_sim::link::{Link, Segments};
 use mill_sim::world::World;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// A seed's choices; drawn from an engine of the world so that one seed says it all.
@@ -139,4 +143,43 @@ fn resets_at_any_time_leave_no_task_behind() {
             assert_eq!(server.worker.engine().streams(), 0, "seed {seed}");
         });
     }
+}
+
+#[test]
+fn a_file_that_shrinks_at_any_time_arrives_whole_or_ends_in_a_reset() {
+    let resets = Cell::new(0);
+    for seed in 0..300 {
+        random_world(seed, |world, dice| {
+            let content = dice.bytes(8000);
+            world.files().write("/f", &content);
+            let mut server = start(world, |stream, _| async move {
+                let opened = world.files().open(b"/f", Symlinks::Follow).await;
+                let (file, metadata) = opened.expect("it opens");
+                let (offset, len) = (0, metadata.len);
+                stream.write(Payload::File { file, offset, len });
+                let _ = stream.drained(0).await;
+            });
+            world.set_link(dice.link());
+            let client = world.connect(ADDRESS);
+            dice.read_somehow(&client);
+            let len = content.len().min(usize::from(dice.byte()) * 40);
+            let files = world.files().clone();
+            world.at(dice.link().delay * 3, move || files.set_len("/f", len));
+            server.run(world);
+            let received = client.received();
+            // The file was opened before it shrank or after: what it promised is one of two lengths.
+            assert!(content.starts_with(&received), "seed {seed}");
+            if client.was_reset() {
+                resets.set(resets.get() + 1);
+                assert!(received.len() < content.len(), "seed {seed}");
+            } else {
+                let whole = [content.len(), len].contains(&received.len());
+                assert!(client.is_closed() && whole, "seed {seed}");
+            }
+        });
+    }
+    assert!(
+        (20..280).contains(&resets.get()),
+        "both outcomes are seen: {resets:?}"
+    );
 }
