@@ -54,6 +54,18 @@ impl<F: Future<Output = ()>> Tasks<F> {
         self.slots.len() - self.vacant.len()
     }
 
+    /// All tasks that have started and not ended.
+    pub fn ids(&self) -> impl Iterator<Item = TaskId> {
+        self.slots
+            .iter()
+            .zip(0..)
+            .filter(|(slot, _)| slot.future.is_some())
+            .map(|(slot, index)| TaskId {
+                index,
+                generation: slot.generation,
+            })
+    }
+
     /// Takes a slot, whose task follows with [`Tasks::start`] or which goes back with [`Tasks::release`].
     pub fn reserve(&mut self) -> TaskId {
         let index = self.vacant.pop().unwrap_or_else(|| {

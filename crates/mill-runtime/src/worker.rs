@@ -22,6 +22,8 @@ pub struct Worker<E, F, Accepted> {
     accepting: Accepting,
     /// Timer entries whose deadline was moved on; empty between turns, kept for its capacity.
     moved_on: Vec<(TaskId, Instant)>,
+    /// When a turn returns although nothing has happened.
+    alarm: Instant,
     turn: u32,
 }
 
@@ -73,6 +75,7 @@ where
             accepted,
             accepting: Accepting::new(),
             moved_on: Vec::new(),
+            alarm: Instant::FAR,
             turn: 0,
         }
     }
@@ -134,6 +137,18 @@ where
         self.accepting.tasks_max = tasks_max;
     }
 
+    /// Has every task polled in the next turn: something that concerns all has changed.
+    pub fn wake_all(&mut self) {
+        for task in self.tasks.ids() {
+            self.scheduler.wake(task);
+        }
+    }
+
+    /// Has the turn that waits at `at` return then, also when nothing happens.
+    pub fn set_alarm(&mut self, at: Instant) {
+        self.alarm = at;
+    }
+
     /// How many tasks live.
     pub fn tasks(&self) -> usize {
         self.tasks.count()
@@ -153,7 +168,7 @@ where
             return Park::No;
         }
         let timer = self.timers.next_expiry().unwrap_or(Instant::FAR);
-        let wait_until = timer.min(self.accepting.resume_at);
+        let wait_until = timer.min(self.accepting.resume_at).min(self.alarm);
         if wait_until == Instant::FAR {
             Park::Forever
         } else {
