@@ -185,6 +185,11 @@ fn nested_bracket(bytes: &[u8]) -> bool {
     false
 }
 
+/// PCRE's own words, without what the crate puts before them.
 fn pcre_message(error: &pcre2::Error) -> String {
-    error.to_string()
+    let text = error.to_string();
+    match text.rsplit_once(": ") {
+        Some((_, reason)) => String::from(reason),
+        None => text,
+    }
 }

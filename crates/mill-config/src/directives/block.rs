@@ -284,7 +284,11 @@ fn regex_name(
 }
 
 /// What nginx says of locations in locations, and of two with the same name.
-fn check_nesting(resolver: &Resolver<'_>, statement: &Statement, name: &LocationName) -> Applied {
+fn check_nesting(
+    resolver: &mut Resolver<'_>,
+    statement: &Statement,
+    name: &LocationName,
+) -> Applied {
     let word = statement.args().last().unwrap_or(statement.name());
     let shown = String::from_utf8_lossy(name.text()).into_owned();
     let fail = |message: String| Err(resolver.emerg(statement, word, message));
@@ -330,7 +334,14 @@ fn check_nesting(resolver: &Resolver<'_>, statement: &Statement, name: &Location
     };
     let mut same = others.filter(|other| is_same(other));
     if same.next().is_some() {
-        return fail(format!("duplicate location \"{shown}\""));
+        let message = format!("duplicate location \"{shown}\"");
+        if matches!(name, LocationName::Named(_)) {
+            // nginx does not notice and takes the first.
+            let message = format!("{message}, ignored");
+            resolver.warn(statement, word, message);
+            return Ok(());
+        }
+        return Err(resolver.emerg(statement, word, message));
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 use crate::config::location::{Amount, ClientBodyFile, ClientBodyTemp};
 use crate::config::settings::{KeepaliveDisable, LingeringClose};
 use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, SERVER_LOCATION, Value, once,
+    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, SERVER_LOCATION, Value, many,
+    once,
 };
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, templates};
@@ -48,7 +49,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
         "keepalive_disable",
         ANY_LEVEL,
-        Arity::AtLeast(1),
+        Arity::Between(1, 2),
         "msie6",
         Apply::With(keepalive_disable),
         "Browsers whose connections do not stay open.",
@@ -195,11 +196,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         }),
         "Bytes of an answer before limit_rate holds.",
     ),
-    once(
+    many(
         "stub_status",
         SERVER_LOCATION,
         Arity::Between(0, 1),
-        "",
         Apply::With(|r, _| {
             r.level.stub_status = true;
             Ok(())
@@ -276,17 +276,20 @@ fn keepalive_disable(resolver: &mut Resolver<'_>, statement: &Statement) -> Appl
     Ok(())
 }
 
-/// Subdirectories have names of one to three digits, as in nginx.
-const LEVEL_DIGITS_MAX: u64 = 3;
+/// All digits of the names of subdirectories: those of a file's number.
+const LEVEL_DIGITS_MAX: u8 = 10;
 
 fn client_body_temp_path(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let path = resolver.full_name(&statement.arg(1).bytes);
-    let mut levels = [0; 3];
+    let mut levels = [0_u8; 3];
+    let mut left = LEVEL_DIGITS_MAX;
     for (word, place) in statement.args().iter().skip(1).zip(&mut levels) {
         let digits = value::number(&word.bytes)
-            .filter(|digits| (1..=LEVEL_DIGITS_MAX).contains(digits))
-            .and_then(|digits| u8::try_from(digits).ok());
-        *place = digits.ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
+            .and_then(|digits| u8::try_from(digits).ok())
+            .filter(|digits| (1..=left).contains(digits))
+            .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
+        left -= digits;
+        *place = digits;
     }
     resolver.level.settings.client_body_temp_path = Some(ClientBodyTemp { path, levels });
     Ok(())

@@ -112,10 +112,7 @@ fn worker_connections(resolver: &mut Resolver<'_>, statement: &Statement) -> App
     let word = statement.arg(1);
     let count = value::number(&word.bytes).and_then(|count| u32::try_from(count).ok());
     let count = count.ok_or_else(|| {
-        let message = format!(
-            "invalid number \"{}\" in \"worker_connections\" directive",
-            word.display()
-        );
+        let message = format!("invalid number \"{}\"", word.display());
         resolver.emerg(statement, word, message)
     })?;
     open(resolver).worker_connections = count;

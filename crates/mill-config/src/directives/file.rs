@@ -340,7 +340,7 @@ fn try_files(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         Some(code) => {
             let status = value::number(code).and_then(|code| u16::try_from(code).ok());
             let status = status.filter(|&status| status <= 999).ok_or_else(|| {
-                let message = format!("invalid code \"{}\"", String::from_utf8_lossy(code));
+                let message = format!("invalid code \"{}\"", last.display());
                 resolver.emerg(statement, last, message)
             })?;
             TryFallback::Status(status)

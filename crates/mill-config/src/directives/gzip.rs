@@ -144,13 +144,8 @@ fn comp_level(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);
     let level = value::number(&word.bytes)
         .ok_or_else(|| resolver.refused_at(statement, word, "invalid number"))?;
-    if level < 1 {
-        let what = "value must be equal to or greater than 1";
-        let message = what.to_owned();
-        return Err(resolver.refused_at(statement, word, &message));
-    }
-    if level > 9 {
-        return Err(resolver.refused_at(statement, word, "value must be equal to or less than 9"));
+    if !(1..=9).contains(&level) {
+        return Err(resolver.emerg(statement, word, "value must be between 1 and 9"));
     }
     resolver.level.settings.gzip_comp_level = u8::try_from(level).ok();
     Ok(())

@@ -160,8 +160,18 @@ fn expires(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         let value = resolver.template(&word.bytes, statement, word)?;
         Expires::Evaluated { value, modified }
     } else {
-        Expires::parse(&word.bytes, modified)
-            .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?
+        let is_daily = word.bytes.first() == Some(&b'@');
+        let parsed = Expires::parse(&word.bytes, modified);
+        parsed.ok_or_else(|| {
+            let what = match is_daily {
+                true if modified => "daily time cannot be used with \"modified\" parameter",
+                true if value::seconds(word.bytes.get(1..).unwrap_or_default()).is_some() => {
+                    "daily time value must be less than 24 hours"
+                }
+                _ => "invalid value",
+            };
+            resolver.refused_at(statement, word, what)
+        })?
     };
     resolver.level.settings.expires = Some(expires);
     Ok(())

@@ -178,7 +178,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         MAIN,
         Arity::Exactly(1),
         "",
-        Apply::WithoutEffect(Value::Text, "for debugging nginx itself"),
+        Apply::With(debug_points),
         "What an internal error does: stop or abort.",
     ),
     many(
@@ -323,6 +323,10 @@ fn worker_cpu_affinity(resolver: &mut Resolver<'_>, statement: &Statement) -> Ap
         [auto, mask] if auto.bytes == b"auto" => CpuAffinity::Auto {
             mask: Some(cpu_mask(resolver, statement, mask)?),
         },
+        [auto, ..] if auto.bytes == b"auto" => {
+            let message = "invalid number of arguments in \"worker_cpu_affinity\" directive";
+            return Err(resolver.emerg(statement, statement.name(), message));
+        }
         masks => {
             let masks = masks.iter().map(|word| cpu_mask(resolver, statement, word));
             CpuAffinity::Masks(masks.collect::<Applied<_>>()?)
@@ -365,6 +369,18 @@ fn worker_priority(resolver: &mut Resolver<'_>, statement: &Statement) -> Applie
     let value = value::number(digits).and_then(|value| i32::try_from(value).ok());
     let value = value.ok_or_else(|| resolver.refused_at(statement, word, "invalid number"))?;
     resolver.main.worker_priority = Some(sign * value);
+    Ok(())
+}
+
+fn debug_points(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    resolver.choice(statement, statement.arg(1), &[("stop", ()), ("abort", ())])?;
+    let help = "it is for debugging nginx itself";
+    resolver.notice(
+        statement,
+        statement.name(),
+        "\"debug_points\" directive has no effect",
+        help,
+    );
     Ok(())
 }
 

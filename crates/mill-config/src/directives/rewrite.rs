@@ -218,7 +218,7 @@ fn condition(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Cond
             word.bytes.pop();
             word.span.end = word.span.end.saturating_sub(1);
         }
-        _ => return Err(invalid(resolver, last)),
+        _ => return Err(invalid(resolver, words.last().unwrap_or(last))),
     }
     match words.as_slice() {
         [variable] if is_variable(variable) => {

@@ -139,6 +139,7 @@ fn finish_server(draft: &mut ServerDraft, outer: &SettingsDraft) -> Server {
         }
     }
     named.sort_by(|(a, _), (b, _)| a.cmp(b));
+    named.dedup_by(|(later, _), (first, _)| later == first);
     let location = Location {
         name: LocationName::Server,
         instructions: finish_steps(std::mem::take(&mut level.steps), &settings).into(),

@@ -63,11 +63,16 @@ impl Resolver<'_> {
         servers: &[Arc<Server>],
     ) -> Applied<Option<VirtualHosts>> {
         let mut names = ServerNames::default();
+        // As nginx: one server answers for all names, unless its captures are needed.
+        let is_alone = draft.servers.len() == 1;
         for &index in &draft.servers {
             let (Some(server_draft), Some(server)) = (drafts.get(index), servers.get(index)) else {
                 continue;
             };
             for (name, text) in server_draft.names.iter().zip(&server_draft.name_texts) {
+                if is_alone && !matches!(name, ServerName::Pattern(_)) {
+                    continue;
+                }
                 let Some(inserted) = insert_name(&mut names, name, server) else {
                     let message = format!(
                         "invalid server name or wildcard \"{}\" on {}",
