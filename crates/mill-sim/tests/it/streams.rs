@@ -302,3 +302,18 @@ fn a_closed_stream_still_sends_what_fits_the_window() {
         world.ladder()
     );
 }
+
+#[test]
+fn bytes_that_were_looked_at_and_left_do_not_make_a_close_a_reset() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, _| async move {
+        stream.readable(6).await.unwrap();
+        stream.read(|bytes| (bytes.len() - 1, ()));
+        stream.write(Payload::Copy(b"bye"));
+    });
+    let client = world.connect(ADDRESS);
+    client.send(b"one").send(b"two");
+    server.run(&world);
+    assert_eq!(client.received(), b"bye");
+    assert!(client.is_closed() && !client.was_reset());
+}
