@@ -54,6 +54,51 @@ pub fn escape_uri(set: EscapeSet, text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Appends the target of a `rewrite … redirect` with its escapes undone as nginx does it: up to
+/// the first `?` (plain or escaped), escapes of printable characters above `%` are decoded, other
+/// valid ones stay, and malformed ones lose their `%`. What follows the `?` stays as it is.
+pub fn unescape_redirect(text: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        rest = after;
+        match (first, after) {
+            (b'?', _) => {
+                out.push(b'?');
+                break;
+            }
+            (b'%', [high, low, behind @ ..]) if high.is_ascii_hexdigit() => {
+                rest = behind;
+                // nginx drops both characters of an escape whose second is wrong.
+                if let (Some(high_digit), Some(low_digit)) = (hex_digit(*high), hex_digit(*low)) {
+                    match high_digit << 4 | low_digit {
+                        b'?' => {
+                            out.push(b'?');
+                            break;
+                        }
+                        byte @ b'&'..0x7f => out.push(byte),
+                        _ => out.extend_from_slice(&[b'%', *high, *low]),
+                    }
+                }
+            }
+            // An escape that the end cuts short disappears.
+            (b'%', [high]) if high.is_ascii_hexdigit() => rest = &[],
+            (b'%', []) => {}
+            (b'%', [other, behind @ ..]) => {
+                out.push(*other);
+                rest = behind;
+            }
+            (byte, _) => out.push(*byte),
+        }
+    }
+    out.extend_from_slice(rest);
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte)
+        .to_digit(16)
+        .and_then(|digit| u8::try_from(digit).ok())
+}
+
 /// Appends `text` with `<`, `>`, `&` and `"` as entities.
 pub fn escape_html(text: &[u8], out: &mut Vec<u8>) {
     for &byte in text {
@@ -98,5 +143,23 @@ mod tests {
             String::from_utf8(out).unwrap(),
             "/a%20b%C3%A4%3F &lt;a href=&quot;&amp;&quot;&gt;"
         );
+    }
+
+    #[test]
+    fn redirect_targets_are_unescaped_up_to_their_query() {
+        let check = |text: &str, expected: &str| {
+            let mut out = Vec::new();
+            unescape_redirect(text.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{text}");
+        };
+        check("", "");
+        check("/a%41b", "/aAb");
+        check("/%20%0d%0A%25%7f%e4", "/%20%0d%0A%25%7f%e4");
+        check("/%26%7E", "/&~");
+        check("/%41?%41", "/A?%41");
+        check("/a%3fb%41", "/a?b%41");
+        check("/%zz%4", "/zz");
+        check("/%4zx", "/x");
+        check("/%", "/");
     }
 }

@@ -10,8 +10,8 @@ pub struct HeadRules {
     pub field_line_bytes_max: u32,
     /// Bytes of the whole head, empty lines before it included. Beyond: as above. From all buffers.
     pub head_bytes_max: u32,
-    /// Field lines in one head. nginx 1.22 has no such limit; without one, 3-byte fields would
-    /// cost five times their size in memory.
+    /// Field lines in one head: `max_headers` (nginx 1.29, and Debian's 1.22). Without a limit,
+    /// 5-byte fields would cost four times their size in memory.
     pub fields_max: u16,
     /// `ignore_invalid_headers`: a field with an invalid name is ignored (on) or kept (off).
     pub ignore_invalid_headers: bool,
@@ -77,7 +77,7 @@ pub const CLIENT_HEADER_BUFFER_BYTES: u32 = 1024;
 pub const LARGE_BUFFERS: u32 = 4;
 /// Bytes; nginx's default of `large_client_header_buffers`, second word.
 pub const LARGE_BUFFER_BYTES: u32 = 8192;
-/// Field lines; the default that nginx chose when it added `max_headers` in 1.29.
+/// Field lines; nginx's default of `max_headers`.
 pub const FIELDS_MAX: u16 = 1000;
 /// Bytes; extensions are unused in practice, so a small bound costs no one anything.
 pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 256;

@@ -150,8 +150,9 @@ impl Status {
         }
     }
 
-    /// nginx closes the connection after an error page of this status, whatever the client asked:
-    /// either the request's end is unknown or its body was not read.
+    /// nginx closes the connection after an error answer of this status, whatever the client asked:
+    /// either the request's end is unknown or its body was not read. (A request that the parser
+    /// refuses closes it always, 505 included.)
     pub const fn closes_connection(self) -> bool {
         matches!(self.0, 400 | 413 | 414 | 444 | 494..=497 | 500 | 501)
     }
@@ -159,5 +160,71 @@ impl Status {
     /// RFC 9110 6.4.1: an answer of this status never has content.
     pub const fn has_no_content(self) -> bool {
         matches!(self.0, 100..=199 | 204 | 304)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_and_pages_carry_their_own_code() {
+        for code in 0..=999 {
+            let status = Status(code);
+            if let Some(title) = status.page_title() {
+                let (number, words) = title.split_at(4);
+                assert_eq!(number.trim().parse(), Ok(status.on_the_wire().0));
+                assert!(!words.is_empty());
+            }
+            assert_eq!(
+                status.on_the_wire().0 == 400,
+                matches!(code, 400 | 494..=497)
+            );
+        }
+    }
+
+    #[test]
+    fn nginx_has_its_own_words() {
+        let check = |code: u16, reason: Option<&str>, title: Option<&str>| {
+            assert_eq!(
+                (Status(code).reason(), Status(code).page_title()),
+                (reason, title)
+            );
+        };
+        check(302, Some("Moved Temporarily"), Some("302 Found"));
+        check(
+            401,
+            Some("Unauthorized"),
+            Some("401 Authorization Required"),
+        );
+        check(405, Some("Not Allowed"), Some("405 Not Allowed"));
+        check(408, Some("Request Time-out"), Some("408 Request Time-out"));
+        check(203, None, None);
+        check(431, None, None);
+        check(494, None, Some("400 Request Header Or Cookie Too Large"));
+    }
+
+    #[test]
+    fn answers_without_content_and_closing_ones_are_told() {
+        let check = |code: u16, no_content: bool, closes: bool| {
+            let status = Status(code);
+            assert_eq!(
+                (status.has_no_content(), status.closes_connection()),
+                (no_content, closes)
+            );
+        };
+        check(100, true, false);
+        check(200, false, false);
+        check(204, true, false);
+        check(304, true, false);
+        check(400, false, true);
+        check(404, false, false);
+        check(405, false, false);
+        check(413, false, true);
+        check(494, false, true);
+        check(414, false, true);
+        check(500, false, true);
+        check(501, false, true);
+        check(503, false, false);
     }
 }

@@ -56,9 +56,7 @@ pub(crate) fn parse(
         ignored,
     });
     if known != KnownField::Other {
-        apply(bytes, known, split.value, head).inspect_err(|_| {
-            head.refused = Span::between(start, split.value.end() as usize);
-        })?;
+        apply(bytes, known, split.value, head)?;
     }
     Ok(LineEnd::Field { end: split.end })
 }

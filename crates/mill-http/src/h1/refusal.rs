@@ -99,29 +99,68 @@ impl Refusal {
         }
     }
 
-    /// Appends the whole log text: what was wrong and, where nginx quotes it, the offending line.
-    /// Control bytes in the quotation are written as `\x0A`, so that a log line stays one line.
+    /// Appends the whole log text: what was wrong, what nginx quotes of the request, and what the
+    /// server was doing. Control bytes in a quotation are written as `\x0a`, so that a log line
+    /// stays one line.
     pub fn emit_log(self, bytes: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
         out.extend_from_slice(self.log_text().as_bytes());
-        let quoted = match self {
-            Self::InvalidFieldLine
-            | Self::DuplicateField
-            | Self::DuplicateHost
-            | Self::UnknownTransferEncoding => head.refused(),
-            Self::FieldTooLarge => Span {
-                len: head.refused().len.min(QUOTED_BYTES_MAX),
-                ..head.refused()
-            },
-            _ => Span::EMPTY,
-        };
-        if !quoted.is_empty() {
-            out.extend_from_slice(b": \"");
-            emit_quoted(quoted.of(bytes), out);
-            let cut = matches!(self, Self::InvalidFieldLine | Self::FieldTooLarge);
-            out.extend_from_slice(if cut { b"...\"" } else { b"\"" });
+        match self {
+            Self::InvalidFieldLine => emit_invalid_line(head.refused().of(bytes), out),
+            Self::DuplicateField | Self::DuplicateHost => emit_duplicate(bytes, head, out),
+            Self::UnknownTransferEncoding => {
+                out.extend_from_slice(b": \"");
+                emit_quoted(head.refused().of(bytes), out);
+                out.push(b'"');
+            }
+            Self::FieldTooLarge => {
+                let line = head.refused();
+                let quoted = Span {
+                    len: line.len.min(QUOTED_BYTES_MAX),
+                    ..line
+                };
+                out.extend_from_slice(b": \"");
+                emit_quoted(quoted.of(bytes), out);
+                out.extend_from_slice(b"...\"");
+            }
+            _ => {}
         }
         out.extend_from_slice(b" while ");
         out.extend_from_slice(self.action().as_bytes());
+    }
+}
+
+/// `: "Host\x20..."`: the line up to the byte that was wrong, and that byte in hexadecimal.
+fn emit_invalid_line(line: &[u8], out: &mut Vec<u8>) {
+    let Some((wrong, before)) = line.split_last() else {
+        return;
+    };
+    let before = before.get(..QUOTED_BYTES_MAX as usize).unwrap_or(before);
+    out.extend_from_slice(b": \"");
+    emit_quoted(before, out);
+    emit_escaped(*wrong, out);
+    out.extend_from_slice(b"...\"");
+}
+
+/// `: "Host: b", previous value: "Host: a"`. The refused field is the last one of the list.
+fn emit_duplicate(bytes: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
+    let Some(last) = head.fields.last() else {
+        return;
+    };
+    let first = head
+        .fields
+        .iter()
+        .find(|field| field.known == last.known)
+        .unwrap_or(last);
+    for (introduction, field) in [(&b": \""[..], last), (b", previous value: \"", first)] {
+        out.extend_from_slice(introduction);
+        emit_quoted(field.name.of(bytes), out);
+        out.extend_from_slice(b": ");
+        let value = field.value.of(bytes);
+        emit_quoted(
+            value.get(..QUOTED_BYTES_MAX as usize / 2).unwrap_or(value),
+            out,
+        );
+        out.push(b'"');
     }
 }
 
@@ -129,13 +168,80 @@ impl Refusal {
 const QUOTED_BYTES_MAX: u32 = 2048 - 300;
 
 fn emit_quoted(text: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text {
-        if (0x20..0x7f).contains(&byte) || byte >= 0x80 {
-            out.push(byte);
+        if byte.is_ascii_control() {
+            emit_escaped(byte, out);
         } else {
-            let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'?');
-            out.extend_from_slice(&[b'\\', b'x', digit(byte >> 4), digit(byte & 15)]);
+            out.push(byte);
         }
+    }
+}
+
+fn emit_escaped(byte: u8, out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'?');
+    out.extend_from_slice(&[b'\\', b'x', digit(byte >> 4), digit(byte & 15)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::h1::parse::{Parsed, parse_request};
+    use crate::limits::HeadRules;
+    use alloc::format;
+    use alloc::string::String;
+
+    #[test]
+    fn log_lines_quote_what_nginx_quotes() {
+        let check = |request: &str, status: u16, expected: &str| {
+            let mut head = RequestHead::default();
+            let rules = HeadRules::default();
+            let Parsed::Refused(refusal) = parse_request(request.as_bytes(), &mut head, &rules)
+            else {
+                panic!("not refused: {request:?}")
+            };
+            let mut log = Vec::new();
+            refusal.emit_log(request.as_bytes(), &head, &mut log);
+            assert_eq!(String::from_utf8(log).unwrap(), expected);
+            assert_eq!(refusal.status(), Status(status));
+        };
+        let headers = "while reading client request headers";
+        check(
+            "get /",
+            400,
+            "client sent invalid method while reading client request line",
+        );
+        check(
+            "GET / HTTP/1.1\r\nHost : a\r\n",
+            400,
+            &format!("client sent invalid header line: \"Host\\x20...\" {headers}"),
+        );
+        check(
+            "GET / HTTP/1.1\r\nA:\tb\tc\nD: e\r\n",
+            400,
+            &format!("client sent invalid header line: \"A:\\x09b\\x09c\\x0a...\" {headers}"),
+        );
+        check(
+            "GET / HTTP/1.1\r\nHost: a\r\nhost:b\r\n",
+            400,
+            &format!(
+                "client sent duplicate host header: \"host: b\", previous value: \"Host: a\" \
+                 {headers}"
+            ),
+        );
+        check(
+            "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+            501,
+            &format!("client sent unknown \"Transfer-Encoding\": \"gzip\" {headers}"),
+        );
+        let line = format!("X: {}", "a".repeat(9000));
+        check(
+            &format!("GET / HTTP/1.1\r\n{line}"),
+            494,
+            &format!(
+                "client sent too long header line: \"{}...\" {headers}",
+                &line[..1748]
+            ),
+        );
     }
 }
