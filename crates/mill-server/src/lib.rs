@@ -28,3 +28,6 @@ pub mod response;
 
 /// What a phase or a handler says of a request.
 pub mod answer;
+
+/// Access and error logs.
+pub mod log;

@@ -1,5 +1,6 @@
 //! What the tasks of one worker share.
 
+use crate::log::WorkerLog;
 use crate::site::Site;
 use mill_metrics::ServerCounters;
 use mill_runtime::engine::Engine;
@@ -28,6 +29,8 @@ pub struct Local<E: Engine> {
     pub engine: E,
     pub scheduler: Rc<Scheduler>,
     pub environment: Environment,
+    /// This worker's part of the logs.
+    pub log: WorkerLog,
     pub counters: RefCell<ServerCounters>,
     /// The worker finishes what is under way and keeps no connection alive.
     pub draining: Cell<bool>,
@@ -41,11 +44,13 @@ impl<E: Engine> Local<E> {
         scheduler: Rc<Scheduler>,
         environment: Environment,
         site: Arc<Site>,
+        log: WorkerLog,
     ) -> Rc<Self> {
         Rc::new(Self {
             engine,
             scheduler,
             environment,
+            log,
             counters: RefCell::default(),
             draining: Cell::new(false),
             site: RefCell::new(site),

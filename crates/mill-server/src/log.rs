@@ -1,0 +1,43 @@
+//! Access and error logs: whole lines, written by a thread of their own, so that no request waits for a disk.
+//!
+//! The way of a line: `access` or `error` formats it → [`WorkerLog`] gathers the turn's lines, one batch a file →
+//! `queue` (bounded; what does not fit is dropped and counted) → [`LogWriter`]'s thread → `store` (buffers, flush
+//! times, full disks) → the file.
+//!
+//! Invariants:
+//! - A line is queued whole or dropped whole; what a write leaves over goes first in the next one.
+//! - A worker holds a lock only for as long as copying takes, and the writer never holds one while it writes.
+//! - Every line that is dropped is counted in `log_lines_lost`.
+
+/// One worker's part: the lines of this turn, and how they are handed over.
+pub mod worker_log;
+
+/// Where workers hand their lines: the writer thread, or memory in tests.
+pub mod sender;
+
+/// Error logs: nginx's format, levels and suffixes.
+pub mod error;
+
+/// The texts of Linux's error numbers.
+pub mod errno;
+
+/// The thread that owns the files.
+pub mod writer;
+
+/// Local time as log lines write it.
+pub mod local_time;
+
+/// Between a worker and the writer: bounded, swapped, never waited for.
+mod queue;
+
+/// The files, their buffers, and what happens when a write fails.
+mod store;
+
+/// Files whose paths are known only per request (`open_log_file_cache`).
+mod evaluated_files;
+
+pub use errno::Errno;
+pub use error::Text;
+pub use sender::LogSender;
+pub use worker_log::WorkerLog;
+pub use writer::{LogFiles, LogWriter};

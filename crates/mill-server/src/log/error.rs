@@ -1,0 +1,275 @@
+//! Error logs: nginx's format, levels and suffixes.
+//!
+//! `2026/11/21 01:30:00 [error] 123#124: *1 open() "/x" failed (2: No such file or directory), client: 127.0.0.1,
+//! server: localhost, request: "GET /x HTTP/1.1", host: "localhost"`
+
+use super::queue::Place;
+use crate::local::Local;
+use crate::request::Request;
+use mill_config::config::{Config, ErrorLog, ErrorLogTarget, LogLevel};
+use mill_http::field::KnownField;
+use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use std::fmt::{self, Write};
+use std::net::IpAddr;
+
+/// Bytes as text for a message: what is not UTF-8 is written as `\xXX`.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a>(pub &'a [u8]);
+
+/// The name under which the standard error stream stands among the logs. No file is called so: their paths begin
+/// with a slash.
+pub const STDERR: &str = "stderr";
+
+impl<E: Engine> Local<E> {
+    /// Writes a line to the error logs of the request's location, or of the process when there is no request. Costs
+    /// a comparison for each log when no log wants the level. Error numbers are shown by [`super::Errno`], bytes by
+    /// [`Text`].
+    pub fn log_error(
+        &self,
+        request: Option<&Request>,
+        level: LogLevel,
+        message: fmt::Arguments<'_>,
+    ) {
+        let Some(request) = request else {
+            let site = self.site();
+            self.write_error(
+                &site.config.main.error_log,
+                false,
+                level,
+                None,
+                message,
+                |_| {},
+            );
+            return;
+        };
+        let connection = &request.connection;
+        let debug = is_debugged(&request.site.config, &connection.peer);
+        let logs = &request.location.error_logs;
+        self.write_error(
+            logs,
+            debug,
+            level,
+            Some(connection.number),
+            message,
+            |line| {
+                emit_request(request, line);
+            },
+        );
+    }
+
+    /// The same for a connection before it has a request, or between two. `listener` is an index into the listeners of
+    /// the configuration in force; the error logs are those of its default server.
+    pub fn log_connection_error(
+        &self,
+        number: u64,
+        peer: &Address,
+        listener: Option<usize>,
+        level: LogLevel,
+        message: fmt::Arguments<'_>,
+    ) {
+        let site = self.site();
+        let debug = is_debugged(&site.config, peer);
+        let http = site.config.http.as_ref();
+        let listener = http
+            .zip(listener)
+            .and_then(|(http, index)| http.listeners.get(index));
+        let logs = listener.map_or(&site.config.main.error_log, |listener| {
+            &listener.hosts.default.location.error_logs
+        });
+        self.write_error(logs, debug, level, Some(number), message, |line| {
+            line.extend_from_slice(b", client: ");
+            emit_address(peer, line);
+            if let Some(listener) = listener {
+                line.extend_from_slice(b", server: ");
+                append(line, format_args!("{}", listener.address));
+            }
+        });
+    }
+
+    /// Whether any error log that is concerned wants this level: ask before making something costly for a message.
+    pub fn logs_errors_at(&self, request: Option<&Request>, level: LogLevel) -> bool {
+        let wants = |logs: &[ErrorLog]| logs.iter().any(|log| level <= log.level);
+        match request {
+            Some(request) => {
+                wants(&request.location.error_logs)
+                    || is_debugged(&request.site.config, &request.connection.peer)
+            }
+            None => wants(&self.site().config.main.error_log),
+        }
+    }
+
+    /// Ends the worker's turn for the logs: hands over its lines, counts the lost ones, and tells the error log of them
+    /// when there is room again.
+    pub fn hand_over_logs(&self) {
+        if let Some(lines) = self.log.loss_to_report() {
+            let why = "the disk was slower than the requests";
+            self.log_error(
+                None,
+                LogLevel::Alert,
+                format_args!("{lines} log lines were lost: {why}"),
+            );
+        }
+        let lost = self.log.end_of_turn(self.scheduler.now());
+        if lost > 0 {
+            let mut counters = self.counters.borrow_mut();
+            counters.log_lines_lost = counters.log_lines_lost.saturating_add(lost);
+        }
+    }
+
+    fn write_error(
+        &self,
+        logs: &[ErrorLog],
+        debug: bool,
+        level: LogLevel,
+        connection: Option<u64>,
+        message: fmt::Arguments<'_>,
+        suffix: impl FnOnce(&mut Vec<u8>),
+    ) {
+        if !debug && !logs.iter().any(|log| level <= log.level) {
+            return;
+        }
+        let mut line = self.log.begin_line();
+        {
+            let second = self.scheduler.wall_clock().seconds;
+            let mut stamps = self.log.stamps.borrow_mut();
+            line.extend_from_slice(stamps.error(second, self.environment.utc_offset));
+        }
+        let (pid, tid) = (self.environment.pid, self.log.thread_id);
+        emit_start(level, pid, tid, connection, &mut line);
+        append(&mut line, message);
+        suffix(&mut line);
+        end_line(&mut line);
+        for log in logs.iter().filter(|log| debug || level <= log.level) {
+            self.log.add_line(&place_of(log), &line);
+        }
+        self.log.end_line(line);
+    }
+}
+
+/// Where the lines of an error log go.
+pub(super) fn place_of(log: &ErrorLog) -> Place {
+    let path = match &log.target {
+        ErrorLogTarget::File(path) => path.clone(),
+        ErrorLogTarget::Stderr => mill_config::Text::from(STDERR),
+    };
+    Place::Opened { path, buffer: None }
+}
+
+/// Appends what stands between the time and the message.
+pub(super) fn emit_start(
+    level: LogLevel,
+    pid: u32,
+    tid: u32,
+    connection: Option<u64>,
+    line: &mut Vec<u8>,
+) {
+    append(line, format_args!(" [{}] {pid}#{tid}: ", level.name()));
+    if let Some(number) = connection {
+        append(line, format_args!("*{number} "));
+    }
+}
+
+/// Cuts the line to nginx's length, takes out what would break it, and ends it.
+pub(super) fn end_line(line: &mut Vec<u8>) {
+    line.truncate(LINE_BYTES_MAX - 1);
+    line.push(b'\n');
+}
+
+/// Appends text; control bytes in it become `\xXX`, so that it stays one line.
+pub(super) fn append(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    // Writing to memory does not fail.
+    let _ = OneLine(line).write_fmt(text);
+}
+
+/// The longest line, its end included: nginx's NGX_MAX_ERROR_STR.
+pub(super) const LINE_BYTES_MAX: usize = 2048;
+
+struct OneLine<'a>(&'a mut Vec<u8>);
+
+impl Write for OneLine<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        emit_bytes(text.as_bytes(), self.0);
+        Ok(())
+    }
+}
+
+/// Appends bytes as they are, but for control bytes.
+fn emit_bytes(bytes: &[u8], line: &mut Vec<u8>) {
+    for &byte in bytes {
+        if byte.is_ascii_control() {
+            line.extend_from_slice(b"\\x");
+            line.extend_from_slice(&hexadecimal(byte));
+        } else {
+            line.push(byte);
+        }
+    }
+}
+
+/// Two upper-case digits.
+pub(super) fn hexadecimal(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    [byte >> 4, byte & 15].map(|digit| DIGITS.get(usize::from(digit)).copied().unwrap_or(b'?'))
+}
+
+fn emit_request(request: &Request, line: &mut Vec<u8>) {
+    let message = &request.message;
+    let field = |known| {
+        let value = message.head.value(known);
+        value.map(|value| value.of(&message.bytes))
+    };
+    line.extend_from_slice(b", client: ");
+    emit_address(&request.connection.peer, line);
+    line.extend_from_slice(b", server: ");
+    emit_bytes(&request.server.name, line);
+    let request_line = message.head.request_line.of(&message.bytes);
+    if !request_line.is_empty() {
+        emit_quoted(b", request: ", request_line, line);
+    }
+    if let Some(host) = field(KnownField::Host) {
+        emit_quoted(b", host: ", host, line);
+    }
+    if let Some(referer) = field(KnownField::Referer) {
+        emit_quoted(b", referrer: ", referer, line);
+    }
+}
+
+fn emit_quoted(name: &[u8], value: &[u8], line: &mut Vec<u8>) {
+    line.extend_from_slice(name);
+    line.push(b'"');
+    emit_bytes(value, line);
+    line.push(b'"');
+}
+
+/// A client's address without its port, as `$remote_addr` shows it.
+fn emit_address(address: &Address, line: &mut Vec<u8>) {
+    match address {
+        Address::Ip(address) => append(line, format_args!("{}", address.ip())),
+        Address::Unix(_) => line.extend_from_slice(b"unix:"),
+    }
+}
+
+fn ip_of(address: &Address) -> Option<IpAddr> {
+    match address {
+        Address::Ip(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    }
+}
+
+fn is_debugged(config: &Config, peer: &Address) -> bool {
+    let networks = &config.events.debug_connection;
+    let client = || ip_of(peer);
+    !networks.is_empty() && networks.iter().any(|network| network.contains(client()))
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            formatter.write_str(chunk.valid())?;
+            for byte in chunk.invalid() {
+                write!(formatter, "\\x{byte:02X}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! The thread that owns the files.
+
+use super::LogSender;
+use super::error::{LINE_BYTES_MAX, STDERR, append, emit_start, end_line, place_of};
+use super::local_time::emit_error_time;
+use super::queue::{Place, Shared, Waiting};
+use super::sender::Sink;
+use super::store::{Complaint, Fault, Store};
+use super::{Errno, error};
+use mill_config::Text;
+use mill_config::config::{ErrorLog, LogLevel};
+use mill_runtime::time::{Instant, UnixTime};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// The logs of a configuration, opened by whoever has the rights to.
+#[derive(Debug, Default)]
+pub struct LogFiles {
+    /// By absolute path, each path once, opened to append. The standard error stream is there without being named.
+    pub files: Vec<(Text, File)>,
+    /// Where the writer's own troubles go: `error_log` of the main context.
+    pub error_logs: Vec<ErrorLog>,
+}
+
+/// What the writer thread has to know of its process.
+#[derive(Clone, Copy, Debug)]
+pub struct WriterEnvironment {
+    pub pid: u32,
+    /// Seconds east of UTC at a Unix time.
+    pub utc_offset: fn(i64) -> i32,
+    /// The clocks of the engines whose workers log here.
+    pub clock: fn() -> (Instant, UnixTime),
+}
+
+/// The handle of the writer thread. Dropped without [`LogWriter::stop`], it stops the thread too.
+#[derive(Debug)]
+pub struct LogWriter {
+    shared: Arc<Shared<Command>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the writer is told besides lines. Lines that were handed over before a command are dealt with before it.
+#[derive(Debug)]
+pub(super) enum Command {
+    Replace(LogFiles),
+    Stop,
+}
+
+impl LogWriter {
+    /// Starts the thread.
+    pub fn start(files: LogFiles, environment: WriterEnvironment) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new());
+        let mut writer = Writer {
+            shared: Arc::clone(&shared),
+            error_logs: files.error_logs,
+            store: Store::new(outputs(files.files), Output::open),
+            environment,
+            memory: Waiting::default(),
+        };
+        let thread = thread::Builder::new()
+            .name(String::from("log writer"))
+            .spawn(move || writer.run())?;
+        shared.set_writer(thread.thread().clone());
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// For the worker threads.
+    pub fn sender(&self) -> LogSender {
+        LogSender(Sink::Writer(Arc::clone(&self.shared)))
+    }
+
+    /// Goes over to newly opened files, on a reload (before the workers get the new configuration) or when logs are
+    /// reopened. Every line is whole in the old file or the new one.
+    pub fn replace(&self, files: LogFiles) {
+        self.shared.command(Command::Replace(files));
+    }
+
+    /// Writes everything that was handed over and every buffer, and ends the thread. The workers have ended before.
+    pub fn stop(mut self) {
+        self.finish();
+    }
+
+    fn finish(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.shared.command(Command::Stop);
+            // A writer that panicked has nothing left to flush.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// The thread's own.
+#[derive(Debug)]
+struct Writer {
+    shared: Arc<Shared<Command>>,
+    store: Store<Output>,
+    error_logs: Vec<ErrorLog>,
+    environment: WriterEnvironment,
+    memory: Waiting,
+}
+
+impl Writer {
+    fn run(&mut self) {
+        self.shared.set_writer(thread::current());
+        while self.turn() {
+            let (now, _) = (self.environment.clock)();
+            let deadline = self.store.deadline();
+            // Said before sleeping: a worker that hands lines over from here on either knows of this deadline or
+            // wakes the thread, and a wake-up before the sleep ends the sleep at once.
+            self.shared.set_looks_at(deadline);
+            if deadline == Instant::FAR {
+                thread::park();
+            } else if deadline > now {
+                thread::park_timeout(deadline.since(now));
+            }
+        }
+    }
+
+    /// Writes what there is; false when it was told to stop.
+    fn turn(&mut self) -> bool {
+        self.shared.set_looks_at(Instant::FAR);
+        let commands = self.shared.take_commands();
+        let (now, _) = (self.environment.clock)();
+        let store = &mut self.store;
+        self.shared
+            .drain(&mut self.memory, |waiting| store.take_in(waiting, now));
+        let mut goes_on = true;
+        for command in commands {
+            match command {
+                Command::Replace(files) => {
+                    self.store.replace(outputs(files.files), now);
+                    self.error_logs = files.error_logs;
+                }
+                Command::Stop => {
+                    self.store.flush(now);
+                    goes_on = false;
+                }
+            }
+        }
+        self.store.expire(now);
+        self.report();
+        goes_on
+    }
+
+    /// Counts what the disk refused, and says in the error logs what it said.
+    fn report(&mut self) {
+        let outcome = self.store.take_outcome();
+        self.shared.add_lost_by_writer(outcome.lost);
+        let (now, wall_clock) = (self.environment.clock)();
+        for complaint in &outcome.complaints {
+            let line = self.line(complaint, wall_clock.seconds);
+            for log in &self.error_logs {
+                if let Place::Opened { path, .. } = place_of(log)
+                    && *path != *complaint.path
+                    && log.level >= LogLevel::Alert
+                {
+                    self.store.write_quietly(&path, &line, now);
+                }
+            }
+        }
+        self.shared
+            .add_lost_by_writer(self.store.take_outcome().lost);
+    }
+
+    fn line(&self, complaint: &Complaint, second: i64) -> Vec<u8> {
+        let mut line = Vec::with_capacity(LINE_BYTES_MAX);
+        let pid = self.environment.pid;
+        emit_error_time(second, (self.environment.utc_offset)(second), &mut line);
+        let level = match complaint.fault {
+            Fault::Open(_) => LogLevel::Crit,
+            Fault::NoRoot(_) => LogLevel::Error,
+            Fault::Write(_) | Fault::Incomplete { .. } => LogLevel::Alert,
+        };
+        emit_start(level, pid, pid, None, &mut line);
+        let path = error::Text(&complaint.path);
+        match complaint.fault {
+            Fault::Open(code) => {
+                let errno = Errno(code);
+                append(
+                    &mut line,
+                    format_args!("open() \"{path}\" failed ({errno})"),
+                );
+            }
+            Fault::Write(code) => {
+                let errno = Errno(code);
+                append(
+                    &mut line,
+                    format_args!("write() to \"{path}\" failed ({errno})"),
+                );
+            }
+            Fault::Incomplete { written, wanted } => append(
+                &mut line,
+                format_args!("write() to \"{path}\" was incomplete: {written} of {wanted}"),
+            ),
+            Fault::NoRoot(code) => append(
+                &mut line,
+                format_args!(
+                    "no log \"{path}\": testing the root directory's existence failed ({})",
+                    Errno(code)
+                ),
+            ),
+        }
+        end_line(&mut line);
+        line
+    }
+}
+
+/// What the writer writes to.
+#[derive(Debug)]
+enum Output {
+    File(File),
+    Stderr(io::Stderr),
+}
+
+impl Output {
+    fn open(path: &[u8]) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .append(true)
+            .create(true)
+            .open(OsStr::from_bytes(path))?;
+        Ok(Self::File(file))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::Stderr(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Nothing is held back below this.
+        Ok(())
+    }
+}
+
+fn outputs(files: Vec<(Text, File)>) -> Vec<(Text, Output)> {
+    let files = files
+        .into_iter()
+        .map(|(path, file)| (path, Output::File(file)));
+    files
+        .chain([(Text::from(STDERR), Output::Stderr(io::stderr()))])
+        .collect()
+}
