@@ -5,7 +5,7 @@ use super::{Tree, Violation};
 
 /// Each crate, and those of ours that it may use. What is absent says most: the server knows no
 /// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
-const EDGES: [(&str, Allowed); 10] = [
+const EDGES: [(&str, Allowed); 11] = [
     ("mill-http", Allowed::Only(&[])),
     ("mill-runtime", Allowed::Only(&[])),
     ("mill-config", Allowed::Only(&[])),
@@ -16,6 +16,17 @@ const EDGES: [(&str, Allowed); 10] = [
     (
         "mill-server",
         Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
+    ),
+    (
+        "mill-process",
+        Allowed::Only(&[
+            "mill-sys",
+            "mill-engine",
+            "mill-runtime",
+            "mill-server",
+            "mill-config",
+            "mill-metrics",
+        ]),
     ),
     ("millstream", Allowed::Every),
     ("xtask", Allowed::Only(&[])),
