@@ -123,13 +123,24 @@ where
             .set_accepting(listener, self.accepting.paused.is_none());
     }
 
-    /// Accepts what waits at a listener and then closes it.
-    pub fn close_listener(&mut self, listener: ListenerId) {
-        self.accepting.listeners.retain(|other| *other != listener);
+    /// Accepts what waits at a listener and then closes it. False if something still waits that could not be
+    /// accepted now, for want of descriptors: the listener stays as it is, try again in a later turn.
+    #[must_use]
+    pub fn close_listener(&mut self, listener: ListenerId) -> bool {
         self.next_turn();
-        while self.accept_one(listener) == Taken::One {}
-        self.engine.close_listener(listener);
+        let closed = loop {
+            match self.accept_one(listener) {
+                Taken::One => {}
+                Taken::None => break true,
+                Taken::Exhausted(_) => break false,
+            }
+        };
+        if closed {
+            self.accepting.listeners.retain(|other| *other != listener);
+            self.engine.close_listener(listener);
+        }
         self.engine.settle();
+        closed
     }
 
     /// How many tasks may live before accepting pauses.
@@ -223,7 +234,10 @@ where
             let mut taken = 0;
             while taken < batch {
                 if self.tasks.count() >= self.accepting.tasks_max {
-                    self.pause(Pause::Limit, Instant::FAR);
+                    // Whether anybody waits beyond those taken, the next turn's report will say.
+                    if taken == 0 {
+                        self.pause(Pause::Limit, Instant::FAR);
+                    }
                     break;
                 }
                 match self.accept_one(*listener) {

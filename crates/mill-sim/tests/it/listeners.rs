@@ -121,12 +121,50 @@ fn closing_a_listener_accepts_what_waits() {
     server.worker.engine().set_accepting(server.listener, false);
     server.run(&world);
     assert_eq!(server.worker.tasks(), 0);
-    server.worker.close_listener(server.listener);
+    assert!(server.worker.close_listener(server.listener));
     assert_eq!(server.worker.tasks(), 2);
     let late = world.connect(ADDRESS);
     server.run(&world);
     assert_eq!([first.received(), second.received()], [b"<one>", b"<two>"]);
     assert!(late.was_refused());
+}
+
+#[test]
+fn a_listener_is_not_closed_over_clients_that_wait_for_a_descriptor() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, _| echo(stream));
+    server.worker.engine().set_streams_max(1);
+    let [first, second] = clients(&world);
+    first.send(b"first");
+    second.send(b"second");
+    server.run_to(&world, MS);
+    assert!(
+        !server.worker.close_listener(server.listener),
+        "one client still waits"
+    );
+    first.finish();
+    server.run(&world);
+    assert!(!second.was_reset());
+    assert!(
+        server.worker.close_listener(server.listener),
+        "a descriptor is free again"
+    );
+    server.run(&world);
+    assert_eq!(second.received(), b"second");
+}
+
+#[test]
+fn a_limit_that_is_just_reached_pauses_nothing() {
+    let world = World::new(1);
+    let mut server = start(&world, |stream, _| echo(stream));
+    server.worker.set_tasks_max(2);
+    let _both: [_; 2] = clients(&world);
+    let mut pauses = 0;
+    world.run(
+        || pauses += u32::from(server.worker.turn().paused.is_some()),
+        Until::Quiet,
+    );
+    assert_eq!((server.worker.tasks(), pauses), (2, 0));
 }
 
 #[test]
