@@ -1,0 +1,394 @@
+//! What is said about configurations: nginx's line, the caret, the help.
+
+use mill_config::config::LogLevel;
+use mill_config::{Diagnostic, Memory, Options, load};
+
+const PATH: &str = "/etc/nginx/nginx.conf";
+
+/// Everything that is said about a configuration, the error last.
+fn said(text: &str) -> Vec<Diagnostic> {
+    let source = Memory::new().with(PATH, text);
+    match load(&source, &Options::default()) {
+        Ok(loaded) => loaded.remarks,
+        Err(failure) => {
+            let mut said = failure.remarks;
+            said.push(failure.error);
+            said
+        }
+    }
+}
+
+/// The last message as it is printed.
+fn check(text: &str, expected: &str) {
+    let said = said(text);
+    let last = said
+        .last()
+        .unwrap_or_else(|| panic!("nothing said about {text}"));
+    assert_eq!(last.render("nginx"), expected, "{text}");
+}
+
+/// nginx's line of the error (as nginx 1.22.1 prints it, the place shortened).
+fn check_line(text: &str, expected: &str) {
+    let said = said(text);
+    let last = said
+        .last()
+        .unwrap_or_else(|| panic!("nothing said about {text}"));
+    assert_eq!(last.level, LogLevel::Emerg, "{text}");
+    assert_eq!(last.line().replace(PATH, "FILE"), expected, "{text}");
+}
+
+#[test]
+fn an_unknown_directive_shows_its_line_and_the_nearest_name() {
+    check(
+        "events {}\nhttp {\n\tserver {\n\t\tlisen 80;\n\t}\n}\n",
+        "nginx: [emerg] unknown directive \"lisen\" in /etc/nginx/nginx.conf:4\n\
+         \x20 4 | \t\tlisen 80;\n\
+         \x20   | \t\t^^^^^\n\
+         help: did you mean \"listen\"?\n",
+    );
+}
+
+#[test]
+fn a_directive_of_nginx_that_is_not_here_yet_is_named_as_such() {
+    check(
+        "events {}\nhttp { server { location / { proxy_pass http://a; } } }",
+        "nginx: [emerg] directive \"proxy_pass\" is known to nginx, but not to Millstream yet in \
+         /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { server { location / { proxy_pass http://a; } } }\n\
+         \x20   |                              ^^^^^^^^^^\n\
+         help: it belongs to nginx's ngx_http_proxy_module, which comes in a later version\n",
+    );
+}
+
+#[test]
+fn a_wrong_value_is_pointed_at_not_its_directive() {
+    check(
+        "events {}\nhttp {\n    sendfile yes;\n}\n",
+        "nginx: [emerg] invalid value \"yes\" in \"sendfile\" directive, it must be \"on\" or \
+         \"off\" in /etc/nginx/nginx.conf:3\n\
+         \x20 3 |     sendfile yes;\n\
+         \x20   |              ^^^\n",
+    );
+    check(
+        "events {}\nhttp { server_tokens\n  maybe\n; }",
+        "nginx: [emerg] invalid value \"maybe\" in /etc/nginx/nginx.conf:4\n\
+         \x20 3 |   maybe\n\
+         \x20   |   ^^^^^\n\
+         help: one of: off, on, build\n",
+    );
+}
+
+#[test]
+fn a_misplaced_directive_is_told_where_it_may_stand() {
+    check(
+        "events {}\nhttp { listen 80; }",
+        "nginx: [emerg] \"listen\" directive is not allowed here in /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { listen 80; }\n\
+         \x20   |        ^^^^^^\n\
+         help: it may stand in: server\n",
+    );
+}
+
+#[test]
+fn a_listener_for_tls_is_refused_in_so_many_words() {
+    check(
+        "events {}\nhttp { server { listen 443 ssl; } }",
+        "nginx: [emerg] the \"ssl\" parameter is known to nginx, but not to Millstream yet in \
+         /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { server { listen 443 ssl; } }\n\
+         \x20   |                            ^^^\n\
+         help: TLS comes in a later version; remove the parameter\n",
+    );
+}
+
+#[test]
+fn a_directive_without_effect_gets_one_notice_with_its_reason() {
+    check(
+        "events {}\nhttp { output_buffers 2 32k; }",
+        "nginx: [notice] \"output_buffers\" directive has no effect in /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { output_buffers 2 32k; }\n\
+         \x20   |        ^^^^^^^^^^^^^^\n\
+         help: it changes how files are read, not what is sent\n",
+    );
+}
+
+#[test]
+fn an_unknown_variable_is_found_wherever_it_stands() {
+    check(
+        "events {}\nhttp { server { return 200 $urii; } }",
+        "nginx: [emerg] unknown \"urii\" variable in /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { server { return 200 $urii; } }\n\
+         \x20   |                            ^^^^^\n\
+         help: did you mean \"$uri\"?\n",
+    );
+}
+
+#[test]
+fn lexical_errors_have_nginx_words_and_lines() {
+    let long = "a".repeat(5000);
+    let cases: &[(&str, &str)] = &[
+        ("events {} ;", "[emerg] unexpected \";\" in FILE:1"),
+        (
+            "events {",
+            "[emerg] unexpected end of file, expecting \"}\" in FILE:1",
+        ),
+        ("events {}\n}", "[emerg] unexpected \"}\" in FILE:2"),
+        ("{", "[emerg] unexpected \"{\" in FILE:1"),
+        ("events { use epoll }", "[emerg] unexpected \"}\" in FILE:1"),
+        ("user \"a\"b;", "[emerg] unexpected \"b\" in FILE:1"),
+        (
+            "user",
+            "[emerg] unexpected end of file, expecting \";\" or \"}\" in FILE:1",
+        ),
+        (
+            "\n\nuser 'a\n",
+            "[emerg] unexpected end of file, expecting \";\" or \"}\" in FILE:4",
+        ),
+        (
+            "user 'x\ny\nz' b c;",
+            "[emerg] invalid number of arguments in \"user\" directive in FILE:3",
+        ),
+        (
+            "events on;",
+            "[emerg] directive \"events\" has no opening \"{\" in FILE:1",
+        ),
+        (
+            "pid a { }",
+            "[emerg] directive \"pid\" is not terminated by \";\" in FILE:1",
+        ),
+        ("", "[emerg] no \"events\" section in configuration"),
+    ];
+    for (text, expected) in cases {
+        check_line(text, expected);
+    }
+    check_line(
+        &long,
+        "[emerg] too long parameter \"aaaaaaaaaa...\" started in FILE:1",
+    );
+    check_line(
+        &format!("'{long}"),
+        "[emerg] too long parameter, probably missing terminating \"'\" character in FILE:1",
+    );
+}
+
+#[test]
+fn errors_of_values_have_nginx_words() {
+    let cases: &[(&str, &str)] = &[
+        (
+            "sendfile on; sendfile off;",
+            "[emerg] \"sendfile\" directive is duplicate in FILE:2",
+        ),
+        (
+            "client_header_timeout 1x;",
+            "[emerg] \"client_header_timeout\" directive invalid value in FILE:2",
+        ),
+        (
+            "keepalive_requests x;",
+            "[emerg] \"keepalive_requests\" directive invalid number in FILE:2",
+        ),
+        (
+            "gzip_comp_level 10;",
+            "[emerg] value must be between 1 and 9 in FILE:2",
+        ),
+        (
+            "error_page 200 /x;",
+            "[emerg] value \"200\" must be between 300 and 599 in FILE:2",
+        ),
+        (
+            "access_log off x;",
+            "[emerg] invalid parameter \"x\" in FILE:2",
+        ),
+        (
+            "access_log /a nosuch;",
+            "[emerg] unknown log format \"nosuch\" in FILE:2",
+        ),
+        (
+            "access_log /a combined flush=1s;",
+            "[emerg] no buffer is defined for access_log \"/a\" in FILE:2",
+        ),
+        (
+            "log_format a '$uri'; log_format a '';",
+            "[emerg] duplicate \"log_format\" name \"a\" in FILE:2",
+        ),
+        (
+            "map $uri $x { a 1; a 2; }",
+            "[emerg] conflicting parameter \"a\" in FILE:2",
+        ),
+        (
+            "map $uri $uri { a 1; }",
+            "[emerg] the duplicate \"uri\" variable in FILE:2",
+        ),
+        (
+            "map $uri $x { a b c; }",
+            "[emerg] invalid number of the map parameters in FILE:2",
+        ),
+        ("types { a { } }", "[emerg] unexpected \"{\" in FILE:2"),
+        (
+            "open_file_cache inactive=1s;",
+            "[emerg] \"open_file_cache\" must have the \"max\" parameter in FILE:2",
+        ),
+        (
+            "allow 1.2.3.4/33;",
+            "[emerg] invalid parameter \"1.2.3.4/33\" in FILE:2",
+        ),
+        (
+            "server { listen 1; listen 1; }",
+            "[emerg] a duplicate listen 0.0.0.0:1 in FILE:2",
+        ),
+        (
+            "server { listen 1 bind; } server { listen 1 bind; }",
+            "[emerg] duplicate listen options for 0.0.0.0:1 in FILE:2",
+        ),
+        (
+            "server { listen 1 default_server; } server { listen 1 default_server; }",
+            "[emerg] a duplicate default server for 0.0.0.0:1 in FILE:2",
+        ),
+        (
+            "server { listen 99999; }",
+            "[emerg] invalid port in \"99999\" of the \"listen\" directive in FILE:2",
+        ),
+        (
+            "server { listen [zz]:80; }",
+            "[emerg] invalid IPv6 address in \"[zz]:80\" of the \"listen\" directive in FILE:2",
+        ),
+        (
+            "server { server_name ~(; }",
+            "[emerg] pcre2_compile() failed: missing closing parenthesis in \"(\" in FILE:2",
+        ),
+        (
+            "server { location /a {} location /a {} }",
+            "[emerg] duplicate location \"/a\" in FILE:2",
+        ),
+        (
+            "server { location = /a { location /a/b {} } }",
+            "[emerg] location \"/a/b\" cannot be inside the exact location \"/a\" in FILE:2",
+        ),
+        (
+            "server { location /a { location /b {} } }",
+            "[emerg] location \"/b\" is outside location \"/a\" in FILE:2",
+        ),
+        (
+            "server { if ($uri x y) {} }",
+            "[emerg] unexpected \"x\" in condition in FILE:2",
+        ),
+        (
+            "server { set a b; }",
+            "[emerg] invalid variable name \"a\" in FILE:2",
+        ),
+        (
+            "server { set $http_host b; }",
+            "[emerg] the duplicate \"http_host\" variable in FILE:2",
+        ),
+        (
+            "server { set $x '${nope'; }",
+            "[emerg] the closing bracket in \"nope\" variable is missing in FILE:2",
+        ),
+        (
+            "server { rewrite a ''; }",
+            "[emerg] empty replacement in FILE:2",
+        ),
+        (
+            "server { return 1000; }",
+            "[emerg] invalid return code \"1000\" in FILE:2",
+        ),
+        (
+            "server { location @n { alias /x; } }",
+            "[emerg] the \"alias\" directive cannot be used inside the named location in FILE:2",
+        ),
+        (
+            "server { location /a { alias /x; root /y; } }",
+            "[emerg] \"root\" directive is duplicate, \"alias\" directive was specified earlier in FILE:2",
+        ),
+        (
+            "include nosuch;",
+            "[emerg] open() \"/etc/nginx/nosuch\" failed (2: No such file or directory) in FILE:2",
+        ),
+    ];
+    for (text, expected) in cases {
+        check_line(&format!("events {{}}\nhttp {{ {text} }}"), expected);
+    }
+}
+
+#[test]
+fn the_text_of_the_command_line_has_a_place_of_its_own() {
+    let source = Memory::new().with(PATH, "events {}");
+    let check = |globals: &str, expected: &str| {
+        let options = Options {
+            globals: globals.into(),
+            ..Options::default()
+        };
+        let failure = load(&source, &options).unwrap_err();
+        assert_eq!(failure.error.line(), expected, "{globals}");
+    };
+    check(
+        "daemon",
+        "[emerg] unexpected end of parameter, expecting \";\" in command line",
+    );
+    check(
+        "deamon off;",
+        "[emerg] unknown directive \"deamon\" in command line",
+    );
+    check(
+        "events {}",
+        "[emerg] block directives are not supported in -g option in command line",
+    );
+    let options = Options {
+        globals: b"daemon off; pid /x;".to_vec(),
+        ..Options::default()
+    };
+    let loaded = load(&source, &options).unwrap();
+    assert!(!loaded.config.main.daemon);
+    assert_eq!(loaded.config.main.pid, "/x");
+}
+
+#[test]
+fn two_servers_of_one_name_get_a_warning() {
+    let text =
+        "events {}\nhttp { server { listen 80; server_name a; }\nserver { server_name A; } }";
+    let lines: Vec<String> = said(text).iter().map(Diagnostic::line).collect();
+    assert_eq!(
+        lines,
+        ["[warn] conflicting server name \"a\" on 0.0.0.0:80, ignored"]
+    );
+}
+
+#[test]
+fn user_without_privileges_gets_a_warning() {
+    let source = Memory::new().with(PATH, "user a;\nevents {}");
+    let options = Options {
+        is_privileged: false,
+        ..Options::default()
+    };
+    let loaded = load(&source, &options).unwrap();
+    assert_eq!(
+        loaded.remarks[0].line(),
+        "[warn] the \"user\" directive makes sense only if the master process runs with \
+         super-user privileges, ignored in /etc/nginx/nginx.conf:1"
+    );
+    assert_eq!(loaded.config.main.user, None);
+}
+
+#[test]
+fn a_cycle_of_includes_ends_with_an_error() {
+    let source = Memory::new()
+        .with(PATH, "include a;")
+        .with("/etc/nginx/a", "\ninclude a;");
+    let failure = load(&source, &Options::default()).unwrap_err();
+    assert_eq!(
+        failure.error.line(),
+        "[emerg] more than 64 files include each other in /etc/nginx/a:2"
+    );
+}
+
+#[test]
+fn modules_of_nginx_are_noted_and_others_refused() {
+    let line = |text: &str| said(text).last().unwrap().line();
+    assert_eq!(
+        line("load_module modules/ngx_http_image_filter_module.so; events {}"),
+        "[notice] module \"ngx_http_image_filter_module\" is not loaded in /etc/nginx/nginx.conf:1"
+    );
+    assert_eq!(
+        line("load_module modules/evil.so; events {}"),
+        "[emerg] module \"modules/evil.so\" is unknown to Millstream in /etc/nginx/nginx.conf:1"
+    );
+}
