@@ -123,200 +123,126 @@ fn is_modified(validators: &Validators<'_>, date: &[u8], setting: IfModifiedSinc
 
 #[cfg(test)]
 mod tests {
+    use super::IfModifiedSince::{Before, Exact, Off};
+    use super::Verdict::{NotModified, PreconditionFailed, Proceed};
     use super::*;
 
-    const EARLIER: &[u8] = b"Sun, 06 Nov 1994 08:49:36 GMT";
-    const SAME: &[u8] = b"Sun, 06 Nov 1994 08:49:37 GMT";
-    const LATER: &[u8] = b"Sun, 06 Nov 1994 08:49:38 GMT";
-    const TAG: &[u8] = b"\"a\"";
+    const EARLIER: &str = "Sun, 06 Nov 1994 08:49:36 GMT";
+    const SAME: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
+    const LATER: &str = "Sun, 06 Nov 1994 08:49:38 GMT";
+    const TAG: &str = "\"a\"";
+    const WEAK: &str = "W/\"a\"";
+    const OTHER: &str = "\"b\"";
     const KNOWN: Validators<'_> = Validators {
         last_modified: Some(784_111_777),
-        etag: Some(TAG),
+        etag: Some(TAG.as_bytes()),
+    };
+    const UNKNOWN: Validators<'_> = Validators {
+        last_modified: None,
+        etag: None,
     };
 
-    #[test]
-    fn each_condition_alone_and_in_pairs() {
-        use IfModifiedSince::{Before, Exact, Off};
-        use Verdict::{NotModified, PreconditionFailed, Proceed};
-        let none = Conditions::default();
-        let check = |conditions: Conditions<'_>, setting, expected| {
-            assert_eq!(
-                evaluate(&KNOWN, &conditions, setting),
-                expected,
-                "{conditions:?}"
-            );
+    /// If-Match, If-Unmodified-Since, If-None-Match, If-Modified-Since; empty for none.
+    type Row<'a> = [&'a str; 4];
+
+    fn check(
+        validators: Validators<'_>,
+        row: Row<'_>,
+        setting: IfModifiedSince,
+        expected: Verdict,
+    ) {
+        let [
+            if_match,
+            if_unmodified_since,
+            if_none_match,
+            if_modified_since,
+        ] = row.map(|value| (!value.is_empty()).then_some(value.as_bytes()));
+        let conditions = Conditions {
+            if_match,
+            if_unmodified_since,
+            if_none_match,
+            if_modified_since,
+            if_range: None,
         };
-        check(none, Exact, Proceed);
+        assert_eq!(
+            evaluate(&validators, &conditions, setting),
+            expected,
+            "{row:?} {setting:?}"
+        );
+    }
+
+    #[test]
+    fn dates_are_judged_by_the_setting() {
         for (date, exact, before) in [
             (EARLIER, Proceed, Proceed),
             (SAME, NotModified, NotModified),
             (LATER, Proceed, NotModified),
-            (b"tea", Proceed, Proceed),
+            ("tea", Proceed, Proceed),
         ] {
-            let since = Conditions {
-                if_modified_since: Some(date),
-                ..none
-            };
-            check(since, Exact, exact);
-            check(since, Before, before);
-            check(since, Off, Proceed);
+            check(KNOWN, ["", "", "", date], Exact, exact);
+            check(KNOWN, ["", "", "", date], Before, before);
+            check(KNOWN, ["", "", "", date], Off, Proceed);
         }
-        for (date, expected) in [
-            (EARLIER, PreconditionFailed),
-            (SAME, Proceed),
-            (LATER, Proceed),
-            (b"tea", PreconditionFailed),
+    }
+
+    #[test]
+    fn each_condition_alone_and_in_pairs() {
+        for (row, expected) in [
+            (["", "", "", ""], Proceed),
+            (["", EARLIER, "", ""], PreconditionFailed),
+            (["", SAME, "", ""], Proceed),
+            (["", LATER, "", ""], Proceed),
+            (["", "tea", "", ""], PreconditionFailed),
+            ([TAG, "", "", ""], Proceed),
+            (["*", "", "", ""], Proceed),
+            ([WEAK, "", "", ""], PreconditionFailed),
+            (["", "", WEAK, ""], NotModified),
+            (["", "", OTHER, ""], Proceed),
+            // Both must say that it is not modified.
+            (["", "", TAG, SAME], NotModified),
+            (["", "", TAG, EARLIER], Proceed),
+            (["", "", OTHER, SAME], Proceed),
+            // A failed precondition comes first, and either of the two is enough.
+            ([OTHER, "", TAG, SAME], PreconditionFailed),
+            ([TAG, EARLIER, TAG, SAME], PreconditionFailed),
+            ([TAG, SAME, TAG, SAME], NotModified),
         ] {
-            check(
-                Conditions {
-                    if_unmodified_since: Some(date),
-                    ..none
-                },
-                Exact,
-                expected,
-            );
+            check(KNOWN, row, Exact, expected);
         }
-        check(
-            Conditions {
-                if_match: Some(TAG),
-                ..none
-            },
-            Exact,
-            Proceed,
-        );
-        check(
-            Conditions {
-                if_match: Some(b"*"),
-                ..none
-            },
-            Exact,
-            Proceed,
-        );
-        check(
-            Conditions {
-                if_match: Some(b"W/\"a\""),
-                ..none
-            },
-            Exact,
-            PreconditionFailed,
-        );
-        check(
-            Conditions {
-                if_none_match: Some(b"W/\"a\""),
-                ..none
-            },
-            Exact,
-            NotModified,
-        );
-        check(
-            Conditions {
-                if_none_match: Some(b"\"b\""),
-                ..none
-            },
-            Exact,
-            Proceed,
-        );
-        // Both must agree.
-        let both = Conditions {
-            if_none_match: Some(TAG),
-            if_modified_since: Some(SAME),
-            ..none
-        };
-        check(both, Exact, NotModified);
-        check(
-            Conditions {
-                if_modified_since: Some(EARLIER),
-                ..both
-            },
-            Exact,
-            Proceed,
-        );
-        check(
-            Conditions {
-                if_none_match: Some(b"\"b\""),
-                ..both
-            },
-            Exact,
-            Proceed,
-        );
-        // A failed precondition comes first.
-        check(
-            Conditions {
-                if_match: Some(b"\"b\""),
-                ..both
-            },
-            Exact,
-            PreconditionFailed,
-        );
     }
 
     #[test]
     fn without_validators_nothing_matches_but_the_asterisk() {
-        let unknown = Validators::default();
-        let none = Conditions::default();
-        let check = |conditions: Conditions<'_>, expected| {
-            assert_eq!(
-                evaluate(&unknown, &conditions, IfModifiedSince::Exact),
-                expected
-            );
-        };
-        check(
-            Conditions {
-                if_match: Some(b"*"),
-                ..none
-            },
-            Verdict::Proceed,
-        );
-        check(
-            Conditions {
-                if_match: Some(TAG),
-                ..none
-            },
-            Verdict::PreconditionFailed,
-        );
-        check(
-            Conditions {
-                if_none_match: Some(b"*"),
-                ..none
-            },
-            Verdict::NotModified,
-        );
-        check(
-            Conditions {
-                if_none_match: Some(TAG),
-                ..none
-            },
-            Verdict::Proceed,
-        );
-        check(
-            Conditions {
-                if_unmodified_since: Some(LATER),
-                ..none
-            },
-            Verdict::PreconditionFailed,
-        );
-        check(
-            Conditions {
-                if_modified_since: Some(LATER),
-                ..none
-            },
-            Verdict::Proceed,
-        );
+        for (row, expected) in [
+            (["*", "", "", ""], Proceed),
+            ([TAG, "", "", ""], PreconditionFailed),
+            (["", "", "*", ""], NotModified),
+            (["", "", TAG, ""], Proceed),
+            (["", LATER, "", ""], PreconditionFailed),
+            (["", "", "", LATER], Proceed),
+        ] {
+            check(UNKNOWN, row, Exact, expected);
+        }
     }
 
     #[test]
     fn if_range_holds_only_for_the_very_same() {
-        let check = |value: &[u8], expected: bool| {
-            assert_eq!(if_range_holds(value, &KNOWN), expected, "{value:?}");
-        };
-        check(TAG, true);
-        check(b"W/\"a\"", false);
-        check(b"\"b\"", false);
-        check(SAME, true);
-        check(EARLIER, false);
-        check(LATER, false);
-        check(b"tea", false);
-        assert!(!if_range_holds(b"tea", &Validators::default()));
-        assert!(!if_range_holds(TAG, &Validators::default()));
+        for (value, expected) in [
+            (TAG, true),
+            (WEAK, false),
+            (OTHER, false),
+            (SAME, true),
+            (EARLIER, false),
+            (LATER, false),
+            ("tea", false),
+        ] {
+            assert_eq!(
+                if_range_holds(value.as_bytes(), &KNOWN),
+                expected,
+                "{value}"
+            );
+        }
+        assert!(!if_range_holds(b"tea", &UNKNOWN));
+        assert!(!if_range_holds(TAG.as_bytes(), &UNKNOWN));
     }
 }
