@@ -36,6 +36,9 @@ mod store;
 /// Files whose paths are known only per request (`open_log_file_cache`).
 mod evaluated_files;
 
+/// The three ways to escape a value in an access log.
+mod escape;
+
 pub use errno::Errno;
 pub use error::Text;
 pub use sender::LogSender;

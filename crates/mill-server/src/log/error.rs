@@ -3,7 +3,7 @@
 //! `2026/11/21 01:30:00 [error] 123#124: *1 open() "/x" failed (2: No such file or directory), client: 127.0.0.1,
 //! server: localhost, request: "GET /x HTTP/1.1", host: "localhost"`
 
-use super::queue::Place;
+use super::queue::PlaceRef;
 use crate::local::Local;
 use crate::request::Request;
 use mill_config::config::{Config, ErrorLog, ErrorLogTarget, LogLevel};
@@ -141,19 +141,18 @@ impl<E: Engine> Local<E> {
         suffix(&mut line);
         end_line(&mut line);
         for log in logs.iter().filter(|log| debug || level <= log.level) {
-            self.log.add_line(&place_of(log), &line);
+            self.log.add_line(place_of(log), &line);
         }
         self.log.end_line(line);
     }
 }
 
 /// Where the lines of an error log go.
-pub(super) fn place_of(log: &ErrorLog) -> Place {
-    let path = match &log.target {
-        ErrorLogTarget::File(path) => path.clone(),
-        ErrorLogTarget::Stderr => mill_config::Text::from(STDERR),
-    };
-    Place::Opened { path, buffer: None }
+pub(super) fn place_of(log: &ErrorLog) -> PlaceRef<'_> {
+    match &log.target {
+        ErrorLogTarget::File(path) => PlaceRef::Opened { path, buffer: None },
+        ErrorLogTarget::Stderr => PlaceRef::Stderr,
+    }
 }
 
 /// Appends what stands between the time and the message.

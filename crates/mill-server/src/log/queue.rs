@@ -4,6 +4,7 @@
 //! which log. The writer takes all of it by swapping in its own empty memory, so that after the first turns neither
 //! side allocates.
 
+use super::error::STDERR;
 use mill_config::Text;
 use mill_config::config::LogBuffer;
 use mill_config::config::settings::OpenLogFileCache;
@@ -29,6 +30,22 @@ pub(super) enum Place {
         path: Vec<u8>,
         /// The directory that has to exist for the file to be created.
         root: Vec<u8>,
+        cache: Option<OpenLogFileCache>,
+    },
+}
+
+/// The same before it is kept: comparing costs no reference count.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PlaceRef<'a> {
+    Opened {
+        path: &'a Text,
+        buffer: Option<LogBuffer>,
+    },
+    /// The standard error stream, for errors.
+    Stderr,
+    Evaluated {
+        path: &'a [u8],
+        root: &'a [u8],
         cache: Option<OpenLogFileCache>,
     },
 }
@@ -63,6 +80,44 @@ pub(super) struct Shared<Command> {
     looks_at: AtomicU64,
     /// Lines that the disk refused and that no worker has counted yet.
     lost_by_writer: AtomicU64,
+}
+
+impl PlaceRef<'_> {
+    pub(super) fn is(self, place: &Place) -> bool {
+        match (self, place) {
+            (Self::Opened { path, buffer }, Place::Opened { path: p, buffer: b }) => {
+                path == p && buffer == *b
+            }
+            (Self::Stderr, Place::Opened { path, .. }) => *path == STDERR,
+            (
+                Self::Evaluated { path, root, cache },
+                Place::Evaluated {
+                    path: p,
+                    root: r,
+                    cache: c,
+                },
+            ) => path == p && root == r && cache == *c,
+            _ => false,
+        }
+    }
+
+    pub(super) fn to_place(self) -> Place {
+        match self {
+            Self::Opened { path, buffer } => Place::Opened {
+                path: path.clone(),
+                buffer,
+            },
+            Self::Stderr => Place::Opened {
+                path: Text::from(STDERR),
+                buffer: None,
+            },
+            Self::Evaluated { path, root, cache } => Place::Evaluated {
+                path: path.to_vec(),
+                root: root.to_vec(),
+                cache,
+            },
+        }
+    }
 }
 
 impl Waiting {

@@ -365,3 +365,6 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Complaints kept until they are taken, once for what a worker handed over: evaluated paths could make thousands.
 const COMPLAINTS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::LogSender;
 use super::local_time::Stamps;
-use super::queue::{Place, QUEUE_BYTES_MAX};
+use super::queue::{Place, PlaceRef, QUEUE_BYTES_MAX};
 use super::sender::Outlet;
 use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
@@ -91,12 +91,12 @@ impl WorkerLog {
     }
 
     /// Adds a line, its line end included, to the turn's.
-    pub(super) fn add_line(&self, place: &Place, line: &[u8]) {
+    pub(super) fn add_line(&self, place: PlaceRef<'_>, line: &[u8]) {
         let turn = &mut *self.turn.borrow_mut();
-        let index = turn.batches.iter().position(|batch| batch.place == *place);
+        let index = turn.batches.iter().position(|batch| place.is(&batch.place));
         let index = index.unwrap_or_else(|| {
             turn.batches.push(Batch {
-                place: place.clone(),
+                place: place.to_place(),
                 bytes: turn.spare.pop().unwrap_or_default(),
                 lines: 0,
             });

@@ -3,7 +3,7 @@
 use super::LogSender;
 use super::error::{LINE_BYTES_MAX, STDERR, append, emit_start, end_line, place_of};
 use super::local_time::emit_error_time;
-use super::queue::{Place, Shared, Waiting};
+use super::queue::{PlaceRef, Shared, Waiting};
 use super::sender::Sink;
 use super::store::{Complaint, Fault, Store};
 use super::{Errno, error};
@@ -11,6 +11,7 @@ use mill_config::Text;
 use mill_config::config::{ErrorLog, LogLevel};
 use mill_runtime::time::{Instant, UnixTime};
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -163,11 +164,12 @@ impl Writer {
         for complaint in &outcome.complaints {
             let line = self.line(complaint, wall_clock.seconds);
             for log in &self.error_logs {
-                if let Place::Opened { path, .. } = place_of(log)
-                    && *path != *complaint.path
-                    && log.level >= LogLevel::Alert
-                {
-                    self.store.write_quietly(&path, &line, now);
+                let path = match place_of(log) {
+                    PlaceRef::Opened { path, .. } => path.as_bytes(),
+                    PlaceRef::Stderr | PlaceRef::Evaluated { .. } => STDERR.as_bytes(),
+                };
+                if path != complaint.path && log.level >= complaint.fault.level() {
+                    self.store.write_quietly(path, &line, now);
                 }
             }
         }
@@ -179,42 +181,40 @@ impl Writer {
         let mut line = Vec::with_capacity(LINE_BYTES_MAX);
         let pid = self.environment.pid;
         emit_error_time(second, (self.environment.utc_offset)(second), &mut line);
-        let level = match complaint.fault {
-            Fault::Open(_) => LogLevel::Crit,
-            Fault::NoRoot(_) => LogLevel::Error,
-            Fault::Write(_) | Fault::Incomplete { .. } => LogLevel::Alert,
-        };
-        emit_start(level, pid, pid, None, &mut line);
-        let path = error::Text(&complaint.path);
-        match complaint.fault {
-            Fault::Open(code) => {
-                let errno = Errno(code);
-                append(
-                    &mut line,
-                    format_args!("open() \"{path}\" failed ({errno})"),
-                );
-            }
-            Fault::Write(code) => {
-                let errno = Errno(code);
-                append(
-                    &mut line,
-                    format_args!("write() to \"{path}\" failed ({errno})"),
-                );
-            }
-            Fault::Incomplete { written, wanted } => append(
-                &mut line,
-                format_args!("write() to \"{path}\" was incomplete: {written} of {wanted}"),
-            ),
-            Fault::NoRoot(code) => append(
-                &mut line,
-                format_args!(
-                    "no log \"{path}\": testing the root directory's existence failed ({})",
-                    Errno(code)
-                ),
-            ),
-        }
+        emit_start(complaint.fault.level(), pid, pid, None, &mut line);
+        append(&mut line, format_args!("{complaint}"));
         end_line(&mut line);
         line
+    }
+}
+
+impl Fault {
+    /// As nginx rates them.
+    const fn level(&self) -> LogLevel {
+        match self {
+            Self::Open(_) => LogLevel::Crit,
+            Self::NoRoot(_) => LogLevel::Error,
+            Self::Write(_) | Self::Incomplete { .. } => LogLevel::Alert,
+        }
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = error::Text(&self.path);
+        match self.fault {
+            Fault::Open(code) => write!(f, "open() \"{path}\" failed ({})", Errno(code)),
+            Fault::Write(code) => write!(f, "write() to \"{path}\" failed ({})", Errno(code)),
+            Fault::Incomplete { written, wanted } => {
+                write!(
+                    f,
+                    "write() to \"{path}\" was incomplete: {written} of {wanted}"
+                )
+            }
+            Fault::NoRoot(code) => {
+                write!(f, "testing the root of \"{path}\" failed ({})", Errno(code))
+            }
+        }
     }
 }
 
@@ -258,3 +258,6 @@ fn outputs(files: Vec<(Text, File)>) -> Vec<(Text, Output)> {
         .chain([(Text::from(STDERR), Output::Stderr(io::stderr()))])
         .collect()
 }
+
+#[cfg(test)]
+mod tests;
