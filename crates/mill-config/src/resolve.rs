@@ -92,8 +92,8 @@ impl<'a> Resolver<'a> {
         let parsed = self
             .statements(Extent::File)
             .and_then(|()| self.file(&path, None));
-        let resolved = parsed.and_then(|()| finish::finish(&mut self));
         let shadows = self.variables.late_shadows();
+        let resolved = parsed.and_then(|()| finish::finish(&mut self));
         (resolved, self.remarks, shadows)
     }
 
