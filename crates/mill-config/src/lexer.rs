@@ -318,3 +318,6 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

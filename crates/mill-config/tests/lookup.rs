@@ -36,7 +36,11 @@ fn locations_are_found_in_nginx_order() {
          location ^~ /still { location ~ \\.php$ { } } \
          location ~ ^/re { location ~ \\.x$ { } } }",
     );
-    let server = &config.http.as_ref().unwrap().servers[0];
+    let server = &config
+        .http
+        .as_ref()
+        .expect("the configuration has an http block")
+        .servers[0];
     let check = |path: &str, expected: &str| {
         let found = server.locations.find(path.as_bytes(), &mut Vec::new());
         let found = found.map_or_else(|| String::from("none"), |location| shown(location));
@@ -72,7 +76,11 @@ fn locations_are_found_in_nginx_order() {
 #[test]
 fn captures_of_the_deciding_expression_are_left() {
     let config = config("server { location / { } location ~ ^/u/(\\w+)/(?<rest>.*)$ { } }");
-    let server = &config.http.as_ref().unwrap().servers[0];
+    let server = &config
+        .http
+        .as_ref()
+        .expect("the configuration has an http block")
+        .servers[0];
     let mut captures = Vec::new();
     let location = server.locations.find(b"/u/joe/a/b", &mut captures).unwrap();
     assert_eq!(captures, [Some(0..10), Some(3..6), Some(7..10)]);
@@ -94,7 +102,12 @@ fn servers_are_found_by_name() {
          server { server_name *.deep.wild.org; } server { server_name mail.*; } \
          server { server_name ~^re(?<n>\\d+)\\.org$; } server { server_name ''; }",
     );
-    let hosts = &config.http.as_ref().unwrap().listeners[0].hosts;
+    let hosts = &config
+        .http
+        .as_ref()
+        .expect("the configuration has an http block")
+        .listeners[0]
+        .hosts;
     let check = |host: &str, expected: &str| {
         let found = hosts.find(host.as_bytes(), &mut Vec::new());
         assert_eq!(found.name, expected, "{host}");

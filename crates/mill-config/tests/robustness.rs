@@ -27,7 +27,7 @@ impl Random {
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
         let value = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(value).unwrap() % limit.max(1)
+        usize::try_from(value).expect("31 bits fit") % limit.max(1)
     }
 }
 
@@ -70,7 +70,7 @@ fn spoil(text: &mut Vec<u8>, random: &mut Random) {
                 text.drain(at..end);
             }
             1 => {
-                let byte = u8::try_from(random.next(256)).unwrap();
+                let byte = u8::try_from(random.next(256)).expect("it is below 256");
                 if let Some(place) = text.get_mut(at) {
                     *place = byte;
                 }

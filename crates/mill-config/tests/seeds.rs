@@ -31,7 +31,10 @@ fn loaded(conf: &str) -> Loaded {
 }
 
 fn http(config: &Config) -> &Http {
-    config.http.as_ref().unwrap()
+    config
+        .http
+        .as_ref()
+        .expect("the configuration has an http block")
 }
 
 fn only_server(config: &Config) -> &Server {

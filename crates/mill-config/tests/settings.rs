@@ -26,7 +26,10 @@ fn config(http: &str) -> Config {
 }
 
 fn http(config: &Config) -> &Http {
-    config.http.as_ref().unwrap()
+    config
+        .http
+        .as_ref()
+        .expect("the configuration has an http block")
 }
 
 fn location(config: &Config, path: &str) -> Arc<Location> {

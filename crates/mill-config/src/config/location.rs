@@ -155,7 +155,7 @@ pub struct MethodSet(pub(crate) u32);
 
 impl MethodSet {
     /// Names in nginx's order; `GET` brings `HEAD` with it.
-    pub(crate) const NAMES: [&'static str; 15] = [
+    pub(crate) const NAMES: [&'static str; 14] = [
         "GET",
         "HEAD",
         "POST",
@@ -170,7 +170,6 @@ impl MethodSet {
         "LOCK",
         "UNLOCK",
         "PATCH",
-        "TRACE",
     ];
 
     /// Whether the method belongs to the set; methods are case-sensitive.

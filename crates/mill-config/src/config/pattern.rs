@@ -90,6 +90,10 @@ impl Pattern {
     pub fn captures(&self, subject: &[u8], captures: &mut Captures) -> bool {
         match &self.engine {
             Engine::Linear(regex) => {
+                // Most expressions that are tried do not match: then nothing is allocated.
+                if !regex.is_match(subject) {
+                    return false;
+                }
                 let mut locations = regex.capture_locations();
                 if regex.captures_read(&mut locations, subject).is_none() {
                     return false;
@@ -102,6 +106,9 @@ impl Pattern {
                 true
             }
             Engine::Backtracking(regex) => {
+                if !regex.is_match(subject).unwrap_or(false) {
+                    return false;
+                }
                 let mut locations = regex.capture_locations();
                 if !matches!(regex.captures_read(&mut locations, subject), Ok(Some(_))) {
                     return false;
@@ -153,14 +160,21 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// Syntax that both engines accept but read differently. `$` at the end is the common case: PCRE
-/// lets it match before a last line feed, and so does nginx; a request path or host seldom holds
-/// one, and the difference would only let more through, so the stricter reading stays.
+/// Whether the text uses syntax that the `regex` crate accepts but reads in another way than
+/// PCRE does: set operations and classes in classes, `\<` and `\>`, `\b{start}`.
+///
+/// One difference stays: `$` matches only at the very end here, in PCRE also before a last line
+/// feed. A path with a line feed at its end matches fewer expressions, which is the safer
+/// reading.
 fn has_own_meaning_in_pcre(text: &str) -> bool {
-    // Set operations and nested classes of the regex crate are plain bytes in PCRE.
     let bytes = text.as_bytes();
-    let in_class = |pair: &[u8]| matches!(pair, b"&&" | b"--" | b"~~");
-    bytes.windows(2).any(in_class) && bytes.contains(&b'[') || nested_bracket(bytes)
+    let has = |wanted: &[&[u8; 2]]| {
+        bytes
+            .windows(2)
+            .any(|pair| wanted.iter().any(|wanted| pair == &wanted[..]))
+    };
+    let sets = bytes.contains(&b'[') && has(&[b"&&", b"--", b"~~"]);
+    sets || has(&[b"\\<", b"\\>"]) || text.contains("\\b{") || nested_bracket(bytes)
 }
 
 /// A `[` inside a class that opens no `[:name:]`.
@@ -191,5 +205,60 @@ fn pcre_message(error: &pcre2::Error) -> String {
     match text.rsplit_once(": ") {
         Some((_, reason)) => String::from(reason),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_match_as_in_pcre() {
+        let check = |source: &str, caseless: bool, subject: &str, expected: bool| {
+            let pattern = Pattern::parse(source.as_bytes(), caseless).unwrap();
+            assert_eq!(
+                pattern.is_match(subject.as_bytes()),
+                expected,
+                "{source} {subject}"
+            );
+            let mut captures = Captures::new();
+            assert_eq!(
+                pattern.captures(subject.as_bytes(), &mut captures),
+                expected
+            );
+            assert_eq!(captures.is_empty(), !expected);
+        };
+        check(r"\.php$", false, "/a.php", true);
+        check(r"\.php$", false, "/a.PHP", false);
+        check(r"\.php$", true, "/a.PHP", true);
+        check("^/(?!b)", false, "/a", true);
+        check("^/(?!b)", false, "/b", false);
+        check(r"^/(.)\1$", false, "/aa", true);
+        check(r"^/(.)\1$", false, "/ab", false);
+        check("a++b", false, "aab", true);
+        check("[[a]", false, "[", true);
+        check("[a&&b]", false, "&", true);
+        check(r"\<a", false, "<a", true);
+        check("[[:digit:]]", false, "5", true);
+        check("^.$", false, "\u{e9}", false);
+    }
+
+    #[test]
+    fn captures_have_numbers_and_names_in_both_engines() {
+        for source in ["^/(?<a>x)(y)?", "^/(?<a>x)(y)?(?=.*)"] {
+            let pattern = Pattern::parse(source.as_bytes(), false).unwrap();
+            let mut captures = Captures::new();
+            assert!(pattern.captures(b"/x", &mut captures));
+            assert_eq!(captures, [Some(0..2), Some(1..2), None]);
+            assert_eq!(pattern.capture_names(), [(1, String::from("a"))]);
+            assert_eq!(pattern.capture_count(), 2);
+        }
+    }
+
+    #[test]
+    fn malformed_expressions_are_refused_in_pcres_words() {
+        let error = Pattern::parse(b"(", false).unwrap_err();
+        assert_eq!(error, "missing closing parenthesis");
+        assert!(Pattern::parse(b"\xff(", false).is_err());
     }
 }
