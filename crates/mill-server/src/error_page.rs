@@ -1,0 +1,94 @@
+//! `error_page`, and the pages that are built in.
+
+/// The built-in pages, byte for byte nginx's but for the signature.
+mod page;
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::Request;
+use crate::request::locate::REDIRECTS_MAX;
+use crate::request::try_files::split_args;
+use crate::response::{Content, Response};
+use crate::variables;
+use mill_config::config::location::{ErrorPage, ErrorPageStatus};
+use mill_http::method::Method;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// What answers for a status: an `error_page` of the location, or the built-in page.
+pub fn answer<E: Engine>(
+    status: Status,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Answer<FileOf<E>> {
+    if status == Status::CLOSE {
+        return Answer::Close;
+    }
+    request.error_status = Some(status.0);
+    request.closing |= status.closes_connection();
+    let location = Arc::clone(&request.location);
+    let configured = !location.error_pages.is_empty();
+    if configured && !request.error_page_used && request.redirects <= REDIRECTS_MAX {
+        request.error_page_used = !location.recursive_error_pages;
+        let mut pages = location.error_pages.iter();
+        if let Some(page) = pages.find(|page| page.status == status.0) {
+            return configured_answer(page, request, local);
+        }
+    }
+    let shown = status.on_the_wire();
+    request.error_status = Some(shown.0);
+    Answer::Response(built_in(status, request))
+}
+
+/// The answer that an `error_page` gives: another path as GET, a named location, or a redirect.
+fn configured_answer<E: Engine>(
+    page: &ErrorPage,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Answer<FileOf<E>> {
+    match page.answer {
+        ErrorPageStatus::Keep => {}
+        ErrorPageStatus::OfTarget => request.error_status = None,
+        ErrorPageStatus::Set(status) => request.error_status = Some(status),
+    }
+    let target = variables::evaluate(&page.target, request, local);
+    match target.first() {
+        Some(b'/') => {
+            if request.method != Method::Head {
+                request.method = Method::Get;
+            }
+            let (uri, args) = match (page.target.as_literal(), &page.args) {
+                (None, _) => split_args(target),
+                (Some(_), args) => (target, args.as_deref().unwrap_or_default().to_vec()),
+            };
+            Answer::Redirect { uri, args }
+        }
+        Some(b'@') => Answer::Named(target),
+        _ => redirect(page.answer, target, request),
+    }
+}
+
+/// A redirect away from the server; its status is 302 unless the directive names another one of a redirect.
+fn redirect<File>(answer: ErrorPageStatus, target: Vec<u8>, request: &mut Request) -> Answer<File> {
+    let status = match answer {
+        ErrorPageStatus::Set(status @ (301 | 302 | 303 | 307 | 308)) => Status(status),
+        _ => Status::FOUND,
+    };
+    request.error_status = Some(status.0);
+    request.redirect_target = Some(target);
+    Answer::Response(built_in(status, request))
+}
+
+/// The built-in page of a status as an answer: no ranges, no validators.
+pub fn built_in<File>(status: Status, request: &Request) -> Response<File> {
+    let shown = status.on_the_wire();
+    match page::emit(status, request.location.server_tokens) {
+        Some(page) => Response::with_bytes(shown, b"text/html", page),
+        None => Response {
+            // No page, but a length: the answer ends here.
+            content: Content::Bytes([].into(), 0..0),
+            ..Response::empty(shown)
+        },
+    }
+}

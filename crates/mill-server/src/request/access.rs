@@ -1,0 +1,30 @@
+//! `allow`, `deny`, `satisfy`.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::arrival::ip;
+use crate::request::{Phase, Request};
+use mill_config::config::LogLevel;
+use mill_config::config::access::is_allowed;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::ops::ControlFlow;
+
+/// Lets a client in or answers 403. With one kind of check there is no difference between `satisfy all` and
+/// `satisfy any`: authentication will bring it.
+pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
+    if request.location.access_rules.is_empty() {
+        return ControlFlow::Continue(());
+    }
+    request.pure = false;
+    if is_allowed(&request.location.access_rules, ip(&request.connection.peer)) {
+        return ControlFlow::Continue(());
+    }
+    local.counters.borrow_mut().refused_access += 1;
+    local.log_error(
+        Some(request),
+        LogLevel::Error,
+        format_args!("access forbidden by rule"),
+    );
+    ControlFlow::Break(Answer::Status(Status::FORBIDDEN))
+}

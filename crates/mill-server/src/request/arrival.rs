@@ -1,0 +1,142 @@
+//! The making of a request from a head, and the server that its host names.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
+use mill_config::config::{LogLevel, ServerName, VirtualHosts};
+use mill_http::method::Method;
+use mill_http::status::Status;
+use mill_http::target;
+use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a connection knows of a request when its head has come.
+#[derive(Debug)]
+pub struct Arrival {
+    pub connection: Rc<ConnectionFacts>,
+    /// Index into the listeners of the configuration in force.
+    pub listener: usize,
+    /// How many requests the connection has brought, this one included.
+    pub connection_requests: u64,
+    pub message: Message,
+    /// More bytes were there than this request's head.
+    pub pipelined: bool,
+}
+
+impl Request {
+    /// A request of the configuration in force, with the server that its host names. A head that was refused may
+    /// name no host; it gets the default server. `None`: the configuration has no such listener.
+    pub fn new<E: Engine>(arrival: Arrival, local: &Local<E>) -> Option<Self> {
+        let site = local.site();
+        let http = site.config.http.as_ref()?;
+        let listener = http.listeners.get(arrival.listener)?;
+        let peer_reached = ip(&arrival.connection.local);
+        let hosts = listener.hosts_for(peer_reached);
+        let server = Arc::clone(&hosts.default);
+        let mut request = Self {
+            location: Arc::clone(&server.location),
+            server,
+            connection: arrival.connection,
+            connection_requests: arrival.connection_requests,
+            method: arrival.message.head.method,
+            message: arrival.message,
+            started: local.scheduler.now(),
+            started_wall_clock: local.scheduler.wall_clock(),
+            uri: Vec::new(),
+            args: Vec::new(),
+            captures: CaptureSet::default(),
+            variables: vec![None; http.user_variables.len()],
+            overrides: Vec::new(),
+            internal: false,
+            redirects: 0,
+            error_page_used: false,
+            valid_location: true,
+            alias_takes_uri: false,
+            content_refused: false,
+            closing: false,
+            redirect_target: None,
+            pipelined: arrival.pipelined,
+            content_received: 0,
+            id: None,
+            real_root: None,
+            variable_depth: 0,
+            error_status: None,
+            limit_rate: None,
+            // Which server answers depends on the local address when some addresses have servers of their own.
+            pure: listener.specific.is_empty(),
+            freshness: None,
+            varies_by_encoding: false,
+            unsatisfied_range: None,
+            sent: Sent::default(),
+            site: Arc::clone(&site),
+        };
+        request.find_server(hosts);
+        request.read_target();
+        Some(request)
+    }
+
+    fn find_server(&mut self, hosts: &VirtualHosts) {
+        let host = self.host().into_owned();
+        if host.is_empty() {
+            return;
+        }
+        let mut captures = Vec::new();
+        let server = Arc::clone(hosts.find(&host, &mut captures));
+        if !captures.is_empty() {
+            let decisive = server.names.iter().find_map(|name| match name {
+                ServerName::Pattern(pattern) if pattern.is_match(&host) => Some(pattern),
+                _ => None,
+            });
+            self.keep_captures(decisive.map(|pattern| &**pattern), &host, captures);
+        }
+        self.location = Arc::clone(&server.location);
+        self.server = server;
+    }
+
+    /// Path and arguments of the request line. A path that cannot be normalised stays empty.
+    fn read_target(&mut self) {
+        let target = &self.message.head.target;
+        let bytes = &self.message.bytes;
+        self.args.extend_from_slice(target.query.of(bytes));
+        let merge_slashes = self.server.settings.merge_slashes;
+        let mut buffer = Vec::new();
+        if let Ok(path) = target::normalize(target, bytes, merge_slashes, &mut buffer) {
+            self.uri.extend_from_slice(path);
+        }
+    }
+}
+
+/// Refuses what nginx refuses between the head and the first phase.
+pub(super) fn check<E: Engine>(request: &Request, local: &Local<E>) -> Phase<FileOf<E>> {
+    if request.uri.is_empty() {
+        log(
+            request,
+            local,
+            "client sent invalid request while reading client request line",
+        );
+        return ControlFlow::Break(Answer::Status(Status::BAD_REQUEST));
+    }
+    let refused = match request.method {
+        Method::Trace => "client sent TRACE method",
+        Method::Connect => "client sent CONNECT method",
+        _ => return ControlFlow::Continue(()),
+    };
+    log(request, local, refused);
+    ControlFlow::Break(Answer::Status(Status::METHOD_NOT_ALLOWED))
+}
+
+fn log<E: Engine>(request: &Request, local: &Local<E>, message: &str) {
+    local.log_error(Some(request), LogLevel::Info, format_args!("{message}"));
+}
+
+/// The IP address of a connection's end; `None` for a UNIX-domain socket.
+pub(super) fn ip(address: &Address) -> Option<IpAddr> {
+    match address {
+        Address::Ip(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    }
+}

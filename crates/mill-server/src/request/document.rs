@@ -1,0 +1,122 @@
+//! Where the file of a request is: `root` or `alias`, and the path.
+
+use crate::local::Local;
+use crate::log::Text;
+use crate::open_files::{Lookup, failure};
+use crate::request::Request;
+use crate::variables;
+use mill_config::config::location::Document;
+use mill_config::config::{LogLevel, Template};
+use mill_runtime::engine::Engine;
+use mill_runtime::files::{FileErrorKind, Files, Metadata};
+use std::sync::Arc;
+
+/// The path of a file, absolute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentPath {
+    pub path: Vec<u8>,
+    /// How many bytes of it come from `root` or `alias`.
+    pub root_len: usize,
+}
+
+/// The file that the request's path stands for in its location.
+pub fn document_path<E: Engine>(request: &mut Request, local: &Local<E>) -> DocumentPath {
+    let mut path = document_root(request, local);
+    let root_len = path.len();
+    let location = Arc::clone(&request.location);
+    let rest = match &location.document {
+        Document::Root(_) => request.uri.as_slice(),
+        Document::Alias { location_len, .. } => {
+            request.uri.get(*location_len..).unwrap_or_default()
+        }
+        Document::AliasWhole(_) if request.alias_takes_uri => request.uri.as_slice(),
+        Document::AliasWhole(_) => &[],
+    };
+    path.extend_from_slice(rest);
+    DocumentPath { path, root_len }
+}
+
+/// `root` or `alias`, evaluated, and joined to the prefix if it is not absolute: `$document_root`.
+pub fn document_root<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
+    let location = Arc::clone(&request.location);
+    let (Document::Root(template)
+    | Document::Alias { path: template, .. }
+    | Document::AliasWhole(template)) = &location.document;
+    absolute_path(template, request, local)
+}
+
+/// A path of the configuration, evaluated, and joined to the prefix if it has variables and is not absolute.
+pub fn absolute_path<E: Engine>(
+    template: &Template,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Vec<u8> {
+    if let Some(literal) = template.as_literal() {
+        return literal.to_vec();
+    }
+    let path = variables::evaluate(template, request, local);
+    if path.starts_with(b"/") {
+        return path;
+    }
+    let mut joined = request.site.config.main.prefix.to_vec();
+    joined.extend_from_slice(&path);
+    joined
+}
+
+/// Whether the path still begins with the location's name, so that `alias` can replace that; logs it if not.
+pub fn has_document<E: Engine>(request: &Request, local: &Local<E>) -> bool {
+    let aliased = !matches!(request.location.document, Document::Root(_));
+    if !aliased || request.valid_location {
+        return true;
+    }
+    let name = Text(request.location.name.text());
+    local.log_error(
+        Some(request),
+        LogLevel::Alert,
+        format_args!("\"alias\" cannot be used in location \"{name}\" where URI was rewritten"),
+    );
+    false
+}
+
+/// What is at a path, through the open-file cache. What should not happen is logged.
+pub(super) async fn examine<E: Engine>(
+    path: &[u8],
+    request: &mut Request,
+    local: &Local<E>,
+) -> Option<Metadata> {
+    let lookup = Lookup::of(path, request, local);
+    let error = match local
+        .open_files
+        .test(local.engine.files(), path, &lookup)
+        .await
+    {
+        Ok(found) => return Some(found.metadata),
+        Err(error) => error,
+    };
+    let expected = matches!(
+        error.kind,
+        FileErrorKind::NotFound | FileErrorKind::NotDirectory | FileErrorKind::NameTooLong
+    );
+    if !expected {
+        let failure = failure(&error, path);
+        local.log_error(Some(request), LogLevel::Crit, format_args!("{failure}"));
+    }
+    None
+}
+
+/// Finds out `$realpath_root` for a location, if the configuration mentions it anywhere: variables are evaluated
+/// where nothing can wait for the file system.
+pub(super) async fn resolve_root<E: Engine>(request: &mut Request, local: &Local<E>) {
+    if !request.site.mentions.real_root {
+        return;
+    }
+    let root = document_root(request, local);
+    request.real_root = match local.engine.files().real_path(&root).await {
+        Ok(path) => Some(path),
+        Err(error) => {
+            let failure = failure(&error, &root);
+            local.log_error(Some(request), LogLevel::Crit, format_args!("{failure}"));
+            None
+        }
+    };
+}

@@ -1,0 +1,139 @@
+//! The location of a path, and whom it lets in by its nature: `internal`, `client_max_body_size`, `limit_except`.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::log::Text;
+use crate::request::{Phase, Request};
+use mill_config::config::{Location, LocationName, LogLevel};
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Internal redirects and rewrites to another location that one request may make (nginx's limit).
+pub(crate) const REDIRECTS_MAX: u8 = 10;
+
+/// Goes back to the server's own settings, before a location is looked up.
+pub(super) fn leave(request: &mut Request) {
+    request.valid_location = true;
+    request.location = Arc::clone(&request.server.location);
+}
+
+/// Finds the location of the path and enters it.
+pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
+    let server = Arc::clone(&request.server);
+    let mut captures = Vec::new();
+    let found = server.locations.find(&request.uri, &mut captures);
+    let found = found.unwrap_or(&server.location);
+    if !captures.is_empty() {
+        let pattern = match &found.name {
+            LocationName::Pattern(pattern) => Some(&**pattern),
+            _ => None,
+        };
+        let subject = request.uri.clone();
+        request.keep_captures(pattern, &subject, captures);
+    }
+    request.location = Arc::clone(found);
+    if found.internal && !request.internal {
+        local.counters.borrow_mut().refused_access += 1;
+        return ControlFlow::Break(Answer::Status(Status::NOT_FOUND));
+    }
+    enter(found, request);
+    check_content_length(found.client_max_body_size, request, local)
+}
+
+/// Takes the settings of `location`, or those of its `limit_except` for a method that this is not about.
+pub(super) fn enter(location: &Arc<Location>, request: &mut Request) {
+    request.location = match &location.limit_except {
+        Some(limit) if !limit.methods.contains(request.method_name()) => {
+            Arc::clone(&limit.location)
+        }
+        _ => Arc::clone(location),
+    };
+}
+
+/// `client_max_body_size` against the announced length; what comes in chunks is counted as it comes.
+fn check_content_length<E: Engine>(
+    max: u64,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Phase<FileOf<E>> {
+    let len = request.message.head.content_length.unwrap_or(0);
+    if request.content_refused || max == 0 || len <= max {
+        return ControlFlow::Continue(());
+    }
+    request.content_refused = true;
+    local.counters.borrow_mut().limit_body_size += 1;
+    local.log_error(
+        Some(request),
+        LogLevel::Error,
+        format_args!("client intended to send too large body: {len} bytes"),
+    );
+    ControlFlow::Break(Answer::Status(Status::CONTENT_TOO_LARGE))
+}
+
+/// Gives the request another path. The phases begin anew with the server's rewrites.
+pub(super) fn redirect_internally<E: Engine>(
+    uri: Vec<u8>,
+    args: Vec<u8>,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Phase<FileOf<E>> {
+    count_redirect("internally redirecting to", &uri, request, local)?;
+    request.uri = uri;
+    request.args = args;
+    request.internal = true;
+    request.alias_takes_uri = false;
+    ControlFlow::Continue(())
+}
+
+/// Enters a named location; the path stays.
+pub(super) fn enter_named<E: Engine>(
+    name: &[u8],
+    request: &mut Request,
+    local: &Local<E>,
+) -> Phase<FileOf<E>> {
+    count_redirect("redirect to named location", name, request, local)?;
+    let server = Arc::clone(&request.server);
+    let Some(location) = server.named_location(name) else {
+        local.log_error(
+            Some(request),
+            LogLevel::Error,
+            format_args!("could not find named location \"{}\"", Text(name)),
+        );
+        return ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR));
+    };
+    if request.uri.is_empty() {
+        local.log_error(
+            Some(request),
+            LogLevel::Error,
+            format_args!("empty URI in redirect to named location \"{}\"", Text(name)),
+        );
+        return ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR));
+    }
+    request.internal = true;
+    enter(location, request);
+    ControlFlow::Continue(())
+}
+
+/// Counts a change of path or location; one too many is a cycle.
+pub(super) fn count_redirect<E: Engine>(
+    action: &str,
+    target: &[u8],
+    request: &mut Request,
+    local: &Local<E>,
+) -> Phase<FileOf<E>> {
+    request.redirects = request.redirects.saturating_add(1);
+    if request.redirects <= REDIRECTS_MAX {
+        return ControlFlow::Continue(());
+    }
+    local.log_error(
+        Some(request),
+        LogLevel::Error,
+        format_args!(
+            "rewrite or internal redirection cycle while {action} \"{}\"",
+            Text(target)
+        ),
+    );
+    ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR))
+}

@@ -1,0 +1,44 @@
+//! `Location` as it is sent.
+
+use crate::request::Request;
+use mill_http::decimal::emit_decimal;
+use mill_runtime::address::Address;
+
+/// The value of `Location`: a path gets scheme, host and port before it, as `absolute_redirect`,
+/// `server_name_in_redirect` and `port_in_redirect` say. Anything else stays as it is.
+pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
+    if !location.starts_with(b"/") || !request.location.absolute_redirect {
+        return location;
+    }
+    let mut absolute = b"http://".to_vec();
+    if request.location.server_name_in_redirect {
+        absolute.extend_from_slice(&request.server.name);
+    } else if request.host().is_empty() {
+        request.pure = false;
+        emit_host(&request.connection.local, &mut absolute);
+    } else {
+        absolute.extend_from_slice(&request.host());
+    }
+    if let Address::Ip(local) = &request.connection.local
+        && request.location.port_in_redirect
+        && local.port() != DEFAULT_PORT
+    {
+        absolute.push(b':');
+        emit_decimal(u64::from(local.port()), &mut absolute);
+    }
+    absolute.extend_from_slice(&location);
+    absolute
+}
+
+/// The port that a URI of scheme `http` need not name, RFC 9110 4.2.1.
+const DEFAULT_PORT: u16 = 80;
+
+/// An address in place of a host name. nginx writes an IPv6 address without brackets here; a URI needs them.
+fn emit_host(address: &Address, out: &mut Vec<u8>) {
+    let host = match address {
+        Address::Ip(address) if address.is_ipv6() => format!("[{}]", address.ip()),
+        Address::Ip(address) => address.ip().to_string(),
+        Address::Unix(path) => return out.extend([b"unix:", &**path].concat()),
+    };
+    out.extend_from_slice(host.as_bytes());
+}

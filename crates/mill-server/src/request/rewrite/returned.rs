@@ -1,0 +1,42 @@
+//! What `return` answers with.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::Request;
+use crate::response::{Content, Response};
+use crate::variables;
+use mill_config::config::{MimeTypes, Template};
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// A status below 400 or a text answers as it is, with the type that the path's extension has; a redirect's text is
+/// its target. Any other status gets its page.
+pub(super) fn answer<E: Engine>(
+    status: u16,
+    text: Option<&Template>,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Answer<FileOf<E>> {
+    let status = Status(status);
+    let has_text = text.is_some_and(|text| !text.is_empty());
+    if status.0 >= 400 && !has_text {
+        return Answer::Status(status);
+    }
+    let text = text.map_or_else(Vec::new, |text| variables::evaluate(text, request, local));
+    if matches!(status.0, 301 | 302 | 303 | 307 | 308) {
+        request.redirect_target = Some(text);
+        return Answer::Status(status);
+    }
+    let location = Arc::clone(&request.location);
+    let extension = MimeTypes::extension(&request.uri);
+    let kind = location
+        .types
+        .find(extension)
+        .unwrap_or(&location.default_type);
+    let len = text.len();
+    let mut response = Response::empty(status);
+    response.content_type = Some(kind.to_vec()).filter(|kind| !kind.is_empty());
+    response.content = Content::Bytes(text.into(), 0..len);
+    Answer::Response(response)
+}

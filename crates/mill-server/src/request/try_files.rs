@@ -1,0 +1,109 @@
+//! `try_files`: the first file that exists, or something else.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::document::{DocumentPath, document_path, examine, has_document};
+use crate::request::{Phase, Request};
+use crate::variables;
+use mill_config::config::location::Document;
+use mill_config::config::{Template, TryFallback};
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::{FileKind, Metadata};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Makes the path that of the first candidate that is there; if none is, what the last word says.
+pub(super) async fn choose<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
+    let location = Arc::clone(&request.location);
+    let Some(try_files) = &location.try_files else {
+        return ControlFlow::Continue(());
+    };
+    if !has_document(request, local) {
+        return ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR));
+    }
+    let DocumentPath { path, root_len } = document_path(request, local);
+    let root = path.get(..root_len).unwrap_or_default();
+    for candidate in &try_files.candidates {
+        let name = below_root(&candidate.path, request, local);
+        let path = [root, &name].concat();
+        let found = examine(&path, request, local).await;
+        let is_wanted =
+            |found: Metadata| (found.kind == FileKind::Directory) == candidate.directory;
+        if found.is_some_and(is_wanted) {
+            accept(name, candidate.directory, request);
+            return ControlFlow::Continue(());
+        }
+        // It may come to be: an answer made without it cannot be kept.
+        request.pure = false;
+    }
+    ControlFlow::Break(match &try_files.fallback {
+        TryFallback::Status(status) => Answer::Status(Status(*status)),
+        TryFallback::Redirect(template) => {
+            let target = below_root(template, request, local);
+            if target.starts_with(b"@") {
+                Answer::Named(target)
+            } else {
+                let (uri, args) = split_args(target);
+                Answer::Redirect { uri, args }
+            }
+        }
+    })
+}
+
+/// The candidate's path below `root` or `alias`. nginx cuts the location's name off a path that was put together
+/// from variables and begins with it, for `alias` stands in for it.
+fn below_root<E: Engine>(template: &Template, request: &mut Request, local: &Local<E>) -> Vec<u8> {
+    let path = variables::evaluate(template, request, local);
+    if template.as_literal().is_some() {
+        return path;
+    }
+    match request.location.document {
+        Document::Alias { location_len, .. } => {
+            let name = request.uri.get(..location_len).unwrap_or_default();
+            path.strip_prefix(name).map_or(path.clone(), <[u8]>::to_vec)
+        }
+        Document::Root(_) | Document::AliasWhole(_) => path,
+    }
+}
+
+/// The request goes on with the path of the file that was found.
+fn accept(name: Vec<u8>, directory: bool, request: &mut Request) {
+    match request.location.document {
+        Document::Root(_) => request.uri = name,
+        Document::Alias { location_len, .. } => {
+            request.uri.truncate(location_len);
+            request.uri.extend_from_slice(&name);
+        }
+        Document::AliasWhole(_) if directory => {}
+        Document::AliasWhole(_) => {
+            request.uri = name;
+            request.alias_takes_uri = true;
+        }
+    }
+}
+
+/// A path and what follows its first `?`.
+pub(crate) fn split_args(mut target: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
+    let mark = target.iter().position(|byte| *byte == b'?');
+    let args = mark.map(|mark| target.split_off(mark));
+    let args = args.and_then(|args| args.get(1..).map(<[u8]>::to_vec));
+    (target, args.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_split_at_its_first_question_mark() {
+        let check = |target: &str, uri: &str, args: &str| {
+            let expected = (uri.as_bytes().to_vec(), args.as_bytes().to_vec());
+            assert_eq!(split_args(target.as_bytes().to_vec()), expected);
+        };
+        check("/a", "/a", "");
+        check("/a?", "/a", "");
+        check("/a?b=c?d", "/a", "b=c?d");
+        check("?b", "", "b");
+    }
+}

@@ -1,0 +1,191 @@
+//! Variables and templates of a request.
+//!
+//! Everything here is evaluated when it is asked for, as in nginx; only a `map` that is not `volatile`, `$request_id`
+//! and what `set` assigned are kept for the request.
+
+/// What an answer that is kept may have been made from.
+pub mod purity;
+
+/// Which variables a configuration mentions at all.
+pub mod mention;
+
+/// Variables that the configuration makes: `set`, `map`, named captures.
+mod user;
+
+/// The request line, the path, the files.
+mod target;
+
+/// Fields of the request and of the answer, cookies, arguments.
+mod field;
+
+/// The connection and the server process.
+mod connection;
+
+/// Clocks.
+mod time;
+
+/// What was answered.
+mod answer;
+
+use crate::local::Local;
+use crate::product;
+use crate::request::Request;
+use crate::request::document::{document_path, document_root};
+use mill_config::config::template::Part;
+use mill_config::config::{Template, Variable};
+use mill_http::decimal::emit_decimal;
+use mill_runtime::engine::Engine;
+use std::borrow::Cow;
+
+/// A template as text; a variable without a value is empty.
+pub fn evaluate<E: Engine>(
+    template: &Template,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    append(template, request, local, &mut out);
+    out
+}
+
+/// Appends a template as text.
+pub fn append<E: Engine>(
+    template: &Template,
+    request: &mut Request,
+    local: &Local<E>,
+    out: &mut Vec<u8>,
+) {
+    for part in template.parts() {
+        match part {
+            Part::Literal(text) => out.extend_from_slice(text),
+            Part::Capture(number) => {
+                out.extend_from_slice(request.captures.capture(usize::from(*number)));
+            }
+            Part::Variable(variable) => {
+                out.extend_from_slice(&value(variable, request, local).unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// The value of a variable; `None` where nginx finds none, which logs show as `-`.
+pub fn value<'a, E: Engine>(
+    variable: &'a Variable,
+    request: &'a mut Request,
+    local: &'a Local<E>,
+) -> Option<Cow<'a, [u8]>> {
+    purity::taint(variable, request);
+    if let Some(assigned) = assigned(variable, request) {
+        let (_, value) = request.overrides.get(assigned)?;
+        return Some(Cow::Borrowed(value));
+    }
+    match variable {
+        Variable::User(index) => user::value(*index, request, local),
+        Variable::DocumentRoot => Some(document_root(request, local).into()),
+        Variable::RequestFilename => Some(document_path(request, local).path.into()),
+        Variable::RequestId => Some(target::id(request, local).into()),
+        Variable::LimitRate => Some(answer::limit_rate(request, local).into()),
+        variable => plain(variable, request, local),
+    }
+}
+
+/// The variables that are only looked at.
+fn plain<'a, E: Engine>(
+    variable: &'a Variable,
+    request: &'a Request,
+    local: &'a Local<E>,
+) -> Option<Cow<'a, [u8]>> {
+    let now = local.scheduler.now();
+    let connection = &*request.connection;
+    Some(match variable {
+        Variable::Arg(name) => field::argument(name, request)?.into(),
+        Variable::Cookie(name) => field::cookie(name, request)?.into(),
+        Variable::Http(name) => field::request_field(name, request)?,
+        Variable::ContentLength => target::content_length(request)?,
+        Variable::ContentType => field::request_field(b"content_type", request)?,
+        Variable::SentHttp(name) => field::sent_field(name, request)?,
+
+        Variable::Request => target::line(request).into(),
+        Variable::RequestMethod => request.method_name().into(),
+        Variable::RequestUri => target::as_sent(request).into(),
+        Variable::Uri | Variable::DocumentUri => request.uri.as_slice().into(),
+        Variable::Args | Variable::QueryString => filled(&request.args)?.into(),
+        Variable::IsArgs => target::question_mark(request).into(),
+        Variable::Host => target::host(request),
+        Variable::RequestLength => target::length(request).into(),
+        Variable::ServerProtocol => target::protocol(request).into(),
+        Variable::RemoteUser => target::user(request)?.into(),
+        Variable::RealpathRoot => request.real_root.as_deref()?.into(),
+        Variable::Scheme => b"http"[..].into(),
+        Variable::Https => b""[..].into(),
+        Variable::ServerName => request.server.name.as_bytes().into(),
+
+        Variable::RemoteAddr => connection::host(&connection.peer).into(),
+        Variable::RemotePort => connection::port(&connection.peer).into(),
+        Variable::ServerAddr => connection::host(&connection.local).into(),
+        Variable::ServerPort => connection::port(&connection.local).into(),
+        Variable::BinaryRemoteAddr => connection::binary(&connection.peer).into(),
+        Variable::Connection => decimal(connection.number).into(),
+        Variable::ConnectionRequests => decimal(request.connection_requests).into(),
+        Variable::ConnectionTime => time::seconds(now.since(connection.started)).into(),
+        Variable::Pipe => connection::pipe(request).into(),
+        Variable::TcpinfoRtt => connection::rtt(connection)?.into(),
+        Variable::TcpinfoRttvar => connection::rtt_variation(connection)?.into(),
+        Variable::TcpinfoSndCwnd => connection::snd_cwnd(connection)?.into(),
+        Variable::TcpinfoRcvSpace => connection::rcv_space(connection)?.into(),
+
+        Variable::ConnectionsActive => decimal(local.all_counters().connections_active).into(),
+        Variable::ConnectionsReading => decimal(local.all_counters().connections_reading).into(),
+        Variable::ConnectionsWriting => decimal(local.all_counters().connections_writing).into(),
+        Variable::ConnectionsWaiting => decimal(local.all_counters().connections_waiting).into(),
+        Variable::Hostname => (*local.environment.hostname).into(),
+        Variable::Pid => decimal(u64::from(local.environment.pid)).into(),
+        Variable::NginxVersion => product::VERSION.as_bytes().into(),
+
+        Variable::Msec => time::milliseconds(local.scheduler.wall_clock()).into(),
+        Variable::RequestTime => time::seconds(now.since(request.started)).into(),
+        Variable::TimeLocal => time::local(local).into(),
+        Variable::TimeIso8601 => time::iso8601(local).into(),
+        Variable::DateLocal => time::date_local(local).into(),
+        Variable::DateGmt => time::date_gmt(local).into(),
+
+        Variable::Status => answer::status(request).into(),
+        Variable::BytesSent => decimal(request.sent.bytes).into(),
+        Variable::BodyBytesSent => decimal(request.sent.content_bytes).into(),
+        Variable::GzipRatio => answer::gzip_ratio(request)?.into(),
+        Variable::RequestCompletion => answer::completion(request).into(),
+
+        // Content is thrown away unread as long as nothing takes it; no PROXY protocol is spoken yet; the answer's
+        // trailers are evaluated after everything else.
+        Variable::RequestBody
+        | Variable::RequestBodyFile
+        | Variable::ProxyProtocolAddr
+        | Variable::ProxyProtocolPort
+        | Variable::ProxyProtocolServerAddr
+        | Variable::ProxyProtocolServerPort
+        | Variable::SentTrailer(_)
+        | Variable::Absent(_) => return None,
+        // Answered by `value`, which may change the request.
+        Variable::User(_)
+        | Variable::DocumentRoot
+        | Variable::RequestFilename
+        | Variable::RequestId
+        | Variable::LimitRate => return None,
+    })
+}
+
+/// The place of a value that `set` gave to a built-in variable.
+fn assigned(variable: &Variable, request: &Request) -> Option<usize> {
+    let mut overrides = request.overrides.iter();
+    overrides.position(|(assigned, _)| assigned == variable)
+}
+
+fn filled(text: &[u8]) -> Option<&[u8]> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn decimal(number: u64) -> Vec<u8> {
+    let mut text = Vec::new();
+    emit_decimal(number, &mut text);
+    text
+}

@@ -1,0 +1,88 @@
+//! What was answered.
+
+use crate::local::Local;
+use crate::request::Request;
+use crate::variables;
+use mill_config::config::location::Amount;
+use mill_config::value;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// `$status`: three digits.
+pub(super) fn status(request: &Request) -> Vec<u8> {
+    let status = match request.error_status {
+        Some(status) if request.sent.status == 0 => status,
+        _ => request.sent.status,
+    };
+    format!("{status:03}").into_bytes()
+}
+
+/// `$request_completion`.
+pub(super) fn completion(request: &Request) -> &'static [u8] {
+    if request.sent.complete { b"OK" } else { b"" }
+}
+
+/// `$gzip_ratio`: how often the compressed content goes into the original, with two decimals.
+pub(super) fn gzip_ratio(request: &Request) -> Option<Vec<u8>> {
+    ratio(request.sent.uncompressed_bytes?, request.sent.content_bytes)
+}
+
+/// `$limit_rate`: what was set, or what the location says.
+pub(super) fn limit_rate<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
+    let rate = match request.limit_rate {
+        Some(rate) => rate,
+        None => {
+            let location = Arc::clone(&request.location);
+            amount(&location.limit_rate, request, local)
+        }
+    };
+    variables::decimal(rate)
+}
+
+/// A number of the configuration that may have to be evaluated; nonsense is 0.
+fn amount<E: Engine>(amount: &Amount, request: &mut Request, local: &Local<E>) -> u64 {
+    match amount {
+        Amount::Fixed(number) => *number,
+        Amount::Evaluated(template) => {
+            let text = variables::evaluate(template, request, local);
+            value::size(&text).unwrap_or(0)
+        }
+    }
+}
+
+/// Rounded as nginx rounds: the second decimal goes up when the third is above five.
+fn ratio(original: u64, compressed: u64) -> Option<Vec<u8>> {
+    if original == 0 || compressed == 0 {
+        return None;
+    }
+    let (original, compressed) = (u128::from(original), u128::from(compressed));
+    let mut whole = original / compressed;
+    let mut hundredths = original * 100 / compressed % 100;
+    if original * 1000 / compressed % 10 > 5 {
+        hundredths += 1;
+        if hundredths > 99 {
+            (whole, hundredths) = (whole + 1, 0);
+        }
+    }
+    Some(format!("{whole}.{hundredths:02}").into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ratio_has_two_decimals_and_rounds_as_nginx_does() {
+        let check = |original: u64, compressed: u64, expected: Option<&str>| {
+            let found = ratio(original, compressed);
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes));
+        };
+        check(1000, 500, Some("2.00"));
+        check(1000, 333, Some("3.00"));
+        check(1999, 1000, Some("2.00"));
+        check(1235, 1000, Some("1.23"));
+        check(1236, 1000, Some("1.24"));
+        check(0, 10, None);
+        check(10, 0, None);
+    }
+}

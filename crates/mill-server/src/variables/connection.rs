@@ -1,0 +1,88 @@
+//! The connection: who, where, how fast.
+
+use crate::request::{ConnectionFacts, Request};
+use crate::variables::decimal;
+use mill_runtime::address::Address;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// `$remote_addr`, `$server_addr`.
+pub(super) fn host(address: &Address) -> Vec<u8> {
+    match address {
+        Address::Ip(address) => address.ip().to_string().into_bytes(),
+        Address::Unix(path) => [b"unix:", &**path].concat(),
+    }
+}
+
+/// `$remote_port`, `$server_port`: empty on a UNIX-domain socket.
+pub(super) fn port(address: &Address) -> Vec<u8> {
+    match address {
+        Address::Ip(address) => decimal(u64::from(address.port())),
+        Address::Unix(_) => Vec::new(),
+    }
+}
+
+/// `$binary_remote_addr`.
+pub(super) fn binary(address: &Address) -> Vec<u8> {
+    match address {
+        Address::Ip(address) => match address.ip() {
+            IpAddr::V4(address) => address.octets().to_vec(),
+            IpAddr::V6(address) => address.octets().to_vec(),
+        },
+        Address::Unix(_) => host(address),
+    }
+}
+
+/// `$pipe`.
+pub(super) fn pipe(request: &Request) -> &'static [u8] {
+    if request.pipelined { b"p" } else { b"." }
+}
+
+/// `$tcpinfo_rtt`, in microseconds.
+pub(super) fn rtt(connection: &ConnectionFacts) -> Option<Vec<u8>> {
+    connection
+        .transport
+        .get()
+        .map(|info| microseconds(info.rtt))
+}
+
+/// `$tcpinfo_rttvar`, in microseconds.
+pub(super) fn rtt_variation(connection: &ConnectionFacts) -> Option<Vec<u8>> {
+    let info = connection.transport.get();
+    info.map(|info| microseconds(info.rtt_variation))
+}
+
+/// `$tcpinfo_snd_cwnd`, in segments.
+pub(super) fn snd_cwnd(connection: &ConnectionFacts) -> Option<Vec<u8>> {
+    let info = connection.transport.get();
+    info.map(|info| decimal(u64::from(info.snd_cwnd)))
+}
+
+/// `$tcpinfo_rcv_space`, in bytes.
+pub(super) fn rcv_space(connection: &ConnectionFacts) -> Option<Vec<u8>> {
+    let info = connection.transport.get();
+    info.map(|info| decimal(u64::from(info.rcv_space)))
+}
+
+fn microseconds(duration: Duration) -> Vec<u8> {
+    decimal(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_without_their_ports() {
+        let check = |address: Address, shown: &str, shown_port: &str, bytes: usize| {
+            assert_eq!(host(&address), shown.as_bytes());
+            assert_eq!(port(&address), shown_port.as_bytes());
+            assert_eq!(binary(&address).len(), bytes);
+        };
+        let ip = |text: &str| Address::Ip(text.parse().unwrap());
+        check(ip("192.0.2.1:80"), "192.0.2.1", "80", 4);
+        check(ip("[2001:db8::1]:8080"), "2001:db8::1", "8080", 16);
+        check(Address::Unix(b"/run/a"[..].into()), "unix:/run/a", "", 11);
+        check(Address::Unix(b""[..].into()), "unix:", "", 5);
+    }
+}

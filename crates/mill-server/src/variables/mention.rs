@@ -1,0 +1,171 @@
+//! Which variables a configuration mentions at all.
+//!
+//! Two families cost a system call each time they are known: `$realpath_root` and `$tcpinfo_…`. A configuration that
+//! never names them pays for neither.
+
+use mill_config::config::location::{Amount, Document};
+use mill_config::config::settings::DisableSymlinks;
+use mill_config::config::template::Part;
+use mill_config::config::{
+    Condition, Config, Expires, Http, Instruction, Location, LocationTree, LogPath, Template,
+    TryFallback, Variable,
+};
+
+/// What a configuration needs to know beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mentions {
+    /// `$realpath_root`.
+    pub real_root: bool,
+    /// Any of `$tcpinfo_…`.
+    pub transport: bool,
+}
+
+impl Mentions {
+    /// Reads the whole configuration, once.
+    pub fn of(config: &Config) -> Self {
+        let mut mentions = Self::default();
+        if let Some(http) = &config.http {
+            mentions.http(http);
+        }
+        mentions
+    }
+
+    fn http(&mut self, http: &Http) {
+        for format in &http.log_formats {
+            self.template(&format.template);
+        }
+        for map in &http.maps {
+            self.template(&map.source);
+            let tables = [&map.exact, &map.suffixes, &map.prefixes];
+            let named = tables.into_iter().flatten().map(|(_, value)| value);
+            let patterns = map.patterns.iter().map(|(_, value)| value);
+            for value in named.chain(patterns).chain(&map.default) {
+                self.template(&value.0);
+            }
+        }
+        for server in &http.servers {
+            self.location(&server.location);
+            self.locations(&server.locations);
+            for (_, location) in &server.named_locations {
+                self.location(location);
+            }
+        }
+    }
+
+    fn locations(&mut self, tree: &LocationTree) {
+        for location in tree.iter() {
+            self.location(location);
+        }
+    }
+
+    fn location(&mut self, location: &Location) {
+        self.locations(&location.locations);
+        self.settings(location);
+        self.instructions(&location.instructions);
+        if let Some(try_files) = &location.try_files {
+            for candidate in &try_files.candidates {
+                self.template(&candidate.path);
+            }
+            if let TryFallback::Redirect(target) = &try_files.fallback {
+                self.template(target);
+            }
+        }
+        if let Some(limit) = &location.limit_except {
+            self.location(&limit.location);
+        }
+    }
+
+    fn settings(&mut self, location: &Location) {
+        let (Document::Root(path) | Document::Alias { path, .. } | Document::AliasWhole(path)) =
+            &location.document;
+        self.template(path);
+        if let DisableSymlinks::On { from: Some(from) }
+        | DisableSymlinks::IfNotOwner { from: Some(from) } = &location.disable_symlinks
+        {
+            self.template(from);
+        }
+        if let Expires::Evaluated { value, .. } = &location.expires {
+            self.template(value);
+        }
+        for amount in [&location.limit_rate, &location.limit_rate_after] {
+            if let Amount::Evaluated(template) = amount {
+                self.template(template);
+            }
+        }
+        let added = location.add_headers.iter().chain(&*location.add_trailers);
+        let pages = location.error_pages.iter();
+        let templates = (added.map(|header| &header.value))
+            .chain(pages.map(|page| &page.target))
+            .chain(&*location.index);
+        templates.for_each(|template| self.template(template));
+        for log in &*location.access_logs {
+            if let LogPath::Evaluated(path) = &log.path {
+                self.template(path);
+            }
+            log.condition
+                .iter()
+                .for_each(|condition| self.template(condition));
+        }
+    }
+
+    fn instructions(&mut self, list: &[Instruction]) {
+        for instruction in list {
+            match instruction {
+                Instruction::Set { value, .. } => self.template(value),
+                Instruction::Rewrite {
+                    replacement, args, ..
+                } => {
+                    self.template(replacement);
+                    args.iter().for_each(|args| self.template(args));
+                }
+                Instruction::Return { text, .. } => {
+                    text.iter().for_each(|text| self.template(text));
+                }
+                Instruction::If {
+                    condition,
+                    body,
+                    location,
+                } => {
+                    self.condition(condition);
+                    self.instructions(body);
+                    location.iter().for_each(|location| self.location(location));
+                }
+                Instruction::Break => {}
+            }
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition) {
+        match condition {
+            Condition::Truthy(variable) | Condition::Matches { variable, .. } => {
+                self.variable(variable);
+            }
+            Condition::Equal {
+                variable, value, ..
+            } => {
+                self.variable(variable);
+                self.template(value);
+            }
+            Condition::File { path, .. } => self.template(path),
+        }
+    }
+
+    fn template(&mut self, template: &Template) {
+        for part in template.parts() {
+            if let Part::Variable(variable) = part {
+                self.variable(variable);
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &Variable) {
+        match variable {
+            Variable::RealpathRoot => self.real_root = true,
+            Variable::TcpinfoRtt
+            | Variable::TcpinfoRttvar
+            | Variable::TcpinfoSndCwnd
+            | Variable::TcpinfoRcvSpace => self.transport = true,
+            _ => {}
+        }
+    }
+}

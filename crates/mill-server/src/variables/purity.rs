@@ -1,0 +1,98 @@
+//! What an answer that is kept may have been made from.
+//!
+//! An answer that is kept ready is given again for the same listener, host, method, target and `Accept-Encoding`, as
+//! long as the one file behind it is the same. So it may depend on these, on the configuration, and on nothing else:
+//!
+//! | where | what makes a request impure |
+//! | --- | --- |
+//! | the server | a listener whose servers depend on the local address |
+//! | `allow`, `deny` | any: the client's address |
+//! | `if (-f …)` | any: files beside the one that is sent |
+//! | `try_files` | that the first candidate was not there: it may come to be |
+//! | redirects | the local address in place of a missing host |
+//! | `stub_status` | any |
+//! | variables | all but those that [`is_pure`] lists |
+//!
+//! Handlers and filters add their own: index files that are missing, conditions, ranges, `expires`.
+
+use crate::request::Request;
+use mill_config::config::Variable;
+
+/// Marks the request if the variable depends on more than an answer's key.
+pub fn taint(variable: &Variable, request: &mut Request) {
+    if !is_pure(variable) {
+        request.pure = false;
+    }
+}
+
+/// Whether a variable has the same value for every request with the same key and configuration. A user variable is
+/// as pure as what it is made from, which taints for itself.
+pub fn is_pure(variable: &Variable) -> bool {
+    match variable {
+        Variable::Http(name) => **name == *b"accept_encoding",
+        Variable::User(_)
+        | Variable::Absent(_)
+        | Variable::Arg(_)
+        | Variable::Args
+        | Variable::QueryString
+        | Variable::IsArgs
+        | Variable::Uri
+        | Variable::DocumentUri
+        | Variable::RequestUri
+        | Variable::RequestMethod
+        | Variable::Host
+        | Variable::Scheme
+        | Variable::Https
+        | Variable::ServerName
+        | Variable::ServerPort
+        | Variable::DocumentRoot
+        | Variable::RequestFilename
+        | Variable::Hostname
+        | Variable::NginxVersion
+        | Variable::LimitRate
+        | Variable::SentHttp(_)
+        | Variable::Status => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_in_the_key_is_impure() {
+        let check = |name: &str, pure: bool| {
+            let variable = Variable::builtin(name.as_bytes()).unwrap();
+            assert_eq!(is_pure(&variable), pure, "{name}");
+        };
+        for name in [
+            "uri",
+            "args",
+            "arg_x",
+            "host",
+            "http_accept_encoding",
+            "sent_http_etag",
+        ] {
+            check(name, true);
+        }
+        for name in [
+            "remote_addr",
+            "binary_remote_addr",
+            "http_host",
+            "http_user_agent",
+            "cookie_a",
+            "time_local",
+            "msec",
+            "request",
+            "request_id",
+            "server_protocol",
+            "server_addr",
+            "realpath_root",
+            "connection",
+            "remote_user",
+        ] {
+            check(name, false);
+        }
+    }
+}
