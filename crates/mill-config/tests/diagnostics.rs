@@ -348,7 +348,7 @@ fn two_servers_of_one_name_get_a_warning() {
     let lines: Vec<String> = said(text).iter().map(Diagnostic::line).collect();
     assert_eq!(
         lines,
-        ["[warn] conflicting server name \"a\" on 0.0.0.0:80, ignored"]
+        ["[warn] conflicting server name \"a\" on 0.0.0.0:80, ignored in /etc/nginx/nginx.conf:3"]
     );
 }
 

@@ -56,7 +56,10 @@ fn an_inner_value_replaces_an_outer_one_wherever_it_stands() {
         location(&config, "/c").keepalive_timeout,
         Duration::from_secs(5)
     );
-    assert_eq!(location(&config, "/c").keepalive_header, None);
+    assert_eq!(
+        location(&config, "/c").keepalive_header,
+        Some(Duration::from_secs(20))
+    );
 }
 
 #[test]

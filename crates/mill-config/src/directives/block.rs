@@ -8,7 +8,7 @@ use crate::directive::{
 };
 use crate::directives::{listen, log};
 use crate::lexer::{Statement, Word};
-use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft};
+use crate::resolve::draft::{HttpDraft, LocationDraft, Origin, ServerDraft};
 use crate::resolve::{Applied, Resolver};
 use crate::value;
 
@@ -192,6 +192,9 @@ fn server(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     if draft.names.is_empty() {
         draft.names.push(ServerName::Exact(Text::default()));
         draft.name_texts.push(Text::default());
+        draft
+            .name_origins
+            .push(Some(Origin::of(statement, statement.name())));
     }
     if let Some(place) = resolver
         .http
@@ -372,6 +375,7 @@ fn server_name(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             let pattern = resolver.shared_pattern(source, caseless, statement, word)?;
             resolver.server.names.push(ServerName::Pattern(pattern));
             resolver.server.name_texts.push(Text::from(text));
+            resolver.server.name_origins.push(None);
             continue;
         }
         let text = if text.eq_ignore_ascii_case(b"$hostname") {
@@ -381,6 +385,10 @@ fn server_name(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         };
         resolver.server.names.push(plain_name(&text));
         resolver.server.name_texts.push(Text::from(text));
+        resolver
+            .server
+            .name_origins
+            .push(Some(Origin::of(statement, word)));
     }
     Ok(())
 }
@@ -398,12 +406,22 @@ fn plain_name(text: &[u8]) -> ServerName {
     }
 }
 
+/// Smaller buffers hold no request line; nginx refuses sizes below its connection pool's, which
+/// is the same.
+const LARGE_BUFFER_BYTES_MIN: u64 = 512;
+
 fn large_buffers(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let (number, size) = (statement.arg(1), statement.arg(2));
     let count = value::number(&number.bytes).filter(|&count| count > 0);
     let count = count.ok_or_else(|| resolver.refused_at(statement, number, "invalid value"))?;
     let bytes = value::size(&size.bytes).filter(|&bytes| bytes > 0);
     let bytes = bytes.ok_or_else(|| resolver.refused_at(statement, size, "invalid value"))?;
+    if bytes < LARGE_BUFFER_BYTES_MIN {
+        let message = format!(
+            "the \"large_client_header_buffers\" size must be at least {LARGE_BUFFER_BYTES_MIN}"
+        );
+        return Err(resolver.emerg(statement, size, message));
+    }
     resolver.server.settings.large_header_buffers = Some(count);
     resolver.server.settings.large_header_buffer_size = Some(bytes);
     Ok(())

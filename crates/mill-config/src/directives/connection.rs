@@ -238,15 +238,12 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
 fn keepalive_timeout(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let timeout = resolver.read(statement, value::milliseconds)?;
     resolver.level.settings.keepalive_timeout = Some(timeout);
-    let header = match statement.args().get(1) {
-        None => None,
-        Some(word) => {
-            let header = value::seconds(&word.bytes)
-                .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
-            Some(header).filter(|header| !header.is_zero())
-        }
-    };
-    resolver.level.settings.keepalive_header = Some(header);
+    // As in nginx, the second value is inherited by itself.
+    if let Some(word) = statement.args().get(1) {
+        let header = value::seconds(&word.bytes)
+            .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
+        resolver.level.settings.keepalive_header = Some(Some(header).filter(|h| !h.is_zero()));
+    }
     Ok(())
 }
 

@@ -108,64 +108,82 @@ const DEFAULT_PORT: u16 = 80;
 /// Length of sun_path with its terminating zero (unix(7)).
 const UNIX_PATH_LEN_MAX: usize = 107;
 
+/// What is wrong with an address, in nginx's words.
+type Fault = &'static str;
+
 fn addresses(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Vec<ListenAddress>> {
     let word = statement.arg(1);
-    let fail = |what: &str| {
-        let message = format!(
-            "{what} in \"{}\" of the \"listen\" directive",
-            word.display()
-        );
-        resolver.emerg(statement, word, message)
-    };
     let text = word.bytes.as_slice();
     let is_unix = text
         .get(..5)
         .is_some_and(|head| head.eq_ignore_ascii_case(b"unix:"));
-    if is_unix {
-        let path = text.get(5..).unwrap_or_default();
-        if path.is_empty() {
-            return Err(fail("no path in the unix domain socket"));
-        }
-        if path.len() > UNIX_PATH_LEN_MAX {
-            return Err(fail("too long path in the unix domain socket"));
-        }
-        return Ok(vec![ListenAddress::Unix(Text::from(path))]);
+    let found = if is_unix {
+        unix_address(text.get(5..).unwrap_or_default()).map(|address| vec![address])
+    } else if let Some(inner) = text.strip_prefix(b"[") {
+        ipv6_address(inner).map(|address| vec![address])
+    } else {
+        ipv4_addresses(resolver, text)
+    };
+    found.map_err(|fault| {
+        let message = format!(
+            "{fault} in \"{}\" of the \"listen\" directive",
+            word.display()
+        );
+        resolver.emerg(statement, word, message)
+    })
+}
+
+fn unix_address(path: &[u8]) -> Result<ListenAddress, Fault> {
+    if path.is_empty() {
+        return Err("no path in the unix domain socket");
     }
-    if text.first() == Some(&b'[') {
-        let close = text.iter().position(|&byte| byte == b']');
-        let close = close
-            .filter(|&close| close > 1)
-            .ok_or_else(|| fail("invalid host"))?;
-        let inner = text.get(1..close).unwrap_or_default();
-        let host: Option<Ipv6Addr> = std::str::from_utf8(inner)
-            .ok()
-            .and_then(|inner| inner.parse().ok());
-        let host = host.ok_or_else(|| fail("invalid IPv6 address"))?;
-        let port = match text.get(close + 1..).unwrap_or_default() {
-            [] => DEFAULT_PORT,
-            [b':', port @ ..] => parse_port(port).ok_or_else(|| fail("invalid port"))?,
-            _ => return Err(fail("invalid host")),
-        };
-        return Ok(vec![inet(IpAddr::V6(host), port)]);
+    if path.len() > UNIX_PATH_LEN_MAX {
+        return Err("too long path in the unix domain socket");
     }
+    Ok(ListenAddress::Unix(Text::from(path)))
+}
+
+/// What follows `[`.
+fn ipv6_address(text: &[u8]) -> Result<ListenAddress, Fault> {
+    let close = text
+        .iter()
+        .position(|&byte| byte == b']')
+        .filter(|&close| close > 0);
+    let (host, rest) = close
+        .and_then(|close| text.split_at_checked(close))
+        .ok_or("invalid host")?;
+    let host = std::str::from_utf8(host)
+        .ok()
+        .and_then(|host| host.parse::<Ipv6Addr>().ok());
+    let host = host.ok_or("invalid IPv6 address")?;
+    let port = match rest {
+        [b']'] => DEFAULT_PORT,
+        [b']', b':', port @ ..] => parse_port(port).ok_or("invalid port")?,
+        _ => return Err("invalid host"),
+    };
+    Ok(inet(IpAddr::V6(host), port))
+}
+
+/// A port, an address, a name, `*`, with or without `:PORT`.
+fn ipv4_addresses(resolver: &Resolver<'_>, text: &[u8]) -> Result<Vec<ListenAddress>, Fault> {
+    let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     let colon = text.iter().position(|&byte| byte == b':');
     let (host, port) = match colon.and_then(|colon| text.split_at_checked(colon)) {
-        Some((host, port)) => {
-            let port = parse_port(port.get(1..).unwrap_or_default());
-            (host, port.ok_or_else(|| fail("invalid port"))?)
-        }
+        Some((host, port)) => (
+            host,
+            parse_port(port.get(1..).unwrap_or_default()).ok_or("invalid port")?,
+        ),
         // A number alone is a port, anything else a host.
-        None => match parse_number(text) {
-            Some(Some(port)) => return Ok(vec![inet(Ipv4Addr::UNSPECIFIED.into(), port)]),
-            Some(None) => return Err(fail("invalid port")),
-            None => (text, DEFAULT_PORT),
-        },
+        None if value::number(text).is_some() => {
+            return Ok(vec![inet(any, parse_port(text).ok_or("invalid port")?)]);
+        }
+        None => (text, DEFAULT_PORT),
     };
     if host.is_empty() {
-        return Err(fail("no host"));
+        return Err("no host");
     }
     if host == b"*" {
-        return Ok(vec![inet(Ipv4Addr::UNSPECIFIED.into(), port)]);
+        return Ok(vec![inet(any, port)]);
     }
     let address = std::str::from_utf8(host)
         .ok()
@@ -175,7 +193,7 @@ fn addresses(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Vec<List
     }
     let found = resolver.source.resolve(host);
     if found.is_empty() {
-        return Err(fail("host not found"));
+        return Err("host not found");
     }
     Ok(found
         .into_iter()
@@ -193,11 +211,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
         .filter(|&port| port > 0)
 }
 
-/// `None` for no number at all, `Some(None)` for one that is no port.
-fn parse_number(text: &[u8]) -> Option<Option<u16>> {
-    value::number(text).map(|_| parse_port(text))
-}
-
+/// Parameters of protocols that are not here yet.
 const LATER: [(&str, &str); 4] = [
     ("ssl", "TLS"),
     ("http2", "HTTP/2"),

@@ -13,7 +13,9 @@ use crate::config::{
     Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
     ListenOptions, LogFormat, Map, ServerName, User, WorkerCount,
 };
-use crate::lexer::SourceText;
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{SourceText, Statement, Word};
+use crate::resolve::{place, snippet};
 
 /// The main context.
 #[derive(Default)]
@@ -61,6 +63,8 @@ pub(crate) struct ServerDraft {
     pub(crate) names: Vec<ServerName>,
     /// Names as written (lower-cased), for warnings; parallel to `names`.
     pub(crate) name_texts: Vec<Text>,
+    /// Where they stand; parallel to `names`.
+    pub(crate) name_origins: Vec<Option<Origin>>,
     pub(crate) has_listen: bool,
 }
 
@@ -118,4 +122,20 @@ pub(crate) struct Origin {
     pub(crate) text: Arc<SourceText>,
     pub(crate) span: Range<usize>,
     pub(crate) line: u32,
+}
+
+impl Origin {
+    pub(crate) fn of(statement: &Statement, word: &Word) -> Self {
+        Self {
+            text: Arc::clone(&statement.text),
+            span: word.span.clone(),
+            line: statement.line,
+        }
+    }
+
+    /// Says where something stands that turned out wrong only later.
+    pub(crate) fn show_in(&self, diagnostic: &mut Diagnostic) {
+        diagnostic.place = place(&self.text, self.line);
+        diagnostic.snippet = Some(snippet(&self.text, &self.span));
+    }
 }

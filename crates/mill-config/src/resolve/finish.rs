@@ -13,7 +13,7 @@ use crate::config::{
 use crate::diagnostic::{Diagnostic, Place};
 use crate::directives::mime;
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
-use crate::resolve::{Applied, Resolver, join, place, snippet, templates};
+use crate::resolve::{Applied, Resolver, join, templates};
 
 /// Makes the configuration from everything that has been parsed.
 pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
@@ -88,8 +88,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         let message = format!("unknown \"{}\" variable", name.display());
         let mut error = Diagnostic::new(LogLevel::Emerg, message, Place::None);
         if let Some(origin) = origin {
-            error.place = place(&origin.text, origin.line);
-            error.snippet = Some(snippet(&origin.text, &origin.span));
+            origin.show_in(&mut error);
         }
         error.help = templates::nearest_variable(&name);
         Box::new(error)

@@ -69,7 +69,17 @@ impl Resolver<'_> {
             let (Some(server_draft), Some(server)) = (drafts.get(index), servers.get(index)) else {
                 continue;
             };
-            for (name, text) in server_draft.names.iter().zip(&server_draft.name_texts) {
+            let texts = server_draft
+                .name_texts
+                .iter()
+                .zip(&server_draft.name_origins);
+            for (name, (text, origin)) in server_draft.names.iter().zip(texts) {
+                let show = |mut diagnostic: Diagnostic| {
+                    if let Some(origin) = origin {
+                        origin.show_in(&mut diagnostic);
+                    }
+                    diagnostic
+                };
                 if is_alone && !matches!(name, ServerName::Pattern(_)) {
                     continue;
                 }

@@ -117,11 +117,7 @@ impl Resolver<'_> {
         if let Some(entry) = self.variables.entries.get_mut(index)
             && entry.first_use.is_none()
         {
-            entry.first_use = Some(Origin {
-                text: statement.text.clone(),
-                span: word.span.clone(),
-                line: statement.line,
-            });
+            entry.first_use = Some(Origin::of(statement, word));
         }
         Variable::User(index)
     }
