@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::Text;
 use crate::config::listen::Listener;
 use crate::config::{ListenAddress, LogLevel, Server, ServerName, ServerNames, VirtualHosts};
 use crate::diagnostic::{Diagnostic, Place};
@@ -69,41 +70,29 @@ impl Resolver<'_> {
             let (Some(server_draft), Some(server)) = (drafts.get(index), servers.get(index)) else {
                 continue;
             };
-            let texts = server_draft
-                .name_texts
-                .iter()
-                .zip(&server_draft.name_origins);
-            for (name, (text, origin)) in server_draft.names.iter().zip(texts) {
-                let show = |mut diagnostic: Diagnostic| {
-                    if let Some(origin) = origin {
-                        origin.show_in(&mut diagnostic);
-                    }
-                    diagnostic
-                };
+            for (place, name) in server_draft.names.iter().enumerate() {
                 if is_alone && !matches!(name, ServerName::Pattern(_)) {
                     continue;
                 }
-                let Some(inserted) = insert_name(&mut names, name, server) else {
-                    let message = format!(
-                        "invalid server name or wildcard \"{}\" on {}",
-                        text.display(),
-                        draft.address
-                    );
-                    return Err(Box::new(Diagnostic::new(
-                        LogLevel::Emerg,
-                        message,
-                        Place::None,
-                    )));
-                };
-                if !inserted {
-                    let message = format!(
-                        "conflicting server name \"{}\" on {}, ignored",
-                        text.display(),
-                        draft.address
-                    );
-                    self.remarks
-                        .push(Diagnostic::new(LogLevel::Warn, message, Place::None));
+                let inserted = insert_name(&mut names, name, server);
+                if inserted == Some(true) {
+                    continue;
                 }
+                let (problem, level, ending) = match inserted {
+                    None => ("invalid server name or wildcard", LogLevel::Emerg, ""),
+                    Some(_) => ("conflicting server name", LogLevel::Warn, ", ignored"),
+                };
+                let text = server_draft.name_texts.get(place).map(Text::display);
+                let text = text.unwrap_or_default();
+                let message = format!("{problem} \"{text}\" on {}{ending}", draft.address);
+                let mut diagnostic = Diagnostic::new(level, message, Place::None);
+                if let Some(Some(origin)) = server_draft.name_origins.get(place) {
+                    origin.show_in(&mut diagnostic);
+                }
+                if level == LogLevel::Emerg {
+                    return Err(Box::new(diagnostic));
+                }
+                self.remarks.push(diagnostic);
             }
         }
         let default = servers.get(draft.default_server).cloned();
