@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["check"] => check::run(root()),
         ["tidy"] => tidy::run(root()),
-        ["bench", arguments @ ..] => bench::run(arguments),
+        ["bench", arguments @ ..] => bench::run(root(), arguments),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS

@@ -1,0 +1,305 @@
+//! Millstream against nginx: the same configuration, the same client, in turn, on one machine.
+//!
+//! Read on in this order: `case` is what is asked, `server` who is asked, `block` one timed
+//! measurement, `system_calls`, `allocations` and `idle_memory` what is counted apart, `ratio` how
+//! two servers compare, `report` what is told. Whatever is started here ends with this process:
+//! see `caretaker`.
+
+/// What the kernel's accounts say.
+mod accounting;
+/// Heap allocations per request.
+mod allocations;
+/// One timed block.
+mod block;
+/// Cleans up after this process.
+mod caretaker;
+/// What is asked of the servers.
+mod case;
+/// A started process.
+mod child;
+/// A client for what wrk does not tell.
+mod client;
+/// The configuration of both servers.
+mod configuration;
+/// Why something could not be measured.
+mod failure;
+/// Memory per idle connection.
+mod idle_memory;
+/// The results for programs.
+mod json;
+/// Folder, CPUs, ports.
+mod lab;
+/// Where and with what was measured.
+mod machine;
+/// The command line.
+mod options;
+/// Waiting with an end.
+mod patience;
+/// How two servers compare.
+mod ratio;
+/// The results for people.
+mod report;
+/// What was measured.
+mod results;
+/// The servers.
+mod server;
+/// System calls per request.
+mod system_calls;
+/// Tables.
+mod table;
+/// The load generator.
+mod wrk;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use crate::EXIT_USAGE;
+use case::Case;
+use failure::{Failure, Result};
+use lab::Lab;
+use machine::Machine;
+use options::{Options, USAGE};
+use report::Report;
+use results::{CaseResult, Costs, IdleResult};
+use server::{Programs, Subject};
+
+pub(super) use caretaker::{ARGUMENT as CARETAKER_ARGUMENT, run as take_care};
+
+/// Measures what the options ask for.
+pub(super) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
+    let parsed = Options::parse(arguments).and_then(|options| Ok((cases(&options)?, options)));
+    let (cases, options) = match parsed {
+        Ok(parsed) => parsed,
+        Err(message) => {
+            eprintln!("xtask bench serve: {message}\n\n{USAGE}");
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    if options.help {
+        print!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    if options.list {
+        cases.iter().for_each(|case| println!("{}", case.name));
+        return ExitCode::SUCCESS;
+    }
+    let command_line = format!("cargo xtask bench serve {}", arguments.join(" "));
+    match measure(root, &options, cases, command_line.trim_end()) {
+        Ok(report) => {
+            print!("{}", report.emit_text());
+            if report.cases.iter().all(|result| result.failure.is_none()) {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(failure) => {
+            eprintln!("xtask bench serve: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The cases that are asked for, by name or as a list.
+fn cases(options: &Options) -> std::result::Result<Vec<Case>, String> {
+    if options.cases.is_empty() {
+        return Ok(if options.full {
+            case::full()
+        } else {
+            case::usual()
+        });
+    }
+    let all = case::full();
+    let find = |name: &String| {
+        let found = all.iter().find(|case| case.name == *name).cloned();
+        found.ok_or_else(|| format!("no case is called \"{name}\"; --full --list names all"))
+    };
+    options.cases.iter().map(find).collect()
+}
+
+/// The files are written after every case, so that an interrupted run has told what it found.
+fn measure(root: &Path, options: &Options, cases: Vec<Case>, command_line: &str) -> Result<Report> {
+    let programs = find_programs(root, options)?;
+    let lab = Lab::open()?;
+    let mut report = Report {
+        command_line: command_line.to_owned(),
+        machine: Machine::describe(root, &lab, &programs),
+        softirq_account: lab.softirq_account,
+        seconds: options.seconds,
+        cases: Vec::new(),
+        idle: Vec::new(),
+    };
+    report
+        .machine
+        .lines()
+        .iter()
+        .for_each(|line| println!("{line}"));
+    let count = cases.len();
+    let idle_case = cases.first().cloned();
+    for (index, case) in cases.into_iter().enumerate() {
+        eprintln!("{} ({} of {count})", case.name, index + 1);
+        report
+            .cases
+            .push(measure_case(&lab, &programs, options, case));
+        write_files(options, &report)?;
+    }
+    if let Some(case) = idle_case.filter(|_| !options.timed_only) {
+        eprintln!("idle connections");
+        report.idle = measure_idle(&lab, &programs, &case);
+        write_files(options, &report)?;
+    }
+    Ok(report)
+}
+
+fn measure_case(lab: &Lab, programs: &Programs, options: &Options, case: Case) -> CaseResult {
+    let mut result = CaseResult {
+        case,
+        blocks: Vec::new(),
+        costs: Vec::new(),
+        failure: None,
+    };
+    if let Err(failure) = measure_blocks(lab, programs, options, &mut result) {
+        eprintln!("  given up: {failure}");
+        result.failure = Some(failure.to_string());
+    } else if !options.timed_only {
+        for subject in result.subjects() {
+            let calls = system_calls::measure(lab, programs, &result.case, subject);
+            let allocations = allocations::measure(lab, programs, &result.case, subject);
+            result.costs.push(Costs {
+                subject,
+                system_calls: calls.map_err(|failure| failure.to_string()),
+                allocations: allocations.map_err(|failure| failure.to_string()),
+            });
+        }
+    }
+    result
+}
+
+/// Each round is a pass over the servers and one back: what drifts slowly meets all alike.
+fn measure_blocks(
+    lab: &Lab,
+    programs: &Programs,
+    options: &Options,
+    result: &mut CaseResult,
+) -> Result<()> {
+    let mut subjects = vec![Subject::Nginx, Subject::Millstream];
+    if programs.floor.is_some() && result.case.has_floor() {
+        subjects.push(Subject::Floor);
+    }
+    block::fill_time_wait(lab, programs, &result.case)?;
+    for pass in 0..2 * options.rounds {
+        for subject in &subjects {
+            let case = &result.case;
+            let block = block::measure(lab, programs, case, *subject, pass, options.seconds)?;
+            result.blocks.push(block);
+        }
+        subjects.reverse();
+    }
+    Ok(())
+}
+
+fn measure_idle(lab: &Lab, programs: &Programs, case: &Case) -> Vec<IdleResult> {
+    let subjects = [Subject::Nginx, Subject::Millstream];
+    let results = subjects.map(|subject| IdleResult {
+        subject,
+        memory: idle_memory::measure(lab, programs, &case.kept_alive(), subject)
+            .map_err(|failure| failure.to_string()),
+    });
+    results.into()
+}
+
+fn write_files(options: &Options, report: &Report) -> Result<()> {
+    if let Some(path) = &options.json {
+        fs::write(path, json::emit(report)).map_err(Failure::during(path.display()))?;
+    }
+    if let Some(path) = &options.markdown {
+        fs::write(path, report.emit_markdown()).map_err(Failure::during(path.display()))?;
+    }
+    Ok(())
+}
+
+fn find_programs(root: &Path, options: &Options) -> Result<Programs> {
+    for program in ["wrk", "taskset", "gzip"] {
+        if in_path(program).is_none() {
+            return Err(Failure(format!(
+                "{program} is not here; apt-get install nginx wrk util-linux gzip strace valgrind"
+            )));
+        }
+    }
+    let nginx = in_path("nginx")
+        .ok_or_else(|| Failure("nginx is not here; apt-get install nginx".to_owned()))?;
+    let millstream = match &options.server {
+        Some(path) => fs::canonicalize(path).map_err(Failure::during(path.display()))?,
+        None => build(root, "millstream")?,
+    };
+    let floor = if options.floor {
+        Some(build(root, "xtask")?)
+    } else {
+        None
+    };
+    Ok(Programs {
+        nginx,
+        millstream,
+        floor,
+    })
+}
+
+/// /usr/sbin is where Debian puts nginx, and not in the PATH of most users.
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+    folders
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+/// Builds an optimised binary of this workspace.
+fn build(root: &Path, package: &str) -> Result<PathBuf> {
+    eprintln!("building {package}");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--locked",
+            "--package",
+            package,
+        ])
+        .current_dir(root)
+        .status()
+        .map_err(Failure::during("cargo"))?;
+    if !status.success() {
+        return Err(Failure(format!("{package} does not build")));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |target| root.join(target));
+    Ok(target.join("release").join(package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cases;
+    use super::options::Options;
+
+    /// The names of the cases that the command line asks for.
+    fn check(arguments: &[&str], expected: Result<&[&str], &str>) {
+        let found = cases(&Options::parse(arguments).unwrap());
+        let names = found.map(|cases| cases.into_iter().map(|case| case.name).collect::<Vec<_>>());
+        let expected = expected.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+        assert_eq!(names, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn cases_are_taken_by_name_in_the_order_of_the_command_line() {
+        check(
+            &["--case", "gzip-1k", "--case", "close-0-x4096"],
+            Ok(&["gzip-1k", "close-0-x4096"]),
+        );
+        check(
+            &["--case", "x"],
+            Err("no case is called \"x\"; --full --list names all"),
+        );
+    }
+}

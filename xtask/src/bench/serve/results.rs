@@ -1,0 +1,211 @@
+//! What was measured, and what follows from it.
+
+use super::block::Block;
+use super::case::{Case, Target};
+use super::idle_memory::IdleMemory;
+use super::ratio::{Ratio, Verdict};
+use super::server::Subject;
+use super::system_calls::SystemCalls;
+
+/// A figure, or why there is none.
+pub(super) type Measured<T> = Result<T, String>;
+
+#[derive(Debug)]
+pub(super) struct CaseResult {
+    pub(super) case: Case,
+    pub(super) blocks: Vec<Block>,
+    pub(super) costs: Vec<Costs>,
+    /// Why the case was given up; what was measured before is kept.
+    pub(super) failure: Option<String>,
+}
+
+/// What is counted apart from the timed blocks.
+#[derive(Debug)]
+pub(super) struct Costs {
+    pub(super) subject: Subject,
+    pub(super) system_calls: Measured<SystemCalls>,
+    pub(super) allocations: Measured<f64>,
+}
+
+#[derive(Debug)]
+pub(super) struct IdleResult {
+    pub(super) subject: Subject,
+    pub(super) memory: Measured<IdleMemory>,
+}
+
+/// A target, the ratio that it is about, and whether it is met.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TargetResult {
+    pub(super) target: Target,
+    pub(super) verdict: Verdict,
+}
+
+pub(super) type Figure = fn(&Block) -> f64;
+
+pub(super) const RATE: Figure = |block| block.requests_per_s;
+pub(super) const CPU: Figure = |block| block.cpu_us_per_request;
+
+/// Of 1. A server that was kept waiting for longer was not alone on its CPU.
+const WAITED_MAX: f64 = 0.05;
+
+impl CaseResult {
+    pub(super) fn subjects(&self) -> Vec<Subject> {
+        let all = [Subject::Nginx, Subject::Millstream, Subject::Floor];
+        let measured = |subject: &Subject| self.blocks_of(*subject).next().is_some();
+        all.into_iter().filter(measured).collect()
+    }
+
+    pub(super) fn median(&self, subject: Subject, figure: Figure) -> f64 {
+        let mut values: Vec<f64> = self.blocks_of(subject).map(figure).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+        let half = values.len() / 2;
+        if values.len() % 2 == 1 {
+            middle(half)
+        } else {
+            f64::midpoint(middle(half.saturating_sub(1)), middle(half))
+        }
+    }
+
+    pub(super) fn errors(&self, subject: Subject) -> u64 {
+        self.blocks_of(subject).map(|block| block.errors).sum()
+    }
+
+    /// Blocks in which somebody else used the server's CPU.
+    pub(super) fn disturbed(&self) -> usize {
+        let disturbed = |block: &&Block| block.waited > WAITED_MAX || block.steal > WAITED_MAX;
+        self.blocks.iter().filter(disturbed).count()
+    }
+
+    /// `None` where a block had errors: such figures are not those of the work that was asked for.
+    pub(super) fn ratio(&self, of: Subject, to: Subject, figure: Figure) -> Option<Ratio> {
+        if self.failure.is_some() || self.errors(of) + self.errors(to) > 0 {
+            return None;
+        }
+        let pairs: Vec<(f64, f64)> = self
+            .blocks_of(of)
+            .filter_map(|block| {
+                let neighbour = self.blocks_of(to).find(|other| other.pass == block.pass)?;
+                Some((figure(block), figure(neighbour)))
+            })
+            .collect();
+        Ratio::of_pairs(&pairs)
+    }
+
+    pub(super) fn targets(&self) -> Vec<TargetResult> {
+        let ratio = |to, figure| self.ratio(Subject::Millstream, to, figure);
+        let results = self.case.targets().into_iter().filter_map(|target| {
+            let verdict = match target {
+                Target::CpuOfNginx(limit) => ratio(Subject::Nginx, CPU)?.at_most(limit),
+                Target::CpuOfFloor(limit) => ratio(Subject::Floor, CPU)?.at_most(limit),
+                Target::RateOfNginx(limit) => ratio(Subject::Nginx, RATE)?.at_least(limit),
+            };
+            Some(TargetResult { target, verdict })
+        });
+        results.collect()
+    }
+
+    pub(super) fn costs_of(&self, subject: Subject) -> Option<&Costs> {
+        self.costs.iter().find(|costs| costs.subject == subject)
+    }
+
+    pub(super) fn blocks_of(&self, subject: Subject) -> impl Iterator<Item = &Block> {
+        self.blocks
+            .iter()
+            .filter(move |block| block.subject == subject)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::{CPU, CaseResult, RATE, Target, TargetResult, Verdict};
+    use crate::bench::serve::block::Block;
+    use crate::bench::serve::case::usual;
+    use crate::bench::serve::server::Subject;
+    use crate::bench::serve::wrk::Latency;
+
+    pub(in super::super) fn block(subject: Subject, pass: u32, rate: f64, cpu_us: f64) -> Block {
+        Block {
+            subject,
+            pass,
+            requests: 2.0 * rate,
+            requests_per_s: rate,
+            cpu_us_per_request: cpu_us,
+            softirq_us_per_request: 1.0,
+            bytes_per_s: 850.0 * rate,
+            errors: 0,
+            latency: Latency {
+                p50_us: 500,
+                p99_us: 1000,
+                p999_us: 2000,
+                max_us: 3000,
+            },
+            server_cpu_busy: 1.0,
+            client_cpu_busy: 0.9,
+            waited: 0.0,
+            steal: 0.0,
+        }
+    }
+
+    /// Two passes of the case "keep-alive-0", in which Millstream takes 0.8 of nginx's time.
+    pub(in super::super) fn two_passes() -> CaseResult {
+        CaseResult {
+            case: usual().swap_remove(0),
+            blocks: vec![
+                block(Subject::Nginx, 0, 1000.0, 10.0),
+                block(Subject::Millstream, 0, 1250.0, 8.0),
+                block(Subject::Millstream, 1, 2500.0, 4.0),
+                block(Subject::Nginx, 1, 2000.0, 5.0),
+            ],
+            costs: Vec::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn blocks_of_one_pass_are_compared_with_each_other() {
+        let result = two_passes();
+        let ratio = |figure| {
+            result
+                .ratio(Subject::Millstream, Subject::Nginx, figure)
+                .unwrap()
+        };
+        assert!((ratio(CPU).mean - 0.8).abs() < 1e-9);
+        assert!((ratio(CPU).high - 0.8).abs() < 1e-9);
+        assert!((ratio(RATE).mean - 1.25).abs() < 1e-9);
+        assert!((result.median(Subject::Nginx, RATE) - 1500.0).abs() < 1e-9);
+        assert_eq!(result.subjects(), [Subject::Nginx, Subject::Millstream]);
+    }
+
+    #[test]
+    fn a_target_without_its_blocks_has_no_result() {
+        let expected = TargetResult {
+            target: Target::CpuOfNginx(0.92),
+            verdict: Verdict::Met,
+        };
+        assert_eq!(two_passes().targets(), [expected]);
+    }
+
+    #[test]
+    fn a_case_with_errors_has_no_ratio() {
+        let mut result = two_passes();
+        result
+            .blocks
+            .iter_mut()
+            .for_each(|block| block.errors = u64::from(block.pass));
+        assert_eq!(result.ratio(Subject::Millstream, Subject::Nginx, CPU), None);
+        assert!(result.targets().is_empty());
+    }
+
+    #[test]
+    fn a_block_whose_server_waited_is_disturbed() {
+        let mut result = two_passes();
+        assert_eq!(result.disturbed(), 0);
+        result
+            .blocks
+            .iter_mut()
+            .take(1)
+            .for_each(|block| block.waited = 0.2);
+        assert_eq!(result.disturbed(), 1);
+    }
+}
