@@ -106,6 +106,7 @@ pub(crate) enum Value {
     Flag,
     Size,
     Number,
+    Time,
     /// A number and a size, as `16 8k`.
     Buffers,
     /// Anything.

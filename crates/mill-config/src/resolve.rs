@@ -213,9 +213,7 @@ impl<'a> Resolver<'a> {
                 directive.name
             );
             let mut error = self.emerg(statement, name, message);
-            error.help = Some(format!(
-                "it belongs to nginx's {module}, which comes in a later version"
-            ));
+            error.help = Some(format!("it is part of nginx's {module}"));
             return Err(error);
         }
         if statement.opens_block && !directive.is_block() {
@@ -291,6 +289,9 @@ impl<'a> Resolver<'a> {
             }
             Value::Number => {
                 self.number(statement)?;
+            }
+            Value::Time => {
+                self.read(statement, value::milliseconds)?;
             }
             Value::Buffers => {
                 let count = value::number(&statement.arg(1).bytes).filter(|&count| count > 0);

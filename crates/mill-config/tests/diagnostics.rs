@@ -56,7 +56,7 @@ fn a_directive_of_nginx_that_is_not_here_yet_is_named_as_such() {
          /etc/nginx/nginx.conf:2\n\
          \x20 2 | http { server { location / { proxy_pass http://a; } } }\n\
          \x20   |                              ^^^^^^^^^^\n\
-         help: it belongs to nginx's ngx_http_proxy_module, which comes in a later version\n",
+         help: it is part of nginx's ngx_http_proxy_module\n",
     );
 }
 

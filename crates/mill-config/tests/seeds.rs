@@ -99,7 +99,7 @@ fn seed_000_loads_with_its_values() {
 fn seed_001_loads_with_every_number_of_workers() {
     for workers in 1_u16..=28 {
         let masks: Vec<String> = (1..=workers)
-            .map(|worker| format!("01{}", "0".repeat(worker.into())))
+            .map(|worker| format!("01{}", "0".repeat((worker - 1).into())))
             .collect();
         let text = include_str!("seeds/001.conf")
             .replace("@WORKERS@", &workers.to_string())
@@ -107,7 +107,7 @@ fn seed_001_loads_with_every_number_of_workers() {
         let loaded = loaded(&text);
         let main = &loaded.config.main;
         assert_eq!(main.worker_processes, WorkerCount::Count(workers.into()));
-        let masks = (1..=workers)
+        let masks = (0..workers)
             .map(|cpu| CpuMask { cpus: vec![cpu] })
             .collect();
         assert_eq!(main.worker_cpu_affinity, Some(CpuAffinity::Masks(masks)));

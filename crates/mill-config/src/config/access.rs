@@ -57,3 +57,39 @@ pub fn is_allowed(rules: &[AccessRule], client: Option<IpAddr>) -> bool {
         .find(|rule| rule.network.contains(client))
         .is_none_or(|rule| rule.allow)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_hold_their_addresses() {
+        let check = |network: &str, bits: u8, client: &str, expected: bool| {
+            let network = Network::Cidr(network.parse().unwrap(), bits);
+            assert_eq!(
+                network.contains(Some(client.parse().unwrap())),
+                expected,
+                "{client}"
+            );
+        };
+        check("10.0.0.0", 8, "10.255.0.1", true);
+        check("10.0.0.0", 8, "11.0.0.1", false);
+        check("10.0.0.0", 8, "::ffff:10.1.2.3", true);
+        check("0.0.0.0", 0, "192.0.2.1", true);
+        check("192.0.2.1", 32, "192.0.2.1", true);
+        check("192.0.2.1", 32, "192.0.2.2", false);
+        check("2001:db8::", 32, "2001:db8:1::1", true);
+        check("2001:db8::", 32, "2001:db9::1", false);
+        check("::", 0, "::1", true);
+        check("::", 0, "10.0.0.1", false);
+    }
+
+    #[test]
+    fn the_first_rule_that_fits_decides() {
+        let rule = |allow, network| AccessRule { allow, network };
+        let rules = [rule(true, Network::Unix), rule(false, Network::All)];
+        assert!(is_allowed(&rules, None));
+        assert!(!is_allowed(&rules, Some("10.0.0.1".parse().unwrap())));
+        assert!(is_allowed(&rules[..1], Some("10.0.0.1".parse().unwrap())));
+    }
+}

@@ -60,3 +60,27 @@ impl MimeTypes {
             .map(|(extension, kind)| (extension, kind))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_taken_from_the_last_name_and_found_in_any_case() {
+        let mut types = MimeTypes::default();
+        types.insert(b"TXT", Text::from("text/plain"));
+        types.insert(b"gz", Text::from("application/gzip"));
+        let check = |path: &str, extension: &str, kind: Option<&str>| {
+            let found = MimeTypes::extension(path.as_bytes());
+            assert_eq!(found, extension.as_bytes(), "{path}");
+            assert_eq!(types.find(found), kind.map(Text::from).as_ref(), "{path}");
+        };
+        check("/a.txt", "txt", Some("text/plain"));
+        check("/a.TxT", "TxT", Some("text/plain"));
+        check("/a.tar.gz", "gz", Some("application/gzip"));
+        check("/a.d/b", "", None);
+        check("/a", "", None);
+        check("/a.", "", None);
+        check("", "", None);
+    }
+}

@@ -207,6 +207,22 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "Answers with the numbers of connections and requests.",
     ),
     once(
+        "resolver",
+        LEVELS_AND_UPSTREAM,
+        Arity::AtLeast(1),
+        "",
+        Apply::WithoutEffect(Value::Text, "nothing here looks names up while it serves"),
+        "Name servers for upstreams and certificates.",
+    ),
+    once(
+        "resolver_timeout",
+        LEVELS_AND_UPSTREAM,
+        Arity::Exactly(1),
+        "30s",
+        Apply::WithoutEffect(Value::Time, "nothing here looks names up while it serves"),
+        "Longest look-up of a name.",
+    ),
+    once(
         "send_lowat",
         ANY_LEVEL,
         Arity::Exactly(1),

@@ -246,8 +246,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     known("client_body_early_read", "hs", CORE),
     known("early_hints", "hsl", CORE),
     known("post_action", "hsli", CORE),
-    known("resolver", "hsluMS", CORE),
-    known("resolver_timeout", "hsluMS", CORE),
     known("create_full_put_path", "hsl", DAV),
     known("dav_access", "hsl", DAV),
     known("dav_methods", "hsl", DAV),

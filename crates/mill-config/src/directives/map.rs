@@ -5,6 +5,7 @@ use crate::config::{Map, MapValue, Pattern, Variable};
 use crate::directive::{Apply, Arity, Directive, HTTP, Value, many, once};
 use crate::directives::main_context;
 use crate::lexer::Statement;
+use crate::resolve::draft::HttpDraft;
 use crate::resolve::{Applied, Resolver};
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
@@ -60,7 +61,16 @@ fn map(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         volatile: false,
     });
     resolver.bind_map(variable, index);
-    resolver.entries(statement, entry)
+    resolver.entries(statement, entry)?;
+    if let Some(http) = &mut resolver.http {
+        http.map_keys.clear();
+        if let Some(map) = http.maps.last_mut() {
+            for table in [&mut map.exact, &mut map.suffixes, &mut map.prefixes] {
+                table.sort_by(|(a, _), (b, _)| a.cmp(b));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
@@ -107,7 +117,10 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         .strip_prefix(b"\\")
         .unwrap_or(text)
         .to_ascii_lowercase();
-    let inserted = open(resolver).map_or(Insertion::Done, |map| insert(map, &text, value));
+    let Some(http) = &mut resolver.http else {
+        return Ok(());
+    };
+    let inserted = insert(http, &text, value);
     let message = match inserted {
         Insertion::Done => return Ok(()),
         Insertion::Taken => format!("conflicting parameter \"{}\"", key.display()),
@@ -127,49 +140,57 @@ enum Insertion {
     Malformed,
 }
 
-fn insert(map: &mut Map, key: &[u8], value: MapValue) -> Insertion {
-    if !map.hostnames || !key.iter().any(|byte| matches!(byte, b'*' | b'.')) {
-        return add(&mut map.exact, key, value);
+/// The tables of a map.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Table {
+    Exact,
+    Suffixes,
+    Prefixes,
+}
+
+fn insert(http: &mut HttpDraft, key: &[u8], value: MapValue) -> Insertion {
+    let hostnames = http.maps.last().is_some_and(|map| map.hostnames);
+    if !hostnames || !key.iter().any(|byte| matches!(byte, b'*' | b'.')) {
+        return add(http, Table::Exact, key, value);
     }
     let well_formed = |name: &[u8]| {
         !name.is_empty() && !name.contains(&b'*') && !name.windows(2).any(|pair| pair == b"..")
     };
-    if let Some(name) = key.strip_prefix(b"*.") {
-        return if well_formed(name) {
-            add(&mut map.suffixes, name, value)
-        } else {
-            Insertion::Malformed
-        };
-    }
-    if let Some(name) = key.strip_prefix(b".") {
-        if !well_formed(name) {
-            return Insertion::Malformed;
-        }
-        return match add(&mut map.exact, name, value.clone()) {
-            Insertion::Done => add(&mut map.suffixes, name, value),
-            failed => failed,
-        };
-    }
-    if let Some(name) = key.strip_suffix(b".*") {
-        return if well_formed(name) {
-            add(&mut map.prefixes, name, value)
-        } else {
-            Insertion::Malformed
-        };
-    }
-    if key.contains(&b'*') {
+    let (table, name) = if let Some(name) = key.strip_prefix(b"*.") {
+        (Table::Suffixes, name)
+    } else if let Some(name) = key.strip_prefix(b".") {
+        (Table::Suffixes, name)
+    } else if let Some(name) = key.strip_suffix(b".*") {
+        (Table::Prefixes, name)
+    } else {
+        (Table::Exact, key)
+    };
+    if !well_formed(name) {
         return Insertion::Malformed;
     }
-    add(&mut map.exact, key, value)
-}
-
-fn add(table: &mut Vec<(Text, MapValue)>, key: &[u8], value: MapValue) -> Insertion {
-    // Kept sorted while the block is read: a conflict belongs to its line.
-    match table.binary_search_by(|(known, _)| (**known).cmp(key)) {
-        Ok(_) => Insertion::Taken,
-        Err(index) => {
-            table.insert(index, (Text::from(key), value));
-            Insertion::Done
+    if key.first() == Some(&b'.') {
+        // The name itself and all below it.
+        match add(http, Table::Exact, name, value.clone()) {
+            Insertion::Done => {}
+            failed => return failed,
         }
     }
+    add(http, table, name, value)
+}
+
+/// Tables are sorted when the block is closed; until then a set of keys tells conflicts.
+fn add(http: &mut HttpDraft, table: Table, key: &[u8], value: MapValue) -> Insertion {
+    let key = Text::from(key);
+    if !http.map_keys.insert((table, key.clone())) {
+        return Insertion::Taken;
+    }
+    if let Some(map) = http.maps.last_mut() {
+        let entries = match table {
+            Table::Exact => &mut map.exact,
+            Table::Suffixes => &mut map.suffixes,
+            Table::Prefixes => &mut map.prefixes,
+        };
+        entries.push((key, value));
+    }
+    Insertion::Done
 }

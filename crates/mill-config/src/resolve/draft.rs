@@ -1,5 +1,6 @@
 //! Blocks as they are written, before inheritance.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::config::{
     ListenOptions, LogFormat, Map, ServerName, User, WorkerCount,
 };
 use crate::diagnostic::Diagnostic;
+use crate::directives::map::Table;
 use crate::lexer::{SourceText, Statement, Word};
 use crate::resolve::{place, snippet};
 
@@ -48,6 +50,8 @@ pub(crate) struct HttpDraft {
     pub(crate) servers: Vec<ServerDraft>,
     pub(crate) log_formats: Vec<LogFormat>,
     pub(crate) maps: Vec<Map>,
+    /// Keys of the map whose block is open.
+    pub(crate) map_keys: BTreeSet<(Table, Text)>,
     /// Addresses in the order in which they first stand.
     pub(crate) addresses: Vec<AddressDraft>,
     /// Buffered access logs: one file cannot have two kinds of buffer.
