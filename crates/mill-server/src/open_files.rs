@@ -6,16 +6,17 @@
 
 /// Entries by path, least recently used last.
 mod entries;
+/// How a request looks for a path.
+mod lookup;
 /// One file as it was found.
 mod open_file;
 
+pub use lookup::Lookup;
 pub use open_file::{Freshness, OpenFile, failure};
 
 use entries::Entries;
-use mill_config::config::Settings;
 use mill_config::config::settings::OpenFileCache;
 use mill_runtime::files::{FileError, FileKind, Files, Metadata, Symlinks};
-use mill_runtime::time::{Duration, Instant};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -34,18 +35,6 @@ struct Cache<F> {
     entries: Entries<F>,
 }
 
-/// How a path is to be looked up: the `open_file_cache*` directives of a location, and what it says of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lookup {
-    pub generation: u64,
-    pub now: Instant,
-    pub symlinks: Symlinks,
-    cache: Option<OpenFileCache>,
-    valid: Duration,
-    min_uses: u64,
-    errors: bool,
-}
-
 /// What the caller wants of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
@@ -55,20 +44,6 @@ enum Purpose {
     Test,
     /// The same, of what should be a directory.
     TestDirectory,
-}
-
-impl Lookup {
-    pub fn new(settings: &Settings, generation: u64, now: Instant, symlinks: Symlinks) -> Self {
-        Self {
-            generation,
-            now,
-            symlinks,
-            cache: settings.open_file_cache.filter(|cache| cache.max > 0),
-            valid: settings.open_file_cache_valid,
-            min_uses: settings.open_file_cache_min_uses,
-            errors: settings.open_file_cache_errors,
-        }
-    }
 }
 
 impl<F: Clone + 'static> OpenFiles<F> {
@@ -111,9 +86,8 @@ impl<F: Clone + 'static> OpenFiles<F> {
         files: &impl Files<File = F>,
         path: &[u8],
         lookup: &Lookup,
-    ) -> Result<Metadata, FileError> {
-        let found = self.find(files, path, lookup, Purpose::Test).await?;
-        Ok(found.metadata)
+    ) -> Result<Rc<OpenFile<F>>, FileError> {
+        self.find(files, path, lookup, Purpose::Test).await
     }
 
     /// What is at `path`, which should be a directory: the cache opens it only if it is none.
@@ -122,11 +96,8 @@ impl<F: Clone + 'static> OpenFiles<F> {
         files: &impl Files<File = F>,
         path: &[u8],
         lookup: &Lookup,
-    ) -> Result<Metadata, FileError> {
-        let found = self
-            .find(files, path, lookup, Purpose::TestDirectory)
-            .await?;
-        Ok(found.metadata)
+    ) -> Result<Rc<OpenFile<F>>, FileError> {
+        self.find(files, path, lookup, Purpose::TestDirectory).await
     }
 
     async fn find(

@@ -28,9 +28,12 @@ pub struct Response<File> {
     pub fields: Vec<FieldLine>,
     /// Sent after chunked content.
     pub trailers: Vec<FieldLine>,
-    /// The content may be sent in ranges (`Accept-Ranges: bytes`).
+    /// The content may be sent in ranges. The filters look at it, and make the field line `Accept-Ranges`.
     pub ranges: bool,
     pub content: Content<File>,
+    /// No `Content-Length` goes before the content, though it may be known: nginx makes such answers while it
+    /// sends them. So they come in chunks, or end with the connection; the head of a HEAD's answer says neither.
+    pub streamed: bool,
     /// Close the connection after this answer.
     pub close: bool,
 }
@@ -77,6 +80,7 @@ impl<File> Response<File> {
             trailers: Vec::new(),
             ranges: false,
             content: Content::Absent,
+            streamed: false,
             close: false,
         }
     }

@@ -1,5 +1,6 @@
 //! One file as it was found, and for how long that is known to be so.
 
+use crate::log::{Errno, Text};
 use mill_runtime::files::{FileError, FileKind, Metadata};
 use mill_runtime::time::{Instant, UnixTime};
 use std::cell::Cell;
@@ -18,9 +19,13 @@ pub struct OpenFile<F> {
 }
 
 /// For how long something that was made of a file (an answer's head, say) may be used. A cache entry and all
-/// that was made of it share one of these, so that looking costs two loads and two comparisons.
+/// that was made of it share one of these, so that looking costs two loads and three comparisons.
 #[derive(Clone, Debug)]
-pub struct Freshness(Rc<State>);
+pub struct Freshness {
+    state: Rc<State>,
+    /// What was made of the file says something that is true until then (`Expires`).
+    until: Instant,
+}
 
 #[derive(Debug)]
 struct State {
@@ -67,46 +72,53 @@ impl<F> OpenFile<F> {
 
 impl Freshness {
     pub(crate) fn new(now: Instant, valid_until: Instant, uses: u64) -> Self {
-        Self(Rc::new(State {
+        let state = Rc::new(State {
             valid_until: Cell::new(valid_until),
             replaced: Cell::new(false),
             uses: Cell::new(uses),
             accessed: Cell::new(now),
-        }))
+        });
+        let until = Instant::FAR;
+        Self { state, until }
+    }
+
+    /// Ends at `instant` at the latest.
+    pub fn limit(&mut self, instant: Instant) {
+        self.until = self.until.min(instant);
     }
 
     /// The file is still what it was found to be, as far as `open_file_cache_valid` asks.
     pub fn is_fresh(&self, now: Instant) -> bool {
-        now < self.0.valid_until.get() && !self.0.replaced.get()
+        now < self.state.valid_until.get() && !self.state.replaced.get() && now < self.until
     }
 
     /// Counts a use, also one that did not go through the cache, so that the entry is not forgotten as
     /// inactive.
     pub fn count_use(&self, now: Instant) {
-        self.0.uses.set(self.0.uses.get() + 1);
-        self.0.accessed.set(now);
+        self.state.uses.set(self.state.uses.get() + 1);
+        self.state.accessed.set(now);
     }
 
     /// The same entry's.
     pub fn is_same(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
+        Rc::ptr_eq(&self.state, &other.state)
     }
 
     pub(crate) fn uses(&self) -> u64 {
-        self.0.uses.get()
+        self.state.uses.get()
     }
 
     pub(crate) fn accessed(&self) -> Instant {
-        self.0.accessed.get()
+        self.state.accessed.get()
     }
 
     pub(crate) fn set_valid_until(&self, instant: Instant) {
-        self.0.valid_until.set(instant);
+        self.state.valid_until.set(instant);
     }
 
     /// Nothing that was made of the file may be used any more.
     pub(crate) fn replace(&self) {
-        self.0.replaced.set(true);
+        self.state.replaced.set(true);
     }
 }
 
@@ -132,27 +144,8 @@ struct Failure<'a> {
 
 impl fmt::Display for Failure<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = String::from_utf8_lossy(self.path);
-        write!(
-            formatter,
-            "{} \"{path}\" failed {}",
-            self.error.call,
-            Code(self.error.code)
-        )
-    }
-}
-
-/// An error number as nginx logs it: `(2: No such file or directory)`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Code(pub(crate) i32);
-
-impl fmt::Display for Code {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = std::io::Error::from_raw_os_error(self.0).to_string();
-        // The standard library repeats the number after the system's text.
-        let end = text.rfind(" (os error").unwrap_or(text.len());
-        let text = text.get(..end).unwrap_or_default();
-        write!(formatter, "({}: {text})", self.0)
+        let (call, path, errno) = (self.error.call, Text(self.path), Errno(self.error.code));
+        write!(formatter, "{call} \"{path}\" failed ({errno})")
     }
 }
 
@@ -181,6 +174,10 @@ mod tests {
         assert!(!freshness.is_fresh(Instant::from_nanos(10)));
         freshness.set_valid_until(Instant::from_nanos(20));
         assert!(freshness.is_fresh(Instant::from_nanos(10)));
+        let mut limited = freshness.clone();
+        limited.limit(Instant::from_nanos(10));
+        assert!(limited.is_fresh(Instant::from_nanos(9)));
+        assert!(!limited.is_fresh(Instant::from_nanos(10)));
         freshness.clone().replace();
         assert!(!freshness.is_fresh(Instant::from_nanos(10)));
     }

@@ -1,0 +1,60 @@
+//! What is done to every answer before it is sent, in nginx's order.
+//!
+//! conditional (304, 412) → headers (`expires`, `add_header`, `add_trailer`) → gzip → range (206, 416).
+
+/// Conditions of the request: 304 and 412.
+mod conditional;
+/// `expires`.
+mod expires;
+/// Compression on the fly.
+mod gzip;
+/// `add_header`, and its special names.
+mod headers;
+/// Parts of the content: 206 and 416.
+mod range;
+/// `add_trailer`.
+mod trailers;
+
+use crate::local::{FileOf, Local};
+use crate::request::Request;
+use crate::response::Response;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+
+/// Passes an answer through all filters. An error is the status to answer with instead, with what an `error_page`
+/// or the built-in pages have for it; that answer passes through here too.
+pub async fn apply<E: Engine>(
+    request: &mut Request,
+    mut response: Response<FileOf<E>>,
+    local: &Local<E>,
+) -> Result<Response<FileOf<E>>, Status> {
+    conditional::apply(request, &mut response)?;
+    headers::apply(request, &mut response, local);
+    trailers::apply(request, &mut response, local);
+    gzip::apply(request, &mut response, local).await;
+    range::apply(request, &mut response, local)?;
+    if request.varies_by_encoding && request.location.gzip_vary {
+        let vary = crate::response::FieldLine {
+            name: b"Vary"[..].into(),
+            value: b"Accept-Encoding".to_vec(),
+        };
+        response.fields.insert(0, vary);
+    }
+    if !says_last_modified(response.status) {
+        response.last_modified = None;
+    }
+    Ok(response)
+}
+
+/// `expires` and the ordinary `add_header` are for these statuses only.
+const fn is_safe(status: Status) -> bool {
+    matches!(
+        status.0,
+        200 | 201 | 204 | 206 | 301 | 302 | 303 | 304 | 307 | 308
+    )
+}
+
+/// The date of a page that stands for an error says nothing of what was asked for.
+const fn says_last_modified(status: Status) -> bool {
+    matches!(status.0, 200 | 206 | 304)
+}

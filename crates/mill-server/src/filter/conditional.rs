@@ -1,0 +1,75 @@
+//! Conditional requests (RFC 9110 13): 304 without content, or 412.
+
+use crate::request::Request;
+use crate::response::{Content, Response};
+use mill_config::config::settings::IfModifiedSince;
+use mill_http::conditional::{self, Conditions, Validators, Verdict};
+use mill_http::status::Status;
+
+/// Judges the conditions on an answer with 200.
+pub(super) fn apply<File>(
+    request: &mut Request,
+    response: &mut Response<File>,
+) -> Result<(), Status> {
+    if response.status != Status::OK {
+        return Ok(());
+    }
+    let conditions = Conditions::of(&request.message.head, &request.message.bytes);
+    if conditions == Conditions::default() {
+        return Ok(());
+    }
+    let validators = Validators {
+        last_modified: response.last_modified,
+        etag: response.etag.as_deref(),
+    };
+    let setting = match request.location.if_modified_since {
+        IfModifiedSince::Off => conditional::IfModifiedSince::Off,
+        IfModifiedSince::Exact => conditional::IfModifiedSince::Exact,
+        IfModifiedSince::Before => conditional::IfModifiedSince::Before,
+    };
+    let verdict = conditional::evaluate(&validators, &conditions, setting);
+    request.pure = false;
+    match verdict {
+        Verdict::Proceed => Ok(()),
+        Verdict::PreconditionFailed => Err(Status::PRECONDITION_FAILED),
+        Verdict::NotModified => {
+            leave_out_content(response);
+            Ok(())
+        }
+    }
+}
+
+/// 304 says nothing of the content but which one it is: Last-Modified and ETag stay, and what `add_header` adds.
+fn leave_out_content<File>(response: &mut Response<File>) {
+    response.status = Status::NOT_MODIFIED;
+    response.content_type = None;
+    response.content = Content::Absent;
+    response.streamed = false;
+    response.ranges = false;
+    let describes_coding = |name: &[u8]| name.eq_ignore_ascii_case(b"Content-Encoding");
+    response.fields.retain(|line| !describes_coding(&line.name));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_304_keeps_its_validators_and_nothing_of_the_content() {
+        let mut response: Response<()> =
+            Response::with_bytes(Status::OK, b"text/plain", b"content".to_vec());
+        response.etag = Some(b"\"a\"".to_vec());
+        response.last_modified = Some(7);
+        response.ranges = true;
+        response.push_field("Content-Encoding", *b"gzip");
+        response.push_field("X-Kept", *b"yes");
+        leave_out_content(&mut response);
+        assert_eq!(response.status, Status::NOT_MODIFIED);
+        assert_eq!(response.etag.as_deref(), Some(&b"\"a\""[..]));
+        assert_eq!(response.last_modified, Some(7));
+        assert_eq!(response.content_type, None);
+        assert!(matches!(response.content, Content::Absent));
+        assert!(!response.ranges);
+        assert_eq!(response.fields.len(), 1);
+    }
+}

@@ -1,0 +1,159 @@
+//! `gzip`: compression while the answer is sent.
+
+use crate::gzip::acceptable::{Answered, is_acceptable};
+use crate::gzip::compress;
+use crate::local::{FileOf, Local};
+use crate::request::Request;
+use crate::response::{Content, Response};
+use mill_config::config::Settings;
+use mill_http::etag::is_weak;
+use mill_http::method::Method;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::Files;
+use mill_runtime::payload::Shared;
+
+/// Compresses what is worth it for a client that takes it.
+pub(super) async fn apply<E: Engine>(
+    request: &mut Request,
+    response: &mut Response<FileOf<E>>,
+    local: &Local<E>,
+) {
+    if !is_worth_it(response, &request.location.settings) {
+        return;
+    }
+    request.varies_by_encoding = true;
+    if !is_acceptable(
+        request,
+        &Answered::of(response),
+        local.scheduler.wall_clock(),
+    ) {
+        return;
+    }
+    let level = request.location.gzip_comp_level;
+    let content = std::mem::replace(&mut response.content, Content::Absent);
+    response.content = match content {
+        content if request.method == Method::Head => content,
+        Content::Bytes(bytes, range) => {
+            let bytes = bytes.get(range).unwrap_or_default();
+            request.sent.uncompressed_bytes = Some(bytes.len() as u64);
+            in_memory(compress(bytes, level))
+        }
+        Content::File {
+            file,
+            offset: 0,
+            len,
+        } => match read_small(&file, len, local).await {
+            Some(bytes) => {
+                request.sent.uncompressed_bytes = Some(len);
+                in_memory(compress(&bytes, level))
+            }
+            None => Content::Gzip { file, len, level },
+        },
+        content => content,
+    };
+    response.streamed = true;
+    response.ranges = false;
+    response.push_field("Content-Encoding", *b"gzip");
+    response.etag = response.etag.take().and_then(weakened);
+}
+
+/// Whether the configuration wants this answer compressed, for whomever.
+fn is_worth_it<File>(response: &Response<File>, settings: &Settings) -> bool {
+    let is_compressible = match &response.content {
+        Content::Bytes(..) | Content::File { offset: 0, .. } => true,
+        Content::Absent | Content::File { .. } | Content::Pieces(_) | Content::Gzip { .. } => false,
+    };
+    // Of an answer whose length is not announced nginx does not know whether it is too short.
+    let is_long_enough = response.streamed
+        || response
+            .content
+            .len()
+            .is_none_or(|len| len >= settings.gzip_min_length);
+    let is_encoded = |name: &[u8]| name.eq_ignore_ascii_case(b"Content-Encoding");
+    settings.gzip
+        && matches!(
+            response.status,
+            Status::OK | Status::FORBIDDEN | Status::NOT_FOUND
+        )
+        && is_compressible
+        && is_long_enough
+        && !response.fields.iter().any(|line| is_encoded(&line.name))
+        && response
+            .content_type
+            .as_deref()
+            .is_some_and(|media_type| settings.gzip_types.contains(without_parameters(media_type)))
+}
+
+/// The media type before `;`.
+fn without_parameters(content_type: &[u8]) -> &[u8] {
+    let end = content_type.iter().position(|byte| *byte == b';');
+    let media_type = content_type.get(..end.unwrap_or(content_type.len()));
+    media_type.unwrap_or_default().trim_ascii_end()
+}
+
+/// A small file whole; `None` if it is large, or shorter than it was, which sending will tell.
+async fn read_small<E: Engine>(file: &FileOf<E>, len: u64, local: &Local<E>) -> Option<Vec<u8>> {
+    if len > AT_ONCE_BYTES_MAX {
+        return None;
+    }
+    let mut bytes = vec![0; usize::try_from(len).ok()?];
+    let mut offset = 0;
+    while offset < bytes.len() {
+        let rest = bytes.get_mut(offset..)?;
+        let files = local.engine.files();
+        let count = files.read_at(file, offset as u64, rest).await.ok()?;
+        if count == 0 {
+            return None;
+        }
+        offset += count;
+    }
+    Some(bytes)
+}
+
+fn in_memory<File>(bytes: Vec<u8>) -> Content<File> {
+    let range = 0..bytes.len();
+    Content::Bytes(Shared::from(bytes), range)
+}
+
+/// The compressed bytes are not the ones that the tag is of (RFC 9110 8.8.3.3), so it is weak now. What does not
+/// look like a tag cannot be made weak and goes.
+fn weakened(etag: Vec<u8>) -> Option<Vec<u8>> {
+    if is_weak(&etag) {
+        return Some(etag);
+    }
+    etag.starts_with(b"\"")
+        .then(|| [b"W/", etag.as_slice()].concat())
+}
+
+/// Files up to so many bytes are compressed at once: the answer can then be kept ready, and a level 9 takes no
+/// longer than a few milliseconds of the worker. Larger ones are compressed piece by piece as the client takes them.
+const AT_ONCE_BYTES_MAX: u64 = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_becomes_weak_once() {
+        let check = |etag: &str, expected: Option<&str>| {
+            let found = weakened(etag.as_bytes().to_vec());
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{etag}");
+        };
+        check("\"a\"", Some("W/\"a\""));
+        check("W/\"a\"", Some("W/\"a\""));
+        check("bare", None);
+    }
+
+    #[test]
+    fn parameters_are_no_part_of_the_type() {
+        let check = |content_type: &str, expected: &str| {
+            let found = without_parameters(content_type.as_bytes());
+            assert_eq!(found, expected.as_bytes());
+        };
+        check("text/html", "text/html");
+        check("text/html; charset=utf-8", "text/html");
+        check("text/html ;x", "text/html");
+        check("", "");
+    }
+}

@@ -1,0 +1,116 @@
+//! `add_header`, after `expires`.
+
+use super::{expires, is_safe};
+use crate::local::Local;
+use crate::request::Request;
+use crate::response::{FieldLine, Response};
+use crate::variables;
+use mill_http::date::{imf_fixdate, parse_http_date};
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+pub(super) fn apply<E: Engine, File>(
+    request: &mut Request,
+    response: &mut Response<File>,
+    local: &Local<E>,
+) {
+    let is_safe = is_safe(response.status);
+    if is_safe {
+        expires::apply(request, response, local);
+    }
+    let added = Arc::clone(&request.location.add_headers);
+    for header in added.iter().filter(|header| is_safe || header.always) {
+        let value = variables::evaluate(&header.value, request, local);
+        add(response, &header.name, value);
+    }
+}
+
+/// Adds one field line; an empty value adds none. Two names stand for something that the answer has already:
+/// with them the line replaces it, and an empty value removes it.
+fn add<File>(response: &mut Response<File>, name: &[u8], value: Vec<u8>) {
+    if name.eq_ignore_ascii_case(b"Last-Modified") {
+        return set_last_modified(response, name, value);
+    }
+    if name.eq_ignore_ascii_case(b"ETag") {
+        response.etag = Some(value).filter(|value| !value.is_empty());
+        return;
+    }
+    if !value.is_empty() {
+        response.fields.push(line(name, value));
+    }
+}
+
+/// A value that is no date of this format is sent as it is, and then no condition on it holds.
+fn set_last_modified<File>(response: &mut Response<File>, name: &[u8], value: Vec<u8>) {
+    let is_last_modified = |name: &[u8]| name.eq_ignore_ascii_case(b"Last-Modified");
+    response.fields.retain(|line| !is_last_modified(&line.name));
+    let date = parse_http_date(&value);
+    response.last_modified = date.filter(|date| imf_fixdate(*date) == *value);
+    if response.last_modified.is_none() && !value.is_empty() {
+        response.fields.push(line(name, value));
+    }
+}
+
+fn line(name: &[u8], value: Vec<u8>) -> FieldLine {
+    let name = name.to_vec().into();
+    FieldLine { name, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_http::status::Status;
+
+    fn added(lines: &[(&str, &str)]) -> Response<()> {
+        let mut response = Response::empty(Status::OK);
+        response.last_modified = Some(0);
+        response.etag = Some(b"\"a\"".to_vec());
+        for (name, value) in lines {
+            add(&mut response, name.as_bytes(), value.as_bytes().to_vec());
+        }
+        response
+    }
+
+    fn lines(response: &Response<()>) -> Vec<String> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let lines = response.fields.iter();
+        lines
+            .map(|line| format!("{}: {}", text(&line.name), text(&line.value)))
+            .collect()
+    }
+
+    #[test]
+    fn lines_are_added_in_order_and_empty_ones_are_not() {
+        let response = added(&[
+            ("X-A", "1"),
+            ("Cache-Control", "a"),
+            ("x-a", ""),
+            ("cache-control", "b"),
+        ]);
+        assert_eq!(
+            lines(&response),
+            ["X-A: 1", "Cache-Control: a", "cache-control: b"]
+        );
+        assert_eq!(response.etag.as_deref(), Some(&b"\"a\""[..]));
+    }
+
+    #[test]
+    fn etag_and_last_modified_are_replaced_or_removed() {
+        let response = added(&[
+            ("etag", "\"b\""),
+            ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ]);
+        assert_eq!(response.etag.as_deref(), Some(&b"\"b\""[..]));
+        assert_eq!(response.last_modified, Some(784_111_777));
+        assert!(response.fields.is_empty());
+        let response = added(&[("ETag", ""), ("Last-Modified", "")]);
+        assert_eq!((response.etag, response.last_modified), (None, None));
+    }
+
+    #[test]
+    fn a_last_modified_that_is_no_date_is_sent_as_it_is() {
+        let response = added(&[("Last-Modified", "today"), ("last-modified", "yesterday")]);
+        assert_eq!(response.last_modified, None);
+        assert_eq!(lines(&response), ["last-modified: yesterday"]);
+    }
+}

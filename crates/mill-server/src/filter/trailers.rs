@@ -1,0 +1,31 @@
+//! `add_trailer`: fields after the content.
+
+use super::is_safe;
+use crate::local::Local;
+use crate::request::Request;
+use crate::response::{Content, FieldLine, Response};
+use crate::variables;
+use mill_http::method::Method;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// Adds the trailers whose values are not empty. Where any may come the content is sent in chunks.
+pub(super) fn apply<E: Engine, File>(
+    request: &mut Request,
+    response: &mut Response<File>,
+    local: &Local<E>,
+) {
+    let has_content = !matches!(response.content, Content::Absent);
+    if request.method == Method::Head || !has_content {
+        return;
+    }
+    let is_safe = is_safe(response.status);
+    let added = Arc::clone(&request.location.add_trailers);
+    for trailer in added.iter().filter(|trailer| is_safe || trailer.always) {
+        let value = variables::evaluate(&trailer.value, request, local);
+        if !value.is_empty() {
+            let name = trailer.name.to_vec().into();
+            response.trailers.push(FieldLine { name, value });
+        }
+    }
+}

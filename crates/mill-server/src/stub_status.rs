@@ -1,0 +1,23 @@
+//! `stub_status`: the server's counters, as nginx shows them.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::Request;
+use crate::response::Response;
+use mill_http::method::Method;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+
+/// Answers GET and HEAD with what all workers counted.
+pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return Answer::Status(Status::METHOD_NOT_ALLOWED);
+    }
+    request.pure = false;
+    let text = local.all_counters().render_stub_status();
+    Answer::Response(Response::with_bytes(
+        Status::OK,
+        b"text/plain",
+        text.into_bytes(),
+    ))
+}
