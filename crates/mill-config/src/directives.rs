@@ -1,7 +1,7 @@
 //! Tables of directives, one file per feature, and the look-up over all of them.
 //!
 //! A directive that nginx knows is in exactly one table: with its implementation in the
-//! feature's, or in [`known`] when Millstream does not have it yet.
+//! feature's, or in `known` when Millstream does not have it yet.
 
 pub(crate) mod access;
 pub(crate) mod block;

@@ -7,32 +7,58 @@
 //! Invariants: parsing never panics, whatever the bytes are; a [`Config`] that is returned is
 //! valid and fully merged; a directive is applied, refused, or noted as having no effect, never
 //! silently ignored.
+//!
+//! ```
+//! use mill_config::{Memory, Options, load};
+//!
+//! let source = Memory::new().with("/etc/nginx/nginx.conf", "events {} http { lisen 80; }");
+//! let failure = load(&source, &Options::default()).unwrap_err();
+//! assert_eq!(
+//!     failure.error.line(),
+//!     "[emerg] unknown directive \"lisen\" in /etc/nginx/nginx.conf:1"
+//! );
+//! assert_eq!(failure.error.help.as_deref(), Some("did you mean \"listen\"?"));
+//! ```
 #![forbid(unsafe_code)]
+
+/// The way in: [`load()`], its options and results.
+pub mod load;
+
+/// Where text comes from.
+pub mod source;
 
 /// What one parse read, to be replayed elsewhere.
 pub mod bundle;
-/// What a configuration says, typed and merged.
-pub mod config;
-/// Errors, warnings and notices.
-pub mod diagnostic;
-/// What a directive is.
-pub mod directive;
-/// Tables of all directives.
-pub mod directives;
+
 /// Patterns of `include`.
 pub mod glob;
-/// The way in: [`load()`].
-pub mod load;
-/// Where text comes from.
-pub mod source;
-/// Bytes of a configuration.
-pub mod text;
+
+/// Words, blocks, comments.
+mod lexer;
+
+/// What a directive is.
+pub mod directive;
+
+/// Tables of all directives, one file per feature.
+pub mod directives;
+
+/// Statements to drafts, drafts to the configuration.
+mod resolve;
+
+/// What a configuration says, typed and merged.
+pub mod config;
+
+/// Errors, warnings and notices.
+pub mod diagnostic;
+
+/// "Did you mean".
+mod suggest;
+
 /// Numbers, sizes, times.
 pub mod value;
 
-mod lexer;
-mod resolve;
-mod suggest;
+/// Bytes of a configuration.
+pub mod text;
 
 pub use bundle::{Bundle, Recording};
 pub use config::Config;

@@ -119,11 +119,9 @@ impl<'a> Resolver<'a> {
             bytes,
         });
         let outer = std::mem::replace(&mut self.lexer, Lexer::new(text));
-        let outer_blocks = std::mem::take(&mut self.block_depth);
         self.include_depth += 1;
         let parsed = self.statements(Extent::File);
         self.include_depth -= 1;
-        self.block_depth = outer_blocks;
         self.lexer = outer;
         parsed
     }
