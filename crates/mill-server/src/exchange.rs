@@ -4,6 +4,9 @@ use crate::request::Request;
 use crate::response::Response;
 use mill_runtime::stream::StreamError;
 
+/// The HTTP/1 exchange: framing by Content-Length, chunks or the end of the connection.
+pub mod h1;
+
 /// One request and its answer on a connection. HTTP/1 has one at a time on a connection, HTTP/2 and HTTP/3 many.
 pub trait Exchange {
     type File;

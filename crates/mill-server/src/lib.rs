@@ -17,17 +17,59 @@ pub mod site;
 /// What the tasks of one worker share.
 pub mod local;
 
+/// The run of a worker thread: orders in, turns, reports out.
+pub mod worker;
+
+/// What a connection knows of the listener it came in by.
+pub mod listener_context;
+
+/// One connection: requests one after the other, until either side has enough.
+pub mod connection;
+
+/// Answers that are there already.
+pub mod hot;
+
 /// What a request is seen through, whatever HTTP version brought it.
 pub mod exchange;
 
 /// A request on its way, and the spine that leads it through its phases.
 pub mod request;
 
+/// Variables and templates of a request.
+pub mod variables;
+
+/// `error_page`, and the pages that are built in.
+pub mod error_page;
+
+/// What this server calls itself.
+pub mod product;
+
 /// An answer before it is sent.
 pub mod response;
 
 /// What a phase or a handler says of a request.
 pub mod answer;
+
+/// Files.
+pub mod static_file;
+
+/// The file that answers for a directory.
+pub mod index;
+
+/// A directory's entries.
+pub mod autoindex;
+
+/// The server's counters.
+pub mod stub_status;
+
+/// What is done to every answer before it is sent.
+pub mod filter;
+
+/// gzip while an answer is sent.
+pub mod gzip;
+
+/// The open-file cache.
+pub mod open_files;
 
 /// Access and error logs.
 pub mod log;

@@ -1,10 +1,14 @@
 //! What the tasks of one worker share.
 
-use crate::log::WorkerLog;
+use crate::hot::HotAnswers;
+use crate::log::{LogSender, WorkerLog};
+use crate::open_files::OpenFiles;
 use crate::site::Site;
-use mill_metrics::ServerCounters;
+use mill_http::date::imf_fixdate;
+use mill_metrics::{Published, ServerCounters};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
+use mill_runtime::pool::FuturePool;
 use mill_runtime::scheduler::Scheduler;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -18,13 +22,14 @@ pub type FileOf<E> = <<E as Engine>::Files as Files>::File;
 #[derive(Clone)]
 pub struct Environment {
     pub pid: u32,
+    /// Of the worker, as the error log shows it.
+    pub thread_id: u32,
     pub hostname: Arc<[u8]>,
     /// Seconds east of UTC at a Unix time, by the system's time zone.
     pub utc_offset: fn(i64) -> i32,
 }
 
 /// One worker's part of everything that its connections share: no other worker ever touches it.
-#[derive(Debug)]
 pub struct Local<E: Engine> {
     pub engine: E,
     pub scheduler: Rc<Scheduler>,
@@ -32,28 +37,59 @@ pub struct Local<E: Engine> {
     /// This worker's part of the logs.
     pub log: WorkerLog,
     pub counters: RefCell<ServerCounters>,
+    /// What each worker counted, as of its last turn.
+    pub published: Arc<[Published]>,
     /// The worker finishes what is under way and keeps no connection alive.
     pub draining: Cell<bool>,
+    pub hot: RefCell<HotAnswers>,
+    /// Where requests that go the whole way run, and connections that are being ended.
+    pub cycles: Rc<FuturePool>,
+    pub finishing: Rc<FuturePool>,
+    /// Files that stay open between requests (`open_file_cache`).
+    pub open_files: OpenFiles<FileOf<E>>,
     /// The configuration in force for the next request.
     site: RefCell<Arc<Site>>,
+    /// The second of `date`, and `date` as `Date` shows it.
+    date: Cell<(i64, [u8; 29])>,
+    /// Emptied buffers, kept for the next answer.
+    buffers: RefCell<Vec<Vec<u8>>>,
+    connection_number: Cell<u64>,
+    connection_step: u64,
+}
+
+/// What a worker's shared part is made with, besides its engine, its scheduler and its site.
+#[derive(Debug)]
+pub struct Shared {
+    /// The worker's number.
+    pub index: u32,
+    pub environment: Environment,
+    pub logs: LogSender,
+    /// What all workers count.
+    pub counters: Arc<[Published]>,
 }
 
 impl<E: Engine> Local<E> {
-    pub fn new(
-        engine: E,
-        scheduler: Rc<Scheduler>,
-        environment: Environment,
-        site: Arc<Site>,
-        log: WorkerLog,
-    ) -> Rc<Self> {
+    pub fn new(engine: E, scheduler: Rc<Scheduler>, site: Arc<Site>, shared: Shared) -> Rc<Self> {
+        let thread_id = shared.environment.thread_id;
+        let step = u32::try_from(shared.counters.len()).unwrap_or(1);
+        let open_files = OpenFiles::new(engine.random());
         Rc::new(Self {
             engine,
             scheduler,
-            environment,
-            log,
+            environment: shared.environment,
+            log: WorkerLog::new(&shared.logs, thread_id),
             counters: RefCell::default(),
+            published: shared.counters,
             draining: Cell::new(false),
+            hot: RefCell::default(),
+            cycles: FuturePool::new(POOLED_MAX),
+            finishing: FuturePool::new(POOLED_MAX),
+            open_files,
             site: RefCell::new(site),
+            date: Cell::new((0, imf_fixdate(0))),
+            buffers: RefCell::default(),
+            connection_number: Cell::new(u64::from(shared.index)),
+            connection_step: u64::from(step.max(1)),
         })
     }
 
@@ -61,9 +97,55 @@ impl<E: Engine> Local<E> {
         Arc::clone(&self.site.borrow())
     }
 
+    /// What all workers counted, as of the last turn of each.
+    pub fn all_counters(&self) -> ServerCounters {
+        self.published.iter().map(Published::read).sum()
+    }
+
     /// Puts a configuration in force for all requests from now on.
     pub fn set_site(&self, site: Arc<Site>) {
         *self.site.borrow_mut() = site;
+        self.hot.borrow_mut().clear();
+    }
+
+    /// Gives `use_date` the current second and its date, which is made once a second.
+    pub fn date_of<R>(&self, use_date: impl FnOnce(i64, &[u8; 29]) -> R) -> R {
+        let second = self.scheduler.wall_clock().seconds;
+        let (mut known, mut date) = self.date.get();
+        if known != second {
+            (known, date) = (second, imf_fixdate(second));
+            self.date.set((known, date));
+        }
+        use_date(known, &date)
+    }
+
+    /// An empty buffer with some memory, for the length of a few lines of code. Give it back.
+    pub fn take_buffer(&self) -> Vec<u8> {
+        self.buffers
+            .borrow_mut()
+            .pop()
+            .unwrap_or_else(|| Vec::with_capacity(BUFFER_BYTES))
+    }
+
+    pub fn put_buffer(&self, mut buffer: Vec<u8>) {
+        let mut buffers = self.buffers.borrow_mut();
+        if buffers.len() < BUFFERS_MAX && buffer.capacity() <= BUFFER_BYTES_MAX {
+            buffer.clear();
+            buffers.push(buffer);
+        }
+    }
+
+    /// `$connection`: unique within the process, since each worker takes numbers of its own residue class.
+    pub fn next_connection_number(&self) -> u64 {
+        let number = self.connection_number.get() + self.connection_step;
+        self.connection_number.set(number);
+        number
+    }
+}
+
+impl<E: Engine> fmt::Debug for Local<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Local({} buffers)", self.buffers.borrow().len())
     }
 }
 
@@ -72,3 +154,11 @@ impl fmt::Debug for Environment {
         write!(formatter, "Environment {{ pid: {} }}", self.pid)
     }
 }
+
+/// Boxes that are kept for requests that go the whole way; so many at once cost no allocation.
+const POOLED_MAX: usize = 1024;
+
+/// Buffers that are kept, their size when new, and the size above which one is not kept, in bytes.
+const BUFFERS_MAX: usize = 64;
+const BUFFER_BYTES: usize = 2048;
+const BUFFER_BYTES_MAX: usize = 128 * 1024;

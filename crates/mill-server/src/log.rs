@@ -15,6 +15,9 @@ pub mod worker_log;
 /// Where workers hand their lines: the writer thread, or memory in tests.
 pub mod sender;
 
+/// Access logs: a line for each answer.
+pub mod access;
+
 /// Error logs: nginx's format, levels and suffixes.
 pub mod error;
 

@@ -111,7 +111,7 @@ impl Request {
 }
 
 /// Refuses what nginx refuses between the head and the first phase.
-pub(super) fn check<E: Engine>(request: &Request, local: &Local<E>) -> Phase<FileOf<E>> {
+pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
     if request.uri.is_empty() {
         log(
             request,
@@ -126,6 +126,7 @@ pub(super) fn check<E: Engine>(request: &Request, local: &Local<E>) -> Phase<Fil
         _ => return ControlFlow::Continue(()),
     };
     log(request, local, refused);
+    request.closing = true;
     ControlFlow::Break(Answer::Status(Status::METHOD_NOT_ALLOWED))
 }
 

@@ -12,12 +12,14 @@ use mill_config::config::{
 };
 
 /// What a configuration needs to know beforehand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
     /// `$realpath_root`.
     pub real_root: bool,
     /// Any of `$tcpinfo_…`.
     pub transport: bool,
+    /// User variables, by index, that a `set` assigns to somewhere: nginx warns when such a one is used before.
+    assigned: Vec<bool>,
 }
 
 impl Mentions {
@@ -30,7 +32,13 @@ impl Mentions {
         mentions
     }
 
+    /// Whether a `set` assigns to the user variable somewhere.
+    pub fn is_assigned(&self, variable: usize) -> bool {
+        self.assigned.get(variable).copied().unwrap_or(false)
+    }
+
     fn http(&mut self, http: &Http) {
+        self.assigned.resize(http.user_variables.len(), false);
         for format in &http.log_formats {
             self.template(&format.template);
         }
@@ -111,7 +119,14 @@ impl Mentions {
     fn instructions(&mut self, list: &[Instruction]) {
         for instruction in list {
             match instruction {
-                Instruction::Set { value, .. } => self.template(value),
+                Instruction::Set { variable, value } => {
+                    if let Variable::User(index) = variable
+                        && let Some(assigned) = self.assigned.get_mut(*index)
+                    {
+                        *assigned = true;
+                    }
+                    self.template(value);
+                }
                 Instruction::Rewrite {
                     replacement, args, ..
                 } => {

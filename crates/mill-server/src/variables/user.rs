@@ -39,6 +39,8 @@ pub(super) fn value<'a, E: Engine>(
                 }
                 value
             }
+            // A named capture that has not been taken has no value; what `set` assigns to is empty.
+            None if !site.mentions.is_assigned(index) => return None,
             None => {
                 warn(&definition.name, request, local);
                 Vec::new()

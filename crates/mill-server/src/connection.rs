@@ -1,0 +1,230 @@
+//! One connection: requests one after the other, until either side has enough.
+//!
+//! Most requests end here, in `answer_hot`: parsed, found, copied out. What needs more runs in a pooled box
+//! (`cycle`), so that a connection that idles is small.
+
+/// One request the whole way: head, phases, answer, what is left of its content.
+mod cycle;
+
+/// Keeping an answer for those who ask the same again.
+mod keep;
+
+/// Ending a connection so that the peer gets everything it was sent.
+mod finish;
+
+use crate::hot::Looked;
+use crate::listener_context::ListenerContext;
+use crate::local::Local;
+use crate::request::ConnectionFacts;
+use mill_runtime::engine::Engine;
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::Stream;
+use mill_runtime::time::Instant;
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// A client's connection while its task runs.
+pub struct Connection<E: Engine> {
+    stream: E::Stream,
+    local: Rc<Local<E>>,
+    listener: Rc<ListenerContext>,
+    /// Made when a request first needs them.
+    facts: Option<Rc<ConnectionFacts>>,
+    number: u64,
+    started: Instant,
+    /// When it is closed if nothing comes.
+    deadline: Instant,
+    requests: u32,
+    /// Content of a request was not read to its end: the peer may still be sending.
+    expects_more: bool,
+}
+
+/// What a connection does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// A request is here, or begins to be.
+    Cycle,
+    /// Everything was said: send what is left, and end.
+    Finish,
+    /// Nothing is left to send.
+    End,
+}
+
+/// The task of an accepted connection.
+pub fn serve<E: Engine>(
+    stream: E::Stream,
+    listener: Rc<ListenerContext>,
+    local: Rc<Local<E>>,
+) -> impl Future<Output = ()> {
+    let mut connection = Connection::new(stream, listener, local);
+    async move {
+        loop {
+            match poll_fn(|_| connection.poll_next()).await {
+                Next::End => return,
+                Next::Finish => {
+                    let pool = Rc::clone(&connection.local.finishing);
+                    return pool.start(finish::finish(connection)).await;
+                }
+                Next::Cycle => {}
+            }
+            let pool = Rc::clone(&connection.local.cycles);
+            match pool.start(cycle::cycle(connection)).await {
+                Some(kept) => connection = kept,
+                None => return,
+            }
+        }
+    }
+}
+
+impl<E: Engine> Connection<E> {
+    fn new(stream: E::Stream, listener: Rc<ListenerContext>, local: Rc<Local<E>>) -> Self {
+        let started = local.scheduler.now();
+        let deadline = started + listener.header_timeout();
+        let number = local.next_connection_number();
+        let mut counters = local.counters.borrow_mut();
+        counters.connections_accepted += 1;
+        counters.connections_handled += 1;
+        counters.connections_active += 1;
+        counters.connections_waiting += 1;
+        drop(counters);
+        Self {
+            stream,
+            local,
+            listener,
+            facts: None,
+            number,
+            started,
+            deadline,
+            requests: 0,
+            expects_more: false,
+        }
+    }
+
+    /// Answers what can be answered at once; ready when something else is to be done.
+    fn poll_next(&mut self) -> Poll<Next> {
+        for _ in 0..HOT_PER_TURN {
+            match self.stream.poll_readable(1) {
+                Poll::Ready(Ok(readable)) if readable.unread > 0 => match self.answer_hot() {
+                    None => {}
+                    Some(next) => return Poll::Ready(next),
+                },
+                Poll::Ready(_) => return Poll::Ready(Next::End),
+                Poll::Pending => return self.poll_idle_end(),
+            }
+        }
+        self.local.scheduler.wake(self.local.scheduler.current());
+        Poll::Pending
+    }
+
+    /// Ready when an idle connection is to be closed.
+    fn poll_idle_end(&self) -> Poll<Next> {
+        if self.requests > 0 && (self.local.draining.get() || self.listener.listener().is_none()) {
+            return Poll::Ready(Next::End);
+        }
+        self.local.scheduler.poll_deadline(self.deadline).map(|_| {
+            let mut counters = self.local.counters.borrow_mut();
+            if self.requests > 0 {
+                counters.timeout_keepalive += 1;
+            } else {
+                counters.timeout_header += 1;
+            }
+            Next::End
+        })
+    }
+
+    /// Answers the request at hand from the hot answers. `None`: answered, look for the next one.
+    fn answer_hot(&mut self) -> Option<Next> {
+        if self.stream.queued() > QUEUED_MAX {
+            return Some(Next::Cycle);
+        }
+        let local = &*self.local;
+        let now = local.scheduler.now();
+        let looked = self
+            .stream
+            .read(|bytes| local.hot.borrow_mut().find(bytes, &self.listener, now));
+        let Looked::Found(answer, wants_more) = looked else {
+            return Some(Next::Cycle);
+        };
+        self.requests += 1;
+        let settings = &answer.location.settings;
+        let keep = wants_more
+            && !settings.keepalive_timeout.is_zero()
+            && u64::from(self.requests) < settings.keepalive_requests
+            && now.since(self.started) < settings.keepalive_time
+            && !local.draining.get();
+        local.date_of(|second, date| answer.set_date(second, date));
+        let head = if keep {
+            &answer.keep_alive_head
+        } else {
+            &answer.close_head
+        }
+        .borrow();
+        self.stream.write(Payload::Copy(&head));
+        self.stream.write(Payload::Shared(
+            Rc::clone(&answer.body),
+            0..answer.body.len(),
+        ));
+        let mut counters = local.counters.borrow_mut();
+        counters.requests += 1;
+        counters.bytes_sent += (head.len() + answer.body.len()) as u64;
+        counters.count_response(answer.status);
+        drop(counters);
+        self.deadline = now + settings.keepalive_timeout;
+        if keep {
+            None
+        } else {
+            Some(self.after_last_answer())
+        }
+    }
+
+    /// The connection's last answer was written: whether there is more to do than to close it.
+    fn after_last_answer(&self) -> Next {
+        let unread = self.stream.read(|bytes| (0, bytes.len()));
+        match self.stream.poll_drained(0) {
+            Poll::Ready(Ok(())) if unread == 0 => Next::End,
+            Poll::Ready(Err(_)) => Next::End,
+            _ => Next::Finish,
+        }
+    }
+
+    /// The facts that do not change, made when first asked for.
+    fn facts(&mut self) -> Rc<ConnectionFacts> {
+        let facts = self.facts.get_or_insert_with(|| {
+            Rc::new(ConnectionFacts {
+                number: self.number,
+                peer: self.stream.peer(),
+                local: self.stream.local(),
+                transport: Cell::new(None),
+                started: self.started,
+            })
+        });
+        Rc::clone(facts)
+    }
+}
+
+impl<E: Engine> Drop for Connection<E> {
+    fn drop(&mut self) {
+        let mut counters = self.local.counters.borrow_mut();
+        counters.connections_active -= 1;
+        counters.connections_waiting -= 1;
+    }
+}
+
+impl<E: Engine> fmt::Debug for Connection<E> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Connection(*{}, {} requests)",
+            self.number, self.requests
+        )
+    }
+}
+
+/// Pipelined requests that are answered before the other connections have their turn.
+const HOT_PER_TURN: usize = 128;
+
+/// With more than this many bytes waiting to be sent, a connection's next request waits.
+const QUEUED_MAX: u64 = 128 * 1024;

@@ -1,0 +1,270 @@
+//! One request the whole way: head, phases, answer, what is left of its content.
+
+use super::finish::finish;
+use super::{Connection, keep};
+use crate::exchange::h1::H1Exchange;
+use crate::exchange::{ContentError, Exchange, SendError};
+use crate::local::Local;
+use crate::log::{self, Text};
+use crate::request::{self, Arrival, Message, Outcome, Request};
+use mill_config::config::LogLevel;
+use mill_http::h1::parse::{Parsed, parse_request};
+use mill_http::h1::refusal::Refusal;
+use mill_http::keep_alive::KeepAlive;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Expired;
+use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use mill_runtime::time::Duration;
+use std::rc::Rc;
+
+/// Handles the request that is or begins to be at the connection. Returns the connection if it goes on.
+pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Connection<E>> {
+    let local = Rc::clone(&connection.local);
+    let mut message = Message::default();
+    let refusal = match read_head(&connection, &mut message).await {
+        Head::Complete => None,
+        Head::Refused(refusal) => Some(refusal),
+        Head::Lost => return None,
+    };
+    connection.requests += 1;
+    local.counters.borrow_mut().requests += 1;
+    let listener = connection.listener.listener()?;
+    let facts = connection.facts();
+    let arrival = Arrival {
+        connection: facts,
+        listener,
+        connection_requests: u64::from(connection.requests),
+        message,
+        pipelined: connection.stream.read(|bytes| (0, !bytes.is_empty())),
+    };
+    let mut request = Request::new(arrival, &local)?;
+    let goes_on = answer(&mut connection, &mut request, refusal).await;
+    log::access::write(&mut request, &local);
+    match goes_on {
+        GoesOn::Kept => {
+            let location = &request.location;
+            connection.deadline = local.scheduler.now() + location.keepalive_timeout;
+            Some(connection)
+        }
+        GoesOn::Finished => {
+            finish(connection).await;
+            None
+        }
+        GoesOn::Dropped => None,
+    }
+}
+
+/// What became of reading a head.
+enum Head {
+    Complete,
+    Refused(Refusal),
+    /// Gone, or too slow.
+    Lost,
+}
+
+/// What becomes of the connection.
+enum GoesOn {
+    Kept,
+    /// Send what is left, listen a little, close.
+    Finished,
+    /// Close at once.
+    Dropped,
+}
+
+/// Reads until the head is whole, within `client_header_timeout` from its first byte.
+async fn read_head<E: Engine>(connection: &Connection<E>, message: &mut Message) -> Head {
+    let (local, stream) = (&connection.local, &connection.stream);
+    let deadline = local.scheduler.now() + connection.listener.header_timeout();
+    if !matches!(
+        local
+            .scheduler
+            .until(deadline, stream.drained(super::QUEUED_MAX))
+            .await,
+        Ok(Ok(()))
+    ) {
+        return Head::Lost;
+    }
+    let rules = connection.listener.rules();
+    let mut least = 1;
+    loop {
+        let readable = match local
+            .scheduler
+            .until(deadline, stream.readable(least))
+            .await
+        {
+            Ok(Ok(readable)) => readable,
+            Ok(Err(_)) => return Head::Lost,
+            Err(Expired) => {
+                local.counters.borrow_mut().timeout_header += 1;
+                return Head::Lost;
+            }
+        };
+        let parsed = stream.read(|bytes| {
+            let parsed = parse_request(bytes, &mut message.head, &rules);
+            let consumed = match parsed {
+                Parsed::Complete { consumed } => consumed,
+                Parsed::Partial => 0,
+                Parsed::Refused(_) => bytes.len(),
+            };
+            message
+                .bytes
+                .extend_from_slice(bytes.get(..consumed).unwrap_or_default());
+            least = bytes.len() + 1;
+            (consumed, parsed)
+        });
+        match parsed {
+            Parsed::Complete { .. } => return Head::Complete,
+            Parsed::Refused(refusal) => return Head::Refused(refusal),
+            Parsed::Partial if readable.finished => return Head::Lost,
+            Parsed::Partial => {}
+        }
+    }
+}
+
+/// Has the request answered, and sees to the rest of its content.
+async fn answer<E: Engine>(
+    connection: &mut Connection<E>,
+    request: &mut Request,
+    refusal: Option<Refusal>,
+) -> GoesOn {
+    let local = Rc::clone(&connection.local);
+    let local = &*local;
+    let outcome = match refusal {
+        None => request::handle(request, local).await,
+        Some(refusal) => {
+            log_refusal(request, refusal, local);
+            request::refuse(request, refusal.status(), local).await
+        }
+    };
+    let Outcome::Respond(mut response) = outcome else {
+        request.sent.status = STATUS_CLOSED;
+        return GoesOn::Dropped;
+    };
+    let mut exchange = H1Exchange::new(&connection.stream, local, request);
+    exchange.set_keep_alive(refusal.is_none() && may_keep_alive(connection, request));
+    if response.close || refusal.is_some() {
+        exchange.forget_continue();
+    } else if exchange.discard_present().is_err() {
+        return GoesOn::Dropped;
+    }
+    if refusal.is_none() {
+        keep::keep(connection, request, &mut response).await;
+    }
+    let status = response.status;
+    let sent = exchange.respond(request, response).await;
+    let mut counters = local.counters.borrow_mut();
+    counters.count_response(status.on_the_wire().0);
+    counters.bytes_sent += request.sent.bytes;
+    drop(counters);
+    if let Err(error) = sent {
+        on_send_error(connection, request, error);
+        return GoesOn::Dropped;
+    }
+    request.sent.complete = true;
+    if !exchange.keeps_alive() {
+        connection.expects_more = refusal.is_some() || !exchange.content_ended();
+        return GoesOn::Finished;
+    }
+    if exchange.content_ended() || discard_rest(&mut exchange, local, request).await {
+        return GoesOn::Kept;
+    }
+    GoesOn::Dropped
+}
+
+/// Says in the error log what was wrong with a head.
+fn log_refusal<E: Engine>(request: &Request, refusal: Refusal, local: &Local<E>) {
+    if !local.logs_errors_at(Some(request), LogLevel::Info) {
+        return;
+    }
+    let mut text = local.take_buffer();
+    refusal.emit_log(&request.message.bytes, &request.message.head, &mut text);
+    local.log_error(
+        Some(request),
+        LogLevel::Info,
+        format_args!("{}", Text(&text)),
+    );
+    local.put_buffer(text);
+}
+
+/// Takes the rest of the content, for `lingering_time` at most and `lingering_timeout` between two pieces.
+async fn discard_rest<E: Engine>(
+    exchange: &mut H1Exchange<'_, E>,
+    local: &Local<E>,
+    request: &Request,
+) -> bool {
+    let deadline = local.scheduler.now() + request.location.lingering_time;
+    exchange.set_content_timeout(request.location.lingering_timeout);
+    loop {
+        match local
+            .scheduler
+            .until(deadline, exchange.content(|_| ()))
+            .await
+        {
+            Ok(Ok(true)) => {}
+            Ok(Ok(false)) => return true,
+            Ok(Err(ContentError::TimedOut)) | Err(Expired) => {
+                local.counters.borrow_mut().timeout_body += 1;
+                return false;
+            }
+            Ok(Err(_)) => return false,
+        }
+    }
+}
+
+fn may_keep_alive<E: Engine>(connection: &Connection<E>, request: &Request) -> bool {
+    let local = &connection.local;
+    let location = &request.location;
+    let age = local.scheduler.now().since(connection.started);
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let rule = KeepAlive {
+        is_enabled: !location.keepalive_timeout.is_zero(),
+        requests: u64::from(connection.requests),
+        requests_max: location.keepalive_requests,
+        age_ms: millis(age),
+        age_ms_max: millis(location.keepalive_time),
+    };
+    let head = &request.message.head;
+    rule.keeps(head.version, head.connection)
+        && !local.draining.get()
+        && connection.listener.listener().is_some()
+}
+
+/// Counts and logs why an answer was not sent whole.
+fn on_send_error<E: Engine>(connection: &Connection<E>, request: &mut Request, error: SendError) {
+    let local = &*connection.local;
+    match error {
+        SendError::TimedOut => {
+            local.counters.borrow_mut().timeout_send += 1;
+            local.log_error(
+                Some(request),
+                LogLevel::Info,
+                format_args!(
+                    "client timed out (110: Connection timed out) while sending response to client"
+                ),
+            );
+        }
+        SendError::Lost(StreamError::Truncated) => {
+            local.counters.borrow_mut().files_truncated += 1;
+            // The client must not take the end of the connection for the end of the content.
+            let _ = connection.stream.set(StreamOption::ResetOnClose);
+            local.log_error(
+                Some(request),
+                LogLevel::Alert,
+                format_args!("a file got shorter while it was sent; the connection is reset"),
+            );
+        }
+        SendError::Lost(error) => {
+            local.counters.borrow_mut().connections_reset += 1;
+            local.log_error(
+                Some(request),
+                LogLevel::Info,
+                format_args!(
+                    "client closed the connection ({error:?}) while sending response to client"
+                ),
+            );
+        }
+    }
+}
+
+/// What nginx logs for a connection that is closed without an answer.
+const STATUS_CLOSED: u16 = 444;

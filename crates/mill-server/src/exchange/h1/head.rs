@@ -1,0 +1,103 @@
+//! The answer's head: its field lines in nginx's order.
+
+use super::{has_no_content, may_chunk};
+use crate::local::Local;
+use crate::product::signature;
+use crate::request::Request;
+use crate::response::Response;
+use mill_http::date::imf_fixdate;
+use mill_http::h1::emit::{
+    emit_date, emit_field, emit_head_end, emit_number_field, emit_status_line,
+};
+use mill_runtime::engine::Engine;
+
+/// How the end of the content is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none: 204, 304.
+    None,
+    Length(u64),
+    Chunked,
+    /// By closing the connection.
+    Close,
+}
+
+/// What is decided before the head is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadPlan {
+    pub framing: Framing,
+    pub keep_alive: bool,
+}
+
+impl HeadPlan {
+    /// RFC 9112 6: a length if it is known, else chunks if the client knows them, else the end of the connection.
+    pub fn new<File>(request: &Request, response: &Response<File>, keep_alive: bool) -> Self {
+        let framing = if has_no_content(response) {
+            Framing::None
+        } else {
+            match response.content.len() {
+                Some(length) if response.trailers.is_empty() || !may_chunk(request) => {
+                    Framing::Length(length)
+                }
+                _ if may_chunk(request) => Framing::Chunked,
+                Some(length) => Framing::Length(length),
+                None => Framing::Close,
+            }
+        };
+        Self {
+            framing,
+            keep_alive: keep_alive && !response.close && framing != Framing::Close,
+        }
+    }
+
+    /// Writes the head; returns where the date's 29 bytes stand in `out`.
+    pub fn emit<E: Engine>(
+        &self,
+        request: &Request,
+        response: &Response<super::FileOf<E>>,
+        local: &Local<E>,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let settings = &request.location.settings;
+        emit_status_line(response.status, out);
+        emit_field(b"Server", signature(settings.server_tokens).as_bytes(), out);
+        let date_at = local.date_of(|_, date| emit_date(date, out));
+        if let Some(content_type) = &response.content_type {
+            emit_field(b"Content-Type", content_type, out);
+        }
+        if let Framing::Length(length) = self.framing {
+            emit_number_field(b"Content-Length", length, out);
+        }
+        if let Some(modified) = response.last_modified {
+            emit_field(b"Last-Modified", &imf_fixdate(modified), out);
+        }
+        if let Some(location) = &response.location {
+            emit_field(b"Location", location, out);
+        }
+        if self.framing == Framing::Chunked {
+            emit_field(b"Transfer-Encoding", b"chunked", out);
+        }
+        emit_field(
+            b"Connection",
+            if self.keep_alive {
+                b"keep-alive"
+            } else {
+                b"close"
+            },
+            out,
+        );
+        if let Some(timeout) = settings.keepalive_header.filter(|_| self.keep_alive) {
+            out.extend_from_slice(b"Keep-Alive: timeout=");
+            out.extend_from_slice(timeout.as_secs().to_string().as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        if let Some(etag) = &response.etag {
+            emit_field(b"ETag", etag, out);
+        }
+        for line in &response.fields {
+            emit_field(&line.name, &line.value, out);
+        }
+        emit_head_end(out);
+        date_at
+    }
+}

@@ -1,0 +1,192 @@
+//! Answers that are there already: whole, serialised, found by what the client sent, before any phase runs.
+//!
+//! An answer is kept when nothing but its key and the file's state went into it (`Request::pure`), and it is given
+//! while the open-file cache vouches for the file. Then a request costs a parse, a look-up and a copy.
+
+use crate::listener_context::ListenerContext;
+use crate::open_files::Freshness;
+use hashbrown::{Equivalent, HashMap};
+use mill_config::config::Location;
+use mill_http::h1::head::{ConnectionOption, RequestHead};
+use mill_http::h1::parse::{Parsed, parse_request};
+use mill_http::method::Method;
+use mill_http::version::Version;
+use mill_runtime::payload::Shared;
+use mill_runtime::time::Instant;
+use std::cell::{Cell, RefCell};
+use std::hash::{Hash, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A worker's pre-serialised answers. Bounded in number and bytes; when it is full it starts anew, for what is
+/// hot is soon there again.
+#[derive(Debug)]
+pub struct HotAnswers {
+    answers: HashMap<HotKey, Rc<HotAnswer>>,
+    bytes: usize,
+    /// The head of the request that is being looked at; kept for its memory.
+    head: RequestHead,
+}
+
+/// What a client sent, as far as a kept answer may depend on it. The method is GET, the version HTTP/1.1 or, for an
+/// answer that is not chunked, HTTP/1.0.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct HotKey {
+    pub listener: u32,
+    pub host: Box<[u8]>,
+    pub target: Box<[u8]>,
+    pub accept_encoding: Option<Box<[u8]>>,
+}
+
+/// One answer, as it goes out.
+#[derive(Debug)]
+pub struct HotAnswer {
+    /// The head with `Connection: keep-alive`, and with `Connection: close`.
+    pub keep_alive_head: RefCell<Box<[u8]>>,
+    pub close_head: RefCell<Box<[u8]>>,
+    /// Where the 29 bytes of the date stand in both heads.
+    pub date_at: usize,
+    /// The second that they show.
+    pub date_second: Cell<i64>,
+    pub body: Shared,
+    pub chunked: bool,
+    pub status: u16,
+    /// Keep-alive limits and logs are the location's.
+    pub location: Arc<Location>,
+    /// What the answer was made of; it is given as long as that is fresh.
+    pub freshness: Freshness,
+}
+
+/// What came of looking at the bytes of a connection.
+#[derive(Debug)]
+pub enum Looked {
+    /// Answer with this; whether the client wants the connection kept.
+    Found(Rc<HotAnswer>, bool),
+    /// The whole way, then: unknown, incomplete, or refused.
+    Missed,
+}
+
+impl HotAnswers {
+    /// Looks for the answer to the request at the beginning of `bytes`; returns also how many bytes the request
+    /// takes, 0 if it was missed.
+    pub fn find(
+        &mut self,
+        bytes: &[u8],
+        listener: &ListenerContext,
+        now: Instant,
+    ) -> (usize, Looked) {
+        let head = &mut self.head;
+        head.clear();
+        let Parsed::Complete { consumed } = parse_request(bytes, head, &listener.rules()) else {
+            return (0, Looked::Missed);
+        };
+        if head.method != Method::Get || !head.is_plain() {
+            return (0, Looked::Missed);
+        }
+        let key = HotKeyRef {
+            listener: listener.id,
+            host: head.host.of(bytes),
+            target: head.target.whole.of(bytes),
+            accept_encoding: head.accept_encoding().map(|span| span.of(bytes)),
+        };
+        let Some(answer) = self.answers.get(&key) else {
+            return (0, Looked::Missed);
+        };
+        let http11 = head.version == Version::Http11;
+        if !answer.freshness.is_fresh(now) || (answer.chunked && !http11) {
+            return (0, Looked::Missed);
+        }
+        answer.freshness.count_use(now);
+        let keep = match head.connection {
+            ConnectionOption::Close => false,
+            ConnectionOption::KeepAlive => true,
+            ConnectionOption::Unstated => http11,
+        };
+        (consumed, Looked::Found(Rc::clone(answer), keep))
+    }
+
+    pub fn insert(&mut self, key: HotKey, answer: HotAnswer) {
+        let size = answer.size() + key.size();
+        if self.answers.len() >= ANSWERS_MAX || self.bytes + size > BYTES_MAX {
+            self.clear();
+        }
+        self.bytes += size;
+        if let Some(former) = self.answers.insert(key, Rc::new(answer)) {
+            self.bytes = self.bytes.saturating_sub(former.size());
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.answers.clear();
+        self.bytes = 0;
+    }
+}
+
+impl HotKey {
+    fn size(&self) -> usize {
+        self.host.len() + self.target.len() + size_of::<Self>()
+    }
+}
+
+impl HotAnswer {
+    /// Makes both heads show `second`, whose IMF-fixdate is `date`.
+    pub fn set_date(&self, second: i64, date: &[u8; 29]) {
+        if self.date_second.replace(second) == second {
+            return;
+        }
+        for head in [&self.keep_alive_head, &self.close_head] {
+            let mut head = head.borrow_mut();
+            if let Some(place) = head.get_mut(self.date_at..self.date_at + date.len()) {
+                place.copy_from_slice(date);
+            }
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.keep_alive_head.borrow().len() * 2 + self.body.len() + size_of::<Self>()
+    }
+}
+
+impl Default for HotAnswers {
+    fn default() -> Self {
+        Self {
+            answers: HashMap::new(),
+            bytes: 0,
+            head: RequestHead::default(),
+        }
+    }
+}
+
+/// A key that borrows what it is made of.
+struct HotKeyRef<'a> {
+    listener: u32,
+    host: &'a [u8],
+    target: &'a [u8],
+    accept_encoding: Option<&'a [u8]>,
+}
+
+/// Hashes as [`HotKey`] does.
+impl Hash for HotKeyRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.listener.hash(state);
+        self.host.hash(state);
+        self.target.hash(state);
+        self.accept_encoding.hash(state);
+    }
+}
+
+impl Equivalent<HotKey> for HotKeyRef<'_> {
+    fn equivalent(&self, key: &HotKey) -> bool {
+        self.listener == key.listener
+            && *self.host == *key.host
+            && *self.target == *key.target
+            && self.accept_encoding == key.accept_encoding.as_deref()
+    }
+}
+
+/// The largest content that is kept ready, in bytes; larger files go by `sendfile`.
+pub const CONTENT_MAX: u64 = 64 * 1024;
+
+/// The most answers, and the most bytes of them, that a worker keeps.
+const ANSWERS_MAX: usize = 16 * 1024;
+const BYTES_MAX: usize = 64 * 1024 * 1024;

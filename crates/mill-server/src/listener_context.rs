@@ -1,0 +1,102 @@
+//! What a connection knows of the listener it came in by.
+
+use crate::site::Site;
+use mill_config::config::{Http, ListenAddress, Listener, Server};
+use mill_http::limits::HeadRules;
+use mill_runtime::address::Address;
+use mill_runtime::time::Duration;
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A listener of a worker. It outlives configurations: each one that still has the listener sets it anew.
+#[derive(Debug)]
+pub struct ListenerContext {
+    /// Distinguishes the listeners of a worker, in keys of the hot answers.
+    pub id: u32,
+    pub address: Address,
+    rules: Cell<HeadRules>,
+    header_timeout: Cell<Duration>,
+    /// Index into the listeners of the configuration in force; `None` once that has the listener no more.
+    listener: Cell<Option<usize>>,
+}
+
+impl ListenerContext {
+    /// For listener `listener` of the site's configuration.
+    pub fn new(id: u32, site: &Site, listener: usize) -> Option<Self> {
+        let address = address_of(&http(site)?.listeners.get(listener)?.address);
+        let context = Self {
+            id,
+            address,
+            rules: Cell::new(HeadRules::default()),
+            header_timeout: Cell::new(Duration::from_secs(60)),
+            listener: Cell::new(None),
+        };
+        context.set(site, Some(listener));
+        Some(context)
+    }
+
+    /// Follows a change of the configuration.
+    pub fn set(&self, site: &Site, listener: Option<usize>) {
+        self.listener.set(listener);
+        let found = listener.and_then(|index| http(site)?.listeners.get(index));
+        if let Some(listener) = found {
+            let server = default_server(listener);
+            self.rules.set(head_rules(server));
+            self.header_timeout
+                .set(server.settings.client_header_timeout);
+        }
+    }
+
+    pub fn rules(&self) -> HeadRules {
+        self.rules.get()
+    }
+
+    /// `client_header_timeout` of the default server: which server is meant is known only after the head.
+    pub fn header_timeout(&self) -> Duration {
+        self.header_timeout.get()
+    }
+
+    pub fn listener(&self) -> Option<usize> {
+        self.listener.get()
+    }
+}
+
+/// The server that answers when no name fits, for the listener's own address.
+fn default_server(listener: &Listener) -> &Arc<Server> {
+    &listener.hosts_for(None).default
+}
+
+fn head_rules(server: &Server) -> HeadRules {
+    let settings = &server.settings;
+    let clamp = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+    let mut rules = HeadRules::of_buffers(
+        clamp(settings.client_header_buffer_size),
+        clamp(settings.large_header_buffers),
+        clamp(settings.large_header_buffer_size),
+    );
+    rules.fields_max = u16::try_from(settings.max_headers).unwrap_or(u16::MAX);
+    rules.ignore_invalid_headers = settings.ignore_invalid_headers;
+    rules.underscores_in_headers = settings.underscores_in_headers;
+    rules
+}
+
+/// The runtime's address of a configured one.
+pub fn address_of(address: &ListenAddress) -> Address {
+    match address {
+        ListenAddress::Inet(address) => Address::Ip(*address),
+        ListenAddress::Unix(path) => Address::Unix(path.as_bytes().into()),
+    }
+}
+
+fn http(site: &Site) -> Option<&Http> {
+    site.config.http.as_ref()
+}
+
+/// The IP of an address, if it has one.
+pub fn ip_of(address: &Address) -> Option<SocketAddr> {
+    match address {
+        Address::Ip(address) => Some(*address),
+        Address::Unix(_) => None,
+    }
+}

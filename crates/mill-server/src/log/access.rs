@@ -1,0 +1,151 @@
+//! Access logs: a line for each answer.
+
+use super::escape::emit_value;
+use super::queue::PlaceRef;
+use crate::local::Local;
+use crate::request::Request;
+use crate::request::document;
+use crate::variables;
+use mill_config::config::template::Part;
+use mill_config::config::{AccessLog, LogFormat, LogPath, Template, Variable};
+use mill_runtime::engine::Engine;
+use mill_runtime::time::UnixTime;
+use std::fmt;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Writes a line to each access log of the request's location. Called once the answer was sent, or given up.
+pub fn write<E: Engine>(request: &mut Request, local: &Local<E>) {
+    if request.location.access_logs.is_empty() {
+        return;
+    }
+    let logs = Arc::clone(&request.location.access_logs);
+    let site = Arc::clone(&request.site);
+    let formats = site
+        .config
+        .http
+        .as_ref()
+        .map(|http| http.log_formats.as_slice());
+    for log in logs.iter() {
+        let format = formats.and_then(|formats| formats.get(log.format));
+        debug_assert!(format.is_some(), "a log's format is in the table");
+        if let Some(format) = format
+            && applies(log, request, local)
+        {
+            write_line(log, format, request, local);
+        }
+    }
+}
+
+/// Whether `if=` lets a line be written: its text is neither empty nor `0`.
+fn applies<E: Engine>(log: &AccessLog, request: &mut Request, local: &Local<E>) -> bool {
+    let Some(condition) = &log.condition else {
+        return true;
+    };
+    let mut text = local.log.begin_line();
+    variables::append(condition, request, local, &mut text);
+    let applies = !matches!(text.as_slice(), b"" | b"0");
+    local.log.end_line(text);
+    applies
+}
+
+fn write_line<E: Engine>(
+    log: &AccessLog,
+    format: &LogFormat,
+    request: &mut Request,
+    local: &Local<E>,
+) {
+    let mut line = local.log.begin_line();
+    emit(format, request, local, &mut line);
+    line.push(b'\n');
+    match &log.path {
+        LogPath::File(path) => {
+            let buffer = log.buffer;
+            local.log.add_line(PlaceRef::Opened { path, buffer }, &line);
+        }
+        LogPath::Evaluated(path) => write_evaluated(path, &line, request, local),
+    }
+    local.log.end_line(line);
+}
+
+/// The path is evaluated per request, and the file is made only below a `root` that exists: otherwise whoever sends
+/// any `Host` could make files.
+fn write_evaluated<E: Engine>(
+    path: &Template,
+    line: &[u8],
+    request: &mut Request,
+    local: &Local<E>,
+) {
+    let path = document::absolute_path(path, request, local);
+    let root = document::document_root(request, local);
+    let cache = request.location.open_log_file_cache;
+    let place = PlaceRef::Evaluated {
+        path: &path,
+        root: &root,
+        cache,
+    };
+    local.log.add_line(place, line);
+}
+
+/// Appends the line without its end.
+fn emit<E: Engine>(
+    format: &LogFormat,
+    request: &mut Request,
+    local: &Local<E>,
+    line: &mut Vec<u8>,
+) {
+    for part in format.template.parts() {
+        match part {
+            Part::Literal(text) => line.extend_from_slice(text),
+            Part::Capture(number) => {
+                let value = request.captures.capture(usize::from(*number));
+                emit_value(Some(value), format.escape, line);
+            }
+            Part::Variable(variable) => {
+                if !emit_own(variable, request, local, line) {
+                    let value = variables::value(variable, request, local);
+                    emit_value(value.as_deref(), format.escape, line);
+                }
+            }
+        }
+    }
+}
+
+/// Appends one of the variables that logs know how to write without evaluating them; false for all others.
+fn emit_own<E: Engine>(
+    variable: &Variable,
+    request: &Request,
+    local: &Local<E>,
+    line: &mut Vec<u8>,
+) -> bool {
+    let wall_clock = local.scheduler.wall_clock();
+    let utc_offset = local.environment.utc_offset;
+    let mut stamps = local.log.stamps.borrow_mut();
+    match variable {
+        Variable::TimeLocal => {
+            line.extend_from_slice(stamps.common(wall_clock.seconds, utc_offset));
+        }
+        Variable::TimeIso8601 => {
+            line.extend_from_slice(stamps.iso8601(wall_clock.seconds, utc_offset));
+        }
+        Variable::Msec => emit_msec(wall_clock, line),
+        Variable::RequestTime => {
+            let millis = local.scheduler.now().since(request.started).as_millis();
+            append(line, format_args!("{}.{:03}", millis / 1000, millis % 1000));
+        }
+        Variable::Status => append(line, format_args!("{:03}", request.sent.status)),
+        Variable::BytesSent => append(line, format_args!("{}", request.sent.bytes)),
+        Variable::BodyBytesSent => append(line, format_args!("{}", request.sent.content_bytes)),
+        _ => return false,
+    }
+    true
+}
+
+fn emit_msec(time: UnixTime, line: &mut Vec<u8>) {
+    append(line, format_args!("{}.{:03}", time.seconds, time.millis()));
+}
+
+fn append(line: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    // Writing to memory does not fail.
+    let _ = line.write_fmt(text);
+}

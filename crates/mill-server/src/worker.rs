@@ -1,0 +1,418 @@
+//! The run of a worker thread: orders in, turns, reports out.
+
+use crate::connection;
+use crate::listener_context::{ListenerContext, address_of};
+use crate::local::{Environment, Local, Shared};
+use crate::log::{Errno, LogSender};
+use crate::site::Site;
+use mill_config::config::{Listener, LogLevel, SocketKeepalive};
+use mill_metrics::Published;
+use mill_runtime::engine::{Engine, Keepalive, ListenOptions, ListenerId};
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::{Duration, Instant};
+use mill_runtime::worker::{Pause, Worker};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+
+/// What a worker is started with.
+#[derive(Debug)]
+pub struct WorkerSetup {
+    pub index: u32,
+    pub environment: Environment,
+    pub inbox: Receiver<Order>,
+    pub reports: Sender<Report>,
+    pub logs: LogSender,
+    /// What all workers count, this one's at `index`.
+    pub counters: Arc<[Published]>,
+}
+
+/// What a worker is told. Whoever sends one also wakes the engine.
+#[derive(Debug)]
+pub enum Order {
+    /// Serve this site from now on, on exactly these listeners. The first order is of this kind.
+    Adopt {
+        site: Arc<Site>,
+        listeners: Vec<Assigned>,
+    },
+    /// Accept what waits, then no more; answer what is under way; end when the last connection has ended, or after
+    /// this time.
+    Drain { limit: Option<Duration> },
+    /// End now.
+    Stop,
+}
+
+/// A listener that a worker serves: which of the configuration's, and which of the sockets that share its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assigned {
+    /// Index into `Config.http.listeners`.
+    pub listener: usize,
+    pub share: Option<u32>,
+}
+
+/// What a worker tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    Adopted {
+        index: u32,
+        generation: u64,
+    },
+    /// It could not do as it was told, and does as before.
+    Failed {
+        index: u32,
+        what: String,
+    },
+    /// It has ended.
+    Ended {
+        index: u32,
+    },
+}
+
+/// Serves until it is told to stop or has drained. Returns when the worker has ended.
+pub fn run<E: Engine>(engine: E, setup: WorkerSetup) {
+    let mut turn = start(engine, setup);
+    while turn() {}
+}
+
+/// A worker as a value: each call is one turn; false once it has ended. Waits for its first order, which says what
+/// to serve, before it returns.
+pub fn start<E: Engine>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
+    let WorkerSetup {
+        index,
+        environment,
+        inbox,
+        reports,
+        logs,
+        counters,
+    } = setup;
+    let mut run = first_site(&inbox).map(|(site, assigned)| {
+        let (now, wall_clock) = engine.clock();
+        let scheduler = Scheduler::new(now, wall_clock);
+        let shared = Shared {
+            index,
+            environment,
+            logs,
+            counters: Arc::clone(&counters),
+        };
+        let local = Local::new(
+            engine.clone(),
+            Rc::clone(&scheduler),
+            Arc::clone(&site),
+            shared,
+        );
+        let listeners = Rc::new(Listeners::default());
+        let accepted = {
+            let (local, listeners) = (Rc::clone(&local), Rc::clone(&listeners));
+            move |stream, id| connection::serve(stream, listeners.context(id), Rc::clone(&local))
+        };
+        let worker = Worker::new(engine, scheduler, accepted);
+        let mut run = Run {
+            worker,
+            local,
+            listeners,
+            index,
+            reports,
+            closing: Vec::new(),
+            drain_until: None,
+            ended: false,
+        };
+        run.adopt(&site, &assigned);
+        run
+    });
+    move || {
+        let Some(run) = &mut run else { return false };
+        run.turn(&inbox);
+        if let Some(published) = counters.get(index as usize) {
+            published.publish(&run.local.counters.borrow());
+        }
+        !run.ended
+    }
+}
+
+/// The first order, if it ever comes; one that serves nothing ends the worker.
+fn first_site(inbox: &Receiver<Order>) -> Option<(Arc<Site>, Vec<Assigned>)> {
+    match inbox.recv() {
+        Ok(Order::Adopt { site, listeners }) => Some((site, listeners)),
+        _ => None,
+    }
+}
+
+/// A running worker.
+struct Run<E: Engine, F, Accepted> {
+    worker: Worker<E, F, Accepted>,
+    local: Rc<Local<E>>,
+    listeners: Rc<Listeners>,
+    index: u32,
+    reports: Sender<Report>,
+    /// Listeners that are gone but for those who wait there.
+    closing: Vec<ListenerId>,
+    /// Set while draining: when it ends at the latest.
+    drain_until: Option<Instant>,
+    ended: bool,
+}
+
+/// The worker's listeners.
+#[derive(Debug, Default)]
+struct Listeners(RefCell<Vec<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    id: ListenerId,
+    options: ListenOptions,
+    context: Rc<ListenerContext>,
+}
+
+impl<E, F, Accepted> Run<E, F, Accepted>
+where
+    E: Engine,
+    F: Future<Output = ()>,
+    Accepted: FnMut(E::Stream, ListenerId) -> F,
+{
+    fn turn(&mut self, inbox: &Receiver<Order>) {
+        let turn = self.worker.turn();
+        if turn.mail {
+            self.read_mail(inbox);
+        }
+        if !self.closing.is_empty() {
+            self.close_what_can_be();
+        }
+        self.on_pause(turn.paused);
+        self.local.hand_over_logs();
+        self.end_if_drained();
+    }
+
+    fn read_mail(&mut self, inbox: &Receiver<Order>) {
+        loop {
+            match inbox.try_recv() {
+                Ok(order) => self.obey(order),
+                Err(TryRecvError::Empty) => return,
+                // Nobody is left to tell it anything: the process is ending.
+                Err(TryRecvError::Disconnected) => {
+                    self.ended = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Adopt { site, listeners } => self.adopt(&site, &listeners),
+            Order::Drain { limit } => self.drain(limit),
+            Order::Stop => self.ended = true,
+        }
+    }
+
+    /// Opens what is new, keeps what stays, and closes what is gone after accepting what waits there.
+    fn adopt(&mut self, site: &Arc<Site>, assigned: &[Assigned]) {
+        let configured = site
+            .config
+            .http
+            .as_ref()
+            .map_or(&[][..], |http| &http.listeners);
+        let mut wanted = Vec::new();
+        for assigned in assigned {
+            if let Some(listener) = configured.get(assigned.listener) {
+                wanted.push((assigned.listener, listen_options(listener, assigned.share)));
+            }
+        }
+        self.local.set_site(Arc::clone(site));
+        let connections = site.config.events.worker_connections;
+        self.worker
+            .set_tasks_max(usize::try_from(connections).unwrap_or(usize::MAX));
+        let mut kept = Vec::new();
+        for (listener, options) in wanted {
+            match self.listener(site, listener, options) {
+                Ok(entry) => kept.push(entry),
+                Err(what) => self.report(Report::Failed {
+                    index: self.index,
+                    what,
+                }),
+            }
+        }
+        let gone = std::mem::replace(&mut *self.listeners.0.borrow_mut(), kept);
+        for entry in gone {
+            self.close(entry);
+        }
+        self.worker.wake_all();
+        self.report(Report::Adopted {
+            index: self.index,
+            generation: site.generation,
+        });
+    }
+
+    /// The listener as it is, or a new one.
+    fn listener(
+        &mut self,
+        site: &Site,
+        listener: usize,
+        options: ListenOptions,
+    ) -> Result<Entry, String> {
+        let known = {
+            let mut entries = self.listeners.0.borrow_mut();
+            let same = |entry: &Entry| {
+                entry.options.address == options.address && entry.options.share == options.share
+            };
+            entries
+                .iter()
+                .position(same)
+                .map(|position| entries.swap_remove(position))
+        };
+        if let Some(known) = known {
+            self.closing.retain(|id| *id != known.id);
+            known.context.set(site, Some(listener));
+            return Ok(Entry { options, ..known });
+        }
+        let listening = self.worker.engine().listen(&options).map_err(|error| {
+            format!(
+                "{} for {} failed (error {})",
+                error.call, options.address, error.code
+            )
+        })?;
+        for option in &listening.unsupported {
+            self.local.log_error(
+                None,
+                LogLevel::Warn,
+                format_args!(
+                    "{option:?} is not available for {}, ignored",
+                    options.address
+                ),
+            );
+        }
+        let context = ListenerContext::new(listening.id.0, site, listener)
+            .ok_or_else(|| String::from("the configuration has no such listener"))?;
+        self.worker.add_listener(listening.id);
+        Ok(Entry {
+            id: listening.id,
+            options,
+            context: Rc::new(context),
+        })
+    }
+
+    /// Closes a listener once nobody waits at it; until then it is served as it was.
+    fn close(&mut self, entry: Entry) {
+        self.closing.push(entry.id);
+        self.listeners.0.borrow_mut().push(entry);
+        self.close_what_can_be();
+    }
+
+    fn close_what_can_be(&mut self) {
+        let mut closing = std::mem::take(&mut self.closing);
+        closing.retain(|id| {
+            let closed = self.worker.close_listener(*id);
+            if closed {
+                self.listeners.remove(*id, &self.local);
+            }
+            !closed
+        });
+        self.closing = closing;
+    }
+
+    fn drain(&mut self, limit: Option<Duration>) {
+        self.local.draining.set(true);
+        self.closing = self
+            .listeners
+            .0
+            .borrow()
+            .iter()
+            .map(|entry| entry.id)
+            .collect();
+        self.close_what_can_be();
+        let now = self.local.scheduler.now();
+        let until = limit.map_or(Instant::FAR, |limit| now + limit);
+        self.drain_until = Some(until);
+        self.worker.set_alarm(until);
+        self.worker.wake_all();
+    }
+
+    fn end_if_drained(&mut self) {
+        let Some(until) = self.drain_until else {
+            return;
+        };
+        let done = self.worker.tasks() == 0 && self.closing.is_empty();
+        if done || self.local.scheduler.now() >= until {
+            self.ended = true;
+        }
+        if self.ended {
+            self.report(Report::Ended { index: self.index });
+        }
+    }
+
+    fn on_pause(&self, paused: Option<Pause>) {
+        let Some(pause) = paused else { return };
+        let mut counters = self.local.counters.borrow_mut();
+        counters.accept_pauses += 1;
+        drop(counters);
+        match pause {
+            Pause::Exhausted(code) => self.local.log_error(
+                None,
+                LogLevel::Crit,
+                format_args!(
+                    "accept4() failed {}; accepting pauses, raise worker_rlimit_nofile",
+                    Errno(code)
+                ),
+            ),
+            Pause::Limit => self.local.log_error(
+                None,
+                LogLevel::Alert,
+                format_args!("worker_connections are not enough; accepting pauses"),
+            ),
+        }
+    }
+
+    /// Nobody listens only when the process is ending.
+    fn report(&self, report: Report) {
+        let _ = self.reports.send(report);
+    }
+}
+
+impl Listeners {
+    /// Forgets a listener; idle connections that came by it end, unless the worker drains and ends them anyway.
+    fn remove<E: Engine>(&self, id: ListenerId, local: &Local<E>) {
+        let mut entries = self.0.borrow_mut();
+        let Some(position) = entries.iter().position(|entry| entry.id == id) else {
+            return;
+        };
+        let entry = entries.swap_remove(position);
+        if !local.draining.get() {
+            entry.context.set(&local.site(), None);
+        }
+    }
+
+    fn context(&self, id: ListenerId) -> Rc<ListenerContext> {
+        let entries = self.0.borrow();
+        let found = entries.iter().find(|entry| entry.id == id);
+        Rc::clone(
+            &found
+                .expect("a listener is closed before it is forgotten")
+                .context,
+        )
+    }
+}
+
+/// The engine's options for a configured listener.
+pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions {
+    let options = &listener.options;
+    let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+    ListenOptions {
+        address: address_of(&listener.address),
+        share,
+        backlog: options.backlog,
+        deferred: options.deferred,
+        fastopen: options.fastopen,
+        receive_buffer_bytes: options.receive_buffer_bytes.map(bytes),
+        send_buffer_bytes: options.send_buffer_bytes.map(bytes),
+        keepalive: match options.so_keepalive {
+            SocketKeepalive::System => Keepalive::System,
+            SocketKeepalive::Off => Keepalive::Off,
+            SocketKeepalive::On(probes) => Keepalive::On {
+                idle: probes.idle,
+                interval: probes.interval,
+                count: probes.count,
+            },
+        },
+        ipv6only: Some(options.ipv6only),
+        nodelay: listener.hosts_for(None).default.location.tcp_nodelay,
+    }
+}
