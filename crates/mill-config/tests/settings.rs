@@ -129,6 +129,22 @@ fn an_if_inherits_from_its_location_and_keeps_its_instructions_in_order() {
 }
 
 #[test]
+fn an_if_keeps_the_locations_handler_but_not_its_try_files() {
+    let config = config(
+        "server { location / { stub_status; try_files /a =404; if ($arg_a) { gzip on; } } }",
+    );
+    let location = location(&config, "/");
+    let Instruction::If {
+        location: Some(inner),
+        ..
+    } = &location.instructions[0]
+    else {
+        panic!("{:?}", location.instructions);
+    };
+    assert!(inner.stub_status && inner.try_files.is_none() && inner.gzip);
+}
+
+#[test]
 fn defaults_are_those_of_nginx() {
     let config = config("server { }");
     let location = location(&config, "/");

@@ -141,7 +141,12 @@ fn finish_server(draft: &mut ServerDraft, outer: &SettingsDraft) -> Server {
     named.dedup_by(|(later, _), (first, _)| later == first);
     let location = Location {
         name: LocationName::Server,
-        instructions: finish_steps(std::mem::take(&mut level.steps), &settings).into(),
+        instructions: finish_steps(
+            std::mem::take(&mut level.steps),
+            &settings,
+            level.stub_status,
+        )
+        .into(),
         try_files: level.try_files.take(),
         limit_except: None,
         stub_status: level.stub_status,
@@ -185,7 +190,7 @@ fn finish_location(mut draft: LocationDraft, outer: &SettingsDraft) -> Location 
         });
     Location {
         name: draft.name.unwrap_or(LocationName::Condition),
-        instructions: finish_steps(draft.steps, &settings).into(),
+        instructions: finish_steps(draft.steps, &settings, draft.stub_status).into(),
         try_files: draft.try_files,
         limit_except,
         stub_status: draft.stub_status,
@@ -194,7 +199,8 @@ fn finish_location(mut draft: LocationDraft, outer: &SettingsDraft) -> Location 
     }
 }
 
-fn finish_steps(steps: Vec<Step>, outer: &SettingsDraft) -> Vec<Instruction> {
+/// `stub_status` of the location around: as in nginx, an `if` changes settings, not what answers.
+fn finish_steps(steps: Vec<Step>, outer: &SettingsDraft, stub_status: bool) -> Vec<Instruction> {
     let finished = steps.into_iter().map(|step| match step {
         Step::Ready(instruction) => instruction,
         Step::If {
@@ -202,7 +208,8 @@ fn finish_steps(steps: Vec<Step>, outer: &SettingsDraft) -> Vec<Instruction> {
             mut level,
             in_server,
         } => {
-            let body = finish_steps(std::mem::take(&mut level.steps), outer);
+            let body = finish_steps(std::mem::take(&mut level.steps), outer, stub_status);
+            level.stub_status |= stub_status;
             let location = (!in_server).then(|| Arc::new(finish_location(*level, outer)));
             Instruction::If {
                 condition,
