@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 /// The CPU time of processes, in nanoseconds: clock ticks are too coarse for a block of seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CpuTime {
     pub(super) ran: Duration,
     /// Ready to run, while the CPU was somebody else's.
@@ -15,7 +15,6 @@ pub(super) struct CpuTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTicks {
     pub(super) total: u64,
-    pub(super) idle: u64,
     pub(super) softirq: u64,
     pub(super) steal: u64,
 }
@@ -120,15 +119,9 @@ impl CpuTicks {
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             total: self.total.saturating_sub(earlier.total),
-            idle: self.idle.saturating_sub(earlier.idle),
             softirq: self.softirq.saturating_sub(earlier.softirq),
             steal: self.steal.saturating_sub(earlier.steal),
         }
-    }
-
-    /// Of 1, what was not idle.
-    pub(super) fn busy(self) -> f64 {
-        share(self.total.saturating_sub(self.idle), self.total)
     }
 
     pub(super) fn softirq_share(self) -> f64 {
@@ -183,12 +176,11 @@ fn parse_cpu_line(stat: &str, cpu: u16) -> Option<CpuTicks> {
         .take(8)
         .filter_map(|number| number.parse().ok())
         .collect();
-    let &[_, _, _, idle, iowait, _, softirq, steal] = ticks.as_slice() else {
+    let &[_, _, _, _, _, _, softirq, steal] = ticks.as_slice() else {
         return None;
     };
     Some(CpuTicks {
         total: ticks.iter().sum(),
-        idle: idle + iowait,
         softirq,
         steal,
     })
@@ -275,13 +267,12 @@ mod tests {
             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu10 8 8 8 8 8 8 8 8 0 0\ncpu1 1 2 3 4 5 6 7 8 9 9\n";
         let expected = CpuTicks {
             total: 36,
-            idle: 9,
             softirq: 7,
             steal: 8,
         };
         assert_eq!(parse_cpu_line(stat, 1), Some(expected));
         assert_eq!(parse_cpu_line(stat, 2), None);
-        assert!((expected.busy() - 0.75).abs() < 1e-9);
+        assert!((expected.steal_share() - 8.0 / 36.0).abs() < 1e-9);
     }
 
     #[test]

@@ -21,11 +21,14 @@ pub(super) struct Block {
     pub(super) bytes_per_s: f64,
     pub(super) errors: u64,
     pub(super) latency: Latency,
-    /// Of 1: how busy the two CPUs were, with whom ever.
-    pub(super) server_cpu_busy: f64,
-    pub(super) client_cpu_busy: f64,
-    /// Of 1: how long the server was kept waiting for its CPU, and how long the whole machine was.
-    pub(super) waited: f64,
+    pub(super) client_cpu_us_per_request: f64,
+    /// Of 1: how long the server and the client ran.
+    pub(super) server_ran: f64,
+    pub(super) client_ran: f64,
+    /// Of 1: how long they were kept waiting for their CPUs by others.
+    pub(super) server_waited: f64,
+    pub(super) client_waited: f64,
+    /// Of 1: how long the machine below kept the server's CPU for itself.
     pub(super) steal: f64,
 }
 
@@ -39,17 +42,15 @@ pub(super) fn measure(
     seconds: u32,
 ) -> Result<Block> {
     let server = Server::start(lab, programs, subject, case, &[])?;
-    let ticks_before = [cpu_ticks(lab.server_cpu), cpu_ticks(lab.client_cpu)];
+    let ticks_before = cpu_ticks(lab.server_cpu);
     let time_before = cpu_time(&server.pids);
     let load = wrk::run(lab, case, server.port, seconds)?;
     let time = cpu_time(&server.pids).since(time_before);
-    let [server_before, client_before] = ticks_before;
-    let server_ticks = cpu_ticks(lab.server_cpu).since(server_before);
-    let client_ticks = cpu_ticks(lab.client_cpu).since(client_before);
+    let ticks = cpu_ticks(lab.server_cpu).since(ticks_before);
     let requests = answered(case, &load, server.answer_bytes)
         .map_err(|what| Failure(format!("{} in {}: {what}", subject.name(), case.name)))?;
     server.stop()?;
-    let softirq = load.duration.mul_f64(server_ticks.softirq_share());
+    let softirq = load.duration.mul_f64(ticks.softirq_share());
     let ran = ran_with_softirq(time, softirq, lab.softirq_account);
     let duration_s = load.duration.as_secs_f64();
     Ok(Block {
@@ -62,10 +63,12 @@ pub(super) fn measure(
         bytes_per_s: load.bytes as f64 / duration_s,
         errors: load.errors,
         latency: load.latency,
-        server_cpu_busy: server_ticks.busy(),
-        client_cpu_busy: client_ticks.busy(),
-        waited: time.waited.as_secs_f64() / duration_s,
-        steal: server_ticks.steal_share(),
+        client_cpu_us_per_request: micros(load.client_time.ran) / requests,
+        server_ran: time.ran.as_secs_f64() / duration_s,
+        client_ran: load.client_time.ran.as_secs_f64() / duration_s,
+        server_waited: time.waited.as_secs_f64() / duration_s,
+        client_waited: load.client_time.waited.as_secs_f64() / duration_s,
+        steal: ticks.steal_share(),
     })
 }
 
@@ -133,7 +136,7 @@ fn micros(duration: Duration) -> f64 {
 mod tests {
     use std::time::Duration;
 
-    use super::answered;
+    use super::{CpuTime, answered};
     use crate::bench::serve::case::full;
     use crate::bench::serve::wrk::{Latency, Load};
 
@@ -146,6 +149,7 @@ mod tests {
             bytes,
             errors: 0,
             latency: Latency::default(),
+            client_time: CpuTime::default(),
         };
         assert_eq!(
             answered(&case, &load, 1000).ok(),

@@ -137,9 +137,14 @@ fn block(block: &Block) -> Value {
         ("latency_us_p99", count(latency.p99_us)),
         ("latency_us_p999", count(latency.p999_us)),
         ("latency_us_max", count(latency.max_us)),
-        ("server_cpu_busy", Value::Number(block.server_cpu_busy)),
-        ("client_cpu_busy", Value::Number(block.client_cpu_busy)),
-        ("waited", Value::Number(block.waited)),
+        (
+            "client_cpu_us_per_request",
+            Value::Number(block.client_cpu_us_per_request),
+        ),
+        ("server_ran", Value::Number(block.server_ran)),
+        ("client_ran", Value::Number(block.client_ran)),
+        ("server_waited", Value::Number(block.server_waited)),
+        ("client_waited", Value::Number(block.client_waited)),
         ("steal", Value::Number(block.steal)),
     ])
 }

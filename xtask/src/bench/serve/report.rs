@@ -145,8 +145,8 @@ impl Report {
             "p50, p99, p99.9, max: milliseconds from a request's first write to its whole answer, \
              without connecting; a closed loop's service time, not the response time at a given rate."
                 .to_owned(),
-            "busy: share of time that the server's and the client's CPU were not idle; bound: which of \
-             them could do no more."
+            "client µs: wrk's CPU time per answer. busy: share of the time in which the server and the \
+             client ran or wanted to; bound: which of them could do no more."
                 .to_owned(),
             "Ratios: Millstream's figure by that of the neighbouring block, geometric mean with the \
              95 % interval by Student's t on the logarithms. A target is open when it lies inside."
@@ -177,6 +177,7 @@ fn measurements(cases: &[CaseResult]) -> Table {
             "p99.9 ms",
             "max ms",
             "errors",
+            "client µs",
             "busy",
             "bound",
         ],
@@ -194,8 +195,8 @@ fn measurement(result: &CaseResult, subject: Subject) -> Vec<String> {
     let costs = result.costs_of(subject);
     let calls = costs.and_then(|costs| costs.system_calls.as_ref().ok());
     let allocations = costs.and_then(|costs| costs.allocations.as_ref().ok());
-    let server_busy = median(|block| block.server_cpu_busy);
-    let client_busy = median(|block| block.client_cpu_busy);
+    let server_wants = median(|block| block.server_ran + block.server_waited);
+    let client_wants = median(|block| block.client_ran + block.client_waited);
     let absent = || "–".to_owned();
     vec![
         result.case.name.clone(),
@@ -211,20 +212,26 @@ fn measurement(result: &CaseResult, subject: Subject) -> Vec<String> {
         millis(median(|block| block.latency.p999_us as f64)),
         millis(median(|block| block.latency.max_us as f64)),
         result.errors(subject).to_string(),
-        format!("{:.0}/{:.0} %", server_busy * 100.0, client_busy * 100.0),
-        bound(server_busy, client_busy).to_owned(),
+        format!("{:.2}", median(|block| block.client_cpu_us_per_request)),
+        format!("{:.0}/{:.0} %", 100.0 * server_wants, 100.0 * client_wants),
+        bound(server_wants, client_wants).to_owned(),
     ]
 }
 
+/// wrk tells zero when no answer was finished.
 fn millis(us: f64) -> String {
-    format!("{:.2}", us / 1000.0)
+    if us > 0.0 {
+        format!("{:.2}", us / 1000.0)
+    } else {
+        "–".to_owned()
+    }
 }
 
-/// Of 1. A CPU this busy could do no more.
+/// Of 1. Who wants its CPU for this much of the time can do no more.
 const SATURATED: f64 = 0.95;
 
-fn bound(server_busy: f64, client_busy: f64) -> &'static str {
-    match (server_busy >= SATURATED, client_busy >= SATURATED) {
+fn bound(server_wants: f64, client_wants: f64) -> &'static str {
+    match (server_wants >= SATURATED, client_wants >= SATURATED) {
         (true, false) => "server",
         (false, true) => "client",
         (true, true) => "both",
@@ -255,8 +262,8 @@ fn ratios(cases: &[CaseResult]) -> Table {
             table.push(vec![
                 result.case.name.clone(),
                 to.name().to_owned(),
-                interval(ratio(RATE)),
-                interval(ratio(CPU)),
+                interval(result, ratio(RATE)),
+                interval(result, ratio(CPU)),
                 pairs.to_string(),
                 targets(result, to),
             ]);
@@ -265,9 +272,14 @@ fn ratios(cases: &[CaseResult]) -> Table {
     table
 }
 
-fn interval(ratio: Option<Ratio>) -> String {
+fn interval(result: &CaseResult, ratio: Option<Ratio>) -> String {
+    let refusal = if result.failure.is_some() {
+        "given up"
+    } else {
+        "refused: errors"
+    };
     ratio.map_or_else(
-        || "refused: errors".to_owned(),
+        || refusal.to_owned(),
         |Ratio {
              mean, low, high, ..
          }| format!("{mean:.3} [{low:.3}, {high:.3}]"),

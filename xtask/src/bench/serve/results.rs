@@ -73,7 +73,8 @@ impl CaseResult {
 
     /// Blocks in which somebody else used the server's CPU.
     pub(super) fn disturbed(&self) -> usize {
-        let disturbed = |block: &&Block| block.waited > WAITED_MAX || block.steal > WAITED_MAX;
+        let disturbed =
+            |block: &&Block| block.server_waited > WAITED_MAX || block.steal > WAITED_MAX;
         self.blocks.iter().filter(disturbed).count()
     }
 
@@ -140,9 +141,11 @@ pub(super) mod tests {
                 p999_us: 2000,
                 max_us: 3000,
             },
-            server_cpu_busy: 1.0,
-            client_cpu_busy: 0.9,
-            waited: 0.0,
+            client_cpu_us_per_request: 4.0,
+            server_ran: 1.0,
+            client_ran: 0.9,
+            server_waited: 0.0,
+            client_waited: 0.0,
             steal: 0.0,
         }
     }
@@ -205,7 +208,7 @@ pub(super) mod tests {
             .blocks
             .iter_mut()
             .take(1)
-            .for_each(|block| block.waited = 0.2);
+            .for_each(|block| block.server_waited = 0.2);
         assert_eq!(result.disturbed(), 1);
     }
 }

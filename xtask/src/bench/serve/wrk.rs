@@ -4,11 +4,13 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use super::accounting::{CpuTime, cpu_time};
 use super::case::Case;
 use super::child::Child;
 use super::client::target;
 use super::failure::{Failure, Result};
 use super::lab::Lab;
+use super::patience::{pause, wait_for};
 
 /// What wrk counted in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(super) struct Load {
     /// Failed connects, reads and writes, and answers of 400 and above.
     pub(super) errors: u64,
     pub(super) latency: Latency,
+    /// wrk's own, until shortly before its end.
+    pub(super) client_time: CpuTime,
 }
 
 /// From the first write of a request to its whole answer. The time of connecting is not in it.
@@ -45,6 +49,9 @@ end
 /// one costs memory, for wrk has a counter for each microsecond of it.
 const TIMEOUT_PAST_END_SECONDS: u32 = 5;
 
+/// How long before its end wrk is looked at; what it does after the last look is not counted.
+const LOOKING: Duration = Duration::from_millis(50);
+
 /// Past its duration, wrk answers within a second; then it is stuck.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -66,13 +73,24 @@ pub(super) fn run(lab: &Lab, case: &Case, port: u16, seconds: u32) -> Result<Loa
     }
     command.arg(format!("http://127.0.0.1:{port}{}", target()));
     let mut wrk = Child::start(&lab.caretaker, &mut command, &output)?;
-    let duration = Duration::from_secs(u64::from(seconds));
-    let status = wrk.wait(duration + PATIENCE);
+    // Looking costs the measured CPUs a little, hence only near the end.
+    pause(Duration::from_secs(u64::from(seconds)).saturating_sub(LOOKING));
+    let mut client_time = CpuTime::default();
+    let status = wait_for(PATIENCE, || {
+        let time = cpu_time(&[wrk.pid()]);
+        client_time = client_time.max(time);
+        wrk.ended()
+    });
     let text = fs::read_to_string(&output).unwrap_or_default();
     if !status.is_some_and(|status| status.success()) {
         return Err(Failure(format!("wrk did not end well: {}", text.trim())));
     }
-    parse(&text).ok_or_else(|| Failure(format!("wrk told no figures: {}", text.trim())))
+    let load = parse(&text);
+    let load = load.ok_or_else(|| Failure(format!("wrk told no figures: {}", text.trim())))?;
+    Ok(Load {
+        client_time,
+        ..load
+    })
 }
 
 fn parse(text: &str) -> Option<Load> {
@@ -111,6 +129,7 @@ fn parse(text: &str) -> Option<Load> {
             p999_us,
             max_us,
         },
+        client_time: CpuTime::default(),
     })
 }
 
@@ -118,7 +137,7 @@ fn parse(text: &str) -> Option<Load> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Latency, Load, parse};
+    use super::{CpuTime, Latency, Load, parse};
 
     #[test]
     fn the_figures_are_found_behind_wrks_own_text() {
@@ -135,6 +154,7 @@ mod tests {
                 p999_us: 999,
                 max_us: 1000,
             },
+            client_time: CpuTime::default(),
         };
         assert_eq!(parse(text), Some(expected));
     }
