@@ -244,3 +244,6 @@ impl<F> fmt::Debug for OpenFiles<F> {
         write!(formatter, "OpenFiles {{ caches: {caches} }}")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,7 +211,6 @@ impl<F: Clone> Entries<F> {
         self.unlink(index);
         let entry = self.slots.get_mut(index).and_then(|slot| slot.entry.take());
         if let Some(entry) = entry {
-            entry.freshness.replace();
             self.by_path.remove(&entry.path);
             self.vacant.push(index);
         }
@@ -256,6 +255,13 @@ impl<F: Clone> Entries<F> {
             .filter_map(|index| self.slots.get(index)?.entry.as_ref())
             .map(|entry| &*entry.path)
             .collect()
+    }
+}
+
+impl<F> Drop for Entry<F> {
+    /// What no cache looks after is not known to be fresh.
+    fn drop(&mut self) {
+        self.freshness.replace();
     }
 }
 
