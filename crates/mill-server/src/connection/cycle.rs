@@ -11,6 +11,7 @@ use mill_config::config::LogLevel;
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::h1::refusal::Refusal;
 use mill_http::keep_alive::KeepAlive;
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Expired;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
@@ -152,10 +153,7 @@ async fn answer<E: Engine>(
     }
     let status = response.status;
     let sent = exchange.respond(request, response).await;
-    let mut counters = local.counters.borrow_mut();
-    counters.count_response(status.on_the_wire().0);
-    counters.bytes_sent += request.sent.bytes;
-    drop(counters);
+    count_response(local, status, request.sent.bytes);
     if let Err(error) = sent {
         on_send_error(connection, request, error);
         return GoesOn::Dropped;
@@ -169,6 +167,12 @@ async fn answer<E: Engine>(
         return GoesOn::Kept;
     }
     GoesOn::Dropped
+}
+
+fn count_response<E: Engine>(local: &Local<E>, status: Status, bytes: u64) {
+    let mut counters = local.counters.borrow_mut();
+    counters.count_response(status.on_the_wire().0);
+    counters.bytes_sent += bytes;
 }
 
 /// Says in the error log what was wrong with a head.
