@@ -22,11 +22,13 @@ pub fn answer<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Answer<FileOf<E>> {
-    if status == Status::CLOSE {
+    if matches!(status, Status::CLOSE | Status::CLIENT_CLOSED_REQUEST) {
         return Answer::Close;
     }
     request.error_status = Some(status.0);
-    request.closing |= status.closes_connection();
+    // A head that is too large closes the connection where it is refused; one may also `return` its status.
+    let returned = status == Status::REQUEST_HEADER_TOO_LARGE;
+    request.closing |= status.closes_connection() && !returned;
     let location = Arc::clone(&request.location);
     let configured = !location.error_pages.is_empty();
     if configured && !request.error_page_used && request.redirects <= REDIRECTS_MAX {

@@ -12,9 +12,10 @@ mod returned;
 use self::replacement::Replacement;
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
+use crate::log::Text;
 use crate::request::{Phase, Request, document, locate};
 use crate::variables;
-use mill_config::config::{Instruction, LocationName, RewriteFlag, Template, Variable};
+use mill_config::config::{Instruction, LocationName, LogLevel, RewriteFlag, Template, Variable};
 use mill_config::value;
 use mill_runtime::engine::Engine;
 use std::ops::ControlFlow;
@@ -150,11 +151,14 @@ impl Run {
                 }
             }
             Variable::Args => request.args = text,
-            Variable::LimitRate => {
-                if let Some(rate) = value::size(&text) {
-                    request.limit_rate = Some(rate);
-                }
-            }
+            Variable::LimitRate => match value::size(&text) {
+                Some(rate) => request.limit_rate = Some(rate),
+                None => local.log_error(
+                    Some(request),
+                    LogLevel::Error,
+                    format_args!("invalid $limit_rate \"{}\"", Text(&text)),
+                ),
+            },
             other => {
                 request.overrides.retain(|(assigned, _)| assigned != other);
                 request.overrides.push((other.clone(), text));

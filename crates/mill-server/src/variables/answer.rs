@@ -10,10 +10,7 @@ use std::sync::Arc;
 
 /// `$status`: three digits.
 pub(super) fn status(request: &Request) -> Vec<u8> {
-    let status = match request.error_status {
-        Some(status) if request.sent.status == 0 => status,
-        _ => request.sent.status,
-    };
+    let status = request.error_status.unwrap_or(request.sent.status);
     format!("{status:03}").into_bytes()
 }
 
@@ -27,10 +24,11 @@ pub(super) fn gzip_ratio(request: &Request) -> Option<Vec<u8>> {
     ratio(request.sent.uncompressed_bytes?, request.sent.content_bytes)
 }
 
-/// `$limit_rate`: what was set, or what the location says.
+/// `$limit_rate`: what was set, or, once the answer is under way, what the location says.
 pub(super) fn limit_rate<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let rate = match request.limit_rate {
         Some(rate) => rate,
+        None if request.sent.bytes == 0 => 0,
         None => {
             let location = Arc::clone(&request.location);
             amount(&location.limit_rate, request, local)

@@ -23,6 +23,8 @@ pub(super) fn answer<E: Engine>(
     if status.0 >= 400 && !has_text {
         return Answer::Status(status);
     }
+    // `$status` in the text is this one.
+    request.sent.status = status.0;
     let text = text.map_or_else(Vec::new, |text| variables::evaluate(text, request, local));
     if matches!(status.0, 301 | 302 | 303 | 307 | 308) {
         request.redirect_target = Some(text);

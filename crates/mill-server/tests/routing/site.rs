@@ -1,0 +1,226 @@
+//! A worker's shared part over simulated files.
+
+use mill_config::{Memory, Options, load};
+use mill_http::h1::parse::{Parsed, parse_request};
+use mill_http::limits::HeadRules;
+use mill_http::method::Method;
+use mill_metrics::Published;
+use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::Files;
+use mill_runtime::scheduler::Scheduler;
+use mill_server::local::{Environment, FileOf, Local, Shared};
+use mill_server::log::LogSender;
+use mill_server::request::{self, Arrival, ConnectionFacts, Message, Outcome, Request};
+use mill_server::response::{Content, Response};
+use mill_server::site::Site as Configuration;
+use mill_sim::engine::SimEngine;
+use mill_sim::world::World;
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// Where the server listens: the port shows in redirects.
+const ADDRESS: &str = "127.0.0.1:8123";
+
+/// Every case has these files.
+const FILES: [(&str, &str); 8] = [
+    ("/srv/index.html", "index\n"),
+    ("/srv/a.txt", "file a\n"),
+    ("/srv/404.html", "custom 404\n"),
+    ("/srv/50x.html", "custom 50x\n"),
+    ("/srv/dir/index.html", "dir index\n"),
+    ("/srv/dir/b.txt", "file b\n"),
+    ("/srv/other/r/x.txt", "other x\n"),
+    ("/srv/sp dir/x", "x"),
+];
+
+/// One configuration in force.
+pub(crate) struct Site {
+    world: World,
+    local: Rc<Local<SimEngine>>,
+    logs: LogSender,
+    lines_seen: Cell<usize>,
+}
+
+impl Site {
+    pub(crate) fn new(directives: &str, http_directives: &str) -> Self {
+        let world = World::new(1);
+        for (path, content) in FILES {
+            world.files().write(path, content);
+        }
+        world.files().create_directory("/srv/empty");
+        let text = format!(
+            "error_log /error.log notice; events {{ }}
+            http {{
+                access_log off;
+                types {{ text/html html; text/plain txt; image/png png; }}
+                default_type text/plain;
+                {http_directives}
+                server {{ listen {ADDRESS}; root /srv; {directives} }}
+            }}"
+        );
+        let mut options = Options::default();
+        options.paths.prefix = b"/".to_vec();
+        let source = Memory::new().with(&*options.conf_file(), &text);
+        let config = match load(&source, &options) {
+            Ok(loaded) => loaded.config,
+            Err(failure) => panic!("{:?}\n{text}", failure.error),
+        };
+        let engine = world.engine();
+        let (now, wall_clock) = engine.clock();
+        let logs = LogSender::memory();
+        let shared = Shared {
+            index: 0,
+            environment: Environment {
+                pid: 100,
+                thread_id: 100,
+                hostname: Arc::from(&b"sim"[..]),
+                utc_offset: |_| 0,
+            },
+            logs: logs.clone(),
+            counters: Arc::from([Published::new()]),
+        };
+        let scheduler = Scheduler::new(now, wall_clock);
+        let local = Local::new(
+            engine,
+            scheduler,
+            Arc::new(Configuration::new(config, 1)),
+            shared,
+        );
+        Self {
+            world,
+            local,
+            logs,
+            lines_seen: Cell::new(0),
+        }
+    }
+
+    /// Answers `METHOD TARGET [VERSION] | FIELD: VALUE | …`; there is a `Host: a` unless another one or `-Host` is
+    /// given.
+    pub(crate) fn ask(&self, line: &str) -> String {
+        let mut request = self.request(line);
+        let outcome = done(request::handle(&mut request, &self.local));
+        let mut shown = match outcome {
+            Outcome::Close => String::from("< closed\n"),
+            Outcome::Respond(response) => self.show(&request, response),
+        };
+        self.local.log.end_of_turn(self.world.now());
+        let lines = self.logs.lines("/error.log");
+        for line in lines.iter().skip(self.lines_seen.replace(lines.len())) {
+            shown += &format!("! {}\n", message_of(line));
+        }
+        shown
+    }
+
+    /// Whether the same request may get the same answer again.
+    pub(crate) fn is_pure(&self, line: &str) -> bool {
+        let mut request = self.request(line);
+        let _ = done(request::handle(&mut request, &self.local));
+        request.pure
+    }
+
+    fn request(&self, line: &str) -> Request {
+        let mut parts = line.split(" | ");
+        let mut text = String::from(parts.next().unwrap_or_default());
+        if !text.contains(" HTTP/") {
+            text += " HTTP/1.1";
+        }
+        let mut fields: Vec<&str> = parts.collect();
+        let has_host = fields.iter().any(|field| field.starts_with("Host:"));
+        let host_wanted = !has_host && !fields.contains(&"-Host");
+        fields.retain(|field| *field != "-Host");
+        if host_wanted {
+            fields.push("Host: a");
+        }
+        text += "\r\n";
+        for field in fields {
+            text += &format!("{field}\r\n");
+        }
+        text += "\r\n";
+        let mut message = Message::default();
+        let parsed = parse_request(text.as_bytes(), &mut message.head, &HeadRules::default());
+        assert!(
+            matches!(parsed, Parsed::Complete { .. }),
+            "{line}: {parsed:?}"
+        );
+        message.bytes = text.into_bytes();
+        let arrival = Arrival {
+            connection: Rc::new(ConnectionFacts {
+                number: 1,
+                peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
+                local: self.world.address(ADDRESS),
+                transport: Cell::new(None),
+                started: self.world.now(),
+            }),
+            listener: 0,
+            connection_requests: 1,
+            message,
+            pipelined: false,
+        };
+        Request::new(arrival, &self.local).expect("the listener is there")
+    }
+
+    /// `STATUS [-> LOCATION] TYPE [close] CONTENT`, as a client would see it.
+    fn show(&self, request: &Request, response: Response<FileOf<SimEngine>>) -> String {
+        let mut shown = format!("< {}", response.status.on_the_wire().0);
+        if let Some(location) = &response.location {
+            shown += &format!(" -> {}", String::from_utf8_lossy(location));
+        }
+        let kind = match response.status.0 {
+            204 => "-".into(),
+            _ => String::from_utf8_lossy(response.content_type.as_deref().unwrap_or(b"-")),
+        };
+        shown += &format!(" {kind}");
+        if response.close {
+            shown += " close";
+        }
+        let text =
+            if request.message.head.method == Method::Head || response.status.has_no_content() {
+                String::new()
+            } else {
+                self.content(response.content)
+            };
+        if text.starts_with("<html>") {
+            shown += " (page)";
+        } else {
+            shown += &format!(" \"{}\"", text.replace('\n', "\\n"));
+        }
+        shown.push('\n');
+        shown
+    }
+
+    fn content(&self, content: Content<FileOf<SimEngine>>) -> String {
+        let bytes = match content {
+            Content::Absent => Vec::new(),
+            Content::Bytes(bytes, range) => bytes[range].to_vec(),
+            Content::File { file, offset, len } => {
+                let mut bytes = vec![0; usize::try_from(len).expect("a small file")];
+                let read = done(self.local.engine.files().read_at(&file, offset, &mut bytes));
+                assert_eq!(read, Ok(bytes.len()));
+                bytes
+            }
+            _ => panic!("no request of these cases asks for parts or compression"),
+        };
+        String::from_utf8(bytes).expect("the files are text")
+    }
+}
+
+/// Level and message of an error log line, without what nginx appends about the request.
+fn message_of(line: &str) -> String {
+    let (_, rest) = line.split_once('[').expect("a level");
+    let (level, rest) = rest.split_once("] ").expect("a level");
+    let (_, message) = rest.split_once(": *1 ").expect("the connection's number");
+    let (message, _) = message.rsplit_once(", client: ").expect("a client");
+    format!("{level} {message}")
+}
+
+/// What comes of a future that never waits: these files answer at once.
+fn done<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing makes this wait"),
+    }
+}
