@@ -83,7 +83,8 @@ pub(super) fn fill_time_wait(lab: &Lab, programs: &Programs, case: &Case) -> Res
     let closing = Case::filling();
     let server = Server::start(lab, programs, Subject::Nginx, &closing, &[])?;
     wrk::run(lab, &closing, server.port, FILLING_SECONDS)?;
-    server.stop()
+    server.stop()?;
+    Ok(())
 }
 
 /// Connections leave the table after 60 seconds (TCP_TIMEWAIT_LEN), hence it is never quite full.

@@ -38,6 +38,7 @@ pub(super) struct Server<'a> {
     pub(super) port: u16,
     /// One answer's bytes with head and framing.
     pub(super) answer_bytes: usize,
+    output: PathBuf,
     /// All its processes, master first.
     pub(super) pids: Vec<u32>,
 }
@@ -109,15 +110,16 @@ impl<'a> Server<'a> {
         Ok(Self {
             child,
             port,
+            output,
             answer_bytes: answer.wire_bytes,
             pids,
         })
     }
 
-    /// Ends it in order.
-    pub(super) fn stop(mut self) -> Result<()> {
+    /// Ends it in order. Returns what it wrote to its standard streams.
+    pub(super) fn stop(mut self) -> Result<String> {
         match self.child.end(SIGTERM, END_PATIENCE) {
-            Some(_) => Ok(()),
+            Some(_) => Ok(fs::read_to_string(&self.output).unwrap_or_default()),
             None => Err(Failure("the server did not end on SIGTERM".to_owned())),
         }
     }
