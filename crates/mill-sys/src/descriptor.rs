@@ -13,6 +13,30 @@ pub fn unshare_table() -> io::Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_FILES) })
 }
 
+/// Sets whether reading and writing return `WouldBlock` instead of waiting; for all who share the open file.
+pub fn set_nonblocking(descriptor: BorrowedFd<'_>, nonblocking: bool) -> io::Result<()> {
+    // SAFETY: F_GETFL takes nothing.
+    let flags = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) };
+    check(flags)?;
+    let flags = if nonblocking {
+        flags | libc::O_NONBLOCK
+    } else {
+        flags & !libc::O_NONBLOCK
+    };
+    // SAFETY: F_SETFL takes a number.
+    check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags) })
+}
+
+/// A duplicate, closed on exec, of a descriptor that another thread owns and keeps open during the call; for a
+/// thread that is about to leave the shared table.
+pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: F_DUPFD_CLOEXEC takes a number, and fails for a descriptor that is not open.
+    let duplicate = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
+    check(duplicate)?;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
+}
+
 /// Closes every descriptor of the calling thread's table but the standard streams and `kept`.
 ///
 /// To be called after [`unshare_table`] or in a forked child only, before the thread has opened anything: the owners

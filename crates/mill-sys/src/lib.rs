@@ -27,6 +27,9 @@ pub mod random;
 /// Processes: forking, waiting, signalling.
 pub mod process;
 
+/// What `ps` shows of a process.
+pub mod title;
+
 /// Signals as something to read.
 pub mod signal;
 

@@ -226,3 +226,8 @@ pub fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io:
         Err(io::Error::last_os_error())
     }
 }
+
+/// Lets more sockets be bound to the port of one that was bound without `reuseport`.
+pub fn set_reuseport(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
+}

@@ -77,6 +77,13 @@ pub fn thread_count() -> io::Result<u32> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
+/// The number of the calling thread, unique in the system; the main thread's is the process's.
+pub fn thread_id() -> u32 {
+    // SAFETY: gettid(2) takes nothing and cannot fail.
+    let number = unsafe { libc::gettid() };
+    number.unsigned_abs()
+}
+
 /// One child that has ended; `None` if all others still run or there is none.
 pub fn reap() -> io::Result<Option<(Pid, ExitStatus)>> {
     loop {

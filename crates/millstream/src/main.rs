@@ -1,2 +1,43 @@
-//! One binary.
-fn main() {}
+//! One binary: by its name it is nginx, else its first argument says what it does.
+
+/// The options of nginx.
+mod options;
+
+/// Texts of `-h`, `-v` and of the bare name.
+mod help;
+
+/// What `-V` lists.
+mod modules;
+
+/// From options to a launch.
+mod command;
+
+/// `millstream serve`.
+mod serve;
+
+/// The nearest known word.
+mod nearest;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<Vec<u8>> = std::env::args_os()
+        .map(|argument| argument.as_bytes().to_vec())
+        .collect();
+    let (name, rest) = match arguments.split_first() {
+        Some((name, rest)) => (Path::new(OsStr::from_bytes(name)).file_name(), rest),
+        None => (None, &[][..]),
+    };
+    if name == Some(OsStr::new("nginx")) {
+        return command::nginx(rest);
+    }
+    match rest.split_first() {
+        Some((first, rest)) if first == b"serve" => serve::run(rest),
+        Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
+        Some((first, _)) if !help::WORDS.contains(&first.as_slice()) => help::unknown(first),
+        _ => help::show(),
+    }
+}

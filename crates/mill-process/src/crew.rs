@@ -1,0 +1,326 @@
+//! The worker threads as a whole, and the log writer: what a configuration makes of them, and their end.
+
+use crate::message::{Configuration, ListeningSocket, LogFile};
+use crate::process_log::{ProcessLog, describe};
+use crate::threads::{self, SocketName};
+use crate::worker_process::Event;
+use crate::worker_thread::{Start, WorkerThread};
+use mill_config::Config;
+use mill_config::config::{ErrorLog, LogLevel};
+use mill_metrics::Published;
+use mill_runtime::time::{Instant, UnixTime};
+use mill_server::local::Environment;
+use mill_server::log::writer::WriterEnvironment;
+use mill_server::log::{LogFiles, LogSender, LogWriter};
+use mill_server::site::Site;
+use mill_server::worker::{Report, WorkerSetup};
+use mill_sys::{affinity, clock, local_time};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
+
+/// All worker threads of a process.
+#[derive(Debug)]
+pub(crate) struct Crew {
+    threads: Vec<WorkerThread>,
+    events: Sender<Event>,
+    reports: Sender<Report>,
+    /// One a thread, by the number of the thread.
+    counters: Arc<[Published]>,
+    /// The number of the next thread.
+    next_number: u32,
+    hostname: Arc<[u8]>,
+    writer: Option<LogWriter>,
+    site: Option<Arc<Site>>,
+    /// The descriptors of all sockets in force: what a thread gets, the others can get too.
+    sockets: Vec<ListeningSocket>,
+}
+
+impl Crew {
+    /// Nobody yet. What threads report arrives as events.
+    pub(crate) fn new(events: Sender<Event>, hostname: &[u8]) -> io::Result<Self> {
+        let (reports, reported) = mpsc::channel();
+        let forward = events.clone();
+        std::thread::Builder::new()
+            .name(String::from("reports"))
+            .spawn(move || {
+                while let Ok(report) = reported.recv() {
+                    if forward.send(Event::Thread(report)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            threads: Vec::new(),
+            events,
+            reports,
+            counters: (0..NUMBERS).map(|_| Published::new()).collect(),
+            next_number: 0,
+            hostname: hostname.into(),
+            writer: None,
+            site: None,
+            sockets: Vec::new(),
+        })
+    }
+
+    /// Nobody any more.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// Has everybody serve a configuration from now on. Threads are started, or drained, until there are as many as
+    /// it says. Gives the process's own log by that configuration.
+    pub(crate) fn configure(
+        &mut self,
+        config: Config,
+        configuration: Configuration,
+        log: &ProcessLog,
+    ) -> Result<ProcessLog, String> {
+        let error_logs = config.main.error_log.clone();
+        let log = self.write_logs_to(configuration.logs, error_logs, log)?;
+        let count = threads::thread_count(&config.main);
+        let site = Arc::new(Site::new(config, configuration.generation));
+        let started = self.start_missing(&site, count, &log)?;
+        self.threads.extend(started);
+        let sockets = configuration.sockets;
+        let names: Vec<SocketName> = sockets
+            .iter()
+            .map(|socket| (socket.address.clone(), socket.share))
+            .collect();
+        for thread in self
+            .threads
+            .iter_mut()
+            .filter(|thread| !thread.is_draining())
+        {
+            if thread.place() < count {
+                let own = threads::sockets_of(names.iter(), thread.place(), count);
+                if let Err(error) = thread.adopt(&site, &sockets, own) {
+                    let (number, why) = (thread.number(), describe(&error));
+                    let what = format!("worker thread {number} could not be told {why}");
+                    log.write(LogLevel::Alert, &what);
+                }
+            }
+        }
+        // Only now, so that somebody else serves the sockets of those who leave.
+        let limit = site.config.main.worker_shutdown_timeout;
+        for thread in &mut self.threads {
+            if thread.place() >= count && !thread.is_draining() {
+                thread.drain(limit);
+            }
+        }
+        self.sockets = sockets;
+        self.site = Some(site);
+        Ok(log)
+    }
+
+    /// Goes over to newly opened log files.
+    pub(crate) fn reopen_logs(&mut self, files: Vec<LogFile>, log: &ProcessLog) -> ProcessLog {
+        let error_logs = self
+            .site
+            .as_ref()
+            .map(|site| site.config.main.error_log.clone());
+        let error_logs = error_logs.unwrap_or_default();
+        self.write_logs_to(files, error_logs, log)
+            .unwrap_or_else(|_| log.clone())
+    }
+
+    /// The configuration that all serving threads have adopted.
+    pub(crate) fn ready(&self) -> Option<u64> {
+        let generation = self.site.as_ref()?.generation;
+        let mut serving = self.threads.iter().filter(|thread| !thread.is_draining());
+        serving
+            .all(|thread| thread.adopted() == generation)
+            .then_some(generation)
+    }
+
+    pub(crate) fn on_adopted(&mut self, number: u32, generation: u64) {
+        let mut threads = self.threads.iter_mut();
+        if let Some(thread) = threads.find(|thread| thread.number() == number) {
+            thread.set_adopted(generation);
+        }
+    }
+
+    /// A thread has ended; one that was not told to is a defect and ends the process, which the master restarts.
+    pub(crate) fn on_ended(&mut self, number: u32, log: &ProcessLog) -> Result<(), i32> {
+        let Some(index) = self
+            .threads
+            .iter()
+            .position(|thread| thread.number() == number)
+        else {
+            return Ok(());
+        };
+        let thread = self.threads.swap_remove(index);
+        let expected = thread.is_draining();
+        let panicked = !thread.join();
+        if panicked || !expected {
+            let how = if panicked {
+                "panicked"
+            } else {
+                "ended by itself"
+            };
+            log.write(LogLevel::Alert, &format!("worker thread {number} {how}"));
+            return Err(1);
+        }
+        Ok(())
+    }
+
+    /// Lets all threads end once their requests are answered; how long that may take.
+    pub(crate) fn drain(&mut self) -> Option<Duration> {
+        let site = self.site.as_ref();
+        let limit = site.and_then(|site| site.config.main.worker_shutdown_timeout);
+        for thread in self
+            .threads
+            .iter_mut()
+            .filter(|thread| !thread.is_draining())
+        {
+            thread.drain(limit);
+        }
+        // The threads have duplicates, which they close once they have accepted what waits.
+        self.sockets.clear();
+        limit
+    }
+
+    /// Ends all threads now.
+    pub(crate) fn stop(&mut self) {
+        self.threads.iter_mut().for_each(WorkerThread::stop);
+    }
+
+    /// Writes what is left of the logs.
+    pub(crate) fn close_logs(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.stop();
+        }
+    }
+
+    /// Threads for the places below `count` that nobody has.
+    fn start_missing(
+        &mut self,
+        site: &Site,
+        count: u32,
+        log: &ProcessLog,
+    ) -> Result<Vec<WorkerThread>, String> {
+        let failed = |error: io::Error| format!("starting a thread failed {}", describe(&error));
+        let all = affinity::allowed_cpus().map_err(failed)?;
+        let logs = self
+            .writer
+            .as_ref()
+            .map(LogWriter::sender)
+            .ok_or("there is no log writer")?;
+        let mut started = Vec::new();
+        for place in 0..count {
+            let taken = |thread: &WorkerThread| !thread.is_draining() && thread.place() == place;
+            if self.threads.iter().any(taken) {
+                continue;
+            }
+            let number = self
+                .free_number()
+                .ok_or("there are too many worker threads")?;
+            let affinity = site.config.main.worker_cpu_affinity.as_ref();
+            let start = Start {
+                place,
+                number,
+                cpus: threads::cpus_of(affinity, place, &all),
+                ended: self.events.clone(),
+            };
+            let setup = |inbox| self.setup(number, inbox, logs.clone());
+            let thread = WorkerThread::start(start, setup).map_err(failed)?;
+            for warning in &thread.warnings {
+                log.write(
+                    LogLevel::Warn,
+                    &format!("worker thread {number}: {warning}"),
+                );
+            }
+            started.push(thread.thread);
+        }
+        Ok(started)
+    }
+
+    fn setup(
+        &self,
+        number: u32,
+        inbox: mpsc::Receiver<mill_server::worker::Order>,
+        logs: LogSender,
+    ) -> WorkerSetup {
+        WorkerSetup {
+            index: number,
+            environment: Environment {
+                pid: std::process::id(),
+                // Known only in the thread.
+                thread_id: 0,
+                hostname: Arc::clone(&self.hostname),
+                utc_offset,
+            },
+            inbox,
+            reports: self.reports.clone(),
+            logs,
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
+    /// A number that no thread has. Numbers are used again as late as possible, so that what ended threads have
+    /// counted stays part of the sum.
+    fn free_number(&mut self) -> Option<u32> {
+        for _ in 0..NUMBERS {
+            let number = self.next_number % NUMBERS;
+            self.next_number = self.next_number.wrapping_add(1);
+            if self.threads.iter().all(|thread| thread.number() != number) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Has the workers and this process write to these files.
+    fn write_logs_to(
+        &mut self,
+        files: Vec<LogFile>,
+        error_logs: Vec<ErrorLog>,
+        log: &ProcessLog,
+    ) -> Result<ProcessLog, String> {
+        let log = log.configured(&error_logs, |path| {
+            let file = files.iter().find(|log| log.path == path);
+            file.and_then(|log| log.file.try_clone().ok())
+        });
+        let files = files
+            .into_iter()
+            .map(|log| (log.path.into(), log.file))
+            .collect();
+        let files = LogFiles { files, error_logs };
+        match &self.writer {
+            Some(writer) => writer.replace(files),
+            None => {
+                let environment = WriterEnvironment {
+                    pid: std::process::id(),
+                    utc_offset,
+                    clock: clocks,
+                };
+                let writer = LogWriter::start(files, environment)
+                    .map_err(|error| format!("starting a thread failed {}", describe(&error)))?;
+                self.writer = Some(writer);
+            }
+        }
+        Ok(log)
+    }
+}
+
+/// Seconds east of Greenwich at a Unix time.
+fn utc_offset(unix_s: i64) -> i32 {
+    local_time::local_time(unix_s).map_or(0, |time| time.offset_s)
+}
+
+/// The clocks, as the engine reads them.
+fn clocks() -> (Instant, UnixTime) {
+    let (monotonic, civil) = (clock::monotonic(), clock::realtime());
+    let nanos = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
+    let seconds = i64::try_from(civil.as_secs()).unwrap_or(i64::MAX);
+    let civil = UnixTime {
+        seconds,
+        nanos: civil.subsec_nanos(),
+    };
+    (Instant::from_nanos(nanos), civil)
+}
+
+/// How many threads have counters of their own, running and ended ones: 512 × some 400 bytes. There cannot be more
+/// threads than that at once.
+const NUMBERS: u32 = 512;

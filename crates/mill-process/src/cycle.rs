@@ -1,0 +1,253 @@
+//! A configuration with everything that the process in charge holds open for it. The word is nginx's.
+
+use crate::launch::Launch;
+use crate::listening::{BIND_ATTEMPTS, Listening, Opening, Wanted};
+use crate::log_files;
+use crate::message::{Configuration, LogFile};
+use crate::pid_file::PidFile;
+use crate::privileges::Identity;
+use crate::process_log::{ProcessLog, describe};
+use crate::threads;
+use mill_config::Config;
+use mill_config::bundle::Bundle;
+use mill_config::config::{LogLevel, Main};
+use std::io;
+
+/// One configuration in force.
+#[derive(Debug)]
+pub struct Cycle {
+    /// Counts the configurations since the start, from 1.
+    pub generation: u64,
+    pub config: Config,
+    pub bundle: Bundle,
+    pub identity: Option<Identity>,
+    pub listening: Listening,
+    pub logs: Vec<LogFile>,
+    pub log: ProcessLog,
+    pub pid_file: Option<PidFile>,
+}
+
+/// There is no such cycle; the reason is in the log.
+#[derive(Debug)]
+pub struct NotOpened;
+
+impl Cycle {
+    /// Reads the configuration and opens what it names, with sockets taken over where they are the same.
+    pub fn open(
+        launch: &Launch,
+        generation: u64,
+        present: &Listening,
+        log: &ProcessLog,
+    ) -> Result<Self, NotOpened> {
+        let (config, bundle) = read(launch, log)?;
+        Self::open_read(launch, generation, present, log, config, bundle)
+    }
+
+    /// The same for a configuration that is read already.
+    pub fn open_read(
+        launch: &Launch,
+        generation: u64,
+        present: &Listening,
+        log: &ProcessLog,
+        config: Config,
+        bundle: Bundle,
+    ) -> Result<Self, NotOpened> {
+        let identity = Identity::resolve(&config.main).map_err(|what| {
+            log.write(LogLevel::Emerg, &what);
+            NotOpened
+        })?;
+        let logs = open_logs(&config, log)?;
+        let log = log.configured(&config.main.error_log, |path| {
+            let file = logs.iter().find(|log| log.path == path)?;
+            file.file.try_clone().ok()
+        });
+        let opening = Opening {
+            threads: threads::thread_count(&config.main),
+            test: false,
+            attempts: BIND_ATTEMPTS,
+        };
+        let listening = present
+            .reopen(&wanted(&config), opening, &log)
+            .map_err(|_| NotOpened)?;
+        let pid_file = launch.has_pid_file.then(|| PidFile::new(&config.main.pid));
+        Ok(Self {
+            generation,
+            config,
+            bundle,
+            identity,
+            listening,
+            logs,
+            log,
+            pid_file,
+        })
+    }
+
+    /// The configuration that follows this one, with the sockets that stay. This one is left as it is.
+    pub fn next(&self, launch: &Launch) -> Result<Self, NotOpened> {
+        let next = Self::open(launch, self.generation + 1, &self.listening, &self.log)?;
+        for setting in fixed_settings(&self.config.main, &next.config.main) {
+            let what = format!("\"{setting}\" has changed: that takes effect with a restart only");
+            next.log.write(LogLevel::Warn, &what);
+        }
+        next.move_pid_file(self)?;
+        self.listening
+            .remove_files(Some(&next.listening), &next.log);
+        Ok(next)
+    }
+
+    /// For the worker process, or the worker threads of this one.
+    pub fn configuration(&self) -> io::Result<Configuration> {
+        Ok(Configuration {
+            generation: self.generation,
+            bundle: self.bundle.clone(),
+            sockets: self.listening.duplicate()?,
+            logs: duplicate(&self.logs)?,
+        })
+    }
+
+    /// Opens the log files again, because somebody has renamed them. Files that cannot be opened stay as they are.
+    pub fn reopen_logs(&mut self) -> io::Result<Vec<LogFile>> {
+        let uid = self.identity.as_ref().map(|identity| identity.account.uid);
+        for log in &mut self.logs {
+            match log_files::open(&log.path) {
+                Ok(file) => log.file = file,
+                Err(error) => {
+                    let path = String::from_utf8_lossy(&log.path);
+                    let what = format!("open() \"{path}\" failed {}", describe(&error));
+                    self.log.write(LogLevel::Emerg, &what);
+                }
+            }
+        }
+        if let Some(uid) = uid
+            && let Err(failed) = log_files::give_to(&self.logs, uid)
+        {
+            let path = String::from_utf8_lossy(&failed.path);
+            let what = format!("chown() \"{path}\" failed {}", describe(&failed.error));
+            self.log.write(LogLevel::Emerg, &what);
+        }
+        let logs = &self.logs;
+        self.log = self.log.configured(&self.config.main.error_log, |path| {
+            logs.iter()
+                .find(|log| log.path == path)?
+                .file
+                .try_clone()
+                .ok()
+        });
+        duplicate(&self.logs)
+    }
+
+    fn move_pid_file(&self, before: &Self) -> Result<(), NotOpened> {
+        let (Some(new), Some(old)) = (&self.pid_file, &before.pid_file) else {
+            return Ok(());
+        };
+        if new == old {
+            return Ok(());
+        }
+        write_pid_file(new, &self.log)?;
+        remove_pid_file(old, false, &self.log);
+        Ok(())
+    }
+}
+
+/// Reads a configuration and says what there is to say about it.
+pub fn read(launch: &Launch, log: &ProcessLog) -> Result<(Config, Bundle), NotOpened> {
+    let reading = launch.texts.read(&launch.options);
+    for remark in &reading.remarks {
+        log.write_diagnostic(remark);
+    }
+    match reading.result {
+        Ok(config) => Ok((config, reading.bundle)),
+        Err(error) => {
+            log.write_diagnostic(&error);
+            Err(NotOpened)
+        }
+    }
+}
+
+/// Opens all logs of a configuration.
+pub fn open_logs(config: &Config, log: &ProcessLog) -> Result<Vec<LogFile>, NotOpened> {
+    log_files::open_all(config).map_err(|failed| {
+        let path = String::from_utf8_lossy(&failed.path);
+        let what = format!("open() \"{path}\" failed {}", describe(&failed.error));
+        log.write(LogLevel::Emerg, &what);
+        NotOpened
+    })
+}
+
+pub fn write_pid_file(file: &PidFile, log: &ProcessLog) -> Result<(), NotOpened> {
+    file.write().map_err(|error| {
+        let (path, why) = (file.path().display(), describe(&error));
+        log.write(LogLevel::Emerg, &format!("open() \"{path}\" failed {why}"));
+        NotOpened
+    })
+}
+
+pub fn remove_pid_file(file: &PidFile, superseded: bool, log: &ProcessLog) {
+    if let Err(error) = file.remove(superseded) {
+        let (path, why) = (file.path().display(), describe(&error));
+        log.write(
+            LogLevel::Alert,
+            &format!("unlink() \"{path}\" failed {why}"),
+        );
+    }
+}
+
+/// The sockets that a configuration wants.
+pub fn wanted(config: &Config) -> Vec<Wanted> {
+    let listeners = config.http.iter().flat_map(|http| &http.listeners);
+    listeners
+        .map(|listener| Wanted {
+            address: listener.address.clone(),
+            options: listener.options.clone(),
+        })
+        .collect()
+}
+
+/// Settings that differ and that running processes and threads cannot take.
+fn fixed_settings(before: &Main, after: &Main) -> Vec<&'static str> {
+    let changes = [
+        ("user", before.user != after.user),
+        ("daemon", before.daemon != after.daemon),
+        (
+            "master_process",
+            before.master_process != after.master_process,
+        ),
+        (
+            "worker_rlimit_nofile",
+            before.worker_rlimit_nofile != after.worker_rlimit_nofile,
+        ),
+        (
+            "worker_rlimit_core",
+            before.worker_rlimit_core != after.worker_rlimit_core,
+        ),
+        (
+            "worker_priority",
+            before.worker_priority != after.worker_priority,
+        ),
+        (
+            "worker_cpu_affinity",
+            before.worker_cpu_affinity != after.worker_cpu_affinity,
+        ),
+        (
+            "working_directory",
+            before.working_directory != after.working_directory,
+        ),
+        ("env", before.env != after.env),
+    ];
+    changes
+        .into_iter()
+        .filter(|(_, changed)| *changed)
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn duplicate(logs: &[LogFile]) -> io::Result<Vec<LogFile>> {
+    logs.iter()
+        .map(|log| {
+            Ok(LogFile {
+                path: log.path.clone(),
+                file: log.file.try_clone()?,
+            })
+        })
+        .collect()
+}

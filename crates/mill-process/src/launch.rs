@@ -1,0 +1,321 @@
+//! From a command line to a running server, or to what else it asked for.
+
+use crate::configuration::Texts;
+use crate::cycle::{self, Cycle};
+use crate::daemon::{self, Side};
+use crate::listening::{Listening, Opening};
+use crate::log_files;
+use crate::pid_file::{Content, PidFile};
+use crate::privileges::Identity;
+use crate::process_log::{ProcessLog, describe, redirect_stderr};
+use crate::single;
+use crate::supervisor::Supervisor;
+use crate::threads;
+use crate::upgrade::{self, Invocation};
+use mill_config::config::LogLevel;
+use mill_config::load::Options;
+use mill_sys::process::Pid;
+use mill_sys::rlimit::Resource;
+use mill_sys::signal::{Signal, SignalDescriptor};
+use mill_sys::title::Title;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// What the command line and the name of the program say.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// What messages begin with: `nginx` or `millstream`.
+    pub program: &'static str,
+    /// Name and version, for the log.
+    pub version: String,
+    pub options: Options,
+    pub texts: Texts,
+    pub early_log: EarlyLog,
+    pub invocation: Invocation,
+    /// False when nobody is to find the process by a file.
+    pub has_pid_file: bool,
+    /// Written to standard output once it serves.
+    pub announcement: Option<String>,
+}
+
+/// Where messages go until the configuration says where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlyLog {
+    /// To the terminal, as `PROGRAM: [LEVEL] …`.
+    Terminal,
+    /// To the terminal, as lines of a log.
+    Stderr,
+    /// To a file, and to the terminal as `PROGRAM: [LEVEL] …`.
+    File(Vec<u8>),
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    Serve,
+    /// `-t`, `-T`.
+    Test {
+        dump: bool,
+        quiet: bool,
+    },
+    /// `-s`.
+    Send(Signal),
+}
+
+/// Does it. Returns in the process that was called; in others too, when they end.
+pub fn run(launch: &Launch, task: &Task) -> ExitCode {
+    // Before anything is opened: the numbers must still be those that the old binary meant.
+    let inherited = upgrade::inherited();
+    // What cannot be had is done without: `ps` then shows how the process was called.
+    let title = Title::claim().ok();
+    let log = early_log(launch);
+    let result = match task {
+        Task::Serve => serve(launch, inherited, title, log),
+        Task::Test { dump, quiet } => test(launch, *dump, *quiet, &log),
+        Task::Send(signal) => send(launch, *signal, &log),
+    };
+    result.unwrap_or(ExitCode::FAILURE)
+}
+
+/// The reason is in the log.
+struct Failed;
+
+impl From<cycle::NotOpened> for Failed {
+    fn from(_: cycle::NotOpened) -> Self {
+        Self
+    }
+}
+
+fn early_log(launch: &Launch) -> ProcessLog {
+    let log = ProcessLog::to_terminal(launch.program);
+    match &launch.early_log {
+        EarlyLog::Terminal => log,
+        EarlyLog::Stderr => log.with_stderr(),
+        EarlyLog::File(path) => match log_files::open(path) {
+            Ok(file) => log.with_file(file),
+            Err(error) => {
+                let (path, why) = (String::from_utf8_lossy(path), describe(&error));
+                let what = format!("could not open error log file: open() \"{path}\" failed {why}");
+                log.write(LogLevel::Alert, &what);
+                log.with_stderr()
+            }
+        },
+    }
+}
+
+/// `-s`: finds the master by its pid file.
+fn send(launch: &Launch, signal: Signal, log: &ProcessLog) -> Result<ExitCode, Failed> {
+    let (config, _) = cycle::read(launch, log)?;
+    log.write(LogLevel::Notice, "signal process started");
+    let pid_file = PidFile::new(&config.main.pid);
+    let path = pid_file.path().display();
+    let fail = |level, what: String| {
+        log.write(level, &what);
+        Failed
+    };
+    let content = pid_file.read().map_err(|error| {
+        fail(
+            LogLevel::Error,
+            format!("open() \"{path}\" failed {}", describe(&error)),
+        )
+    })?;
+    let pid = match content {
+        Content::Process(pid) => pid,
+        Content::Invalid(text) => {
+            let what = format!("invalid PID number \"{text}\" in \"{path}\"");
+            return Err(fail(LogLevel::Error, what));
+        }
+    };
+    pid.kill(signal.number()).map_err(|error| {
+        let what = format!(
+            "kill({pid}, {}) failed {}",
+            signal.number(),
+            describe(&error)
+        );
+        fail(LogLevel::Alert, what)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `-t`, `-T`: whether it would start.
+fn test(launch: &Launch, dump: bool, quiet: bool, log: &ProcessLog) -> Result<ExitCode, Failed> {
+    let name = launch.options.conf_file();
+    let name = name.display();
+    let say = |what: &str| {
+        let line = format!("{}: {what}\n", launch.program);
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    };
+    let tested = test_steps(launch, log, &|| {
+        if !quiet {
+            say(&format!("the configuration file {name} syntax is ok"));
+        }
+    });
+    let Ok(bundle) = tested else {
+        say(&format!("configuration file {name} test failed"));
+        return Err(Failed);
+    };
+    if !quiet {
+        say(&format!("configuration file {name} test is successful"));
+    }
+    if dump {
+        let mut out = std::io::stdout().lock();
+        for (path, content) in &bundle.files {
+            let header = format!("# configuration file {}:\n", path.display());
+            let written = out
+                .write_all(header.as_bytes())
+                .and_then(|()| out.write_all(content))
+                .and_then(|()| out.write_all(b"\n"));
+            written.map_err(|_| Failed)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test_steps(
+    launch: &Launch,
+    log: &ProcessLog,
+    syntax_is_ok: &dyn Fn(),
+) -> Result<mill_config::Bundle, Failed> {
+    let (config, bundle) = cycle::read(launch, log)?;
+    Identity::resolve(&config.main).map_err(|what| {
+        log.write(LogLevel::Emerg, &what);
+        Failed
+    })?;
+    syntax_is_ok();
+    if launch.has_pid_file {
+        let pid_file = PidFile::new(&config.main.pid);
+        pid_file.test().map_err(|error| {
+            let (path, why) = (pid_file.path().display(), describe(&error));
+            log.write(LogLevel::Emerg, &format!("open() \"{path}\" failed {why}"));
+            Failed
+        })?;
+    }
+    cycle::open_logs(&config, log)?;
+    let opening = Opening {
+        threads: threads::thread_count(&config.main),
+        test: true,
+        attempts: 1,
+    };
+    let sockets = Listening::default().reopen(&cycle::wanted(&config), opening, log);
+    sockets.map_err(|_| Failed)?;
+    Ok(bundle)
+}
+
+type Inherited = Option<(String, Result<Vec<std::os::fd::OwnedFd>, String>)>;
+
+fn serve(
+    launch: &Launch,
+    inherited: Inherited,
+    title: Option<Title>,
+    log: ProcessLog,
+) -> Result<ExitCode, Failed> {
+    let upgraded = inherited.is_some();
+    let sockets = take_over(inherited, &log)?;
+    let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|_| {
+        hint_at_other_instance(launch, &log);
+    })?;
+    drop(sockets);
+    log_banner(launch, &cycle.log);
+    let main = &cycle.config.main;
+    let goes_to_background = main.daemon && !upgraded;
+    let (daemonized, has_master) = (main.daemon || upgraded, main.master_process);
+    let parent = if goes_to_background {
+        match daemon::detach() {
+            Ok(Side::Foreground(code)) => return Ok(code),
+            Ok(Side::Background(parent)) => Some(parent),
+            Err(error) => {
+                cycle.log.write(
+                    LogLevel::Emerg,
+                    &format!("fork() failed {}", describe(&error)),
+                );
+                return Err(Failed);
+            }
+        }
+    } else {
+        None
+    };
+    let signals = SignalDescriptor::open().map_err(|error| {
+        cycle.log.write(
+            LogLevel::Emerg,
+            &format!("signalfd() failed {}", describe(&error)),
+        );
+        Failed
+    })?;
+    if let Some(pid_file) = &cycle.pid_file {
+        cycle::write_pid_file(pid_file, &cycle.log)?;
+    }
+    redirect_stderr(&cycle.log);
+    cycle.log.leave_terminal();
+    let started = || {
+        if let Some(announcement) = &launch.announcement {
+            // Nobody reads it if it is closed.
+            let _ = std::io::stdout().write_all(announcement.as_bytes());
+        }
+        if let Some(parent) = parent {
+            parent.release();
+        }
+    };
+    if has_master {
+        let old_binary = upgraded.then(Pid::parent);
+        let supervisor = Supervisor::new(launch, cycle, signals, daemonized, old_binary, title);
+        Ok(supervisor.run(started))
+    } else {
+        Ok(single::run(launch, cycle, signals, started))
+    }
+}
+
+/// The sockets that an old binary left open for this one.
+fn take_over(inherited: Inherited, log: &ProcessLog) -> Result<Listening, Failed> {
+    let Some((value, sockets)) = inherited else {
+        return Ok(Listening::default());
+    };
+    let what = format!("using inherited sockets from \"{value}\"");
+    log.write(LogLevel::Notice, &what);
+    let emerg = |what: String| {
+        log.write(LogLevel::Emerg, &what);
+        Failed
+    };
+    let variable = upgrade::VARIABLE;
+    let sockets = sockets.map_err(|part| {
+        emerg(format!(
+            "invalid socket number \"{part}\" in {variable} environment variable"
+        ))
+    })?;
+    Listening::inherit(sockets).map_err(|error| {
+        emerg(format!(
+            "{variable} names no listening socket {}",
+            describe(&error)
+        ))
+    })
+}
+
+/// When a start failed and the pid file names a running process, that may be why.
+fn hint_at_other_instance(launch: &Launch, log: &ProcessLog) {
+    let Ok(config) = launch.texts.read(&launch.options).result else {
+        return;
+    };
+    let pid_file = PidFile::new(&config.main.pid);
+    if let Ok(Content::Process(pid)) = pid_file.read()
+        && pid.kill(0).is_ok()
+    {
+        let path = pid_file.path().display();
+        log.help(&format!(
+            "{path} names process {pid}, which is running: is it serving already?"
+        ));
+    }
+}
+
+fn log_banner(launch: &Launch, log: &ProcessLog) {
+    log.write(LogLevel::Notice, "using the \"epoll\" event method");
+    log.write(LogLevel::Notice, &launch.version);
+    if let Ok(release) = std::fs::read_to_string("/proc/sys/kernel/osrelease") {
+        log.write(
+            LogLevel::Notice,
+            &format!("OS: Linux {}", release.trim_end()),
+        );
+    }
+    if let Ok(limit) = Resource::Descriptors.limit() {
+        let what = format!("getrlimit(RLIMIT_NOFILE): {}:{}", limit.soft, limit.hard);
+        log.write(LogLevel::Notice, &what);
+    }
+}

@@ -1,0 +1,385 @@
+//! The listening sockets of the master: which there are, which a configuration wants, and how to get from one to
+//! the other without closing a socket that somebody waits at.
+//!
+//! Invariant: a socket that a configuration still wants is never closed, only duplicated; nor is one of several
+//! that share a port, even if there are fewer worker threads than sockets.
+
+use crate::message::ListeningSocket;
+use crate::process_log::{ProcessLog, describe};
+use mill_config::config::{ListenAddress, ListenOptions, LogLevel, SocketKeepalive};
+use mill_sys::descriptor;
+use mill_sys::listener::{self, Endpoint, ListenerError, ListenerOptions};
+use std::ffi::OsStr;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a configuration wants at one address.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub address: ListenAddress,
+    pub options: ListenOptions,
+}
+
+/// The listening sockets.
+#[derive(Debug, Default)]
+pub struct Listening {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    socket: ListeningSocket,
+    /// As it was opened; `None` for one inherited from another binary.
+    options: Option<ListenOptions>,
+}
+
+/// How to open sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Worker threads: so many sockets share a port with `reuseport`.
+    pub threads: u32,
+    /// Only find out whether it could be done (`-t`): an address in use is no error then.
+    pub test: bool,
+    /// How often an address in use is tried, half a second apart: [`BIND_ATTEMPTS`].
+    pub attempts: u32,
+}
+
+/// Some socket could not be opened; the reasons are in the log.
+#[derive(Debug)]
+pub struct NotBound;
+
+impl Listening {
+    /// Takes over what a binary before this one left open. Descriptors that are no listening sockets are an error.
+    pub fn inherit(descriptors: Vec<OwnedFd>) -> io::Result<Self> {
+        let mut listening = Self::default();
+        for descriptor in descriptors {
+            let (address, descriptor) = address_of(descriptor)?;
+            let twins = listening.shares(&address);
+            listening.entries.push(Entry {
+                socket: ListeningSocket {
+                    address,
+                    share: u32::try_from(twins).ok(),
+                    descriptor,
+                },
+                options: None,
+            });
+        }
+        // Whoever is alone at his address shares it with nobody.
+        let lonely: Vec<bool> = listening
+            .entries
+            .iter()
+            .map(|entry| listening.shares(&entry.socket.address) == 1)
+            .collect();
+        for (entry, lonely) in listening.entries.iter_mut().zip(lonely) {
+            if lonely {
+                entry.socket.share = None;
+            }
+        }
+        Ok(listening)
+    }
+
+    /// The sockets for another configuration: duplicates of the present ones where the address stays, new ones else.
+    /// The present ones are left as they are, so that after an error all is as before.
+    pub fn reopen(
+        &self,
+        wanted: &[Wanted],
+        opening: Opening,
+        log: &ProcessLog,
+    ) -> Result<Self, NotBound> {
+        for attempt in 0..opening.attempts {
+            if attempt > 0 {
+                log.write(LogLevel::Notice, "try again to bind() after 500ms");
+                pause(BIND_PAUSE);
+            }
+            let mut next = Self::default();
+            let mut in_use = false;
+            for wanted in wanted {
+                match self.open_address(wanted, opening, log) {
+                    Ok(entries) => next.entries.extend(entries),
+                    Err(failed) => {
+                        let address_in_use = failed.error.kind() == io::ErrorKind::AddrInUse;
+                        if !(address_in_use && opening.test) {
+                            log_failure(wanted, &failed, log);
+                        }
+                        if !address_in_use {
+                            return Err(NotBound);
+                        }
+                        in_use = !opening.test;
+                    }
+                }
+            }
+            if !in_use {
+                return Ok(next);
+            }
+        }
+        log.write(LogLevel::Emerg, "still could not bind()");
+        Err(NotBound)
+    }
+
+    /// The sockets, to be named in a message.
+    pub fn duplicate(&self) -> io::Result<Vec<ListeningSocket>> {
+        self.entries
+            .iter()
+            .map(|entry| duplicate(&entry.socket))
+            .collect()
+    }
+
+    /// The descriptors, for a new binary.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.entries
+            .iter()
+            .map(|entry| entry.socket.descriptor.as_fd())
+    }
+
+    /// Removes the files of Unix sockets that `next` does not have; of all of them if there is no next.
+    pub fn remove_files(&self, next: Option<&Self>, log: &ProcessLog) {
+        for entry in &self.entries {
+            let ListenAddress::Unix(path) = &entry.socket.address else {
+                continue;
+            };
+            if next.is_some_and(|next| next.shares(&entry.socket.address) > 0) {
+                continue;
+            }
+            if next.is_some() {
+                log.write(
+                    LogLevel::Warn,
+                    &format!("deleting socket {}", path.display()),
+                );
+            }
+            if let Err(error) = std::fs::remove_file(path_of(path)) {
+                let what = format!("unlink() {} failed {}", path.display(), describe(&error));
+                log.write(LogLevel::Emerg, &what);
+            }
+        }
+    }
+
+    /// How many sockets there are at an address.
+    fn shares(&self, address: &ListenAddress) -> usize {
+        self.at(address).count()
+    }
+
+    fn at<'a>(&'a self, address: &'a ListenAddress) -> impl Iterator<Item = &'a Entry> {
+        self.entries
+            .iter()
+            .filter(move |entry| entry.socket.address == *address)
+    }
+
+    /// The sockets at one address: those that are there, and as many more as are wanted.
+    fn open_address(
+        &self,
+        wanted: &Wanted,
+        opening: Opening,
+        log: &ProcessLog,
+    ) -> Result<Vec<Entry>, ListenerError> {
+        let mut entries = Vec::new();
+        for present in self.at(&wanted.address) {
+            let entry = take_over(present, wanted, log)?;
+            entries.push(entry);
+        }
+        let shareable =
+            wanted.options.reuseport && matches!(wanted.address, ListenAddress::Inet(_));
+        let count = if shareable {
+            opening.threads.max(1) as usize
+        } else {
+            1
+        };
+        if let ([only], true) = (entries.as_mut_slice(), shareable)
+            && only.socket.share.is_none()
+        {
+            let present = only.socket.descriptor.as_fd();
+            listener::set_reuseport(present).map_err(failed("setsockopt(SO_REUSEPORT)"))?;
+            only.socket.share = Some(0);
+        }
+        if entries.len() > 1 && !shareable {
+            let what = format!(
+                "{} keeps its {} sockets: \"reuseport\" can be removed by a restart only",
+                wanted.address,
+                entries.len()
+            );
+            log.write(LogLevel::Notice, &what);
+        }
+        while entries.len() < count {
+            let share = if shareable {
+                u32::try_from(entries.len()).ok()
+            } else {
+                None
+            };
+            let descriptor = open(wanted, share, opening.test)?;
+            entries.push(Entry {
+                socket: ListeningSocket {
+                    address: wanted.address.clone(),
+                    share,
+                    descriptor,
+                },
+                options: Some(wanted.options.clone()),
+            });
+            if opening.test {
+                // One shows whether all could be opened.
+                break;
+            }
+        }
+        Ok(entries)
+    }
+}
+
+/// A duplicate of a socket that stays, with its options changed where that is possible in place.
+fn take_over(present: &Entry, wanted: &Wanted, log: &ProcessLog) -> Result<Entry, ListenerError> {
+    let socket = duplicate(&present.socket).map_err(failed("dup()"))?;
+    if present.options.as_ref() != Some(&wanted.options) {
+        let options = system_options(&wanted.options, false);
+        let endpoint = endpoint(&wanted.address);
+        listener::listen_on(socket.descriptor.as_fd(), options.backlog)
+            .map_err(failed("listen()"))?;
+        listener::set_listening_options(socket.descriptor.as_fd(), endpoint, &options)?;
+    }
+    if let Some(before) = &present.options {
+        for option in fixed_options(before, &wanted.options) {
+            let what = format!(
+                "\"{option}\" of {} can be changed by a restart only",
+                wanted.address
+            );
+            log.write(LogLevel::Notice, &what);
+        }
+    }
+    Ok(Entry {
+        socket,
+        options: Some(wanted.options.clone()),
+    })
+}
+
+/// Options that differ and that an open socket cannot take.
+fn fixed_options(before: &ListenOptions, after: &ListenOptions) -> Vec<&'static str> {
+    let changes = [
+        ("deferred", before.deferred && !after.deferred),
+        (
+            "fastopen",
+            before.fastopen.is_some() && after.fastopen.is_none(),
+        ),
+        (
+            "rcvbuf",
+            before.receive_buffer_bytes != after.receive_buffer_bytes,
+        ),
+        (
+            "sndbuf",
+            before.send_buffer_bytes != after.send_buffer_bytes,
+        ),
+        ("ipv6only", before.ipv6only != after.ipv6only),
+    ];
+    changes
+        .into_iter()
+        .filter(|(_, changed)| *changed)
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn open(wanted: &Wanted, share: Option<u32>, test: bool) -> Result<OwnedFd, ListenerError> {
+    let endpoint = endpoint(&wanted.address);
+    // The first socket of a port is bound without leave to share it: else another server that shares its port would
+    // not be noticed, and would get a part of the connections.
+    let joins = share.is_some_and(|share| share > 0);
+    let options = system_options(&wanted.options, joins);
+    let descriptor = listener::listen(endpoint, &options)?;
+    if share == Some(0) {
+        listener::set_reuseport(descriptor.as_fd()).map_err(failed("setsockopt(SO_REUSEPORT)"))?;
+    }
+    if let ListenAddress::Unix(path) = &wanted.address {
+        if test {
+            std::fs::remove_file(path_of(path)).map_err(failed("unlink()"))?;
+        } else {
+            // As nginx: who may reach the directory may connect.
+            let everybody = std::fs::Permissions::from_mode(0o666);
+            std::fs::set_permissions(path_of(path), everybody).map_err(failed("chmod()"))?;
+        }
+    }
+    Ok(descriptor)
+}
+
+fn system_options(options: &ListenOptions, reuseport: bool) -> ListenerOptions {
+    let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let (keepalive, probes) = match options.so_keepalive {
+        SocketKeepalive::System => (None, None),
+        SocketKeepalive::Off => (Some(false), None),
+        SocketKeepalive::On(probes) => (Some(true), Some(probes)),
+    };
+    ListenerOptions {
+        reuseport,
+        backlog: options.backlog,
+        deferred: options.deferred,
+        fastopen: options.fastopen,
+        receive_buffer_bytes: options.receive_buffer_bytes.map(bytes),
+        send_buffer_bytes: options.send_buffer_bytes.map(bytes),
+        ipv6only: Some(options.ipv6only),
+        // Answers are sent whole; waiting for more to fill a segment would only delay the last one.
+        nodelay: true,
+        keepalive,
+        keepalive_idle_s: probes.and_then(|probes| probes.idle).map(seconds),
+        keepalive_interval_s: probes.and_then(|probes| probes.interval).map(seconds),
+        keepalive_count: probes.and_then(|probes| probes.count),
+    }
+}
+
+fn log_failure(wanted: &Wanted, failed: &ListenerError, log: &ProcessLog) {
+    let (address, why) = (&wanted.address, describe(&failed.error));
+    let what = match failed.call {
+        "bind()" => format!("bind() to {address} failed {why}"),
+        call => format!("{call} {address} failed {why}"),
+    };
+    log.write(LogLevel::Emerg, &what);
+}
+
+fn duplicate(socket: &ListeningSocket) -> io::Result<ListeningSocket> {
+    Ok(ListeningSocket {
+        address: socket.address.clone(),
+        share: socket.share,
+        descriptor: socket.descriptor.try_clone()?,
+    })
+}
+
+/// The address that an inherited socket is bound to, by asking it in both ways.
+fn address_of(descriptor: OwnedFd) -> io::Result<(ListenAddress, OwnedFd)> {
+    let socket = TcpListener::from(descriptor);
+    if let Ok(address) = socket.local_addr() {
+        return Ok((ListenAddress::Inet(address), socket.into()));
+    }
+    let socket = UnixListener::from(OwnedFd::from(socket));
+    let address = socket.local_addr()?;
+    let path = address.as_pathname().ok_or(io::ErrorKind::InvalidInput)?;
+    let address = ListenAddress::Unix(path.as_os_str().as_bytes().into());
+    Ok((address, socket.into()))
+}
+
+fn endpoint(address: &ListenAddress) -> Endpoint<'_> {
+    match address {
+        ListenAddress::Inet(address) => Endpoint::Ip(*address),
+        ListenAddress::Unix(path) => Endpoint::Unix(path),
+    }
+}
+
+fn path_of(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
+}
+
+fn failed(call: &'static str) -> impl Fn(io::Error) -> ListenerError {
+    move |error| ListenerError { call, error }
+}
+
+fn pause(time: Duration) {
+    // Waits for nothing but the time; an error would only make the pause shorter.
+    let _ = descriptor::wait_readable(&[], Some(time));
+}
+
+/// How often an address in use is tried (nginx's): the old process may be about to end.
+pub const BIND_ATTEMPTS: u32 = 5;
+
+/// The pause between attempts (nginx's).
+const BIND_PAUSE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests;

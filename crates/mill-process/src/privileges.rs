@@ -1,0 +1,212 @@
+//! What the worker process may do, and what it takes along: user, groups, limits, priority, directory, environment.
+
+use crate::process_log::{ProcessLog, describe};
+use mill_config::config::{EnvironmentVariable, LogLevel, Main};
+use mill_sys::account::{self, Account};
+use mill_sys::process;
+use mill_sys::rlimit::{Limit, Resource};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+/// As whom the worker process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub account: Account,
+    pub gid: u32,
+}
+
+/// Something without which the worker process must not serve; the reason is in the log.
+#[derive(Debug)]
+pub struct Fatal;
+
+impl Identity {
+    /// The user and group of a configuration; `None` when this process is not the super-user's and so cannot
+    /// become anybody else. The error is a line for the log.
+    pub fn resolve(main: &Main) -> Result<Option<Self>, String> {
+        if !account::is_super_user() {
+            return Ok(None);
+        }
+        let (name, group) = match &main.user {
+            Some(user) => (user.name.display().into_owned(), user.group.clone()),
+            None => (String::from(DEFAULT_USER), None),
+        };
+        let unknown = |name: &str| format!("getpwnam(\"{name}\") failed");
+        let c_name = CString::new(name.as_bytes()).map_err(|_| unknown(&name))?;
+        let account = account::user(&c_name)
+            .map_err(|error| format!("getpwnam(\"{name}\") failed {}", describe(&error)))?;
+        let account = account.ok_or_else(|| unknown(&name))?;
+        // `user NAME;` alone means the group that is called like the user.
+        let group_name = match (&main.user, group) {
+            (_, Some(group)) => group.display().into_owned(),
+            (Some(_), None) => name,
+            (None, None) => {
+                return Ok(Some(Self {
+                    gid: account.gid,
+                    account,
+                }));
+            }
+        };
+        let failed = || format!("getgrnam(\"{group_name}\") failed");
+        let c_group = CString::new(group_name.as_bytes()).map_err(|_| failed())?;
+        let gid = account::group(&c_group).ok().flatten().ok_or_else(failed)?;
+        Ok(Some(Self { account, gid }))
+    }
+}
+
+/// Makes the calling process what the worker process is to be. It must have one thread only.
+pub fn become_worker(
+    main: &Main,
+    identity: Option<&Identity>,
+    log: &ProcessLog,
+) -> Result<(), Fatal> {
+    let alert = |what: String| log.write(LogLevel::Alert, &what);
+    if let Err(error) = process::set_environment(&environment(&main.env)) {
+        alert(format!(
+            "setting the environment failed {}",
+            describe(&error)
+        ));
+    }
+    if main.worker_priority != 0
+        && let Err(error) = process::set_priority(main.worker_priority)
+    {
+        let (nice, why) = (main.worker_priority, describe(&error));
+        alert(format!("setpriority({nice}) failed {why}"));
+    }
+    set_limits(main, log);
+    if let Some(identity) = identity {
+        drop_privileges(identity, log)?;
+    }
+    if let Err(error) = process::set_dumpable() {
+        alert(format!(
+            "prctl(PR_SET_DUMPABLE) failed {}",
+            describe(&error)
+        ));
+    }
+    if let Some(directory) = &main.working_directory
+        && let Err(error) = std::env::set_current_dir(OsStr::from_bytes(directory))
+    {
+        let (name, why) = (directory.display(), describe(&error));
+        alert(format!("chdir(\"{name}\") failed {why}"));
+        return Err(Fatal);
+    }
+    Ok(())
+}
+
+fn set_limits(main: &Main, log: &ProcessLog) {
+    let limits = [
+        (
+            Resource::Descriptors,
+            "RLIMIT_NOFILE",
+            main.worker_rlimit_nofile,
+        ),
+        (Resource::CoreBytes, "RLIMIT_CORE", main.worker_rlimit_core),
+    ];
+    for (resource, name, value) in limits {
+        let Some(value) = value else { continue };
+        let both = Limit {
+            soft: value,
+            hard: value,
+        };
+        if let Err(error) = resource.set_limit(both) {
+            let what = format!("setrlimit({name}, {value}) failed {}", describe(&error));
+            log.write(LogLevel::Alert, &what);
+        }
+    }
+}
+
+fn drop_privileges(identity: &Identity, log: &ProcessLog) -> Result<(), Fatal> {
+    let Identity { account, gid } = identity;
+    let emerg = |what: String| log.write(LogLevel::Emerg, &what);
+    if let Err(error) = account::set_group(*gid) {
+        emerg(format!("setgid({gid}) failed {}", describe(&error)));
+        return Err(Fatal);
+    }
+    if let Err(error) = account::set_supplementary_groups(&account.name, *gid) {
+        let name = account.name.to_string_lossy();
+        emerg(format!(
+            "initgroups({name}, {gid}) failed {}",
+            describe(&error)
+        ));
+        // Staying in the super-user's groups would be more than was asked for.
+        return Err(Fatal);
+    }
+    if let Err(error) = account::set_user(account.uid) {
+        emerg(format!(
+            "setuid({}) failed {}",
+            account.uid,
+            describe(&error)
+        ));
+        return Err(Fatal);
+    }
+    Ok(())
+}
+
+/// The environment that `env` lines leave over from the present one: what they name, and TZ in any case.
+pub fn environment(lines: &[EnvironmentVariable]) -> Vec<(OsString, OsString)> {
+    let inherit = |name: &OsStr| std::env::var_os(name);
+    select(lines, inherit)
+}
+
+fn select(
+    lines: &[EnvironmentVariable],
+    inherit: impl Fn(&OsStr) -> Option<OsString>,
+) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
+    let mut add = |name: &OsStr, value: Option<OsString>| {
+        let Some(value) = value.or_else(|| inherit(name)) else {
+            return;
+        };
+        variables.retain(|(known, _)| known != name);
+        variables.push((name.to_owned(), value));
+    };
+    add(OsStr::new("TZ"), None);
+    for line in lines {
+        let value = line
+            .value
+            .as_ref()
+            .map(|value| OsStr::from_bytes(value).to_owned());
+        add(OsStr::from_bytes(&line.name), value);
+    }
+    variables
+}
+
+/// Who serves when no `user` is written and the super-user started us: what nginx's build takes.
+const DEFAULT_USER: &str = "nobody";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_environment(lines: &[(&str, Option<&str>)], expected: &[(&str, &str)]) {
+        let lines: Vec<_> = lines
+            .iter()
+            .map(|(name, value)| EnvironmentVariable {
+                name: (*name).into(),
+                value: value.map(Into::into),
+            })
+            .collect();
+        let present = |name: &OsStr| match name.to_str() {
+            Some("TZ") => Some(OsString::from("UTC")),
+            Some("HOME") => Some(OsString::from("/root")),
+            _ => None,
+        };
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .collect();
+        assert_eq!(select(&lines, present), expected);
+    }
+
+    #[test]
+    fn the_environment_is_the_time_zone_and_what_is_listed() {
+        check_environment(&[], &[("TZ", "UTC")]);
+        check_environment(
+            &[("HOME", None), ("NOSUCH", None), ("A", Some("1"))],
+            &[("TZ", "UTC"), ("HOME", "/root"), ("A", "1")],
+        );
+        check_environment(
+            &[("TZ", Some("CET")), ("A", Some(""))],
+            &[("TZ", "CET"), ("A", "")],
+        );
+    }
+}

@@ -1,0 +1,192 @@
+//! `master_process off`: one process does both, without giving up its rights.
+
+use crate::crew::Crew;
+use crate::cycle::{self, Cycle};
+use crate::launch::Launch;
+use crate::process_log::{describe, redirect_stderr};
+use crate::worker_process::Event;
+use mill_config::config::LogLevel;
+use mill_config::load::load;
+
+use mill_server::worker::Report;
+use mill_sys::signal::{Received, Signal, SignalDescriptor};
+use mill_sys::{clock, descriptor};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// Serves until a signal ends it.
+pub(crate) fn run(
+    launch: &Launch,
+    cycle: Cycle,
+    signals: SignalDescriptor,
+    started: impl FnOnce(),
+) -> ExitCode {
+    let (sender, events) = mpsc::channel();
+    let crew = Crew::new(sender.clone(), &launch.options.hostname);
+    let listener = std::thread::Builder::new()
+        .name(String::from("signals"))
+        .spawn(move || listen(&signals, &sender));
+    let crew = match (crew, listener) {
+        (Ok(crew), Ok(_)) => crew,
+        (Err(error), _) | (_, Err(error)) => {
+            let what = format!("starting threads failed {}", describe(&error));
+            cycle.log.write(LogLevel::Emerg, &what);
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut process = Process {
+        launch,
+        cycle,
+        crew,
+        end_at: None,
+        ending: false,
+    };
+    if !process.configure() {
+        return ExitCode::FAILURE;
+    }
+    started();
+    let code = loop {
+        let event = match process.end_at {
+            None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(at) => events.recv_timeout(at.saturating_sub(clock::monotonic())),
+        };
+        let Ok(event) = event else {
+            break ExitCode::SUCCESS;
+        };
+        if let Err(code) = process.on_event(event) {
+            break code;
+        }
+        if process.ending && process.crew.is_empty() {
+            break ExitCode::SUCCESS;
+        }
+    };
+    process.end();
+    code
+}
+
+fn listen(signals: &SignalDescriptor, events: &Sender<Event>) {
+    while descriptor::wait_readable(&[signals.as_fd()], None).is_ok() {
+        while let Ok(Some(received)) = signals.read() {
+            if events.send(Event::Signal(received)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+struct Process<'a> {
+    launch: &'a Launch,
+    cycle: Cycle,
+    crew: Crew,
+    /// When it ends although requests are under way.
+    end_at: Option<Duration>,
+    ending: bool,
+}
+
+impl Process<'_> {
+    /// Has the threads serve the present cycle.
+    fn configure(&mut self) -> bool {
+        let taken = self
+            .cycle
+            .configuration()
+            .map_err(|error| format!("dup() failed {}", describe(&error)))
+            .and_then(|configuration| {
+                // The threads' configuration is a copy that they keep as long as they need it.
+                let loaded = load(&configuration.bundle, &self.launch.options);
+                let config = loaded.map_err(|failure| failure.error.line())?.config;
+                self.crew.configure(config, configuration, &self.cycle.log)
+            });
+        if let Err(what) = &taken {
+            self.cycle.log.write(LogLevel::Emerg, what);
+        }
+        taken.is_ok()
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), ExitCode> {
+        match event {
+            Event::Signal(received) => self.on_signal(received),
+            Event::ThreadEnded { number } => {
+                let ended = self.crew.on_ended(number, &self.cycle.log);
+                ended.map_err(|_| ExitCode::FAILURE)?;
+            }
+            Event::Thread(Report::Failed { index, what }) => {
+                let what = format!("worker thread {index}: {what}");
+                self.cycle.log.write(LogLevel::Emerg, &what);
+            }
+            Event::Thread(Report::Adopted { index, generation }) => {
+                self.crew.on_adopted(index, generation);
+                if self.crew.ready() == Some(generation) {
+                    let what = format!("configuration {generation} is in force");
+                    self.cycle.log.write(LogLevel::Notice, &what);
+                }
+            }
+            // There is no master that could say anything.
+            Event::Thread(Report::Ended { .. }) | Event::Order(_) | Event::MasterGone => {}
+        }
+        Ok(())
+    }
+
+    fn on_signal(&mut self, received: Received) {
+        let consequence = match received.signal {
+            Signal::Terminate | Signal::Interrupt => ", exiting",
+            Signal::Quit => ", shutting down",
+            Signal::Hangup => ", reconfiguring",
+            Signal::User1 => ", reopening logs",
+            Signal::User2 => ", ignoring: there is no master process",
+            Signal::WindowChange | Signal::Child | Signal::Kill => "",
+        };
+        let (number, name) = (received.signal.number(), received.signal.name());
+        let from = received
+            .sender
+            .map_or(String::new(), |pid| format!(" from {pid}"));
+        let what = format!("signal {number} ({name}) received{from}{consequence}");
+        self.cycle.log.write(LogLevel::Notice, &what);
+        match received.signal {
+            Signal::Terminate | Signal::Interrupt => {
+                self.crew.stop();
+                self.end_by(Some(STOP_PATIENCE));
+            }
+            Signal::Quit if !self.ending => {
+                let limit = self.crew.drain();
+                drop(std::mem::take(&mut self.cycle.listening));
+                self.end_by(limit.map(|limit| limit + STOP_PATIENCE));
+            }
+            Signal::Hangup if !self.ending => self.reconfigure(),
+            Signal::User1 => {
+                if let Ok(logs) = self.cycle.reopen_logs() {
+                    redirect_stderr(&self.cycle.log);
+                    self.crew.reopen_logs(logs, &self.cycle.log);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn reconfigure(&mut self) {
+        // After an error, which the log has, everything is as before.
+        if let Ok(next) = self.cycle.next(self.launch) {
+            redirect_stderr(&next.log);
+            self.cycle = next;
+            self.configure();
+        }
+    }
+
+    fn end_by(&mut self, patience: Option<Duration>) {
+        self.ending = true;
+        self.end_at = patience.map(|patience| clock::monotonic() + patience);
+    }
+
+    fn end(mut self) {
+        self.crew.close_logs();
+        if let Some(pid_file) = &self.cycle.pid_file {
+            cycle::remove_pid_file(pid_file, false, &self.cycle.log);
+        }
+        self.cycle.listening.remove_files(None, &self.cycle.log);
+        self.cycle.log.write(LogLevel::Notice, "exit");
+    }
+}
+
+/// How long threads that were told to end may take to say that they did.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);

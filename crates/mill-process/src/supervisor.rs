@@ -1,0 +1,371 @@
+//! The master process: carries out what [`Master`] decides, and tells it what happens.
+
+use crate::channel::Channel;
+use crate::cycle::{self, Cycle};
+use crate::launch::Launch;
+use crate::master::{Action, Ending, Master};
+use crate::message::{Order, Report};
+use crate::privileges;
+use crate::process_log::{describe, redirect_stderr};
+use crate::worker_process::{self, Inheritance};
+use mill_config::config::LogLevel;
+use mill_sys::process::{self, Fork, Pid};
+use mill_sys::signal::{Signal, SignalDescriptor};
+use mill_sys::title::Title;
+use mill_sys::{clock, descriptor};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
+
+/// The master process.
+#[derive(Debug)]
+pub struct Supervisor<'a> {
+    launch: &'a Launch,
+    master: Master,
+    cycle: Cycle,
+    signals: SignalDescriptor,
+    workers: Vec<WorkerProcess>,
+    /// The process that started this one by an upgrade.
+    old_binary: Option<Pid>,
+    title: Option<Title>,
+}
+
+#[derive(Debug)]
+struct WorkerProcess {
+    pid: Pid,
+    channel: Channel,
+    /// It has closed its end: nothing more is to be read.
+    silent: bool,
+}
+
+impl<'a> Supervisor<'a> {
+    /// A master without a worker process yet. `old_binary`: who started this process by an upgrade.
+    pub fn new(
+        launch: &'a Launch,
+        cycle: Cycle,
+        signals: SignalDescriptor,
+        daemonized: bool,
+        old_binary: Option<Pid>,
+        title: Option<Title>,
+    ) -> Self {
+        Self {
+            launch,
+            title,
+            master: Master::new(daemonized),
+            cycle,
+            signals,
+            workers: Vec::new(),
+            old_binary,
+        }
+    }
+
+    /// Serves until a signal ends it. `started` is called once the worker process has been started.
+    pub fn run(mut self, started: impl FnOnce()) -> ExitCode {
+        if let Some(title) = &mut self.title {
+            title.set(&master_title(self.launch));
+        }
+        self.master.on_start();
+        if let Some(code) = self.act() {
+            return code;
+        }
+        started();
+        loop {
+            let (on_signals, on_workers) = match self.wait() {
+                Ok(ready) => ready,
+                Err(error) => {
+                    self.log(
+                        LogLevel::Alert,
+                        &format!("poll() failed {}", describe(&error)),
+                    );
+                    return ExitCode::FAILURE;
+                }
+            };
+            for pid in on_workers {
+                self.on_report(pid);
+            }
+            if on_signals {
+                self.on_signals();
+            }
+            self.master.on_time(clock::monotonic());
+            if let Some(code) = self.act() {
+                return code;
+            }
+        }
+    }
+
+    /// Sleeps until something happens: whether signals came, and which worker processes have something to say.
+    fn wait(&self) -> io::Result<(bool, Vec<Pid>)> {
+        let speaking: Vec<_> = self
+            .workers
+            .iter()
+            .filter(|worker| !worker.silent)
+            .collect();
+        let mut sources: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
+        sources.extend(speaking.iter().map(|worker| worker.channel.as_fd()));
+        let wake_at = self.master.wake_at();
+        let timeout = wake_at.map(|at| at.saturating_sub(clock::monotonic()));
+        let ready = descriptor::wait_readable(&sources, timeout)?;
+        let on_signals = ready.first() == Some(&true);
+        let pids = speaking.iter().zip(ready.iter().skip(1));
+        let pids = pids
+            .filter(|(_, ready)| **ready)
+            .map(|(worker, _)| worker.pid);
+        Ok((on_signals, pids.collect()))
+    }
+
+    fn on_signals(&mut self) {
+        while let Ok(Some(received)) = self.signals.read() {
+            let beside_old = self.old_binary == Some(Pid::parent());
+            let now = clock::monotonic();
+            self.master.on_signal(received, beside_old, now);
+            if received.signal == Signal::Child {
+                self.reap();
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = process::reap() {
+            self.workers.retain(|worker| worker.pid != pid);
+            self.master
+                .on_child_exit(pid, ending(status), clock::monotonic());
+        }
+    }
+
+    fn on_report(&mut self, pid: Pid) {
+        let Some(worker) = self.workers.iter_mut().find(|worker| worker.pid == pid) else {
+            return;
+        };
+        match Report::receive(&worker.channel) {
+            Ok(Some(Report::Ready { generation })) => {
+                self.master.on_worker_ready(pid);
+                let what = format!("configuration {generation} is in force");
+                self.log(LogLevel::Notice, &what);
+            }
+            Ok(Some(Report::Refused { generation, why })) => {
+                let what =
+                    format!("worker process {pid} refused configuration {generation}: {why}");
+                self.log(LogLevel::Alert, &what);
+            }
+            // Its end is told by a signal.
+            Ok(None) | Err(_) => worker.silent = true,
+        }
+    }
+
+    /// Carries out what there is to do; an exit code when that is to end.
+    fn act(&mut self) -> Option<ExitCode> {
+        while let Some(action) = self.master.next_action() {
+            match action {
+                Action::Log(level, line) => self.log(level, &line),
+                Action::StartWorker => self.start_worker(),
+                Action::Reconfigure => self.reconfigure(),
+                Action::ReopenLogs => self.reopen_logs(),
+                Action::Quit(pid) => self.quit(pid),
+                Action::Signal(pid, signal) => self.signal(pid, signal),
+                Action::StartBinary => self.start_binary(),
+                Action::RestorePidFile => self.restore_pid_file(),
+                Action::CloseListeners => self.close_listeners(),
+                Action::Exit => {
+                    self.exit();
+                    return Some(ExitCode::SUCCESS);
+                }
+            }
+        }
+        None
+    }
+
+    fn start_worker(&mut self) {
+        let started = Channel::pair().and_then(|(ours, theirs)| match process::fork()? {
+            Fork::Child => {
+                let inheritance = Inheritance {
+                    main: &self.cycle.config.main,
+                    identity: self.cycle.identity.as_ref(),
+                    options: &self.launch.options,
+                    log: self.cycle.log.clone(),
+                    program: self.launch.program,
+                    title: self.title.take(),
+                };
+                worker_process::run(theirs, inheritance)
+            }
+            Fork::Parent(pid) => Ok((pid, ours)),
+        });
+        match started {
+            Ok((pid, channel)) => {
+                self.workers.push(WorkerProcess {
+                    pid,
+                    channel,
+                    silent: false,
+                });
+                self.master.on_worker_started(pid);
+                self.configure(pid);
+            }
+            Err(error) => {
+                let what = format!("fork() failed {}", describe(&error));
+                self.log(LogLevel::Alert, &what);
+                self.master.on_worker_not_started(clock::monotonic());
+            }
+        }
+    }
+
+    fn reconfigure(&mut self) {
+        // After an error, which the log has, everything is as before.
+        if let Ok(next) = self.cycle.next(self.launch) {
+            redirect_stderr(&next.log);
+            self.cycle = next;
+            if let Some(pid) = self.master.serving() {
+                self.configure(pid);
+            }
+        }
+    }
+
+    fn reopen_logs(&mut self) {
+        let reopened = self.cycle.reopen_logs();
+        redirect_stderr(&self.cycle.log);
+        match reopened {
+            Ok(logs) => {
+                for pid in self.pids() {
+                    self.tell(pid, |channel| Order::send_logs(channel, &logs));
+                }
+            }
+            Err(error) => self.log(
+                LogLevel::Alert,
+                &format!("dup() failed {}", describe(&error)),
+            ),
+        }
+    }
+
+    /// Hands the present configuration to a worker process.
+    fn configure(&mut self, pid: Pid) {
+        match self.cycle.configuration() {
+            Ok(configuration) => self.tell(pid, |channel| configuration.send(channel)),
+            Err(error) => self.log(
+                LogLevel::Alert,
+                &format!("dup() failed {}", describe(&error)),
+            ),
+        }
+    }
+
+    fn quit(&mut self, pid: Pid) {
+        self.tell(pid, Order::send_quit);
+    }
+
+    fn pids(&self) -> Vec<Pid> {
+        self.workers.iter().map(|worker| worker.pid).collect()
+    }
+
+    /// Sends something to a worker process. One that does not take it is of no use: it is killed, and replaced.
+    fn tell(&self, pid: Pid, send: impl Fn(&Channel) -> io::Result<()>) {
+        let Some(worker) = self.workers.iter().find(|worker| worker.pid == pid) else {
+            return;
+        };
+        let Err(error) = send(&worker.channel) else {
+            return;
+        };
+        // A process that has just ended is no news; its end is told by a signal.
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            let what = format!(
+                "sendmsg() to worker process {pid} failed {}",
+                describe(&error)
+            );
+            self.log(LogLevel::Alert, &what);
+            self.signal(pid, Signal::Kill);
+        }
+    }
+
+    fn signal(&self, pid: Pid, signal: Signal) {
+        if let Err(error) = pid.kill(signal.number()) {
+            let what = format!(
+                "kill({pid}, {}) failed {}",
+                signal.number(),
+                describe(&error)
+            );
+            self.log(LogLevel::Alert, &what);
+        }
+    }
+
+    fn start_binary(&mut self) {
+        if let Some(pid_file) = &self.cycle.pid_file
+            && let Err(error) = pid_file.set_aside()
+        {
+            let (from, to) = (pid_file.path().display(), pid_file.old_path());
+            let (to, why) = (to.display(), describe(&error));
+            let what =
+                format!("rename() {from} to {to} failed before executing new binary process {why}");
+            self.log(LogLevel::Alert, &what);
+            return;
+        }
+        let environment = privileges::environment(&self.cycle.config.main.env);
+        let sockets = self.cycle.listening.descriptors();
+        match self.launch.invocation.start(sockets, environment) {
+            Ok(pid) => self.master.on_binary_started(pid),
+            Err(error) => {
+                let name = self.launch.invocation.executable.display();
+                let what = format!(
+                    "execve() failed while executing new binary process \"{name}\" {}",
+                    describe(&error)
+                );
+                self.log(LogLevel::Alert, &what);
+                self.restore_pid_file();
+            }
+        }
+    }
+
+    fn restore_pid_file(&self) {
+        if let Some(pid_file) = &self.cycle.pid_file
+            && let Err(error) = pid_file.restore()
+        {
+            let (from, to) = (pid_file.old_path(), pid_file.path().display());
+            let (from, why) = (from.display(), describe(&error));
+            let what = format!(
+                "rename() {from} back to {to} failed after the new binary process exited {why}"
+            );
+            self.log(LogLevel::Alert, &what);
+        }
+    }
+
+    fn close_listeners(&mut self) {
+        let listening = std::mem::take(&mut self.cycle.listening);
+        // During an upgrade the other binary serves the same files.
+        if self.is_alone() {
+            listening.remove_files(None, &self.cycle.log);
+        }
+    }
+
+    fn exit(&mut self) {
+        if let Some(pid_file) = &self.cycle.pid_file {
+            cycle::remove_pid_file(pid_file, self.master.is_superseded(), &self.cycle.log);
+        }
+        self.close_listeners();
+        self.log(LogLevel::Notice, "exit");
+    }
+
+    /// No other binary runs beside this one.
+    fn is_alone(&self) -> bool {
+        !self.master.is_superseded() && self.old_binary != Some(Pid::parent())
+    }
+
+    fn log(&self, level: LogLevel, line: &str) {
+        self.cycle.log.write(level, line);
+    }
+}
+
+/// `nginx: master process /usr/sbin/nginx -c FILE`.
+fn master_title(launch: &Launch) -> String {
+    let mut title = format!("{}: master process", launch.program);
+    for argument in &launch.invocation.arguments {
+        title.push(' ');
+        title.push_str(&argument.to_string_lossy());
+    }
+    title
+}
+
+fn ending(status: ExitStatus) -> Ending {
+    match (status.signal(), status.code()) {
+        (Some(number), _) => Ending::Signal {
+            number,
+            core_dumped: status.core_dumped(),
+        },
+        (None, code) => Ending::Code(code.unwrap_or(0)),
+    }
+}

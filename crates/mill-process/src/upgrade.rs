@@ -1,0 +1,168 @@
+//! Replacing the binary while it serves: the new one is started beside the old one and inherits its sockets.
+//!
+//! The environment variable is nginx's own, so that an nginx can be replaced by this binary and back.
+
+use mill_sys::descriptor;
+use mill_sys::process::Pid;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The descriptors of the listening sockets, each followed by a semicolon.
+pub const VARIABLE: &str = "NGINX";
+
+/// Takes room in the environment of a new binary, for the title of its process; the name is nginx's too.
+const SPARE: &str = "SPARE";
+
+/// Bytes of that room (nginx's).
+const SPARE_LEN: usize = 300;
+
+/// What the binary is started with.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// argv, the name first.
+    pub arguments: Vec<OsString>,
+    /// The file to execute.
+    pub executable: PathBuf,
+}
+
+impl Invocation {
+    /// How this process was started. To be called before the working directory or the environment change.
+    pub fn own() -> Self {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let name = arguments.first().map_or(Path::new(""), Path::new);
+        let executable = find(name, std::env::var_os("PATH").as_deref());
+        let executable = executable
+            .or_else(|| std::env::current_exe().ok())
+            .unwrap_or_default();
+        Self {
+            arguments,
+            executable,
+        }
+    }
+
+    /// Starts the binary with these sockets and nothing else of the environment.
+    pub fn start<'a>(
+        &self,
+        sockets: impl Iterator<Item = BorrowedFd<'a>>,
+        environment: Vec<(OsString, OsString)>,
+    ) -> io::Result<Pid> {
+        let sockets: Vec<BorrowedFd<'a>> = sockets.collect();
+        let mut value = String::new();
+        for socket in &sockets {
+            value.push_str(&format!("{};", socket.as_raw_fd()));
+        }
+        let mut command = Command::new(without_deleted(&self.executable));
+        command.env_clear().envs(environment).env(VARIABLE, value);
+        command.env(SPARE, "X".repeat(SPARE_LEN));
+        if let Some((name, rest)) = self.arguments.split_first() {
+            command.arg0(name).args(rest);
+        }
+        // The master has one thread, so that no other exec can happen between these calls.
+        for socket in &sockets {
+            descriptor::set_close_on_exec(*socket, false)?;
+        }
+        let child = command.spawn();
+        for socket in &sockets {
+            descriptor::set_close_on_exec(*socket, true)?;
+        }
+        let number = i32::try_from(child?.id()).ok().and_then(Pid::new);
+        number.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+}
+
+/// The numbers in the variable; the error is the part that is none.
+pub fn parse(value: &OsStr) -> Result<Vec<i32>, String> {
+    let text = value.to_string_lossy();
+    let mut numbers = Vec::new();
+    // nginx takes both separators, and a number only with one behind it.
+    for part in text.split_inclusive([';', ':']) {
+        let number = part
+            .strip_suffix([';', ':'])
+            .and_then(|number| number.parse().ok());
+        numbers.push(number.ok_or_else(|| part.to_owned())?);
+    }
+    Ok(numbers)
+}
+
+/// The sockets of the variable, if it is set: this process is then a new binary beside an old one. To be called once,
+/// before anything is opened.
+pub fn inherited() -> Option<(String, Result<Vec<OwnedFd>, String>)> {
+    let value = std::env::var_os(VARIABLE)?;
+    let sockets = parse(&value).and_then(|numbers| {
+        let own = |number| descriptor::inherited(number).map_err(|_| number.to_string());
+        numbers.into_iter().map(own).collect()
+    });
+    Some((value.to_string_lossy().into_owned(), sockets))
+}
+
+/// Where a program is: a name with a slash as it stands (made absolute), else along PATH.
+fn find(name: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    if name.as_os_str().is_empty() {
+        return None;
+    }
+    if name.components().count() > 1 || name.is_absolute() || name.starts_with(".") {
+        return std::path::absolute(name).ok();
+    }
+    std::env::split_paths(path?)
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file())
+}
+
+/// /proc/self/exe of a binary whose file was replaced ends so; the new file has the old name.
+fn without_deleted(path: &Path) -> PathBuf {
+    let text = path.to_string_lossy();
+    text.strip_suffix(" (deleted)")
+        .map_or_else(|| path.to_owned(), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_is_numbers_with_semicolons() {
+        let check = |text: &str, expected: Result<&[i32], &str>| {
+            let parsed = parse(OsStr::new(text));
+            assert_eq!(
+                parsed.as_deref().map_err(String::as_str),
+                expected,
+                "{text:?}"
+            );
+        };
+        check("", Ok(&[]));
+        check("6;", Ok(&[6]));
+        check("6;7:12;", Ok(&[6, 7, 12]));
+        check("6;x;", Err("x;"));
+        check("6;7", Err("7"));
+    }
+
+    #[test]
+    fn a_program_is_found_as_a_shell_finds_it() {
+        let path = OsStr::new("/nonexistent:/bin:/usr/bin");
+        let check = |name: &str, expected: Option<&str>| {
+            assert_eq!(
+                find(Path::new(name), Some(path)),
+                expected.map(PathBuf::from),
+                "{name}"
+            );
+        };
+        check("sh", Some("/bin/sh"));
+        check("/opt/x/nginx", Some("/opt/x/nginx"));
+        check("no-such-program", None);
+        check("", None);
+        assert!(find(Path::new("./nginx"), None).unwrap().is_absolute());
+    }
+
+    #[test]
+    fn a_replaced_file_is_found_under_its_name() {
+        assert_eq!(
+            without_deleted(Path::new("/a/b (deleted)")),
+            Path::new("/a/b")
+        );
+        assert_eq!(without_deleted(Path::new("/a/b")), Path::new("/a/b"));
+    }
+}

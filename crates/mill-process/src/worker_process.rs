@@ -1,0 +1,332 @@
+//! The worker process: its control thread, which takes orders from the master and from signals, and has the worker
+//! threads carry them out.
+//!
+//! Threads: this one; the log writer; one that listens to the master and to signals; one that listens to the worker
+//! threads; the worker threads.
+
+use crate::channel::Channel;
+use crate::crew::Crew;
+use crate::master::FATAL_CODE;
+use crate::message::{Configuration, Order, Report};
+use crate::privileges::{self, Identity};
+use crate::process_log::{ProcessLog, describe, redirect_stderr};
+use mill_config::config::{LogLevel, Main};
+use mill_config::load::{self, Options};
+use mill_server::worker::Report as ThreadReport;
+use mill_sys::clock;
+use mill_sys::descriptor;
+use mill_sys::signal::{Received, Signal, SignalDescriptor};
+use mill_sys::title::Title;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// What the worker process knows from the master's memory, of which it is a copy.
+#[derive(Debug)]
+pub struct Inheritance<'a> {
+    pub main: &'a Main,
+    pub identity: Option<&'a Identity>,
+    pub options: &'a Options,
+    pub log: ProcessLog,
+    /// What the titles of processes begin with.
+    pub program: &'static str,
+    pub title: Option<Title>,
+}
+
+/// Everything that happens to the control thread.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Order(Order),
+    /// The master has ended without a word.
+    MasterGone,
+    Signal(Received),
+    Thread(ThreadReport),
+    ThreadEnded {
+        number: u32,
+    },
+}
+
+/// Lives the life of the worker process and ends it. To be called right after the fork: what the master had open is
+/// closed here.
+pub fn run(channel: Channel, inheritance: Inheritance<'_>) -> ! {
+    let code = match start(channel, inheritance) {
+        Ok(control) => control.serve(),
+        Err(code) => code,
+    };
+    std::process::exit(code)
+}
+
+fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32> {
+    let Inheritance {
+        main,
+        identity,
+        options,
+        log,
+        program,
+        title,
+    } = inheritance;
+    // The master's own descriptors stand in memory that nobody will ever drop here.
+    let log = log
+        .duplicate()
+        .map_err(|error| fatal(&log, "dup()", &error))?;
+    let mut kept = vec![channel.as_fd()];
+    kept.extend(log.files().map(AsFd::as_fd));
+    descriptor::close_all_but(&kept).map_err(|error| fatal(&log, "close_range()", &error))?;
+    privileges::become_worker(main, identity, &log).map_err(|_| FATAL_CODE)?;
+    let signals = SignalDescriptor::open().map_err(|error| fatal(&log, "signalfd()", &error))?;
+    let channel = Arc::new(channel);
+    let (sender, events) = mpsc::channel();
+    let crew = Crew::new(sender.clone(), &options.hostname)
+        .map_err(|error| fatal(&log, "starting threads", &error))?;
+    let intake = Arc::clone(&channel);
+    std::thread::Builder::new()
+        .name(String::from("orders"))
+        .spawn(move || listen(&intake, &signals, &sender))
+        .map_err(|error| fatal(&log, "starting threads", &error))?;
+    let mut control = Control {
+        channel,
+        events,
+        options: options.clone(),
+        log,
+        crew,
+        generation: 0,
+        ending: None,
+        program,
+        title,
+    };
+    control.show("worker process");
+    Ok(control)
+}
+
+fn fatal(log: &ProcessLog, what: &str, error: &io::Error) -> i32 {
+    let line = format!("{what} failed {}", describe(error));
+    log.write(LogLevel::Alert, &line);
+    FATAL_CODE
+}
+
+/// Turns what comes from the master and from signals into events, until the process ends.
+fn listen(channel: &Channel, signals: &SignalDescriptor, events: &Sender<Event>) {
+    let mut master_is_there = true;
+    loop {
+        let sources = [signals.as_fd(), channel.as_fd()];
+        let count = if master_is_there { 2 } else { 1 };
+        let sources = sources.get(..count).unwrap_or_default();
+        let Ok(ready) = descriptor::wait_readable(sources, None) else {
+            return;
+        };
+        while let Ok(Some(received)) = signals.read() {
+            if events.send(Event::Signal(received)).is_err() {
+                return;
+            }
+        }
+        if ready.get(1) == Some(&true) {
+            let event = match Order::receive(channel) {
+                Ok(Some(order)) => Event::Order(order),
+                Ok(None) | Err(_) => Event::MasterGone,
+            };
+            master_is_there = !matches!(event, Event::MasterGone);
+            if events.send(event).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The control thread.
+struct Control {
+    channel: Arc<Channel>,
+    events: Receiver<Event>,
+    options: Options,
+    log: ProcessLog,
+    crew: Crew,
+    /// The configuration in force; 0 before the first.
+    generation: u64,
+    ending: Option<Ending>,
+    program: &'static str,
+    title: Option<Title>,
+}
+
+/// The process is about to end.
+struct Ending {
+    /// When it ends with requests under way; `None` waits for them.
+    at: Option<Duration>,
+}
+
+impl Control {
+    /// Does what it is told until it is told to end; returns the exit code.
+    fn serve(mut self) -> i32 {
+        loop {
+            let event = match self.remaining() {
+                None => self
+                    .events
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+                Some(time) => self.events.recv_timeout(time),
+            };
+            match event {
+                Ok(event) => {
+                    if let Err(code) = self.on_event(event) {
+                        return code;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.log
+                        .write(LogLevel::Warn, "ending with requests under way");
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.ending.is_some() && self.crew.is_empty() {
+                break;
+            }
+        }
+        self.log.write(LogLevel::Notice, "exiting");
+        self.crew.close_logs();
+        self.log.write(LogLevel::Notice, "exit");
+        0
+    }
+
+    /// Has `ps` show what this process is.
+    fn show(&mut self, what: &str) {
+        if let Some(title) = &mut self.title {
+            title.set(&format!("{}: {what}", self.program));
+        }
+    }
+
+    fn remaining(&self) -> Option<Duration> {
+        let at = self.ending.as_ref()?.at?;
+        Some(at.saturating_sub(clock::monotonic()))
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), i32> {
+        match event {
+            Event::Order(Order::Configure(configuration)) => self.configure(configuration)?,
+            Event::Order(Order::ReopenLogs(files)) => {
+                self.log.write(LogLevel::Notice, "reopening logs");
+                self.log = self.crew.reopen_logs(files, &self.log);
+                redirect_stderr(&self.log);
+            }
+            Event::Order(Order::Quit) => self.drain(),
+            Event::MasterGone if self.ending.is_none() => {
+                let what = "the master process is gone: finishing requests, then exiting";
+                self.log.write(LogLevel::Alert, what);
+                self.drain();
+            }
+            Event::MasterGone => {}
+            Event::Signal(received) => self.on_signal(received),
+            Event::Thread(report) => self.on_report(report)?,
+            Event::ThreadEnded { number } => self.crew.on_ended(number, &self.log)?,
+        }
+        Ok(())
+    }
+
+    fn on_signal(&mut self, received: Received) {
+        let consequence = match received.signal {
+            Signal::Terminate | Signal::Interrupt => ", exiting",
+            Signal::Quit | Signal::WindowChange => ", shutting down",
+            Signal::Hangup | Signal::User1 | Signal::User2 => ", ignoring",
+            Signal::Child | Signal::Kill => "",
+        };
+        let (number, name) = (received.signal.number(), received.signal.name());
+        let from = received
+            .sender
+            .map_or(String::new(), |pid| format!(" from {pid}"));
+        let what = format!("signal {number} ({name}) received{from}{consequence}");
+        self.log.write(LogLevel::Notice, &what);
+        match received.signal {
+            Signal::Terminate | Signal::Interrupt => self.stop(),
+            Signal::Quit => self.drain(),
+            // To a process in the foreground it is a change of the window's size; the master knows, and says Quit.
+            _ => {}
+        }
+    }
+
+    /// Ends when the requests under way are answered, at the latest after `worker_shutdown_timeout`.
+    fn drain(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        self.log.write(LogLevel::Notice, "gracefully shutting down");
+        self.show("worker process is shutting down");
+        let timeout = self.crew.drain();
+        // The threads keep the time themselves; this is for one that does not.
+        let at = timeout.map(|timeout| clock::monotonic() + timeout + STOP_PATIENCE);
+        self.ending = Some(Ending { at });
+    }
+
+    fn stop(&mut self) {
+        self.crew.stop();
+        let at = clock::monotonic() + STOP_PATIENCE;
+        self.ending = Some(Ending { at: Some(at) });
+    }
+
+    /// Takes a configuration; the first must be good.
+    fn configure(&mut self, configuration: Configuration) -> Result<(), i32> {
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        let generation = configuration.generation;
+        let taken = match load::load(&configuration.bundle, &self.options) {
+            Ok(loaded) => self.crew.configure(loaded.config, configuration, &self.log),
+            Err(failure) => Err(failure.error.line()),
+        };
+        match taken {
+            Ok(log) => {
+                self.log = log;
+                redirect_stderr(&self.log);
+                self.report_if_ready();
+                Ok(())
+            }
+            Err(why) => self.refuse(generation, why),
+        }
+    }
+
+    fn refuse(&mut self, generation: u64, why: String) -> Result<(), i32> {
+        self.log
+            .write(LogLevel::Alert, &format!("configuration refused: {why}"));
+        self.report(&Report::Refused { generation, why });
+        if self.generation == 0 {
+            Err(FATAL_CODE)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn on_report(&mut self, report: ThreadReport) -> Result<(), i32> {
+        match report {
+            ThreadReport::Adopted { index, generation } => {
+                self.crew.on_adopted(index, generation);
+                self.report_if_ready();
+            }
+            ThreadReport::Failed { index, what } => {
+                let what = format!("worker thread {index}: {what}");
+                self.log.write(LogLevel::Emerg, &what);
+                if self.generation == 0 {
+                    return Err(FATAL_CODE);
+                }
+            }
+            // It says so before it has returned; `ThreadEnded` comes after that.
+            ThreadReport::Ended { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn report_if_ready(&mut self) {
+        if let Some(generation) = self.crew.ready()
+            && generation > self.generation
+        {
+            self.generation = generation;
+            self.report(&Report::Ready { generation });
+        }
+    }
+
+    fn report(&self, report: &Report) {
+        // A master that is gone is noticed by the thread that listens to it.
+        let _ = report.send(&self.channel);
+    }
+}
+
+/// How long threads that were told to end may take to say that they did.
+const STOP_PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,250 @@
+//! One worker thread as the control thread sees it: started with a descriptor table of its own, handed its sockets,
+//! told what to do.
+
+use crate::message::ListeningSocket;
+use crate::process_log;
+use crate::threads::SocketName;
+use crate::worker_process::Event;
+use mill_config::config::ListenAddress;
+use mill_engine::{KernelEngine, KernelOptions, offer};
+use mill_runtime::address::Address;
+use mill_server::site::Site;
+use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
+use mill_sys::{affinity, descriptor, passing, process};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A running worker thread.
+#[derive(Debug)]
+pub(crate) struct WorkerThread {
+    /// Its place among the serving threads: decides on CPUs and sockets.
+    place: u32,
+    /// Its number among all threads that this process has had.
+    number: u32,
+    /// Our end of the thread's mailbox.
+    mailbox: OwnedFd,
+    orders: Sender<Order>,
+    /// The sockets that it has.
+    held: Vec<SocketName>,
+    draining: bool,
+    /// The generation that it serves.
+    adopted: u64,
+    thread: JoinHandle<()>,
+}
+
+/// What a thread is started with, besides what the server wants to know.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) place: u32,
+    pub(crate) number: u32,
+    /// CPUs to be bound to; `None` is all.
+    pub(crate) cpus: Option<Vec<u16>>,
+    /// Where its end is told, however it came.
+    pub(crate) ended: Sender<Event>,
+}
+
+/// A thread that runs, and what did not work as wanted.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) thread: WorkerThread,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl WorkerThread {
+    /// Starts a thread, and waits until it has a descriptor table of its own. `setup` gets the receiver of its orders.
+    pub(crate) fn start(
+        start: Start,
+        setup: impl FnOnce(mpsc::Receiver<Order>) -> WorkerSetup,
+    ) -> io::Result<Started> {
+        let (mailbox, far) = passing::pair()?;
+        let (orders, inbox) = mpsc::channel();
+        let setup = setup(inbox);
+        let (taken, told) = mpsc::channel();
+        let Start {
+            place,
+            number,
+            cpus,
+            ended,
+        } = start;
+        let far_number = far.as_raw_fd();
+        let thread = std::thread::Builder::new()
+            .name(format!("worker {number}"))
+            .spawn(move || {
+                let _end = End { number, ended };
+                live(far_number, cpus, taken, setup);
+            })?;
+        let mut warnings = Vec::new();
+        // Each message is something that did not work; the end of the channel says that `far` is not needed any more.
+        while let Ok(warning) = told.recv() {
+            warnings.push(warning);
+        }
+        drop(far);
+        let thread = Self {
+            place,
+            number,
+            mailbox,
+            orders,
+            held: Vec::new(),
+            draining: false,
+            adopted: 0,
+            thread,
+        };
+        Ok(Started { thread, warnings })
+    }
+
+    pub(crate) fn place(&self) -> u32 {
+        self.place
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    pub(crate) fn adopted(&self) -> u64 {
+        self.adopted
+    }
+
+    pub(crate) fn set_adopted(&mut self, generation: u64) {
+        self.adopted = generation;
+    }
+
+    /// Hands over the sockets of `names` that the thread does not have yet, then the configuration.
+    pub(crate) fn adopt(
+        &mut self,
+        site: &Arc<Site>,
+        sockets: &[ListeningSocket],
+        names: Vec<SocketName>,
+    ) -> io::Result<()> {
+        for socket in sockets {
+            let name = (socket.address.clone(), socket.share);
+            if names.contains(&name) && !self.held.contains(&name) {
+                let key = offer::encode(&address_of(&socket.address), socket.share);
+                passing::send(self.mailbox.as_fd(), &key, &[socket.descriptor.as_fd()])?;
+            }
+        }
+        let listeners = assigned(site, &names);
+        self.held = names;
+        self.order(Order::Adopt {
+            site: Arc::clone(site),
+            listeners,
+        })
+    }
+
+    /// Lets the thread end once its requests are answered, at the latest after `limit`.
+    pub(crate) fn drain(&mut self, limit: Option<Duration>) {
+        self.draining = true;
+        // A thread that is not there any more needs no order; its end is reported.
+        let _ = self.order(Order::Drain { limit });
+    }
+
+    /// Ends the thread now.
+    pub(crate) fn stop(&mut self) {
+        self.draining = true;
+        let _ = self.order(Order::Stop);
+    }
+
+    /// Waits for a thread that has reported its end; false if it panicked.
+    pub(crate) fn join(self) -> bool {
+        self.thread.join().is_ok()
+    }
+
+    fn order(&self, order: Order) -> io::Result<()> {
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        self.orders.send(order).map_err(|_| gone())?;
+        // An empty datagram: there is mail.
+        passing::send(self.mailbox.as_fd(), &[], &[])
+    }
+}
+
+/// The listeners of the configuration that `names` are sockets of.
+fn assigned(site: &Site, names: &[SocketName]) -> Vec<Assigned> {
+    let listeners = site
+        .config
+        .http
+        .iter()
+        .flat_map(|http| http.listeners.iter())
+        .enumerate();
+    listeners
+        .flat_map(|(listener, wanted)| {
+            let sockets = names
+                .iter()
+                .filter(move |(address, _)| *address == wanted.address);
+            sockets.map(move |(_, share)| Assigned {
+                listener,
+                share: *share,
+            })
+        })
+        .collect()
+}
+
+fn address_of(address: &ListenAddress) -> Address {
+    match address {
+        ListenAddress::Inet(address) => Address::Ip(*address),
+        ListenAddress::Unix(path) => Address::Unix((&**path).into()),
+    }
+}
+
+/// Tells of the end of a thread when it is dropped, hence also after a panic.
+struct End {
+    number: u32,
+    ended: Sender<Event>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        // Nobody listens only when the process is ending.
+        let number = self.number;
+        let _ = self.ended.send(Event::ThreadEnded { number });
+    }
+}
+
+/// The whole life of the thread.
+fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup: WorkerSetup) {
+    setup.environment.thread_id = process::thread_id();
+    let warn = |call: &str, error: io::Error| {
+        // Whoever started us waits for these; if not, nobody wants to know.
+        let _ = taken.send(format!("{call} failed {}", process_log::describe(&error)));
+    };
+    if let Some(cpus) = cpus
+        && let Err(error) = affinity::bind_to(&cpus)
+    {
+        warn("sched_setaffinity()", error);
+    }
+    let table = descriptor::unshare_table();
+    // The number is the same in both tables; whoever started us keeps it open until `taken` is dropped.
+    let engine = descriptor::duplicate(mailbox).and_then(|mailbox| {
+        match table {
+            Ok(()) => descriptor::close_all_but(&[mailbox.as_fd()])?,
+            Err(error) => warn("unshare(CLONE_FILES)", error),
+        }
+        descriptor::set_nonblocking(mailbox.as_fd(), true)?;
+        KernelEngine::new(KernelOptions {
+            mailbox: Some(mailbox),
+        })
+    });
+    match engine {
+        Ok(engine) => {
+            drop(taken);
+            worker::run(engine, setup);
+        }
+        Err(error) => {
+            let what = format!(
+                "starting an engine failed {}",
+                process_log::describe(&error)
+            );
+            // As above.
+            let _ = setup.reports.send(Report::Failed {
+                index: setup.index,
+                what,
+            });
+        }
+    }
+}

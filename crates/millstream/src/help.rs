@@ -1,0 +1,155 @@
+//! Texts of `-h`, `-v` and `-V`, and of the bare name. Scripts read some of them: the form is nginx's.
+
+use crate::command::Form;
+use crate::modules;
+use crate::nearest::nearest;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The nginx whose configuration language, signals and messages these are.
+pub(crate) const COMPATIBLE_WITH: &str = "1.22.1";
+
+/// This binary's name and version.
+pub(crate) const PRODUCT: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"));
+
+/// First arguments that show the help on purpose.
+pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
+
+/// What the first argument may be.
+const COMMANDS: &[&str] = &["serve", "help"];
+
+/// What stands behind `nginx version: `. Scripts take the number behind `nginx/`, as distributions write theirs:
+/// `nginx/1.18.0 (Ubuntu)`; so it is the version that is compatible, and what this really is stands in parentheses.
+pub(crate) fn version_line(form: Form) -> String {
+    match form {
+        Form::Nginx => format!("nginx version: nginx/{COMPATIBLE_WITH} ({PRODUCT})\n"),
+        Form::Serve => {
+            format!("millstream version: {PRODUCT} (nginx/{COMPATIBLE_WITH} compatible)\n")
+        }
+    }
+}
+
+/// The usage of the options of nginx, laid out as nginx does.
+pub(crate) fn usage(form: Form) -> String {
+    let (name, conf) = match form {
+        Form::Nginx => ("nginx", String::from("/etc/nginx/nginx.conf")),
+        Form::Serve => ("millstream serve", String::from("/etc/nginx/nginx.conf")),
+    };
+    let indent = " ".repeat("Usage: ".len() + name.len());
+    let mut text = format!(
+        "Usage: {name} [-?hvVtTq] [-s signal] [-p prefix]\n\
+         {indent} [-e filename] [-c filename] [-g directives]\n"
+    );
+    if form == Form::Serve {
+        text.push_str(SERVE_DIRECTORY_USAGE);
+    }
+    text.push_str(&format!(
+        "\n\
+         Options:\n\
+         \x20 -?,-h         : this help\n\
+         \x20 -v            : show version and exit\n\
+         \x20 -V            : show version and configure options then exit\n\
+         \x20 -t            : test configuration and exit\n\
+         \x20 -T            : test configuration, dump it and exit\n\
+         \x20 -q            : suppress non-error messages during configuration testing\n\
+         \x20 -s signal     : send signal to a master process: stop, quit, reopen, reload\n\
+         \x20 -p prefix     : set prefix path (default: /usr/share/nginx/)\n\
+         \x20 -e filename   : set error log file (default: stderr)\n\
+         \x20 -c filename   : set configuration file (default: {conf})\n\
+         \x20 -g directives : set global directives out of configuration file\n\
+         \n"
+    ));
+    text
+}
+
+/// The lines of `-V` after the version.
+pub(crate) fn configure() -> String {
+    let modules = modules::configure_arguments();
+    format!("configure arguments: {PATHS} {modules}\n")
+}
+
+/// `millstream` alone.
+pub(crate) fn show() -> ExitCode {
+    print(OVERVIEW);
+    ExitCode::SUCCESS
+}
+
+/// `millstream --version`.
+pub(crate) fn show_version() -> ExitCode {
+    print(&format!("{PRODUCT} (nginx/{COMPATIBLE_WITH} compatible)\n"));
+    ExitCode::SUCCESS
+}
+
+/// A first argument that means nothing.
+pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
+    let argument = String::from_utf8_lossy(argument);
+    let mut text = format!("millstream: unknown command \"{argument}\"");
+    if let Some(known) = nearest(&argument, COMMANDS.iter().copied()) {
+        text.push_str(&format!(", did you mean \"{known}\"?"));
+    } else if LATER.contains(&argument.as_ref()) {
+        text.push_str(": it comes with a later version");
+    }
+    text.push_str("\n\"millstream help\" lists what there is.\n");
+    complain(&text);
+    ExitCode::FAILURE
+}
+
+/// Writes to standard output; a closed one is nobody's fault.
+pub(crate) fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Writes to standard error.
+pub(crate) fn complain(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Commands that are planned and not there.
+const LATER: &[&str] = &["run", "wrk", "ab", "load", "lab", "status"];
+
+const OVERVIEW: &str = "\
+Millstream: an HTTP server that takes nginx.conf as it is.
+
+  millstream serve [DIRECTORY] [--port N]   serve a directory, without any configuration
+  millstream serve -c FILE                  serve what an nginx.conf says
+  millstream serve -h                       all options, which are nginx's
+  nginx …                                   the same through a link of that name to this binary
+
+Not in this version: load generators (wrk, ab, load), the lab (lab), acceleration of other programs (run),
+a status command (status), and the network stack of its own. They come later.
+";
+
+const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]
+             serve a directory without any configuration, in the foreground (default: . and 8080)
+";
+
+/// The default paths, those of Debian's nginx.
+const PATHS: &str = "--prefix=/usr/share/nginx --conf-path=/etc/nginx/nginx.conf \
+    --http-log-path=/var/log/nginx/access.log --error-log-path=stderr \
+    --lock-path=/var/lock/nginx.lock --pid-path=/run/nginx.pid \
+    --modules-path=/usr/lib/nginx/modules --http-client-body-temp-path=/var/lib/nginx/body";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_find_what_they_look_for() {
+        let usage = usage(Form::Nginx);
+        let line = usage
+            .lines()
+            .find(|line| line.contains("-c filename   :"))
+            .unwrap();
+        let default = line
+            .split("(default: ")
+            .nth(1)
+            .and_then(|rest| rest.split(')').next());
+        assert_eq!(default, Some("/etc/nginx/nginx.conf"));
+        assert!(usage.contains("  -s signal "));
+        assert!(
+            usage.starts_with("Usage: nginx [-?hvVtTq] [-s signal] [-p prefix]\n             [-e")
+        );
+        assert!(version_line(Form::Nginx).starts_with("nginx version: nginx/1.22.1 ("));
+        assert!(configure().starts_with("configure arguments: --prefix=/usr/share/nginx "));
+    }
+}
