@@ -12,9 +12,10 @@ mod keep;
 /// Ending a connection so that the peer gets everything it was sent.
 mod finish;
 
-use crate::hot::Looked;
+use crate::hot::{Again, Looked, Specimen};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
+use crate::log;
 use crate::request::ConnectionFacts;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
@@ -140,7 +141,7 @@ impl<E: Engine> Connection<E> {
         if self.stream.queued() > QUEUED_MAX {
             return Some(Next::Cycle);
         }
-        let local = &*self.local;
+        let local = Rc::clone(&self.local);
         let now = local.scheduler.now();
         let looked = self
             .stream
@@ -167,17 +168,35 @@ impl<E: Engine> Connection<E> {
             Rc::clone(&answer.body),
             0..answer.body.len(),
         ));
-        let mut counters = local.counters.borrow_mut();
-        counters.requests += 1;
-        counters.bytes_sent += (head.len() + answer.body.len()) as u64;
-        counters.count_response(answer.status);
-        drop(counters);
+        let sent_bytes = (head.len() + answer.body.len()) as u64;
+        drop(head);
+        local.count_hot_answer(answer.status, sent_bytes);
         self.deadline = now + settings.keepalive_timeout;
+        if let Some(specimen) = &answer.specimen {
+            self.log(&mut specimen.borrow_mut(), sent_bytes);
+        }
         if keep {
             None
         } else {
             Some(self.after_last_answer())
         }
+    }
+
+    /// Logs a request that was answered with a kept answer.
+    fn log(&mut self, specimen: &mut Specimen, sent_bytes: u64) {
+        let local = Rc::clone(&self.local);
+        let again = Again {
+            connection: self.facts(),
+            connection_requests: u64::from(self.requests),
+            pipelined: self.stream.read(|bytes| (0, !bytes.is_empty())),
+            sent_bytes,
+        };
+        let (now, wall_clock) = (local.scheduler.now(), local.scheduler.wall_clock());
+        let request = specimen.turn_into(again, now, wall_clock);
+        if request.site.mentions.transport {
+            request.connection.transport.set(self.stream.info());
+        }
+        log::access::write(request, &local);
     }
 
     /// The connection's last answer was written: whether there is more to do than to close it.

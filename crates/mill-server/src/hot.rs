@@ -5,14 +5,16 @@
 
 use crate::listener_context::ListenerContext;
 use crate::open_files::Freshness;
+use crate::request::{ConnectionFacts, Request};
 use hashbrown::{Equivalent, HashMap};
 use mill_config::config::Location;
+use mill_http::field::KnownField;
 use mill_http::h1::head::{ConnectionOption, RequestHead};
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::method::Method;
 use mill_http::version::Version;
 use mill_runtime::payload::Shared;
-use mill_runtime::time::Instant;
+use mill_runtime::time::{Instant, UnixTime};
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -28,8 +30,8 @@ pub struct HotAnswers {
     head: RequestHead,
 }
 
-/// What a client sent, as far as a kept answer may depend on it. The method is GET, the version HTTP/1.1 or, for an
-/// answer that is not chunked, HTTP/1.0.
+/// What a client sent, as far as a kept answer may depend on it. The method is GET; the version
+/// does not matter, for no kept answer is chunked, but for gzip, which HTTP/1.0 clients may not get.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct HotKey {
     pub listener: u32,
@@ -49,12 +51,22 @@ pub struct HotAnswer {
     /// The second that they show.
     pub date_second: Cell<i64>,
     pub body: Shared,
-    pub chunked: bool,
     pub status: u16,
     /// Keep-alive limits and logs are the location's.
     pub location: Arc<Location>,
     /// What the answer was made of; it is given as long as that is fresh.
     pub freshness: Freshness,
+    /// What the log lines are made from, if there are logs.
+    pub specimen: Option<RefCell<Specimen>>,
+}
+
+/// The request that a kept answer was first made for. Those that are answered with it differ in what
+/// [`Specimen::turn_into`] sets.
+#[derive(Debug)]
+pub struct Specimen {
+    request: Request,
+    /// As they were when the answer was made, before a log evaluated more of them.
+    variables: Vec<Option<Vec<u8>>>,
 }
 
 /// What came of looking at the bytes of a connection.
@@ -80,7 +92,7 @@ impl HotAnswers {
         let Parsed::Complete { consumed } = parse_request(bytes, head, &listener.rules()) else {
             return (0, Looked::Missed);
         };
-        if head.method != Method::Get || !head.is_plain() {
+        if head.method != Method::Get || !head.is_plain() || is_for_the_filters(head) {
             return (0, Looked::Missed);
         }
         let key = HotKeyRef {
@@ -93,7 +105,7 @@ impl HotAnswers {
             return (0, Looked::Missed);
         };
         let http11 = head.version == Version::Http11;
-        if !answer.freshness.is_fresh(now) || (answer.chunked && !http11) {
+        if !answer.freshness.is_fresh(now) {
             return (0, Looked::Missed);
         }
         answer.freshness.count_use(now);
@@ -102,7 +114,16 @@ impl HotAnswers {
             ConnectionOption::KeepAlive => true,
             ConnectionOption::Unstated => http11,
         };
-        (consumed, Looked::Found(Rc::clone(answer), keep))
+        let answer = Rc::clone(answer);
+        if let Some(specimen) = &answer.specimen {
+            let message = &mut specimen.borrow_mut().request.message;
+            message.bytes.clear();
+            message
+                .bytes
+                .extend_from_slice(bytes.get(..consumed).unwrap_or_default());
+            std::mem::swap(&mut message.head, head);
+        }
+        (consumed, Looked::Found(answer, keep))
     }
 
     pub fn insert(&mut self, key: HotKey, answer: HotAnswer) {
@@ -145,6 +166,47 @@ impl HotAnswer {
     fn size(&self) -> usize {
         self.keep_alive_head.borrow().len() * 2 + self.body.len() + size_of::<Self>()
     }
+}
+
+impl Specimen {
+    /// `request` has been answered and logged; `variables` are those it had before it was logged.
+    pub fn new(request: Request, variables: Vec<Option<Vec<u8>>>) -> RefCell<Self> {
+        RefCell::new(Self { request, variables })
+    }
+
+    /// The request that was just found and answered, for its log line. Its message is in place already.
+    pub fn turn_into(
+        &mut self,
+        arrival: Again,
+        now: Instant,
+        wall_clock: UnixTime,
+    ) -> &mut Request {
+        let request = &mut self.request;
+        request.connection = arrival.connection;
+        request.connection_requests = arrival.connection_requests;
+        request.pipelined = arrival.pipelined;
+        request.started = now;
+        request.started_wall_clock = wall_clock;
+        request.id = None;
+        request.variables.clone_from(&self.variables);
+        request.sent.bytes = arrival.sent_bytes;
+        request
+    }
+}
+
+/// What is its own of a request that is answered with a kept answer.
+#[derive(Debug)]
+pub struct Again {
+    pub connection: Rc<ConnectionFacts>,
+    pub connection_requests: u64,
+    pub pipelined: bool,
+    /// Head and content.
+    pub sent_bytes: u64,
+}
+
+/// The request has fields that filters look at besides `Accept-Encoding`: through a proxy, or authorized.
+fn is_for_the_filters(head: &RequestHead) -> bool {
+    head.has(KnownField::Via) || head.has(KnownField::Authorization)
 }
 
 impl Default for HotAnswers {

@@ -119,6 +119,13 @@ impl<E: Engine> Local<E> {
         use_date(known, &date)
     }
 
+    pub fn count_hot_answer(&self, status: u16, sent_bytes: u64) {
+        let mut counters = self.counters.borrow_mut();
+        counters.requests += 1;
+        counters.bytes_sent += sent_bytes;
+        counters.count_response(status);
+    }
+
     /// An empty buffer with some memory, for the length of a few lines of code. Give it back.
     pub fn take_buffer(&self) -> Vec<u8> {
         self.buffers

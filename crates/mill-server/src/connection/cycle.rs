@@ -1,7 +1,8 @@
 //! One request the whole way: head, phases, answer, what is left of its content.
 
+use super::Connection;
 use super::finish::finish;
-use super::{Connection, keep};
+use super::keep::{self, Kept};
 use crate::exchange::h1::H1Exchange;
 use crate::exchange::{ContentError, Exchange, SendError};
 use crate::local::Local;
@@ -39,14 +40,17 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
         pipelined: connection.stream.read(|bytes| (0, !bytes.is_empty())),
     };
     let mut request = Request::new(arrival, &local)?;
-    let goes_on = answer(&mut connection, &mut request, refusal).await;
+    if request.site.mentions.transport {
+        request.connection.transport.set(connection.stream.info());
+    }
+    let (goes_on, kept) = answer(&mut connection, &mut request, refusal).await;
     log::access::write(&mut request, &local);
+    connection.deadline = local.scheduler.now() + request.location.keepalive_timeout;
+    if let Some(kept) = kept {
+        kept.insert(request, &local);
+    }
     match goes_on {
-        GoesOn::Kept => {
-            let location = &request.location;
-            connection.deadline = local.scheduler.now() + location.keepalive_timeout;
-            Some(connection)
-        }
+        GoesOn::Kept => Some(connection),
         GoesOn::Finished => {
             finish(connection).await;
             None
@@ -127,7 +131,7 @@ async fn answer<E: Engine>(
     connection: &mut Connection<E>,
     request: &mut Request,
     refusal: Option<Refusal>,
-) -> GoesOn {
+) -> (GoesOn, Option<Kept>) {
     let local = Rc::clone(&connection.local);
     let local = &*local;
     let outcome = match refusal {
@@ -139,34 +143,35 @@ async fn answer<E: Engine>(
     };
     let Outcome::Respond(mut response) = outcome else {
         request.sent.status = STATUS_CLOSED;
-        return GoesOn::Dropped;
+        return (GoesOn::Dropped, None);
     };
     let mut exchange = H1Exchange::new(&connection.stream, local, request);
     exchange.set_keep_alive(refusal.is_none() && may_keep_alive(connection, request));
     if response.close || refusal.is_some() {
         exchange.forget_continue();
     } else if exchange.discard_present().is_err() {
-        return GoesOn::Dropped;
+        return (GoesOn::Dropped, None);
     }
-    if refusal.is_none() {
-        keep::keep(connection, request, &mut response).await;
-    }
+    let kept = match refusal {
+        None => keep::prepare(connection, request, &mut response).await,
+        Some(_) => None,
+    };
     let status = response.status;
     let sent = exchange.respond(request, response).await;
     count_response(local, status, request.sent.bytes);
     if let Err(error) = sent {
         on_send_error(connection, request, error);
-        return GoesOn::Dropped;
+        return (GoesOn::Dropped, None);
     }
     request.sent.complete = true;
     if !exchange.keeps_alive() {
         connection.expects_more = refusal.is_some() || !exchange.content_ended();
-        return GoesOn::Finished;
+        return (GoesOn::Finished, kept);
     }
     if exchange.content_ended() || discard_rest(&mut exchange, local, request).await {
-        return GoesOn::Kept;
+        return (GoesOn::Kept, kept);
     }
-    GoesOn::Dropped
+    (GoesOn::Dropped, None)
 }
 
 fn count_response<E: Engine>(local: &Local<E>, status: Status, bytes: u64) {

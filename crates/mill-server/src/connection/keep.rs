@@ -2,8 +2,9 @@
 
 use super::Connection;
 use crate::exchange::h1::HeadPlan;
-use crate::hot::{CONTENT_MAX, HotAnswer, HotKey};
-use crate::local::FileOf;
+use crate::gzip::Encoder;
+use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, Specimen};
+use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::{Content, Response};
 use mill_http::method::Method;
@@ -13,29 +14,46 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::Shared;
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 
-/// Keeps the answer among the hot ones if nothing but its key and a fresh file went into it. Its content is in
-/// memory then, also for this response.
-pub(super) async fn keep<E: Engine>(
+/// An answer that is to be kept once it was sent and logged.
+pub(super) struct Kept {
+    key: HotKey,
+    answer: HotAnswer,
+    variables: Vec<Option<Vec<u8>>>,
+}
+
+impl Kept {
+    /// Puts it among the hot answers. `request` is the one it was made for.
+    pub(super) fn insert<E: Engine>(self, request: Request, local: &Local<E>) {
+        let Self {
+            key,
+            mut answer,
+            variables,
+        } = self;
+        if !request.location.access_logs.is_empty() {
+            answer.specimen = Some(Specimen::new(request, variables));
+        }
+        local.hot.borrow_mut().insert(key, answer);
+    }
+}
+
+/// Prepares to keep the answer if nothing but its key and a fresh file went into it. Its content is in memory then,
+/// also for this response.
+pub(super) async fn prepare<E: Engine>(
     connection: &Connection<E>,
-    request: &Request,
+    request: &mut Request,
     response: &mut Response<FileOf<E>>,
-) {
+) -> Option<Kept> {
     let local = &*connection.local;
     if !is_keepable(request, response) {
-        return;
+        return None;
     }
-    let Some(freshness) = &request.freshness else {
-        return;
-    };
+    let freshness = request.freshness.clone()?;
     if !freshness.is_fresh(local.scheduler.now()) {
-        return;
+        return None;
     }
-    let Some(body) = content_in_memory(connection, response).await else {
-        return;
-    };
+    let body = content_in_memory(local, request, response).await?;
     let (mut keep_alive_head, mut close_head) = (Vec::new(), Vec::new());
     let plan = HeadPlan::new(request, response, true);
     let date_at = plan.emit(request, response, local, &mut keep_alive_head);
@@ -58,12 +76,16 @@ pub(super) async fn keep<E: Engine>(
         date_at,
         date_second: Cell::new(local.scheduler.wall_clock().seconds),
         body,
-        chunked: false,
         status: response.status.0,
         location: Arc::clone(&request.location),
-        freshness: freshness.clone(),
+        freshness,
+        specimen: None,
     };
-    local.hot.borrow_mut().insert(key, answer);
+    Some(Kept {
+        key,
+        answer,
+        variables: request.variables.clone(),
+    })
 }
 
 fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
@@ -75,35 +97,79 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.status == Status::OK
         && !response.close
         && response.trailers.is_empty()
-        && request.location.access_logs.is_empty()
+        && !response.streamed
+        && !request.location.keepalive_disable.safari
         && request.limit_rate.is_none()
-        && response.content.len().is_some_and(|len| len <= CONTENT_MAX)
+        && source_len(&response.content).is_some_and(|len| len <= source_max(&response.content))
 }
 
-/// Reads a file's content whole; the response has it in memory from then on.
+/// Reads, and if it is to be compressed compresses, the content whole; the response has it in memory from then on,
+/// and so its length is known.
 async fn content_in_memory<E: Engine>(
-    connection: &Connection<E>,
+    local: &Local<E>,
+    request: &mut Request,
     response: &mut Response<FileOf<E>>,
 ) -> Option<Shared> {
-    match &response.content {
-        Content::Bytes(bytes, range) => bytes.get(range.clone()).map(Rc::from),
+    let shared = match &response.content {
+        Content::Bytes(bytes, range) => Shared::from(bytes.get(range.clone())?),
         Content::File { file, offset, len } => {
-            let mut bytes = vec![0; usize::try_from(*len).ok()?];
-            let mut done = 0;
-            while done < bytes.len() {
-                let rest = bytes.get_mut(done..)?;
-                let at = *offset + done as u64;
-                let files = connection.local.engine.files();
-                match files.read_at(file, at, rest).await {
-                    Ok(count) if count > 0 => done += count,
-                    // Shorter than it was: the ordinary way sees that, too.
-                    _ => return None,
-                }
-            }
-            let shared = Shared::from(bytes);
-            response.content = Content::Bytes(Rc::clone(&shared), 0..shared.len());
-            Some(shared)
+            Shared::from(read(local, file, *offset, *len).await?)
         }
-        _ => None,
+        Content::Gzip { file, len, level } => {
+            let content = read(local, file, 0, *len).await?;
+            let mut compressed = Vec::new();
+            let mut encoder = Encoder::new(*level);
+            encoder.push(&content, &mut compressed);
+            encoder.finish(&mut compressed);
+            request.sent.uncompressed_bytes = Some(*len);
+            Shared::from(compressed)
+        }
+        Content::Absent | Content::Pieces(_) => return None,
+    };
+    response.content = Content::Bytes(Shared::clone(&shared), 0..shared.len());
+    Some(shared)
+}
+
+/// Reads a range of a file; `None` if it is shorter than it was: the ordinary way sees that, too.
+async fn read<E: Engine>(
+    local: &Local<E>,
+    file: &FileOf<E>,
+    offset: u64,
+    len: u64,
+) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(len).ok()?];
+    let mut done = 0;
+    while done < bytes.len() {
+        let rest = bytes.get_mut(done..)?;
+        match local
+            .engine
+            .files()
+            .read_at(file, offset + done as u64, rest)
+            .await
+        {
+            Ok(count) if count > 0 => done += count,
+            _ => return None,
+        }
+    }
+    Some(bytes)
+}
+
+/// What may be read to be kept: what is compressed takes less memory than it is read.
+const fn source_max<File>(content: &Content<File>) -> u64 {
+    match content {
+        Content::Gzip { .. } => COMPRESSED_SOURCE_MAX,
+        _ => CONTENT_MAX,
     }
 }
+
+/// Bytes that are read to answer with this, if it is known and can be kept.
+fn source_len<File>(content: &Content<File>) -> Option<u64> {
+    match content {
+        Content::Bytes(_, range) => Some(range.len() as u64),
+        Content::File { len, .. } | Content::Gzip { len, .. } => Some(*len),
+        Content::Absent | Content::Pieces(_) => None,
+    }
+}
+
+/// The largest file that is compressed at once and kept compressed, in bytes: about 10 ms of work at level 1.
+const COMPRESSED_SOURCE_MAX: u64 = 512 * 1024;
