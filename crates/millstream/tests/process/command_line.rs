@@ -1,0 +1,163 @@
+//! What is printed, and exit codes.
+
+use crate::site::{Site, free_address};
+use std::process::{Command, Output};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn millstream(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn site() -> Site {
+    let site = Site::new();
+    let http = format!("server {{ listen {}; }}", free_address());
+    site.configure("worker_processes 4;", &http);
+    site
+}
+
+#[test]
+fn a_test_says_whether_the_configuration_is_good() {
+    let site = site();
+    let conf = site.path("nginx.conf");
+    let conf = conf.display();
+    let output = site.nginx(&["-t"]);
+    assert!(output.status.success());
+    assert_eq!(
+        text(&output.stderr),
+        format!(
+            "nginx: the configuration file {conf} syntax is ok\n\
+             nginx: configuration file {conf} test is successful\n"
+        )
+    );
+    assert_eq!(text(&site.nginx(&["-tq"]).stderr), "");
+    let output = site.nginx(&["-t", "-g", "bogus on;"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains(": unknown directive \"bogus\" in command line\n"),
+        "{stderr}"
+    );
+    assert!(stderr.ends_with(&format!("nginx: configuration file {conf} test failed\n")));
+}
+
+#[test]
+fn a_dump_holds_every_file_under_its_name() {
+    let site = site();
+    let conf = std::fs::read_to_string(site.path("nginx.conf")).unwrap();
+    let types = "types { text/html html; }\n";
+    std::fs::write(site.path("types"), types).unwrap();
+    let conf = conf.replace("http {\n", "http {\ninclude types;\n");
+    std::fs::write(site.path("nginx.conf"), &conf).unwrap();
+    let output = site.nginx(&["-T", "-q"]);
+    let (first, second) = (site.path("nginx.conf"), site.path("types"));
+    let expected = format!(
+        "# configuration file {}:\n{conf}\n# configuration file {}:\n{types}\n",
+        first.display(),
+        second.display()
+    );
+    assert_eq!(text(&output.stdout), expected);
+    assert!(expected.contains("worker_processes 4;"));
+}
+
+#[test]
+fn signals_without_a_server_say_what_is_wrong() {
+    let site = site();
+    let last_line = |arguments: &[&str]| {
+        let output = site.nginx(arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = text(&output.stderr);
+        stderr
+            .lines()
+            .last()
+            .and_then(|line| line.split_once(": "))
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    let pid = site.path("pid");
+    let shown = pid.display();
+    assert_eq!(
+        last_line(&["-s", "quit"]),
+        format!("open() \"{shown}\" failed (2: No such file or directory)")
+    );
+    std::fs::write(&pid, "").unwrap();
+    assert_eq!(
+        last_line(&["-s", "reload"]),
+        format!("invalid PID number \"\" in \"{shown}\"")
+    );
+    // Beyond the largest number that the kernel gives.
+    std::fs::write(&pid, "99999999\n").unwrap();
+    assert_eq!(
+        last_line(&["-s", "stop"]),
+        "kill(99999999, 15) failed (3: No such process)"
+    );
+    std::fs::remove_file(&pid).unwrap();
+}
+
+#[test]
+fn versions_and_help_are_on_standard_error_as_in_nginx() {
+    let site = site();
+    let output = site.nginx(&["-v"]);
+    assert!(text(&output.stderr).starts_with("nginx version: nginx/1.22.1 (millstream/"));
+    let output = site.nginx(&["-h"]);
+    assert!(output.status.success());
+    assert!(text(&output.stderr).contains("(default: /etc/nginx/nginx.conf)"));
+    let output = site.nginx(&["-V"]);
+    let configure = text(&output.stderr);
+    assert!(
+        configure.contains("configure arguments: --prefix="),
+        "{configure}"
+    );
+    assert!(
+        configure.contains("--without-http_proxy_module"),
+        "{configure}"
+    );
+}
+
+#[test]
+fn wrong_command_lines_get_an_answer() {
+    let check = |arguments: &[&str], expected: &str| {
+        let output = millstream(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.starts_with(expected), "{arguments:?}: {stderr}");
+    };
+    check(
+        &["sevre"],
+        "millstream: unknown command \"sevre\", did you mean \"serve\"?",
+    );
+    check(
+        &["wrk"],
+        "millstream: unknown command \"wrk\": it comes with a later version",
+    );
+    check(&["serve", "-x"], "millstream: invalid option: \"x\"");
+    check(
+        &["serve", "-s", "realod"],
+        "millstream: invalid option: \"-s realod\", did you mean \"-s reload\"?",
+    );
+    check(
+        &["serve", "--prot", "80"],
+        "millstream: unknown option \"--prot\", did you mean \"--port\"?",
+    );
+    check(
+        &["serve", "/nonexistent"],
+        "millstream: \"/nonexistent\" cannot be served",
+    );
+    check(
+        &["serve", "-t", "-c", "/nonexistent"],
+        "millstream: [emerg] open() \"/nonexistent\" failed (2: No such file or directory)",
+    );
+}
+
+#[test]
+fn the_bare_name_says_what_there_is() {
+    let output = millstream(&[]);
+    assert!(output.status.success());
+    assert!(text(&output.stdout).contains("millstream serve [DIRECTORY] [--port N]"));
+}

@@ -1,0 +1,30 @@
+//! The binary as processes: signals, reloads, upgrades and faults, from outside.
+//!
+//! Each test runs its own servers in a directory of its own, on ports that were free a moment before, and ends what
+//! it started by number, also when it fails. As root, the worker process runs as www-data.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "a failed test shows the error log")]
+
+/// A directory, a configuration, and the processes started with it.
+mod site;
+
+/// Requests, one connection each or several on one.
+mod client;
+
+/// HUP, USR1, QUIT, TERM, WINCH, and `-s`.
+mod signals;
+
+/// USR2: replacing the binary.
+mod upgrade;
+
+/// Killed processes, taken ports, bad configurations.
+mod faults;
+
+/// Sockets from one configuration to the next.
+mod listeners;
+
+/// What is printed, and exit codes.
+mod command_line;
+
+/// `master_process off`, and a directory without a configuration.
+mod single;
