@@ -26,6 +26,8 @@ pub fn answer<E: Engine>(
         return Answer::Close;
     }
     request.error_status = Some(status.0);
+    // An error is logged each time, and most come from something that is not there.
+    request.pure &= status.0 < 400;
     // A head that is too large closes the connection where it is refused; one may also `return` its status.
     let returned = status == Status::REQUEST_HEADER_TOO_LARGE;
     request.closing |= status.closes_connection() && !returned;

@@ -27,6 +27,9 @@ pub mod document;
 /// `Location` as it is sent.
 pub mod redirect;
 
+/// How fast an answer may go out.
+mod rate;
+
 pub use arrival::Arrival;
 
 use crate::answer::Answer;
@@ -107,8 +110,10 @@ pub struct Request {
     pub variable_depth: u8,
     /// The status that an `error_page` answers for.
     pub error_status: Option<u16>,
-    /// Set by `set $limit_rate`; bytes per second.
+    /// Bytes per second: set by `set $limit_rate`, or evaluated when `limit_rate` has variables.
     pub limit_rate: Option<u64>,
+    /// Bytes: evaluated when `limit_rate_after` has variables.
+    pub limit_rate_after: Option<u64>,
     /// Nothing but what [`purity`](crate::variables::purity) lists went into the answer so far: it may be
     /// kept for equal requests.
     pub pure: bool,
@@ -227,6 +232,7 @@ async fn finish<E: Engine>(
     if response.location.is_none() {
         response.location = request.redirect_target.take();
     }
+    rate::resolve(request, local);
     request.sent.announce(&response);
     let mut response = filter::apply(request, response, local).await?;
     request.sent.fields.clear();

@@ -84,7 +84,6 @@ pub fn value<'a, E: Engine>(
         Variable::DocumentRoot => Some(document_root(request, local).into()),
         Variable::RequestFilename => Some(document_path(request, local).path.into()),
         Variable::RequestId => Some(target::id(request, local).into()),
-        Variable::LimitRate => Some(answer::limit_rate(request, local).into()),
         variable => plain(variable, request, local),
     }
 }
@@ -152,6 +151,7 @@ fn plain<'a, E: Engine>(
         Variable::Status => answer::status(request).into(),
         Variable::BytesSent => decimal(request.sent.bytes).into(),
         Variable::BodyBytesSent => decimal(request.sent.content_bytes).into(),
+        Variable::LimitRate => decimal(answer::limit_rate(request)).into(),
         Variable::GzipRatio => answer::gzip_ratio(request)?.into(),
         Variable::RequestCompletion => answer::completion(request).into(),
 
@@ -169,8 +169,7 @@ fn plain<'a, E: Engine>(
         Variable::User(_)
         | Variable::DocumentRoot
         | Variable::RequestFilename
-        | Variable::RequestId
-        | Variable::LimitRate => return None,
+        | Variable::RequestId => return None,
     })
 }
 

@@ -66,6 +66,7 @@ impl Request {
             variable_depth: 0,
             error_status: None,
             limit_rate: None,
+            limit_rate_after: None,
             // Which server answers depends on the local address when some addresses have servers of their own.
             pure: listener.specific.is_empty(),
             freshness: None,

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::request::{Phase, Request};
-use mill_config::config::{Location, LocationName, LogLevel};
+use mill_config::config::{Location, LocationName, LocationTree, LogLevel, Pattern};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::ops::ControlFlow;
@@ -26,12 +26,12 @@ pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<
     let found = server.locations.find(&request.uri, &mut captures);
     let found = found.unwrap_or(&server.location);
     if !captures.is_empty() {
-        let pattern = match &found.name {
-            LocationName::Pattern(pattern) => Some(&**pattern),
-            _ => None,
-        };
         let subject = request.uri.clone();
-        request.keep_captures(pattern, &subject, captures);
+        for pattern in patterns_to(found, &server.locations).unwrap_or_default() {
+            let mut captures = Vec::new();
+            pattern.captures(&subject, &mut captures);
+            request.keep_captures(Some(pattern), &subject, captures);
+        }
     }
     request.location = Arc::clone(found);
     if found.internal && !request.internal {
@@ -40,6 +40,22 @@ pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<
     }
     enter(found, request);
     check_content_length(found.client_max_body_size, request, local)
+}
+
+/// The expressions on the way to a location, its own last: each of them matched and has captured something.
+fn patterns_to<'a>(found: &Arc<Location>, tree: &'a LocationTree) -> Option<Vec<&'a Pattern>> {
+    tree.iter().find_map(|location| {
+        let inner = if Arc::ptr_eq(location, found) {
+            Vec::new()
+        } else {
+            patterns_to(found, &location.locations)?
+        };
+        let own = match &location.name {
+            LocationName::Pattern(pattern) => Some(&**pattern),
+            _ => None,
+        };
+        Some(own.into_iter().chain(inner).collect())
+    })
 }
 
 /// Takes the settings of `location`, or those of its `limit_except` for a method that this is not about.

@@ -42,3 +42,21 @@ fn emit_host(address: &Address, out: &mut Vec<u8>) {
     };
     out.extend_from_slice(host.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_stands_in_for_a_missing_host() {
+        let check = |address: Address, expected: &str| {
+            let mut out = Vec::new();
+            emit_host(&address, &mut out);
+            assert_eq!(out, expected.as_bytes());
+        };
+        let ip = |text: &str| Address::Ip(text.parse().unwrap());
+        check(ip("192.0.2.1:80"), "192.0.2.1");
+        check(ip("[2001:db8::1]:80"), "[2001:db8::1]");
+        check(Address::Unix(b"/run/a"[..].into()), "unix:/run/a");
+    }
+}

@@ -1,12 +1,7 @@
 //! What was answered.
 
-use crate::local::Local;
 use crate::request::Request;
-use crate::variables;
 use mill_config::config::location::Amount;
-use mill_config::value;
-use mill_runtime::engine::Engine;
-use std::sync::Arc;
 
 /// `$status`: three digits.
 pub(super) fn status(request: &Request) -> Vec<u8> {
@@ -25,27 +20,12 @@ pub(super) fn gzip_ratio(request: &Request) -> Option<Vec<u8>> {
 }
 
 /// `$limit_rate`: what was set, or, once the answer is under way, what the location says.
-pub(super) fn limit_rate<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
-    let rate = match request.limit_rate {
-        Some(rate) => rate,
-        None if request.sent.bytes == 0 => 0,
-        None => {
-            let location = Arc::clone(&request.location);
-            amount(&location.limit_rate, request, local)
-        }
+pub(super) fn limit_rate(request: &Request) -> u64 {
+    let of_location = match request.location.limit_rate {
+        Amount::Fixed(rate) if request.sent.bytes > 0 => rate,
+        _ => 0,
     };
-    variables::decimal(rate)
-}
-
-/// A number of the configuration that may have to be evaluated; nonsense is 0.
-fn amount<E: Engine>(amount: &Amount, request: &mut Request, local: &Local<E>) -> u64 {
-    match amount {
-        Amount::Fixed(number) => *number,
-        Amount::Evaluated(template) => {
-            let text = variables::evaluate(template, request, local);
-            value::size(&text).unwrap_or(0)
-        }
-    }
+    request.limit_rate.unwrap_or(of_location)
 }
 
 /// Rounded as nginx rounds: the second decimal goes up when the third is above five.

@@ -9,9 +9,11 @@
 //! | `allow`, `deny` | any: the client's address |
 //! | `if (-f …)` | any: files beside the one that is sent |
 //! | `try_files` | that the first candidate was not there: it may come to be |
+//! | errors | a status of 400 or more: it is logged, and may come from what is not there |
+//! | `rewrite_log`, unset variables | that a line is logged |
 //! | redirects | the local address in place of a missing host |
 //! | `stub_status` | any |
-//! | variables | all but those that [`is_pure`] lists |
+//! | variables | all but those that [`is_pure`](crate::variables::purity::is_pure) lists |
 //!
 //! Handlers and filters add their own: index files that are missing, conditions, ranges, `expires`.
 

@@ -70,8 +70,9 @@ fn look_up<E: Engine>(map: &Map, request: &mut Request, local: &Local<E>) -> Vec
     variables::evaluate(&found.0, request, local)
 }
 
-fn warn<E: Engine>(name: &[u8], request: &Request, local: &Local<E>) {
+fn warn<E: Engine>(name: &[u8], request: &mut Request, local: &Local<E>) {
     if request.location.uninitialized_variable_warn {
+        request.pure = false;
         local.log_error(
             Some(request),
             LogLevel::Warn,

@@ -77,11 +77,12 @@ impl Run {
     /// A line for `rewrite_log`.
     pub(super) fn note<E: Engine>(
         &self,
-        request: &Request,
+        request: &mut Request,
         local: &Local<E>,
         text: std::fmt::Arguments<'_>,
     ) {
         if self.log {
+            request.pure = false;
             local.log_error(Some(request), LogLevel::Notice, text);
         }
     }

@@ -78,7 +78,8 @@ impl Run {
         } else if !replacement.keep_args {
             request.args.clear();
         }
-        let (shown, args) = (Text(&uri), Text(&request.args));
+        let args = request.args.clone();
+        let (shown, args) = (Text(&uri), Text(&args));
         self.note(
             request,
             local,
