@@ -73,10 +73,17 @@ fn look_up<E: Engine>(map: &Map, request: &mut Request, local: &Local<E>) -> Vec
 fn warn<E: Engine>(name: &[u8], request: &mut Request, local: &Local<E>) {
     if request.location.uninitialized_variable_warn {
         request.pure = false;
+        // Once the answer is on its way, only the access log evaluates anything.
+        let action = if request.sent.bytes > 0 {
+            " while logging request"
+        } else {
+            ""
+        };
+        let name = Text(name);
         local.log_error(
             Some(request),
             LogLevel::Warn,
-            format_args!("using uninitialized \"{}\" variable", Text(name)),
+            format_args!("using uninitialized \"{name}\" variable{action}"),
         );
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Case {
     pub(crate) exchanges: Vec<Exchange>,
 }
 
-/// A request, and the lines of its answer and of the error log.
+/// A request, and the lines of its answer and of the logs.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) request: String,
@@ -35,7 +35,7 @@ impl Case {
                     request: String::from(request.trim_start()),
                     answer: String::new(),
                 }),
-                ("<" | "!", _) => {
+                ("<" | "!" | "&", _) => {
                     let exchange = case.exchanges.last_mut().expect("a request comes first");
                     exchange.answer += &format!("{line}\n");
                 }

@@ -1,8 +1,8 @@
 //! Requests from their heads to their answers, without connections: locations, rewrites, error pages, variables.
 //!
 //! Each text file holds cases: `===` begins a configuration (the inside of a `server` block; lines that begin with
-//! `@` stand in the `http` block), `>` is a request, `<` what is answered, `!` what the error log says. All of it was
-//! asked of nginx 1.22.1, whose answers these are.
+//! `@` stand in the `http` block), `>` is a request, `<` what is answered, `!` what the error log says, `&` what the
+//! access log says. All of it was asked of nginx 1.22.1, whose answers these are.
 
 /// One configuration with its requests.
 mod case;

@@ -10,7 +10,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::scheduler::Scheduler;
 use mill_server::local::{Environment, FileOf, Local, Shared};
-use mill_server::log::LogSender;
+use mill_server::log::{self, LogSender};
 use mill_server::request::{self, Arrival, ConnectionFacts, Message, Outcome, Request};
 use mill_server::response::{Content, Response};
 use mill_server::site::Site as Configuration;
@@ -42,7 +42,9 @@ pub(crate) struct Site {
     world: World,
     local: Rc<Local<SimEngine>>,
     logs: LogSender,
-    lines_seen: Cell<usize>,
+    /// Lines of the error log and of the access log that were shown.
+    errors_seen: Cell<usize>,
+    accesses_seen: Cell<usize>,
 }
 
 impl Site {
@@ -94,7 +96,8 @@ impl Site {
             world,
             local,
             logs,
-            lines_seen: Cell::new(0),
+            errors_seen: Cell::new(0),
+            accesses_seen: Cell::new(0),
         }
     }
 
@@ -107,10 +110,17 @@ impl Site {
             Outcome::Close => String::from("< closed\n"),
             Outcome::Respond(response) => self.show(&request, response),
         };
+        // No exchange counts what it sends here; a log only asks whether it was anything.
+        request.sent.bytes = 1;
+        log::access::write(&mut request, &self.local);
         self.local.log.end_of_turn(self.world.now());
         let lines = self.logs.lines("/error.log");
-        for line in lines.iter().skip(self.lines_seen.replace(lines.len())) {
+        for line in lines.iter().skip(self.errors_seen.replace(lines.len())) {
             shown += &format!("! {}\n", message_of(line));
+        }
+        let lines = self.logs.lines("/access.log");
+        for line in lines.iter().skip(self.accesses_seen.replace(lines.len())) {
+            shown += &format!("& {line}\n");
         }
         shown
     }
