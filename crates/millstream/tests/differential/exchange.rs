@@ -1,0 +1,70 @@
+//! Bytes to a server and back.
+
+use crate::answer;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// What came back on one connection.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) end: End,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The server closed.
+    Closed,
+    /// The server reset the connection.
+    Reset,
+    /// Nothing more came.
+    Open,
+}
+
+/// How long nothing has to come until an exchange whose answers are complete is taken for ended.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// The same when an answer is still owed: longer than a loaded machine takes.
+const QUIET_INCOMPLETE: Duration = Duration::from_secs(3);
+
+/// Sends the parts of a case, each after the server has answered the one before, and reads to the end.
+pub(crate) fn exchange(server: SocketAddr, sends: &[Vec<u8>]) -> Received {
+    let mut stream = TcpStream::connect(server).unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut bytes = Vec::new();
+    let (last, before) = sends.split_last().expect("a case sends something");
+    for part in before {
+        // A server that has closed already says so when it is read from.
+        let _ = stream.write_all(part);
+        read(&mut stream, &mut bytes, |_| QUIET);
+    }
+    let _ = stream.write_all(last);
+    let requests = answer::requested_methods(&sends.concat());
+    let end = read(&mut stream, &mut bytes, |bytes| {
+        if answer::are_complete(bytes, &requests) {
+            QUIET
+        } else {
+            QUIET_INCOMPLETE
+        }
+    });
+    let _ = stream.shutdown(Shutdown::Both);
+    Received { bytes, end }
+}
+
+fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>, quiet: impl Fn(&[u8]) -> Duration) -> End {
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        stream.set_read_timeout(Some(quiet(bytes))).unwrap();
+        match stream.read(&mut buffer) {
+            Ok(0) => return End::Closed,
+            Ok(len) => bytes.extend_from_slice(&buffer[..len]),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => return End::Open,
+                ErrorKind::Interrupted => {}
+                _ => return End::Reset,
+            },
+        }
+    }
+}

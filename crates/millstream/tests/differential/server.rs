@@ -1,0 +1,198 @@
+//! A server process with a directory of its own.
+
+use crate::cases::Subject;
+use crate::content::{self, Directory};
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+/// Which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    Nginx,
+    Millstream,
+}
+
+/// A running one. Ended when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    /// Configuration, logs, pid file.
+    pub(crate) out: PathBuf,
+    child: Child,
+}
+
+const NGINX: &str = "/usr/sbin/nginx";
+
+/// Whom the servers run as when the tests run as root, who may read everything: Debian's nobody.
+const NOBODY: u32 = 65534;
+
+/// How often a server is asked whether it answers, and how long in between: 10 s in all.
+const ASKS_MAX: u32 = 1000;
+const ASK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// A free port can be taken by somebody else before the server has it.
+const STARTS_MAX: u32 = 5;
+
+impl Server {
+    /// Starts a program for a subject; its own directory is `out`.
+    pub(crate) fn start(program: Program, subject: &Subject, root: &Path, out: &Path) -> Self {
+        if program == Program::Nginx && !Path::new(NGINX).exists() {
+            panic!("{NGINX} is not installed. Install it: apt-get install nginx-core");
+        }
+        for _ in 0..STARTS_MAX {
+            if let Some(server) = Self::try_start(program, subject, root, out) {
+                return server;
+            }
+        }
+        let said = fs::read_to_string(out.join("stderr")).unwrap_or_default();
+        panic!("{program:?} does not start for {}:\n{said}", subject.name);
+    }
+
+    fn try_start(program: Program, subject: &Subject, root: &Path, out: &Path) -> Option<Self> {
+        fs::create_dir_all(out).unwrap();
+        let port = free_port();
+        let text = configuration(program, subject);
+        let text = text
+            .replace("%ROOT%", root.to_str().unwrap())
+            .replace("%OUT%", out.to_str().unwrap())
+            .replace("%PORT%", &port.to_string());
+        fs::write(out.join("nginx.conf"), text).unwrap();
+        let stderr = fs::File::create(out.join("stderr")).unwrap();
+        let mut command = command_of(program, out);
+        let conf = out.join("nginx.conf");
+        command
+            .arg("-p")
+            .arg(out)
+            .arg("-c")
+            .arg(conf)
+            .args(["-e", "error.log"]);
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let mut server = Self {
+            address,
+            out: out.to_owned(),
+            child: child.unwrap(),
+        };
+        server.answers().then_some(server)
+    }
+
+    /// Waits until it listens; false when it ended instead.
+    fn answers(&mut self) -> bool {
+        for _ in 0..ASKS_MAX {
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            if TcpStream::connect(self.address).is_ok() {
+                // Somebody else may have taken the port: then this server is about to end.
+                return self.child.try_wait().unwrap().is_none();
+            }
+            thread::park_timeout(ASK_INTERVAL);
+        }
+        false
+    }
+
+    /// Ends it in good order, so that its logs are complete.
+    pub(crate) fn stop(&mut self) {
+        let pid = self.child.id().to_string();
+        let told = Command::new("kill").args(["-QUIT", &pid]).status();
+        assert!(told.unwrap().success(), "kill -QUIT {pid}");
+        for _ in 0..ASKS_MAX {
+            if self.child.try_wait().unwrap().is_some() {
+                return;
+            }
+            thread::park_timeout(ASK_INTERVAL);
+        }
+        panic!("the server for {} does not stop", self.out.display());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The same for both, but for what only nginx has: temporary directories of its proxy modules.
+fn configuration(program: Program, subject: &Subject) -> String {
+    let temporary = match program {
+        Program::Nginx => ["proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|module| format!("{module}_temp_path %OUT%/{module};"))
+            .join(" "),
+        Program::Millstream => String::new(),
+    };
+    let server = subject.server.as_ref().map_or_else(String::new, |directives| {
+        format!(
+            "server {{\nlisten 127.0.0.1:%PORT%;\nserver_name localhost;\nroot %ROOT%;\n{directives}}}\n"
+        )
+    });
+    format!(
+        "daemon off;\nmaster_process off;\nworker_processes 1;\npid %OUT%/pid;\n\
+         error_log %OUT%/error.log info;\nevents {{ worker_connections 64; }}\nhttp {{\n{TYPES}\
+         client_body_temp_path %OUT%/body; {temporary}\n\
+         access_log %OUT%/access.log;\n{}{server}}}\n",
+        subject.http
+    )
+}
+
+const TYPES: &str = "types { text/html html; text/plain txt; text/css css; application/json json; \
+                     text/xml xml; image/png png; }\ndefault_type application/octet-stream;\n";
+
+fn command_of(program: Program, out: &Path) -> Command {
+    let binary = match program {
+        Program::Nginx => Path::new(NGINX),
+        Program::Millstream => millstream(),
+    };
+    // Whoever runs the tests owns what they make.
+    let mut command = if fs::metadata(out).unwrap().uid() == 0 {
+        content::give(out, NOBODY);
+        let nobody = NOBODY.to_string();
+        let mut command = Command::new("setpriv");
+        command
+            .args([
+                "--reuid",
+                &nobody,
+                "--regid",
+                &nobody,
+                "--clear-groups",
+                "--",
+            ])
+            .arg(binary);
+        command
+    } else {
+        Command::new(binary)
+    };
+    if program == Program::Millstream {
+        command.arg("serve");
+    }
+    command
+}
+
+/// The binary under test, where everybody may execute it.
+fn millstream() -> &'static Path {
+    static COPY: OnceLock<(Directory, PathBuf)> = OnceLock::new();
+    let (_, path) = COPY.get_or_init(|| {
+        let directory = Directory::new();
+        let path = directory.path().join("millstream");
+        fs::copy(env!("CARGO_BIN_EXE_millstream"), &path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        (directory, path)
+    });
+    path
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}

@@ -1,0 +1,166 @@
+//! One subject from start to verdict.
+
+use crate::answer;
+use crate::cases::{Case, Subject};
+use crate::content::{self, Directory};
+use crate::exchange::exchange;
+use crate::server::{Program, Server};
+use std::fmt::Write;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+
+/// Runs all cases of a subject against nginx and against `other`. Returns what is not as it should be, one text a
+/// case, with both answers where they part.
+pub(crate) fn run(subject: &Subject, other: Program) -> Vec<String> {
+    let directory = Directory::new();
+    // The servers may run as somebody else.
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let root = directory.path().join("files");
+    fs::create_dir(&root).unwrap();
+    content::make(&root);
+    let start =
+        |program, name| Server::start(program, subject, &root, &directory.path().join(name));
+    let mut servers = [start(Program::Nginx, "first"), start(other, "second")];
+    let mut verdict = Vec::new();
+    for case in &subject.cases {
+        let [expected, found] = answers(&servers, case);
+        match &case.differs {
+            Some(_) if other == Program::Millstream && expected == found => {
+                verdict.push(format!("=== no difference any more: {}\n", case.text));
+            }
+            Some(id) if other == Program::Millstream => {
+                if let Some(unlike) = unlike_beyond(id, &expected, &found) {
+                    verdict.push(difference(&case.text, &expected, &found) + unlike);
+                }
+            }
+            _ if expected != found => verdict.push(difference(&case.text, &expected, &found)),
+            _ => {}
+        }
+    }
+    for server in &mut servers {
+        server.stop();
+    }
+    for name in &subject.compare {
+        let [expected, found] = servers.each_ref().map(|server| log_of(server, name));
+        if expected != found {
+            verdict.push(difference(name, &expected, &found));
+        }
+    }
+    verdict
+}
+
+/// Known differences that are confined to lines that begin so; all other lines have to be equal.
+const CONFINED: &[(&str, &[&str])] = &[
+    (
+        "content-length-for-chunks",
+        &[
+            "Transfer-Encoding: ",
+            "Content-Length: ",
+            "(to the end of the connection)",
+        ],
+    ),
+    (
+        "no-msie-padding",
+        &["Content-Length: ", "<!-- a padding to disable MSIE"],
+    ),
+    ("half-close-while-lingering", &["(Open)", "(Closed)"]),
+    ("one-etag", &["ETag: "]),
+];
+
+/// What is to be said if answers differ in more than their known difference.
+fn unlike_beyond(id: &str, expected: &str, found: &str) -> Option<&'static str> {
+    let (_, prefixes) = CONFINED.iter().find(|(known, _)| *known == id)?;
+    let others = |text: &str| -> Vec<String> {
+        let is_other = |line: &&str| !prefixes.iter().any(|prefix| line.starts_with(prefix));
+        text.lines().filter(is_other).map(str::to_owned).collect()
+    };
+    (others(expected) != others(found)).then_some("they differ in more than is known\n")
+}
+
+/// Both answers, asked for at the same time.
+fn answers(servers: &[Server; 2], case: &Case) -> [String; 2] {
+    thread::scope(|scope| {
+        let ask = |server: &Server| {
+            let address = server.address;
+            scope.spawn(move || {
+                let received = exchange(address, &case.sends);
+                let methods = answer::requested_methods(&case.sends.concat());
+                let mut shown = answer::show(&received.bytes, &methods, address.port());
+                let _ = writeln!(shown, "({:?})", received.end);
+                shown
+            })
+        };
+        let asked = servers.each_ref().map(ask);
+        asked.map(|thread| thread.join().unwrap())
+    })
+}
+
+/// A log without what may differ: time, process, number of the connection.
+fn log_of(server: &Server, name: &str) -> String {
+    let text = fs::read(server.out.join(name)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).replace(server.out.to_str().unwrap(), "OUT");
+    let text = answer::without_names(&text, server.address.port());
+    if name != "error.log" {
+        return text;
+    }
+    // 2026/11/21 01:30:00 [error] 123#124: *1 open() …
+    let mut lines = String::new();
+    for line in text.lines() {
+        let level = line.split(' ').nth(2).unwrap_or_default();
+        if let Some((_, message)) = line.split_once(": *")
+            && let Some((_, message)) = message.split_once(' ')
+        {
+            let _ = writeln!(lines, "{level} {message}");
+        }
+    }
+    lines
+}
+
+/// What nginx said (-) and what the other said (+), around the lines that are not the same.
+fn difference(name: &str, expected: &str, found: &str) -> String {
+    let mut text = format!("=== {name}\n");
+    let expected: Vec<&str> = expected.lines().collect();
+    let mut found: Vec<&str> = found.lines().collect();
+    for line in expected {
+        match found.iter().position(|other| *other == line) {
+            Some(index) => {
+                for extra in found.drain(..=index).take(index) {
+                    let _ = writeln!(text, "+ {extra}");
+                }
+                let _ = writeln!(text, "  {line}");
+            }
+            None => {
+                let _ = writeln!(text, "- {line}");
+            }
+        }
+    }
+    for extra in found {
+        let _ = writeln!(text, "+ {extra}");
+    }
+    text
+}
+
+#[test]
+fn a_known_difference_hides_no_other() {
+    let check = |expected: &str, found: &str, is_known: bool| {
+        let unlike = unlike_beyond("content-length-for-chunks", expected, found);
+        assert_eq!(unlike.is_none(), is_known, "{expected} {found}");
+    };
+    check(
+        "a\nTransfer-Encoding: chunked\nb\n",
+        "a\nContent-Length: 5\nb\n",
+        true,
+    );
+    check(
+        "a\nTransfer-Encoding: chunked\nb\n",
+        "a\nContent-Length: 5\nc\n",
+        false,
+    );
+}
+
+#[test]
+fn a_difference_shows_both_sides() {
+    let expected = "=== name\n  a\n- b\n+ B\n  c\n+ d\n";
+    assert_eq!(difference("name", "a\nb\nc\n", "a\nB\nc\nd\n"), expected);
+}
