@@ -19,6 +19,8 @@ pub(super) struct Block {
     pub(super) cpu_us_per_request: f64,
     pub(super) softirq_us_per_request: f64,
     pub(super) bytes_per_s: f64,
+    /// One answer with its head and framing.
+    pub(super) answer_bytes: usize,
     pub(super) errors: u64,
     pub(super) latency: Latency,
     pub(super) client_cpu_us_per_request: f64,
@@ -49,6 +51,7 @@ pub(super) fn measure(
     let ticks = cpu_ticks(lab.server_cpu).since(ticks_before);
     let requests = answered(case, &load, server.answer_bytes)
         .map_err(|what| Failure(format!("{} in {}: {what}", subject.name(), case.name)))?;
+    let answer_bytes = server.answer_bytes;
     server.stop()?;
     let softirq = load.duration.mul_f64(ticks.softirq_share());
     let ran = ran_with_softirq(time, softirq, lab.softirq_account);
@@ -61,6 +64,7 @@ pub(super) fn measure(
         cpu_us_per_request: micros(ran) / requests,
         softirq_us_per_request: micros(softirq) / requests,
         bytes_per_s: load.bytes as f64 / duration_s,
+        answer_bytes,
         errors: load.errors,
         latency: load.latency,
         client_cpu_us_per_request: micros(load.client_time.ran) / requests,

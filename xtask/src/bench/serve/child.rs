@@ -19,8 +19,8 @@ pub(super) struct Child<'a> {
     caretaker: &'a Caretaker,
 }
 
-/// The signals that are sent here, by Linux's numbers on every architecture.
-pub(super) const SIGINT: i32 = 2;
+/// The signal that asks for an end, by its number on every architecture of Linux. SIGINT would not
+/// do: children of a job in the background ignore it.
 pub(super) const SIGTERM: i32 = 15;
 
 impl<'a> Child<'a> {

@@ -132,6 +132,7 @@ fn block(block: &Block) -> Value {
             Value::Number(block.softirq_us_per_request),
         ),
         ("bytes_per_s", Value::Number(block.bytes_per_s)),
+        ("answer_bytes", Value::Number(block.answer_bytes as f64)),
         ("errors", count(block.errors)),
         ("latency_us_p50", count(latency.p50_us)),
         ("latency_us_p99", count(latency.p99_us)),

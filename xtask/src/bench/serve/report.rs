@@ -79,6 +79,11 @@ impl Report {
             if let Some(failure) = &result.failure {
                 notes.push(format!("{name}: given up: {failure}"));
             }
+            if let Some((nginx, millstream)) = result.unequal_answers() {
+                notes.push(format!(
+                    "{name}: unequal work: an answer of nginx has {nginx} bytes, one of millstream {millstream}"
+                ));
+            }
             let disturbed = result.disturbed();
             if disturbed > 0 {
                 let blocks = result.blocks.len();
@@ -128,6 +133,8 @@ impl Report {
             "requests/s: answers per second of wrk's time. From 100 kB on, unfinished answers count \
              as fractions, by their bytes."
                 .to_owned(),
+            "bytes: of one answer with its head. What it holds was compared with the file."
+                .to_owned(),
             "CPU µs: run time of all threads of the server's processes (schedstat), per answer. The \
              opening of connections is in it."
                 .to_owned(),
@@ -168,6 +175,7 @@ fn measurements(cases: &[CaseResult]) -> Table {
             "server",
             "requests/s",
             "MB/s",
+            "bytes",
             "CPU µs",
             "softirq µs",
             "calls",
@@ -203,10 +211,11 @@ fn measurement(result: &CaseResult, subject: Subject) -> Vec<String> {
         subject.name().to_owned(),
         format!("{:.0}", median(RATE)),
         format!("{:.1}", median(|block| block.bytes_per_s) / 1e6),
+        format!("{:.0}", median(|block| block.answer_bytes as f64)),
         format!("{:.2}", median(CPU)),
         format!("{:.2}", median(|block| block.softirq_us_per_request)),
         calls.map_or_else(absent, |calls| format!("{:.2}", calls.total())),
-        allocations.map_or_else(absent, |count| format!("{count:.2}")),
+        allocations.map_or_else(absent, |count| format!("{:.2}", without_sign(*count))),
         millis(median(|block| block.latency.p50_us as f64)),
         millis(median(|block| block.latency.p99_us as f64)),
         millis(median(|block| block.latency.p999_us as f64)),
@@ -216,6 +225,11 @@ fn measurement(result: &CaseResult, subject: Subject) -> Vec<String> {
         format!("{:.0}/{:.0} %", 100.0 * server_wants, 100.0 * client_wants),
         bound(server_wants, client_wants).to_owned(),
     ]
+}
+
+/// A difference of two counts may come out a hair below zero.
+fn without_sign(count: f64) -> f64 {
+    if count.abs() < 0.005 { 0.0 } else { count }
 }
 
 /// wrk tells zero when no answer was finished.

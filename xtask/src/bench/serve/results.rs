@@ -45,6 +45,9 @@ pub(super) type Figure = fn(&Block) -> f64;
 pub(super) const RATE: Figure = |block| block.requests_per_s;
 pub(super) const CPU: Figure = |block| block.cpu_us_per_request;
 
+/// Names and versions in `Server:` differ, and fields of little use may be absent.
+const HEAD_DIFFERENCE_BYTES_MAX: usize = 64;
+
 /// Of 1. A server that was kept waiting for longer was not alone on its CPU.
 const WAITED_MAX: f64 = 0.05;
 
@@ -76,6 +79,15 @@ impl CaseResult {
         let disturbed =
             |block: &&Block| block.server_waited > WAITED_MAX || block.steal > WAITED_MAX;
         self.blocks.iter().filter(disturbed).count()
+    }
+
+    /// The bytes of an answer of nginx and of Millstream, if they differ by more than their heads:
+    /// then the two did not do the same work.
+    pub(super) fn unequal_answers(&self) -> Option<(usize, usize)> {
+        let bytes = |subject| Some(self.blocks_of(subject).next()?.answer_bytes);
+        let (nginx, millstream) = (bytes(Subject::Nginx)?, bytes(Subject::Millstream)?);
+        let unequal = nginx.abs_diff(millstream) > HEAD_DIFFERENCE_BYTES_MAX;
+        unequal.then_some((nginx, millstream))
     }
 
     /// `None` where a block had errors: such figures are not those of the work that was asked for.
@@ -134,6 +146,7 @@ pub(super) mod tests {
             cpu_us_per_request: cpu_us,
             softirq_us_per_request: 1.0,
             bytes_per_s: 850.0 * rate,
+            answer_bytes: 233,
             errors: 0,
             latency: Latency {
                 p50_us: 500,
@@ -198,6 +211,17 @@ pub(super) mod tests {
             .for_each(|block| block.errors = u64::from(block.pass));
         assert_eq!(result.ratio(Subject::Millstream, Subject::Nginx, CPU), None);
         assert!(result.targets().is_empty());
+    }
+
+    #[test]
+    fn answers_that_differ_by_more_than_a_head_are_unequal() {
+        let mut result = two_passes();
+        assert_eq!(result.unequal_answers(), None);
+        for (answer_bytes, expected) in [(297, None), (298, Some((298, 233)))] {
+            let first = result.blocks.iter_mut().take(1);
+            first.for_each(|block| block.answer_bytes = answer_bytes);
+            assert_eq!(result.unequal_answers(), expected);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::accounting::all_traced;
 use super::case::{Case, Connections};
-use super::child::{Child, SIGINT};
+use super::child::{Child, SIGTERM};
 use super::failure::{Failure, Result};
 use super::lab::Lab;
 use super::patience::wait_for;
@@ -74,7 +74,7 @@ fn count(
         return Err(Failure(format!("strace does not attach: {}", said.trim())));
     }
     let load = wrk::run(lab, case, server.port, seconds);
-    let ended = strace.end(SIGINT, ATTACH_PATIENCE);
+    let ended = strace.end(SIGTERM, ATTACH_PATIENCE);
     let load = load?;
     if ended.is_none() {
         return Err(Failure("strace does not end".to_owned()));
