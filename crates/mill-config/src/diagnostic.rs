@@ -47,7 +47,7 @@ pub struct Snippet {
     pub text: Text,
     /// Byte offset of the word in the line.
     pub column: usize,
-    /// Bytes of the word in this line.
+    /// Bytes of the word in this line, 1 where nothing of it is shown.
     pub len: usize,
 }
 
@@ -104,14 +104,17 @@ impl Snippet {
             .iter()
             .position(|&byte| byte == b'\n')
             .unwrap_or(after.len());
-        let line_end = start + line_len;
-        let line = text.get(line_start..line_end).unwrap_or_default();
+        let line = text.get(line_start..start + line_len).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         let number = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        // What begins in the line's end is pointed at behind its last byte.
+        let column = (start - line_start).min(line.len());
+        let len_max = line.len() - column;
         Self {
             line: u32::try_from(number).unwrap_or(u32::MAX),
-            text: Text::from(line.strip_suffix(b"\r").unwrap_or(line)),
-            column: start - line_start,
-            len: end.min(line_end).saturating_sub(start).max(1),
+            text: Text::from(line),
+            column,
+            len: end.saturating_sub(start).min(len_max).max(1),
         }
     }
 
@@ -155,4 +158,26 @@ fn printable(bytes: &[u8]) -> String {
             character => character,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snippet_lies_in_its_line() {
+        let check = |text: &str, start: usize, end: usize, expected: (u32, &str, usize, usize)| {
+            let cut = Snippet::cut(text.as_bytes(), start, end);
+            let shown = (cut.line, &*cut.text.display(), cut.column, cut.len);
+            assert_eq!(shown, expected, "{text:?} {start}..{end}");
+        };
+        check("a\nbc d\n", 2, 4, (2, "bc d", 0, 2));
+        check("a b\nc", 2, 5, (1, "a b", 2, 1));
+        // The word `a\` CR LF `b`: the line's end is no part of what is shown.
+        check("x a\\\r\nb;", 2, 6, (1, "x a\\", 2, 2));
+        check("a\r\n", 1, 2, (1, "a", 1, 1));
+        check("a", 1, 9, (1, "a", 1, 1));
+        check("", 0, 0, (1, "", 0, 1));
+        check("a\n", 2, 2, (2, "", 0, 1));
+    }
 }
