@@ -5,6 +5,8 @@
 //! directly after `$` belongs to the word (`${name}`). A backslash takes the next byte into the
 //! word, whatever it is; `\"`, `\'`, `\\`, `\t`, `\r` and `\n` are translated, all other pairs
 //! stay as they are, backslash included.
+//!
+//! Public for programs that rewrite configurations, and for the fuzz target.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,19 +15,20 @@ use crate::Text;
 
 /// A file, or the text of `-g`.
 #[derive(Debug)]
-pub(crate) struct SourceText {
+pub struct SourceText {
     /// `None` is the command line.
-    pub(crate) path: Option<Text>,
-    pub(crate) bytes: Vec<u8>,
+    pub path: Option<Text>,
+    /// All of it.
+    pub bytes: Vec<u8>,
 }
 
 /// One word of a statement.
 #[derive(Debug, Clone)]
-pub(crate) struct Word {
+pub struct Word {
     /// After quotes and escapes.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Where it stands, quotes included.
-    pub(crate) span: Range<usize>,
+    pub span: Range<usize>,
 }
 
 impl Word {
@@ -37,14 +40,15 @@ impl Word {
 
 /// A directive with its arguments, up to `;` or `{`.
 #[derive(Debug)]
-pub(crate) struct Statement {
+pub struct Statement {
     /// Never empty.
-    pub(crate) words: Vec<Word>,
+    pub words: Vec<Word>,
     /// Ended by `{`.
-    pub(crate) opens_block: bool,
+    pub opens_block: bool,
     /// The line of that end.
-    pub(crate) line: u32,
-    pub(crate) text: Arc<SourceText>,
+    pub line: u32,
+    /// The text that the spans of its words are in.
+    pub text: Arc<SourceText>,
 }
 
 impl Statement {
@@ -74,18 +78,24 @@ static NO_WORD: Word = Word {
 
 /// What the lexer yields.
 #[derive(Debug)]
-pub(crate) enum Token {
+pub enum Token {
+    /// A directive, or what opens a block.
     Statement(Statement),
+    /// `}`.
     BlockEnd,
+    /// The text is over.
     End,
 }
 
 /// What is wrong with the text, in nginx's words, and where.
 #[derive(Debug)]
-pub(crate) struct LexError {
-    pub(crate) message: String,
-    pub(crate) line: u32,
-    pub(crate) span: Range<usize>,
+pub struct LexError {
+    /// nginx's words, without the place.
+    pub message: String,
+    /// The line that nginx names.
+    pub line: u32,
+    /// What to point at; never beyond the text.
+    pub span: Range<usize>,
 }
 
 /// Longest word in bytes: nginx reads files through a buffer of this size.
@@ -93,14 +103,15 @@ const WORD_LEN_MAX: usize = 4096;
 
 /// A place in a text.
 #[derive(Debug)]
-pub(crate) struct Lexer {
+pub struct Lexer {
     pub(crate) text: Arc<SourceText>,
     position: usize,
     pub(crate) line: u32,
 }
 
 impl Lexer {
-    pub(crate) fn new(text: Arc<SourceText>) -> Self {
+    /// The beginning of a text.
+    pub fn new(text: Arc<SourceText>) -> Self {
         Self {
             text,
             position: 0,
@@ -109,12 +120,12 @@ impl Lexer {
     }
 
     /// Offset of the next byte.
-    pub(crate) fn position(&self) -> usize {
+    pub fn position(&self) -> usize {
         self.position
     }
 
     /// The next statement, the end of a block, or the end of the text.
-    pub(crate) fn next(&mut self) -> Result<Token, LexError> {
+    pub fn next_token(&mut self) -> Result<Token, LexError> {
         let text = Arc::clone(&self.text);
         let mut words = Vec::new();
         loop {

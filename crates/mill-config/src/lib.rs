@@ -34,7 +34,7 @@ pub mod bundle;
 pub mod glob;
 
 /// Words, blocks, comments.
-mod lexer;
+pub mod lexer;
 
 /// What a directive is.
 pub mod directive;

@@ -150,7 +150,11 @@ impl<'a> Resolver<'a> {
 
     fn statements(&mut self, extent: Extent) -> Applied {
         loop {
-            match self.lexer.next().map_err(|error| self.lex_error(&error))? {
+            match self
+                .lexer
+                .next_token()
+                .map_err(|error| self.lex_error(&error))?
+            {
                 Token::BlockEnd if extent == Extent::Block => return Ok(()),
                 Token::BlockEnd => {
                     return Err(self.at_position("unexpected \"}\"", "no block is open here"));

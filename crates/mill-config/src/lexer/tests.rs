@@ -15,7 +15,7 @@ fn tokens(text: &str) -> String {
     let mut lexer = lexer(text);
     let mut shown = String::new();
     loop {
-        match lexer.next() {
+        match lexer.next_token() {
             Ok(Token::End) => return shown,
             Ok(Token::BlockEnd) => shown.push('}'),
             Ok(Token::Statement(statement)) => {
@@ -90,7 +90,7 @@ fn statements_blocks_and_comments_are_told_apart() {
 #[test]
 fn words_know_their_place_and_statements_their_last_line() {
     let mut lexer = lexer("\n  root\n\"/a b\"\n;");
-    let Ok(Token::Statement(statement)) = lexer.next() else {
+    let Ok(Token::Statement(statement)) = lexer.next_token() else {
         panic!("no statement")
     };
     assert_eq!(statement.line, 4);
