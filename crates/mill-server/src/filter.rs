@@ -17,7 +17,7 @@ mod trailers;
 
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{FieldLine, Response};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 
@@ -28,22 +28,38 @@ pub async fn apply<E: Engine>(
     mut response: Response<FileOf<E>>,
     local: &Local<E>,
 ) -> Result<Response<FileOf<E>>, Status> {
+    if response.status == Status::RANGE_NOT_SATISFIABLE {
+        carry_over(request, &mut response);
+    }
     conditional::apply(request, &mut response)?;
     headers::apply(request, &mut response, local);
     trailers::apply(request, &mut response, local);
     gzip::apply(request, &mut response, local).await;
     range::apply(request, &mut response, local)?;
     if request.varies_by_encoding && request.location.gzip_vary {
-        let vary = crate::response::FieldLine {
+        let vary = FieldLine {
             name: b"Vary"[..].into(),
             value: b"Accept-Encoding".to_vec(),
         };
         response.fields.insert(0, vary);
     }
-    if !says_last_modified(response.status) {
+    // A line of `add_header` stands for the date, which the filters still had to know.
+    if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {
         response.last_modified = None;
     }
     Ok(response)
+}
+
+/// What the answer would have said beside its content is said in the 416, too; but not of when it was modified.
+fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
+    let mut fields = std::mem::take(&mut request.refused_range);
+    fields.retain(|line| !is_last_modified(line));
+    fields.append(&mut response.fields);
+    response.fields = fields;
+}
+
+fn is_last_modified(line: &FieldLine) -> bool {
+    line.name.eq_ignore_ascii_case(b"Last-Modified")
 }
 
 /// `expires` and the ordinary `add_header` are for these statuses only.

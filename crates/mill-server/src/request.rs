@@ -121,8 +121,8 @@ pub struct Request {
     pub freshness: Option<Freshness>,
     /// Another `Accept-Encoding` would have got another answer; said in `Vary` if `gzip_vary` is on.
     pub varies_by_encoding: bool,
-    /// How long the content is that a refused `Range` was for; said in the 416.
-    pub unsatisfied_range: Option<u64>,
+    /// The field lines of an answer whose ranges could not be satisfied: they go with the 416, as in nginx.
+    pub refused_range: Vec<FieldLine>,
     pub sent: Sent,
 }
 

@@ -17,13 +17,6 @@ pub(super) fn apply<E: Engine>(
     response: &mut Response<crate::local::FileOf<E>>,
     local: &Local<E>,
 ) -> Result<(), Status> {
-    if response.status == Status::RANGE_NOT_SATISFIABLE
-        && let Some(len) = request.unsatisfied_range.take()
-    {
-        let mut value = Vec::new();
-        emit_unsatisfied_range(len, &mut value);
-        response.push_field("Content-Range", value);
-    }
     let max = request.location.max_ranges;
     let len = response.content.len().filter(|_| !response.streamed);
     let Some(len) =
@@ -40,7 +33,10 @@ pub(super) fn apply<E: Engine>(
             cut(response, &ranges, len, boundary);
         }
         RangeVerdict::NotSatisfiable => {
-            request.unsatisfied_range = Some(len);
+            let mut value = Vec::new();
+            emit_unsatisfied_range(len, &mut value);
+            response.push_field("Content-Range", value);
+            request.refused_range = std::mem::take(&mut response.fields);
             return Err(Status::RANGE_NOT_SATISFIABLE);
         }
     }

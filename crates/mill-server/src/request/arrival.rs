@@ -71,7 +71,7 @@ impl Request {
             pure: listener.specific.is_empty(),
             freshness: None,
             varies_by_encoding: false,
-            unsatisfied_range: None,
+            refused_range: Vec::new(),
             sent: Sent::default(),
             site: Arc::clone(&site),
         };

@@ -9,6 +9,7 @@ use mill_http::date::imf_fixdate;
 use mill_http::h1::emit::{
     emit_date, emit_field, emit_head_end, emit_number_field, emit_status_line,
 };
+use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 
 /// How the end of the content is told.
@@ -32,10 +33,13 @@ pub struct HeadPlan {
 impl HeadPlan {
     /// RFC 9112 6: a length if it is known, else chunks if the client knows them, else the end of the connection.
     pub fn new<File>(request: &Request, response: &Response<File>, keep_alive: bool) -> Self {
-        let framing = if has_no_content(response) {
+        let length = response.content.len().filter(|_| !response.streamed);
+        let framing = if has_no_content(response)
+            || (request.method == Method::Head && length.is_none())
+        {
             Framing::None
         } else {
-            match response.content.len() {
+            match length {
                 Some(length) if response.trailers.is_empty() || !may_chunk(request) => {
                     Framing::Length(length)
                 }
