@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::accounting::all_traced;
+use super::accounting::{all_traced, cpu_time};
 use super::case::{Case, Connections};
 use super::child::{Child, SIGTERM};
 use super::failure::{Failure, Result};
@@ -35,7 +35,12 @@ pub(super) fn measure(
     // Connections that stay are opened once, however long a block is: the difference of two runs
     // holds requests only.
     if case.connections == Connections::KeepAlive {
-        let long = count(lab, programs, case, subject, LONG_SECONDS)?;
+        let seconds = if case.concurrency > FEW_CONNECTIONS {
+            LONG_SECONDS_OF_MANY
+        } else {
+            LONG_SECONDS
+        };
+        let long = count(lab, programs, case, subject, seconds)?;
         per_request(&long.0, &short.0, long.1.saturating_sub(short.1))
     } else {
         per_request(&short.0, &[], short.1)
@@ -44,6 +49,10 @@ pub(super) fn measure(
 
 const SHORT_SECONDS: u32 = 1;
 const LONG_SECONDS: u32 = 2;
+
+/// Thousands of connections take up much of the first second under strace.
+const LONG_SECONDS_OF_MANY: u32 = 5;
+const FEW_CONNECTIONS: u32 = 256;
 
 const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -74,6 +83,7 @@ fn count(
         return Err(Failure(format!("strace does not attach: {}", said.trim())));
     }
     let load = wrk::run(lab, case, server.port, seconds);
+    wait_until_idle(&server.pids);
     let ended = strace.end(SIGTERM, ATTACH_PATIENCE);
     let load = load?;
     if ended.is_none() {
@@ -83,6 +93,25 @@ fn count(
     server.stop()?;
     Ok((parse(&text), load.requests))
 }
+
+/// When wrk has gone, the server still has as many requests before it as there were connections, and
+/// the connections to close. Left alone until it is done with all, it makes the same calls for them
+/// in a short run and in a long one.
+fn wait_until_idle(pids: &[u32]) {
+    let mut last = cpu_time(pids);
+    let mut looks = 0;
+    let _or_patience_ends = wait_for(IDLE_PATIENCE, || {
+        let time = cpu_time(pids);
+        looks = if time == last { looks + 1 } else { 0 };
+        last = time;
+        (looks == IDLE_LOOKS).then_some(())
+    });
+}
+
+const IDLE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// This many looks without CPU time in between, 5 ms apart, are taken for idleness.
+const IDLE_LOOKS: u32 = 10;
 
 /// The rows of strace's table: share, seconds, microseconds, calls, errors if any, name.
 fn parse(text: &str) -> Counts {
