@@ -68,7 +68,13 @@ impl Files for KernelFiles {
         let mut listed = Vec::new();
         for entry in entries {
             let entry = entry.map_err(failed("readdir()"))?;
-            let status = file::status(entry.path().as_os_str().as_bytes());
+            let path = entry.path();
+            let path = path.as_os_str().as_bytes();
+            let status = file::status(path).or_else(|error| match error.raw_os_error() {
+                // A link that leads nowhere is an entry, too: the link itself.
+                Some(ENOENT | ELOOP) => link_status(path),
+                _ => Err(error),
+            });
             let metadata = status.ok().as_ref().map(metadata);
             listed.push(DirectoryEntry {
                 name: entry.file_name().into_vec(),
@@ -113,10 +119,16 @@ fn open_checked(path: &[u8], symlinks: Symlinks) -> io::Result<OwnedFd> {
             (true, true) => file::open_within(directory.as_fd(), name)?,
         };
         if !last && file::status_of(directory.as_fd())?.is_symlink() {
-            return Err(io::Error::from_raw_os_error(ELOOP));
+            // What the kernel says of a link where a directory was asked for, and nginx passes on.
+            return Err(io::Error::from_raw_os_error(ENOTDIR));
         }
     }
     Ok(directory)
+}
+
+/// Examines a link, not what it leads to.
+fn link_status(path: &[u8]) -> io::Result<Status> {
+    file::status_of(file::open_path(None, path, false)?.as_fd())
 }
 
 /// Refuses a link whose owner differs from that of what it leads to.
