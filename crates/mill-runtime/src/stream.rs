@@ -63,7 +63,8 @@ pub trait Stream: 'static {
     /// A file whose ranges can be written.
     type File: Clone + 'static;
 
-    /// Ready when at least `least` unread bytes are here, or when the peer has finished (then maybe fewer).
+    /// Ready when at least `least` unread bytes are here, or when the peer has finished (then maybe fewer). Bytes that
+    /// arrived before an error are to be had before it.
     /// Sends what was written but is still gathered before it lets the task wait.
     fn poll_readable(&self, least: usize) -> Poll<Result<Readable, StreamError>>;
 

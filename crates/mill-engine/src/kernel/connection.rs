@@ -24,14 +24,14 @@ impl Inner {
             let unread = self.unread(index);
             let state = self.with_slot(index, |slot| (slot.error, slot.flags));
             let (error, flags) = state.unwrap_or((Some(StreamError::Reset), Flags::default()));
-            if let Some(error) = error {
-                return Poll::Ready(Err(error));
-            }
             if unread >= least || flags.finished {
                 return Poll::Ready(Ok(Readable {
                     unread,
                     finished: flags.finished,
                 }));
+            }
+            if let Some(error) = error {
+                return Poll::Ready(Err(error));
             }
             if flags.may_receive {
                 self.receive(index);
