@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
+use crate::site::Site;
 use mill_config::config::{LogLevel, ServerName, VirtualHosts};
 use mill_http::method::Method;
 use mill_http::status::Status;
@@ -18,12 +19,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Arrival {
     pub connection: Rc<ConnectionFacts>,
-    /// Index into the listeners of the configuration in force.
+    /// Index into the listeners of the configuration that answers it.
     pub listener: usize,
     /// How many requests the connection has brought, this one included.
     pub connection_requests: u64,
     pub message: Message,
-    /// More bytes were there than this request's head.
+    /// It came behind another request, before that was answered.
     pub pipelined: bool,
 }
 
@@ -31,7 +32,15 @@ impl Request {
     /// A request of the configuration in force, with the server that its host names. A head that was refused may
     /// name no host; it gets the default server. `None`: the configuration has no such listener.
     pub fn new<E: Engine>(arrival: Arrival, local: &Local<E>) -> Option<Self> {
-        let site = local.site();
+        Self::of_site(arrival, local.site(), local)
+    }
+
+    /// The same for a configuration that need not be in force any more.
+    pub fn of_site<E: Engine>(
+        arrival: Arrival,
+        site: Arc<Site>,
+        local: &Local<E>,
+    ) -> Option<Self> {
         let http = site.config.http.as_ref()?;
         let listener = http.listeners.get(arrival.listener)?;
         let peer_reached = ip(&arrival.connection.local);
@@ -122,8 +131,8 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
         return ControlFlow::Break(Answer::Status(Status::BAD_REQUEST));
     }
     let refused = match request.method {
-        Method::Trace => "client sent TRACE method",
-        Method::Connect => "client sent CONNECT method",
+        Method::Trace => "client sent TRACE method while reading client request headers",
+        Method::Connect => "client sent CONNECT method while reading client request headers",
         _ => return ControlFlow::Continue(()),
     };
     log(request, local, refused);

@@ -184,3 +184,71 @@ impl Mentions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_config::{Memory, Options, load};
+
+    fn mentions(directives: &str) -> Mentions {
+        let options = Options::default();
+        let text = format!("events {{ }} http {{ {directives} }}");
+        let source = Memory::new().with(&*options.conf_file(), text);
+        let loaded = load(&source, &options).expect("the configuration is valid");
+        Mentions::of(&loaded.config)
+    }
+
+    #[test]
+    fn a_variable_is_found_wherever_it_may_stand() {
+        let check = |directives: &str| {
+            assert!(mentions(directives).real_root, "{directives}");
+            let without = directives.replace("$realpath_root", "$document_root");
+            assert!(!mentions(&without).real_root, "{without}");
+        };
+        check("log_format f $realpath_root;");
+        check("map $realpath_root $a { default 1; }");
+        check("map $uri $a { default $realpath_root; }");
+        check("map $uri $a { x $realpath_root; }");
+        check("map $uri $a { ~x $realpath_root; }");
+        check("server { set $a $realpath_root; }");
+        check("server { return 200 $realpath_root; }");
+        check("server { rewrite ^ /x$realpath_root; }");
+        check("server { rewrite ^ /x?a=$realpath_root; }");
+        check("server { if ($realpath_root) { } }");
+        check("server { if ($uri = $realpath_root) { } }");
+        check("server { if (-f $realpath_root/a) { } }");
+        check("server { if ($uri) { set $a $realpath_root; } }");
+        check("server { location / { if ($uri) { add_header A $realpath_root; } } }");
+        check("server { location /a { location /a/b { add_header A $realpath_root; } } }");
+        check("server { location @a { add_header A $realpath_root; } }");
+        check("server { location / { limit_except GET { access_log $realpath_root/a; } } }");
+        check("server { try_files $realpath_root /a; }");
+        check("server { try_files /a $realpath_root; }");
+        check("server { error_page 404 $realpath_root; }");
+        check("server { index $realpath_root; }");
+        check("server { access_log $realpath_root/log; }");
+        check("server { access_log /log combined if=$realpath_root; }");
+        check("map $uri $a { default 1; } server { expires $realpath_root; }");
+        check("server { limit_rate $realpath_root; }");
+        check("server { disable_symlinks on from=$realpath_root; }");
+    }
+
+    #[test]
+    fn what_the_transport_measures_is_one_family() {
+        for name in ["rtt", "rttvar", "snd_cwnd", "rcv_space"] {
+            let found = mentions(&format!("log_format f $tcpinfo_{name};"));
+            assert!(found.transport, "{name}");
+        }
+        assert!(mentions("server { root /a/$tcpinfo_rtt; }").transport);
+        assert!(mentions("server { location /a { alias /a/$tcpinfo_rtt; } }").transport);
+        assert!(!mentions("log_format f $remote_addr;").transport);
+    }
+
+    #[test]
+    fn only_set_assigns() {
+        let found =
+            mentions("server { if ($uri ~ (?<named>.)) { set $inside 1; } set $outside 1; }");
+        let assigned = (0..4).filter(|index| found.is_assigned(*index)).count();
+        assert_eq!(assigned, 2);
+    }
+}
