@@ -28,8 +28,13 @@ pub struct Cycle {
 }
 
 /// There is no such cycle; the reason is in the log.
-#[derive(Debug)]
-pub struct NotOpened;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotOpened {
+    /// The configuration is bad, or a file that it names cannot be opened.
+    Configuration,
+    /// An address cannot be listened on.
+    Sockets,
+}
 
 impl Cycle {
     /// Reads the configuration and opens what it names, with sockets taken over where they are the same.
@@ -39,22 +44,10 @@ impl Cycle {
         present: &Listening,
         log: &ProcessLog,
     ) -> Result<Self, NotOpened> {
-        let (config, bundle) = read(launch, log)?;
-        Self::open_read(launch, generation, present, log, config, bundle)
-    }
-
-    /// The same for a configuration that is read already.
-    pub fn open_read(
-        launch: &Launch,
-        generation: u64,
-        present: &Listening,
-        log: &ProcessLog,
-        config: Config,
-        bundle: Bundle,
-    ) -> Result<Self, NotOpened> {
+        let (config, bundle) = read(launch, LogLevel::Notice, log)?;
         let identity = Identity::resolve(&config.main).map_err(|what| {
             log.write(LogLevel::Emerg, &what);
-            NotOpened
+            NotOpened::Configuration
         })?;
         let logs = open_logs(&config, log)?;
         let log = log.configured(&config.main.error_log, |path| {
@@ -68,7 +61,7 @@ impl Cycle {
         };
         let listening = present
             .reopen(&wanted(&config), opening, &log)
-            .map_err(|_| NotOpened)?;
+            .map_err(|_| NotOpened::Sockets)?;
         let pid_file = launch.has_pid_file.then(|| PidFile::new(&config.main.pid));
         Ok(Self {
             generation,
@@ -149,17 +142,25 @@ impl Cycle {
     }
 }
 
-/// Reads a configuration and says what there is to say about it.
-pub fn read(launch: &Launch, log: &ProcessLog) -> Result<(Config, Bundle), NotOpened> {
+/// Reads a configuration and says what there is to say about it, as far as it is as severe as `level`.
+pub fn read(
+    launch: &Launch,
+    level: LogLevel,
+    log: &ProcessLog,
+) -> Result<(Config, Bundle), NotOpened> {
     let reading = launch.texts.read(&launch.options);
-    for remark in &reading.remarks {
+    for remark in reading
+        .remarks
+        .iter()
+        .filter(|remark| remark.level <= level)
+    {
         log.write_diagnostic(remark);
     }
     match reading.result {
         Ok(config) => Ok((config, reading.bundle)),
         Err(error) => {
             log.write_diagnostic(&error);
-            Err(NotOpened)
+            Err(NotOpened::Configuration)
         }
     }
 }
@@ -170,7 +171,7 @@ pub fn open_logs(config: &Config, log: &ProcessLog) -> Result<Vec<LogFile>, NotO
         let path = String::from_utf8_lossy(&failed.path);
         let what = format!("open() \"{path}\" failed {}", describe(&failed.error));
         log.write(LogLevel::Emerg, &what);
-        NotOpened
+        NotOpened::Configuration
     })
 }
 
@@ -178,7 +179,7 @@ pub fn write_pid_file(file: &PidFile, log: &ProcessLog) -> Result<(), NotOpened>
     file.write().map_err(|error| {
         let (path, why) = (file.path().display(), describe(&error));
         log.write(LogLevel::Emerg, &format!("open() \"{path}\" failed {why}"));
-        NotOpened
+        NotOpened::Configuration
     })
 }
 

@@ -1,7 +1,7 @@
 //! From a command line to a running server, or to what else it asked for.
 
 use crate::configuration::Texts;
-use crate::cycle::{self, Cycle};
+use crate::cycle::{self, Cycle, NotOpened};
 use crate::daemon::{self, Side};
 use crate::listening::{Listening, Opening};
 use crate::log_files;
@@ -80,8 +80,8 @@ pub fn run(launch: &Launch, task: &Task) -> ExitCode {
 /// The reason is in the log.
 struct Failed;
 
-impl From<cycle::NotOpened> for Failed {
-    fn from(_: cycle::NotOpened) -> Self {
+impl From<NotOpened> for Failed {
+    fn from(_: NotOpened) -> Self {
         Self
     }
 }
@@ -105,7 +105,8 @@ fn early_log(launch: &Launch) -> ProcessLog {
 
 /// `-s`: finds the master by its pid file.
 fn send(launch: &Launch, signal: Signal, log: &ProcessLog) -> Result<ExitCode, Failed> {
-    let (config, _) = cycle::read(launch, log)?;
+    // Whoever sends a signal has heard the notices when he tested the configuration.
+    let (config, _) = cycle::read(launch, LogLevel::Warn, log)?;
     log.write(LogLevel::Notice, "signal process started");
     let pid_file = PidFile::new(&config.main.pid);
     let path = pid_file.path().display();
@@ -145,7 +146,12 @@ fn test(launch: &Launch, dump: bool, quiet: bool, log: &ProcessLog) -> Result<Ex
         let line = format!("{}: {what}\n", launch.program);
         let _ = std::io::stderr().write_all(line.as_bytes());
     };
-    let tested = test_steps(launch, log, &|| {
+    let level = if quiet {
+        LogLevel::Warn
+    } else {
+        LogLevel::Notice
+    };
+    let tested = test_steps(launch, level, log, &|| {
         if !quiet {
             say(&format!("the configuration file {name} syntax is ok"));
         }
@@ -173,10 +179,11 @@ fn test(launch: &Launch, dump: bool, quiet: bool, log: &ProcessLog) -> Result<Ex
 
 fn test_steps(
     launch: &Launch,
+    level: LogLevel,
     log: &ProcessLog,
     syntax_is_ok: &dyn Fn(),
 ) -> Result<mill_config::Bundle, Failed> {
-    let (config, bundle) = cycle::read(launch, log)?;
+    let (config, bundle) = cycle::read(launch, level, log)?;
     Identity::resolve(&config.main).map_err(|what| {
         log.write(LogLevel::Emerg, &what);
         Failed
@@ -211,8 +218,10 @@ fn serve(
 ) -> Result<ExitCode, Failed> {
     let upgraded = inherited.is_some();
     let sockets = take_over(inherited, &log)?;
-    let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|_| {
-        hint_at_other_instance(launch, &log);
+    let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|error| {
+        if *error == NotOpened::Sockets {
+            hint_at_other_instance(launch, &log);
+        }
     })?;
     drop(sockets);
     log_banner(launch, &cycle.log);

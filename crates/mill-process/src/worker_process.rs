@@ -225,8 +225,8 @@ impl Control {
     fn on_signal(&mut self, received: Received) {
         let consequence = match received.signal {
             Signal::Terminate | Signal::Interrupt => ", exiting",
-            Signal::Quit | Signal::WindowChange => ", shutting down",
-            Signal::Hangup | Signal::User1 | Signal::User2 => ", ignoring",
+            Signal::Quit => ", shutting down",
+            Signal::Hangup | Signal::User1 | Signal::User2 | Signal::WindowChange => ", ignoring",
             Signal::Child | Signal::Kill => "",
         };
         let (number, name) = (received.signal.number(), received.signal.name());
@@ -238,7 +238,7 @@ impl Control {
         match received.signal {
             Signal::Terminate | Signal::Interrupt => self.stop(),
             Signal::Quit => self.drain(),
-            // To a process in the foreground it is a change of the window's size; the master knows, and says Quit.
+            // All else is the master's to decide: WINCH may only be a change of a window's size.
             _ => {}
         }
     }

@@ -1,4 +1,5 @@
 //! One binary: by its name it is nginx, else its first argument says what it does.
+#![forbid(unsafe_code)]
 
 /// The options of nginx.
 mod options;

@@ -29,8 +29,56 @@ fn the_worker_process_gives_up_the_rights_of_the_master() {
         assert_eq!((user_of(master), user_of(worker)), (0, user.uid));
     }
     assert!(command_line(master).starts_with("nginx: master process /"));
-    let environment = fs::read_to_string(format!("/proc/{worker}/comm")).unwrap();
-    assert_eq!(environment.trim_end(), "nginx");
+    for process in [master, worker] {
+        let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
+        assert_eq!(name, "nginx\n", "so that pidof and killall find it");
+    }
+}
+
+#[test]
+fn limits_directory_and_cpus_are_as_configured() {
+    let site = Site::new();
+    let cpu = mill_sys::affinity::allowed_cpus().unwrap().remove(0);
+    let mask = format!("1{}", "0".repeat(usize::from(cpu)));
+    let directory = site.path("").display().to_string();
+    let main = format!(
+        "worker_processes 2; worker_rlimit_nofile 321; worker_rlimit_core 0;\n\
+         worker_cpu_affinity {mask}; working_directory {directory};"
+    );
+    let address = one_server(&site, &main);
+    let master = site.start();
+    site.wait_until_served(address);
+    let worker = site.worker(master, &[]);
+    let limits = fs::read_to_string(format!("/proc/{worker}/limits")).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"))
+        .unwrap();
+    assert!(
+        line.split_whitespace()
+            .filter(|word| *word == "321")
+            .count()
+            == 2,
+        "{line}"
+    );
+    let link = fs::read_link(format!("/proc/{worker}/cwd")).unwrap();
+    assert_eq!(link, site.path("").canonicalize().unwrap());
+    for task in fs::read_dir(format!("/proc/{worker}/task"))
+        .unwrap()
+        .flatten()
+    {
+        let status = fs::read_to_string(task.path().join("status")).unwrap();
+        let line = |name: &str| {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap();
+            line.trim().to_owned()
+        };
+        if line("Name:").starts_with("worker ") {
+            assert_eq!(line("Cpus_allowed_list:"), cpu.to_string());
+        }
+    }
 }
 
 #[test]

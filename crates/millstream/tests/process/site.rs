@@ -5,7 +5,8 @@ use mill_sys::process::Pid;
 use mill_sys::{account, signal::Signal};
 use std::ffi::OsStr;
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -78,6 +79,23 @@ impl Site {
         assert!(output.status.success(), "{stderr}");
         self.master()
             .expect("the pid file is written before the start has succeeded")
+    }
+
+    /// The same for another server, which may write its pid file later.
+    pub(crate) fn start_other(&self) -> Pid {
+        assert!(self.nginx(&[]).status.success());
+        wait_for("the pid file", || self.master())
+    }
+
+    /// Who serves there, by the field Server.
+    pub(crate) fn product(&self, address: SocketAddr) -> String {
+        self.wait_until_served(address);
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"HEAD / HTTP/1.0\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let product = text.lines().find_map(|line| line.strip_prefix("Server: "));
+        product.unwrap_or_default().to_owned()
     }
 
     /// The process that the pid file names.

@@ -105,3 +105,38 @@ fn a_second_upgrade_waits_for_the_first() {
     assert_eq!(site.master(), Some(third));
     assert_eq!(get(address, "/").unwrap().status, 200);
 }
+
+#[test]
+fn an_nginx_that_runs_is_replaced_by_this_binary_and_back() {
+    let site = Site::new();
+    let address = free_address();
+    site.configure(
+        "worker_processes 2;",
+        &format!("server {{ listen {address} reuseport; }}"),
+    );
+    let nginx = site.path("nginx");
+    std::fs::remove_file(&nginx).unwrap();
+    std::fs::copy(NGINX, &nginx).expect("nginx is installed, as for the differential test");
+    let first = site.start_other();
+    let mut products = vec![site.product(address)];
+    std::fs::remove_file(&nginx).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_millstream"), &nginx).unwrap();
+    let second = upgrade(&site, first);
+    send(first, Signal::Quit);
+    wait_until_ended(first);
+    products.push(site.product(address));
+    std::fs::remove_file(&nginx).unwrap();
+    std::fs::copy(NGINX, &nginx).unwrap();
+    upgrade(&site, second);
+    send(second, Signal::Quit);
+    wait_until_ended(second);
+    products.push(site.product(address));
+    let names: Vec<_> = products
+        .iter()
+        .map(|product| product.split('/').next())
+        .collect();
+    assert_eq!(names, [Some("nginx"), Some("millstream"), Some("nginx")]);
+}
+
+/// Where Debian has it.
+const NGINX: &str = "/usr/sbin/nginx";
