@@ -23,7 +23,7 @@ use mill_runtime::engine::Engine;
 
 /// Passes an answer through all filters. An error is the status to answer with instead, with what an `error_page`
 /// or the built-in pages have for it; that answer passes through here too.
-pub async fn apply<E: Engine>(
+pub fn apply<E: Engine>(
     request: &mut Request,
     mut response: Response<FileOf<E>>,
     local: &Local<E>,
@@ -34,15 +34,9 @@ pub async fn apply<E: Engine>(
     conditional::apply(request, &mut response)?;
     headers::apply(request, &mut response, local);
     trailers::apply(request, &mut response, local);
-    gzip::apply(request, &mut response, local).await;
+    gzip::apply(request, &mut response, local);
     range::apply(request, &mut response, local)?;
-    if request.varies_by_encoding && request.location.gzip_vary {
-        let vary = FieldLine {
-            name: b"Vary"[..].into(),
-            value: b"Accept-Encoding".to_vec(),
-        };
-        response.fields.insert(0, vary);
-    }
+    response.vary = request.varies_by_encoding && request.location.gzip_vary;
     // A line of `add_header` stands for the date, which the filters still had to know.
     if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {
         response.last_modified = None;

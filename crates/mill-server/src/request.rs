@@ -98,7 +98,7 @@ pub struct Request {
     pub closing: bool,
     /// `Location` of the redirect that is under way.
     pub redirect_target: Option<Vec<u8>>,
-    /// More bytes of the client's were there when this request's head was complete: `$pipe`.
+    /// It came behind another request, before that was answered: `$pipe`.
     pub pipelined: bool,
     /// Bytes of content, framing included, that were read: the rest of `$request_length`.
     pub content_received: u64,
@@ -154,6 +154,7 @@ pub async fn refuse<E: Engine>(
     local: &Local<E>,
 ) -> Outcome<FileOf<E>> {
     request.closing = true;
+    request.content_refused = true;
     conclude(Answer::Status(status), request, local).await
 }
 
@@ -234,9 +235,14 @@ async fn finish<E: Engine>(
     }
     rate::resolve(request, local);
     request.sent.announce(&response);
-    let mut response = filter::apply(request, response, local).await?;
+    let mut response = filter::apply(request, response, local)?;
     request.sent.fields.clear();
     response.close |= request.closing;
+    if response.status == Status::NO_CONTENT {
+        // What a content would be is not said of none.
+        response.content_type = None;
+        response.last_modified = None;
+    }
     response.location = response
         .location
         .map(|location| redirect::absolute(location, request));

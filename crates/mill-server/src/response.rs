@@ -24,6 +24,8 @@ pub struct Response<File> {
     pub etag: Option<Vec<u8>>,
     /// `Location`, as it is to be sent.
     pub location: Option<Vec<u8>>,
+    /// Say `Vary: Accept-Encoding`: another `Accept-Encoding` would have got another answer.
+    pub vary: bool,
     /// Further field lines, in the order in which they are sent.
     pub fields: Vec<FieldLine>,
     /// Sent after chunked content.
@@ -76,6 +78,7 @@ impl<File> Response<File> {
             last_modified: None,
             etag: None,
             location: None,
+            vary: false,
             fields: Vec::new(),
             trailers: Vec::new(),
             ranges: false,

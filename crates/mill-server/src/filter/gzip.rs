@@ -7,14 +7,12 @@ use crate::request::Request;
 use crate::response::{Content, Response};
 use mill_config::config::Settings;
 use mill_http::etag::is_weak;
-use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
-use mill_runtime::files::Files;
 use mill_runtime::payload::Shared;
 
-/// Compresses what is worth it for a client that takes it.
-pub(super) async fn apply<E: Engine>(
+/// Compresses what is worth it for a client that takes it: what is in memory now, a file when it is sent.
+pub(super) fn apply<E: Engine>(
     request: &mut Request,
     response: &mut Response<FileOf<E>>,
     local: &Local<E>,
@@ -33,26 +31,22 @@ pub(super) async fn apply<E: Engine>(
     let level = request.location.gzip_comp_level;
     let content = std::mem::replace(&mut response.content, Content::Absent);
     response.content = match content {
-        content if request.method == Method::Head => content,
         Content::Bytes(bytes, range) => {
             let bytes = bytes.get(range).unwrap_or_default();
             request.sent.uncompressed_bytes = Some(bytes.len() as u64);
-            in_memory(compress(bytes, level))
+            let compressed = Shared::from(compress(bytes, level));
+            let range = 0..compressed.len();
+            // It was made at once because it is small; nginx makes it while it sends it.
+            response.streamed = true;
+            Content::Bytes(compressed, range)
         }
         Content::File {
             file,
             offset: 0,
             len,
-        } => match read_small(&file, len, local).await {
-            Some(bytes) => {
-                request.sent.uncompressed_bytes = Some(len);
-                in_memory(compress(&bytes, level))
-            }
-            None => Content::Gzip { file, len, level },
-        },
+        } => Content::Gzip { file, len, level },
         content => content,
     };
-    response.streamed = true;
     response.ranges = false;
     response.push_field("Content-Encoding", *b"gzip");
     response.etag = response.etag.take().and_then(weakened);
@@ -92,30 +86,6 @@ fn without_parameters(content_type: &[u8]) -> &[u8] {
     media_type.unwrap_or_default().trim_ascii_end()
 }
 
-/// A small file whole; `None` if it is large, or shorter than it was, which sending will tell.
-async fn read_small<E: Engine>(file: &FileOf<E>, len: u64, local: &Local<E>) -> Option<Vec<u8>> {
-    if len > AT_ONCE_BYTES_MAX {
-        return None;
-    }
-    let mut bytes = vec![0; usize::try_from(len).ok()?];
-    let mut offset = 0;
-    while offset < bytes.len() {
-        let rest = bytes.get_mut(offset..)?;
-        let files = local.engine.files();
-        let count = files.read_at(file, offset as u64, rest).await.ok()?;
-        if count == 0 {
-            return None;
-        }
-        offset += count;
-    }
-    Some(bytes)
-}
-
-fn in_memory<File>(bytes: Vec<u8>) -> Content<File> {
-    let range = 0..bytes.len();
-    Content::Bytes(Shared::from(bytes), range)
-}
-
 /// The compressed bytes are not the ones that the tag is of (RFC 9110 8.8.3.3), so it is weak now. What does not
 /// look like a tag cannot be made weak and goes.
 fn weakened(etag: Vec<u8>) -> Option<Vec<u8>> {
@@ -125,10 +95,6 @@ fn weakened(etag: Vec<u8>) -> Option<Vec<u8>> {
     etag.starts_with(b"\"")
         .then(|| [b"W/", etag.as_slice()].concat())
 }
-
-/// Files up to so many bytes are compressed at once: the answer can then be kept ready, and a level 9 takes no
-/// longer than a few milliseconds of the worker. Larger ones are compressed piece by piece as the client takes them.
-const AT_ONCE_BYTES_MAX: u64 = 256 * 1024;
 
 #[cfg(test)]
 mod tests {

@@ -95,6 +95,9 @@ impl HeadPlan {
             out.extend_from_slice(timeout.as_secs().to_string().as_bytes());
             out.extend_from_slice(b"\r\n");
         }
+        if response.vary {
+            emit_field(b"Vary", b"Accept-Encoding", out);
+        }
         if let Some(etag) = &response.etag {
             emit_field(b"ETag", etag, out);
         }
