@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
 use std::path::Path;
@@ -48,8 +49,18 @@ pub fn give_to(logs: &[LogFile], uid: u32) -> Result<(), NotOpened> {
     Ok(())
 }
 
-/// Opens one log file.
+/// Opens one log file. The standard streams are duplicated and not opened anew: they may be sockets, which cannot be
+/// opened, or files in which two positions would overwrite each other's lines.
 pub fn open(path: &[u8]) -> io::Result<File> {
+    let stream = match path {
+        b"/dev/stdout" => io::stdout().as_fd().try_clone_to_owned(),
+        b"/dev/stderr" => io::stderr().as_fd().try_clone_to_owned(),
+        _ => return open_to_append(path),
+    };
+    stream.map(File::from)
+}
+
+fn open_to_append(path: &[u8]) -> io::Result<File> {
     OpenOptions::new()
         .append(true)
         .create(true)
@@ -116,4 +127,59 @@ fn add_error_log(target: &ErrorLogTarget, paths: &mut BTreeSet<Vec<u8>>) {
 
 fn path_of(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Directory;
+    use mill_config::load::{Options, load};
+    use mill_config::source::Memory;
+    use std::io::Write;
+
+    fn check_paths(text: &str, expected: &[&str]) {
+        let mut options = Options::default();
+        options.paths.conf = b"/conf".to_vec();
+        options.paths.error_log = b"/default/error".to_vec();
+        options.paths.access_log = b"/default/access".to_vec();
+        let loaded = load(&Memory::new().with("/conf", text), &options).unwrap();
+        let found: Vec<String> = paths(&loaded.config)
+            .into_iter()
+            .map(|path| String::from_utf8(path).unwrap())
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn every_log_is_found_wherever_it_is_configured() {
+        check_paths("events {}", &["/default/error"]);
+        check_paths(
+            "error_log stderr; events {} http { server { listen 80; access_log off; } }",
+            &[],
+        );
+        check_paths(
+            "error_log /e; events {} http { access_log /h; server { listen 80;
+             location / { access_log /l; error_log /le; if ($args) { access_log /i; } }
+             location ~ x { access_log /p; } location = /y { access_log /x; }
+             location @n { access_log /n; } } server { listen 81; access_log /s; access_log /t; } }",
+            &["/e", "/h", "/i", "/l", "/le", "/n", "/p", "/s", "/t", "/x"],
+        );
+    }
+
+    #[test]
+    fn a_log_is_appended_to() {
+        let directory = Directory::new();
+        let path = directory.path("log");
+        for line in ["one\n", "two\n"] {
+            let mut file = open(path.as_os_str().as_bytes()).unwrap();
+            file.write_all(line.as_bytes()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn standard_streams_are_there_whatever_they_are() {
+        assert!(open(b"/dev/stdout").is_ok());
+        assert!(open(b"/dev/stderr").is_ok());
+    }
 }
