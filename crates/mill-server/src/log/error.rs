@@ -221,7 +221,11 @@ fn emit_request(request: &Request, line: &mut Vec<u8>) {
     emit_address(&request.connection.peer, line);
     line.extend_from_slice(b", server: ");
     emit_bytes(&request.server.name, line);
-    let request_line = message.head.request_line.of(&message.bytes);
+    let request_line = match message.head.request_line.of(&message.bytes) {
+        // The head was refused before its first line was understood.
+        b"" => first_line(&message.bytes),
+        request_line => request_line,
+    };
     if !request_line.is_empty() {
         emit_quoted(b", request: ", request_line, line);
     }
@@ -231,6 +235,14 @@ fn emit_request(request: &Request, line: &mut Vec<u8>) {
     if let Some(referer) = field(KnownField::Referer) {
         emit_quoted(b", referrer: ", referer, line);
     }
+}
+
+fn first_line(bytes: &[u8]) -> &[u8] {
+    let end = bytes
+        .iter()
+        .position(|byte| matches!(byte, b'\r' | b'\n'))
+        .unwrap_or(bytes.len());
+    bytes.get(..end).unwrap_or_default()
 }
 
 fn emit_quoted(name: &[u8], value: &[u8], line: &mut Vec<u8>) {

@@ -4,7 +4,8 @@
 //! # A comment.
 //! [http]                     directives of the http block
 //! [server]                   directives of a server for localhost; without this section [http] brings its servers
-//! [compare]                  files of the server's directory to compare afterwards: access.log, error.log
+//! [compare]                  files of the server's directory to compare afterwards: access.log, or error.log, whose
+//!                            lines of level info count only when this word follows
 //! [cases]
 //! GET /a.txt                                 HTTP/1.1 with Host: localhost and Connection: close
 //! HEAD /a.txt HTTP/1.0 | Range: bytes=0-1    field lines after bars; Host and Connection replace those above

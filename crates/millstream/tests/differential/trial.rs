@@ -90,16 +90,23 @@ fn answers(servers: &[Server; 2], case: &Case) -> [String; 2] {
 
 /// A log without what may differ: time, process, number of the connection.
 fn log_of(server: &Server, name: &str) -> String {
-    let text = fs::read(server.out.join(name)).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).replace(server.out.to_str().unwrap(), "OUT");
+    let (file, all_levels) = match name.strip_suffix(" info") {
+        Some(file) => (file, true),
+        None => (name, false),
+    };
+    let text = fs::read(server.out.join(file)).unwrap_or_default();
+    let text = legible(&text).replace(server.out.to_str().unwrap(), "OUT");
     let text = answer::without_names(&text, server.address.port());
-    if name != "error.log" {
+    if file != "error.log" {
         return text;
     }
     // 2026/11/21 01:30:00 [error] 123#124: *1 open() …
     let mut lines = String::new();
     for line in text.lines() {
         let level = line.split(' ').nth(2).unwrap_or_default();
+        if level == "[info]" && !all_levels {
+            continue;
+        }
         if let Some((_, message)) = line.split_once(": *")
             && let Some((_, message)) = message.split_once(' ')
         {
@@ -107,6 +114,26 @@ fn log_of(server: &Server, name: &str) -> String {
         }
     }
     lines
+}
+
+/// Text in which control bytes and what is not UTF-8 are escaped, as Millstream writes error logs and nginx does not
+/// (COMPLIANCE.md, `escapes-in-error-logs`).
+fn legible(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match u8::try_from(character) {
+                Ok(byte) if byte.is_ascii_control() && byte != b'\n' => {
+                    let _ = write!(text, "\\x{byte:02X}");
+                }
+                _ => text.push(character),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02X}");
+        }
+    }
+    text
 }
 
 /// What nginx said (-) and what the other said (+), around the lines that are not the same.
@@ -141,6 +168,11 @@ fn a_known_difference_hides_no_other() {
     };
     check("a\nETag: x\nb\n", "a\nb\n", true);
     check("a\nETag: x\nb\n", "a\nc\n", false);
+}
+
+#[test]
+fn what_is_not_text_is_escaped() {
+    assert_eq!(legible(b"a\t\xffb\n\xc3\xa9"), "a\\x09\\xFFb\n\u{e9}");
 }
 
 #[test]
