@@ -90,13 +90,13 @@ impl Request {
     }
 
     fn find_server(&mut self, hosts: &VirtualHosts) {
-        let host = self.host().into_owned();
-        if host.is_empty() {
-            return;
-        }
         let mut captures = Vec::new();
-        let server = Arc::clone(hosts.find(&host, &mut captures));
+        let server = match &*self.host() {
+            [] => return,
+            host => Arc::clone(hosts.find(host, &mut captures)),
+        };
         if !captures.is_empty() {
+            let host = self.host().into_owned();
             let decisive = server.names.iter().find_map(|name| match name {
                 ServerName::Pattern(pattern) if pattern.is_match(&host) => Some(pattern),
                 _ => None,

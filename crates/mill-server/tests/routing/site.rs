@@ -179,10 +179,8 @@ impl Site {
         if let Some(location) = &response.location {
             shown += &format!(" -> {}", String::from_utf8_lossy(location));
         }
-        let kind = match response.status.0 {
-            204 => "-".into(),
-            _ => String::from_utf8_lossy(response.content_type.as_deref().unwrap_or(b"-")),
-        };
+        let kind = response.content_type.as_deref().unwrap_or(b"-");
+        let kind = String::from_utf8_lossy(kind);
         shown += &format!(" {kind}");
         if response.close {
             shown += " close";
