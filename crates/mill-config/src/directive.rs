@@ -25,6 +25,17 @@ pub struct Directive {
     /// May stand several times in one block.
     pub(crate) repeats: bool,
     pub(crate) apply: Apply,
+    /// Why nothing reads what it sets, and whether a notice says so.
+    pub(crate) unread: Option<(&'static str, Notice)>,
+}
+
+/// Whether a directive that changes nothing is worth a line at every start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Somebody may count on what it asks for.
+    Given,
+    /// What it asks for is always so, or cannot be told from outside.
+    Spared,
 }
 
 /// What Millstream does with a directive.
@@ -32,7 +43,8 @@ pub struct Directive {
 pub enum Status {
     /// What nginx does.
     Supported,
-    /// Parsed and checked, but it changes nothing, for this reason; a notice says so.
+    /// Parsed and checked, but it changes nothing, for this reason. A notice says so unless what
+    /// it asks for is always so.
     AcceptedWithoutEffect(&'static str),
     /// Known to nginx, from the module of this name; refused.
     NotYet(&'static str),
@@ -41,11 +53,19 @@ pub enum Status {
 impl Directive {
     /// What Millstream does with it.
     pub fn status(&self) -> Status {
-        match self.apply {
-            Apply::WithoutEffect(_, reason) => Status::AcceptedWithoutEffect(reason),
-            Apply::NotYet(module) => Status::NotYet(module),
+        match (self.apply, self.unread) {
+            (Apply::WithoutEffect(_, reason), _) | (_, Some((reason, _))) => {
+                Status::AcceptedWithoutEffect(reason)
+            }
+            (Apply::NotYet(module), _) => Status::NotYet(module),
             _ => Status::Supported,
         }
+    }
+
+    /// The same directive, whose value is kept but read by nobody, for this reason.
+    pub(crate) const fn unread(mut self, reason: &'static str, notice: Notice) -> Self {
+        self.unread = Some((reason, notice));
+        self
     }
 
     /// Whether it opens a block.
@@ -55,6 +75,7 @@ impl Directive {
 }
 
 /// How a directive takes effect.
+#[derive(Clone, Copy)]
 pub(crate) enum Apply {
     /// `on` or `off`.
     Flag(fn(&mut SettingsDraft) -> &mut Option<bool>),
@@ -232,6 +253,7 @@ pub(crate) const fn once(
         doc,
         repeats: false,
         apply,
+        unread: None,
     }
 }
 
@@ -251,5 +273,6 @@ pub(crate) const fn many(
         doc,
         repeats: true,
         apply,
+        unread: None,
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::{Config, LogLevel};
 use crate::diagnostic::{Diagnostic, Place, Snippet};
-use crate::directive::{Apply, Contexts, Directive, Value};
+use crate::directive::{Apply, Contexts, Directive, Notice, Value};
 use crate::directives;
 use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
 use crate::load::Options;
@@ -274,9 +274,12 @@ impl<'a> Resolver<'a> {
             Apply::ServerMilliseconds(slot) => {
                 *slot(&mut self.server.settings) = Some(self.read(statement, value::milliseconds)?);
             }
-            Apply::With(function) | Apply::Block(function) => return function(self, statement),
+            Apply::With(function) | Apply::Block(function) => function(self, statement)?,
             Apply::WithoutEffect(kind, reason) => self.without_effect(statement, kind, reason)?,
             Apply::NotYet(_) => {}
+        }
+        if let Some((reason, Notice::Given)) = directive.unread {
+            self.note_without_effect(statement, reason);
         }
         Ok(())
     }
@@ -304,12 +307,14 @@ impl<'a> Resolver<'a> {
             }
             Value::Text => {}
         }
+        self.note_without_effect(statement, reason);
+        Ok(())
+    }
+
+    pub(crate) fn note_without_effect(&mut self, statement: &Statement, reason: &str) {
         let name = statement.name();
         let message = format!("\"{}\" directive has no effect", name.display());
-        let mut notice = *self.diagnostic(LogLevel::Notice, statement, name, message);
-        notice.help = Some(String::from(reason));
-        self.remarks.push(notice);
-        Ok(())
+        self.notice(statement, name, message, reason);
     }
 }
 

@@ -113,6 +113,33 @@ fn a_directive_without_effect_gets_one_notice_with_its_reason() {
 }
 
 #[test]
+fn a_value_that_nobody_reads_is_noted_unless_it_is_always_so() {
+    for (text, noted) in [
+        ("lock_file /l; events {}", true),
+        ("debug_points abort; events {}", true),
+        ("timer_resolution 100ms; events {}", true),
+        ("events { accept_mutex_delay 1s; }", true),
+        ("events { accept_mutex on; }", true),
+        ("events { accept_mutex off; }", false),
+        ("events { multi_accept on; }", false),
+        ("events {} http { keepalive_min_timeout 1s; }", true),
+        ("events {} http { client_body_in_file_only on; }", true),
+        ("events {} http { client_body_buffer_size 1m; }", false),
+        ("events {} http { tcp_nopush on; }", false),
+        ("events {} http { sendfile_max_chunk 1m; }", false),
+        ("events {} http { sendfile on; }", false),
+    ] {
+        let said = said(text);
+        assert_eq!(said.len(), usize::from(noted), "{text}: {said:?}");
+        for remark in said {
+            assert_eq!(remark.level, LogLevel::Notice, "{text}");
+            assert!(remark.message.ends_with("has no effect"), "{text}");
+            assert!(remark.help.is_some(), "{text}");
+        }
+    }
+}
+
+#[test]
 fn an_unknown_variable_is_found_wherever_it_stands() {
     check(
         "events {}\nhttp { server { return 200 $urii; } }",

@@ -4,8 +4,8 @@
 use crate::config::location::{Amount, ClientBodyFile, ClientBodyTemp};
 use crate::config::settings::{KeepaliveDisable, LingeringClose};
 use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, SERVER_LOCATION, Value, many,
-    once,
+    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, Notice, SERVER_LOCATION, Value,
+    many, once,
 };
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, templates};
@@ -29,6 +29,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "0",
         Apply::Milliseconds(|s| &mut s.keepalive_min_timeout),
         "An idle connection is not closed earlier when others need its place.",
+    )
+    .unread(
+        "idle connections are closed when their worker ends, and only then early",
+        Notice::Given,
     ),
     once(
         "keepalive_requests",
@@ -109,6 +113,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.tcp_nopush),
         "Send head and file in full packets (TCP_CORK).",
+    )
+    .unread(
+        "a head and the file behind it always leave in full packets",
+        Notice::Spared,
     ),
     once(
         "tcp_nodelay",
@@ -133,6 +141,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "16k",
         Apply::Size(|s| &mut s.client_body_buffer_size),
         "Content that stays in memory.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Spared,
     ),
     once(
         "client_body_timeout",
@@ -149,6 +161,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.client_body_in_single_buffer),
         "Keep content in one piece.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Spared,
     ),
     once(
         "client_body_in_file_only",
@@ -165,6 +181,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Keep content in files.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Given,
     ),
     once(
         "client_body_temp_path",
@@ -173,6 +193,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "client_body_temp",
         Apply::With(client_body_temp_path),
         "Directory for contents of requests, and digits of its subdirectories.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Spared,
     ),
     once(
         "limit_rate",

@@ -1,7 +1,9 @@
 //! The `events` block.
 
 use crate::config::{Events, Network};
-use crate::directive::{Apply, Arity, Contexts, Directive, EVENTS, MAIN, Value, many, once};
+use crate::directive::{
+    Apply, Arity, Contexts, Directive, EVENTS, MAIN, Notice, Value, many, once,
+};
 use crate::directives::access;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -42,6 +44,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Accept all waiting connections in one turn.",
+    )
+    .unread(
+        "how many connections are accepted in a turn follows the load",
+        Notice::Spared,
     ),
     once(
         "accept_mutex",
@@ -49,8 +55,9 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "off",
         Apply::With(accept_mutex),
-        "Workers take turns in accepting; here they never need to.",
-    ),
+        "Workers take turns in accepting.",
+    )
+    .unread(NO_LOCK, Notice::Spared),
     once(
         "accept_mutex_delay",
         EVENTS,
@@ -59,17 +66,11 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::With(|r, s| {
             let value = r.read(s, value::milliseconds)?;
             open(r).accept_mutex_delay = value;
-            let help = "there is no accept mutex to wait for";
-            r.notice(
-                s,
-                s.name(),
-                "\"accept_mutex_delay\" directive has no effect",
-                help,
-            );
             Ok(())
         }),
         "How long a worker waits for its turn in accepting.",
-    ),
+    )
+    .unread("there is no accept mutex to wait for", Notice::Given),
     many(
         "debug_connection",
         EVENTS,
@@ -148,12 +149,13 @@ fn accept_mutex(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let value = resolver.flag(statement)?;
     open(resolver).accept_mutex = value;
     if value {
-        let help = "workers have listeners of their own or share one; none takes a lock";
-        let message = "\"accept_mutex\" directive has no effect";
-        resolver.notice(statement, statement.name(), message, help);
+        resolver.note_without_effect(statement, NO_LOCK);
     }
     Ok(())
 }
+
+/// Why accepting needs no mutex; `accept_mutex off`, the default, is silently as asked for.
+const NO_LOCK: &str = "workers have listeners of their own or share one; none takes a lock";
 
 fn debug_connection(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);

@@ -10,8 +10,8 @@ use crate::config::location::{
 };
 use crate::config::settings::{AutoindexFormat, DisableSymlinks, OpenFileCache};
 use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, LOCATION, SERVER_LOCATION, Value, many,
-    once,
+    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, LOCATION, Notice, SERVER_LOCATION, Value,
+    many, once,
 };
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, templates};
@@ -158,6 +158,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "2m",
         Apply::Size(|s| &mut s.sendfile_max_chunk),
         "Most bytes of one sendfile call.",
+    )
+    .unread(
+        "what one connection sends in a turn is bounded for all alike",
+        Notice::Spared,
     ),
     once(
         "disable_symlinks",
@@ -174,7 +178,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::WithoutEffect(
             Value::Text,
-            "cold files are read by helper threads of our own",
+            "workers read files themselves, through the page cache",
         ),
         "Asynchronous reading of files.",
     ),
@@ -183,7 +187,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::WithoutEffect(Value::Flag, "temporary files are written by the worker"),
+        Apply::WithoutEffect(Value::Flag, "no temporary files are written"),
         "Asynchronous writing of files.",
     ),
     once(

@@ -15,6 +15,7 @@ const fn known(name: &'static str, contexts: &str, module: &'static str) -> Dire
         doc: "",
         repeats: true,
         apply: Apply::NotYet(module),
+        unread: None,
     }
 }
 

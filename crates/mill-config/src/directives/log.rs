@@ -8,7 +8,7 @@ use crate::config::log::{ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogPath
 use crate::config::settings::OpenLogFileCache;
 use crate::config::{AccessLog, LogFormat, LogLevel, Part, Template, Variable};
 use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP, MAIN, many, once,
+    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP, MAIN, Notice, many, once,
 };
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver, templates};
@@ -59,7 +59,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::Flag(|s| &mut s.log_subrequest),
         "Subrequests are written to the access log.",
-    ),
+    )
+    .unread("there are no subrequests", Notice::Spared),
 ];
 
 fn error_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

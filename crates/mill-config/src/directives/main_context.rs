@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Text;
 use crate::config::{CpuAffinity, CpuMask, EnvironmentVariable, User, WorkerCount};
-use crate::directive::{Apply, Arity, Contexts, Directive, MAIN, Value, many, once};
+use crate::directive::{Apply, Arity, Contexts, Directive, MAIN, Notice, Value, many, once};
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver, join};
 use crate::value;
@@ -119,7 +119,11 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "logs/nginx.lock",
         Apply::With(lock_file),
-        "Prefix of lock files; nothing locks on them here.",
+        "Prefix of lock files.",
+    )
+    .unread(
+        "workers have listeners of their own or share one; none takes a lock",
+        Notice::Given,
     ),
     once(
         "daemon",
@@ -154,6 +158,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
             Ok(())
         }),
         "Read the clock only so often.",
+    )
+    .unread(
+        "the clock is read once a turn, by no system call",
+        Notice::Given,
     ),
     many(
         "env",
@@ -180,14 +188,15 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "",
         Apply::With(debug_points),
         "What an internal error does: stop or abort.",
-    ),
+    )
+    .unread("it is for debugging nginx itself", Notice::Given),
     many(
         "thread_pool",
         MAIN,
         Arity::Between(2, 3),
         Apply::WithoutEffect(
             Value::Text,
-            "cold files are read by helper threads of our own",
+            "workers read files themselves, through the page cache",
         ),
         "Threads for reading files.",
     ),
@@ -374,25 +383,11 @@ fn worker_priority(resolver: &mut Resolver<'_>, statement: &Statement) -> Applie
 
 fn debug_points(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.choice(statement, statement.arg(1), &[("stop", ()), ("abort", ())])?;
-    let help = "it is for debugging nginx itself";
-    resolver.notice(
-        statement,
-        statement.name(),
-        "\"debug_points\" directive has no effect",
-        help,
-    );
     Ok(())
 }
 
 fn lock_file(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.main.lock_file = Some(resolver.full_name(&statement.arg(1).bytes));
-    let help = "workers have listeners of their own or share one; none takes a lock";
-    resolver.notice(
-        statement,
-        statement.name(),
-        "\"lock_file\" directive has no effect",
-        help,
-    );
     Ok(())
 }
 

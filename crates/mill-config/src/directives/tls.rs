@@ -16,6 +16,7 @@ const fn without_listener(name: &'static str) -> Directive {
             Value::Text,
             "no listener speaks TLS yet (listen with ssl is refused)",
         ),
+        unread: None,
     }
 }
 
