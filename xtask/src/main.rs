@@ -1,7 +1,7 @@
 //! Automation of the workspace, in the workspace's own language.
 //!
 //! Read on in this order: `check` is everything a commit must pass, `tidy` are the rules of the
-//! house that no compiler knows, `bench` measures.
+//! house that no compiler knows, `docs` writes the pages made from tables, `bench` measures.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -13,6 +13,8 @@
 mod bench;
 /// Everything that a commit must pass, step by step.
 mod check;
+/// The pages that are made from tables in the code.
+mod docs;
 /// The rules of the house that no compiler knows.
 mod tidy;
 
@@ -24,6 +26,7 @@ Usage: cargo xtask COMMAND
 
   check           formatting, tidy, lints, tests, dependencies, documentation
   tidy            only the rules of the house: edges, fences, names, leftovers
+  docs            writes docs/directives.md anew
   bench [NAME]    a measurement; without a name, the list of them
 ";
 
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         ["check"] => check::run(root()),
         ["tidy"] => tidy::run(root()),
+        ["docs"] => docs::run(root()),
         ["bench", arguments @ ..] => bench::run(root(), arguments),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
