@@ -36,11 +36,7 @@ impl Request {
     }
 
     /// The same for a configuration that need not be in force any more.
-    pub fn of_site<E: Engine>(
-        arrival: Arrival,
-        site: Arc<Site>,
-        local: &Local<E>,
-    ) -> Option<Self> {
+    pub fn of_site<E: Engine>(arrival: Arrival, site: Arc<Site>, local: &Local<E>) -> Option<Self> {
         let http = site.config.http.as_ref()?;
         let listener = http.listeners.get(arrival.listener)?;
         let peer_reached = ip(&arrival.connection.local);
