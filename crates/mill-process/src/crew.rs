@@ -208,6 +208,7 @@ impl Crew {
             .map(LogWriter::sender)
             .ok_or("there is no log writer")?;
         let mut started = Vec::new();
+        let mut warned: Vec<String> = Vec::new();
         for place in 0..count {
             let taken = |thread: &WorkerThread| !thread.is_draining() && thread.place() == place;
             if self.threads.iter().any(taken) {
@@ -225,11 +226,12 @@ impl Crew {
             };
             let setup = |inbox| self.setup(number, inbox, logs.clone());
             let thread = WorkerThread::start(start, setup).map_err(failed)?;
-            for warning in &thread.warnings {
-                log.write(
-                    LogLevel::Warn,
-                    &format!("worker thread {number}: {warning}"),
-                );
+            // What does not work for one thread does not for the others either: it is said once.
+            for warning in thread.warnings {
+                if !warned.contains(&warning) {
+                    log.write(LogLevel::Warn, &format!("worker threads: {warning}"));
+                    warned.push(warning);
+                }
             }
             started.push(thread.thread);
         }

@@ -1,6 +1,7 @@
 //! One worker thread as the control thread sees it: started with a descriptor table of its own, handed its sockets,
 //! told what to do.
 
+use crate::channel::SEND_PATIENCE;
 use crate::message::ListeningSocket;
 use crate::process_log;
 use crate::threads::SocketName;
@@ -61,6 +62,7 @@ impl WorkerThread {
         setup: impl FnOnce(mpsc::Receiver<Order>) -> WorkerSetup,
     ) -> io::Result<Started> {
         let (mailbox, far) = passing::pair()?;
+        passing::set_send_timeout(mailbox.as_fd(), SEND_PATIENCE)?;
         let (orders, inbox) = mpsc::channel();
         let setup = setup(inbox);
         let (taken, told) = mpsc::channel();
@@ -223,7 +225,10 @@ fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup
     let engine = descriptor::duplicate(mailbox).and_then(|mailbox| {
         match table {
             Ok(()) => descriptor::close_all_but(&[mailbox.as_fd()])?,
-            Err(error) => warn("unshare(CLONE_FILES)", error),
+            Err(error) => warn(
+                "one descriptor table for all, since unshare(CLONE_FILES)",
+                error,
+            ),
         }
         descriptor::set_nonblocking(mailbox.as_fd(), true)?;
         KernelEngine::new(KernelOptions {
