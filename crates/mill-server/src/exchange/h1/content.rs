@@ -55,6 +55,7 @@ pub(super) async fn send<E: Engine>(
         emit_last_chunk(trailers, &mut end);
         stream.write(Payload::Copy(&end));
         sender.request.sent.bytes += end.len() as u64;
+        sender.request.sent.content_bytes += end.len() as u64;
         local.put_buffer(end);
     }
     wait_until_sent(stream, local, request).await
@@ -219,7 +220,9 @@ impl<E: Engine> Sender<'_, E> {
         }
         let mut size = self.local.take_buffer();
         emit_chunk_head(len, &mut size);
-        sent.bytes += (size.len() + CHUNK_END.len()) as u64;
+        let framing_len = (size.len() + CHUNK_END.len()) as u64;
+        sent.bytes += framing_len;
+        sent.content_bytes += framing_len;
         self.stream.write(Payload::Copy(&size));
         self.stream.write(payload);
         self.stream.write(Payload::Copy(CHUNK_END));
