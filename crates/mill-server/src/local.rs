@@ -53,6 +53,8 @@ pub struct Local<E: Engine> {
     date: Cell<(i64, [u8; 29])>,
     /// Emptied buffers, kept for the next answer.
     buffers: RefCell<Vec<Vec<u8>>>,
+    /// The worker's number.
+    index: u32,
     connection_number: Cell<u64>,
     connection_step: u64,
 }
@@ -88,6 +90,7 @@ impl<E: Engine> Local<E> {
             site: RefCell::new(site),
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
+            index: shared.index,
             connection_number: Cell::new(u64::from(shared.index)),
             connection_step: u64::from(step.max(1)),
         })
@@ -99,7 +102,12 @@ impl<E: Engine> Local<E> {
 
     /// What all workers counted, as of the last turn of each.
     pub fn all_counters(&self) -> ServerCounters {
-        self.published.iter().map(Published::read).sum()
+        let own = usize::try_from(self.index).unwrap_or(usize::MAX);
+        let each = self.published.iter().enumerate().map(|(index, published)| {
+            // What this worker shows to the others is as of its last turn.
+            if index == own { *self.counters.borrow() } else { published.read() }
+        });
+        each.sum()
     }
 
     /// Puts a configuration in force for all requests from now on.
