@@ -3,6 +3,9 @@
 //! Most requests end here, in `answer_hot`: parsed, found, copied out. What needs more runs in a pooled box
 //! (`cycle`), so that a connection that idles is small.
 
+/// Reading a head.
+mod head;
+
 /// One request the whole way: head, phases, answer, what is left of its content.
 mod cycle;
 
@@ -17,6 +20,7 @@ use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::log;
 use crate::request::ConnectionFacts;
+use mill_config::config::LogLevel;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
@@ -112,7 +116,9 @@ impl<E: Engine> Connection<E> {
                     None => {}
                     Some(next) => return Poll::Ready(next),
                 },
-                Poll::Ready(_) => return Poll::Ready(Next::End),
+                // It has finished sending, and may still be reading what it asked for.
+                Poll::Ready(Ok(_)) => return Poll::Ready(self.after_last_answer()),
+                Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
                 Poll::Pending => return self.poll_idle_end(),
             }
         }
@@ -122,7 +128,7 @@ impl<E: Engine> Connection<E> {
 
     /// Ready when an idle connection is to be closed.
     fn poll_idle_end(&self) -> Poll<Next> {
-        if self.requests > 0 && (self.local.draining.get() || self.listener.listener().is_none()) {
+        if self.requests > 0 && (self.local.draining.get() || self.listener.is_gone()) {
             return Poll::Ready(Next::End);
         }
         self.local.scheduler.poll_deadline(self.deadline).map(|_| {
@@ -131,9 +137,27 @@ impl<E: Engine> Connection<E> {
                 counters.timeout_keepalive += 1;
             } else {
                 counters.timeout_header += 1;
+                drop(counters);
+                self.log_silence();
             }
-            Next::End
+            if self.stream.queued() > 0 {
+                Next::Finish
+            } else {
+                Next::End
+            }
         })
+    }
+
+    /// Nothing ever came.
+    fn log_silence(&self) {
+        let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
+        self.local.log_connection_error(
+            self.number,
+            &self.stream.peer(),
+            listener,
+            LogLevel::Info,
+            format_args!("client timed out (110: Connection timed out) while waiting for request"),
+        );
     }
 
     /// Answers the request at hand from the hot answers. `None`: answered, look for the next one.

@@ -5,7 +5,7 @@ use mill_config::config::{Http, ListenAddress, Listener, Server};
 use mill_http::limits::HeadRules;
 use mill_runtime::address::Address;
 use mill_runtime::time::Duration;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,35 +17,51 @@ pub struct ListenerContext {
     pub address: Address,
     rules: Cell<HeadRules>,
     header_timeout: Cell<Duration>,
-    /// Index into the listeners of the configuration in force; `None` once that has the listener no more.
-    listener: Cell<Option<usize>>,
+    /// The configuration that its requests are answered by: the one in force, or the last one that had the listener.
+    site: RefCell<Arc<Site>>,
+    /// Index into the listeners of that configuration.
+    listener: Cell<usize>,
+    /// The configuration in force has the listener no more: who came by it is answered, and then the connection ends.
+    gone: Cell<bool>,
 }
 
 impl ListenerContext {
     /// For listener `listener` of the site's configuration.
-    pub fn new(id: u32, site: &Site, listener: usize) -> Option<Self> {
+    pub fn new(id: u32, site: &Arc<Site>, listener: usize) -> Option<Self> {
         let address = address_of(&http(site)?.listeners.get(listener)?.address);
         let context = Self {
             id,
             address,
             rules: Cell::new(HeadRules::default()),
             header_timeout: Cell::new(Duration::from_secs(60)),
-            listener: Cell::new(None),
+            site: RefCell::new(Arc::clone(site)),
+            listener: Cell::new(listener),
+            gone: Cell::new(false),
         };
-        context.set(site, Some(listener));
+        context.set(site, listener);
         Some(context)
     }
 
     /// Follows a change of the configuration.
-    pub fn set(&self, site: &Site, listener: Option<usize>) {
+    pub fn set(&self, site: &Arc<Site>, listener: usize) {
+        *self.site.borrow_mut() = Arc::clone(site);
         self.listener.set(listener);
-        let found = listener.and_then(|index| http(site)?.listeners.get(index));
-        if let Some(listener) = found {
+        self.gone.set(false);
+        if let Some(listener) = http(site).and_then(|http| http.listeners.get(listener)) {
             let server = default_server(listener);
             self.rules.set(head_rules(server));
             self.header_timeout
                 .set(server.settings.client_header_timeout);
         }
+    }
+
+    /// The configuration in force has the listener no more.
+    pub fn retire(&self) {
+        self.gone.set(true);
+    }
+
+    pub fn is_gone(&self) -> bool {
+        self.gone.get()
     }
 
     pub fn rules(&self) -> HeadRules {
@@ -57,7 +73,13 @@ impl ListenerContext {
         self.header_timeout.get()
     }
 
-    pub fn listener(&self) -> Option<usize> {
+    /// The configuration for the next request.
+    pub fn site(&self) -> Arc<Site> {
+        Arc::clone(&self.site.borrow())
+    }
+
+    /// Index into the listeners of [`ListenerContext::site`].
+    pub fn listener(&self) -> usize {
         self.listener.get()
     }
 }

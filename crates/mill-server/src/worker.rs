@@ -245,7 +245,7 @@ where
     /// The listener as it is, or a new one.
     fn listener(
         &mut self,
-        site: &Site,
+        site: &Arc<Site>,
         listener: usize,
         options: ListenOptions,
     ) -> Result<Entry, String> {
@@ -261,7 +261,7 @@ where
         };
         if let Some(known) = known {
             self.closing.retain(|id| *id != known.id);
-            known.context.set(site, Some(listener));
+            known.context.set(site, listener);
             return Ok(Entry { options, ..known });
         }
         let listening = self.worker.engine().listen(&options).map_err(|error| {
@@ -292,6 +292,7 @@ where
 
     /// Closes a listener once nobody waits at it; until then it is served as it was.
     fn close(&mut self, entry: Entry) {
+        entry.context.retire();
         self.closing.push(entry.id);
         self.listeners.0.borrow_mut().push(entry);
         self.close_what_can_be();
@@ -302,7 +303,7 @@ where
         closing.retain(|id| {
             let closed = self.worker.close_listener(*id);
             if closed {
-                self.listeners.remove(*id, &self.local);
+                self.listeners.remove(*id);
             }
             !closed
         });
@@ -349,7 +350,7 @@ where
                 None,
                 LogLevel::Crit,
                 format_args!(
-                    "accept4() failed {}; accepting pauses, raise worker_rlimit_nofile",
+                    "accept4() failed ({}); accepting pauses, raise worker_rlimit_nofile",
                     Errno(code)
                 ),
             ),
@@ -368,16 +369,9 @@ where
 }
 
 impl Listeners {
-    /// Forgets a listener; idle connections that came by it end, unless the worker drains and ends them anyway.
-    fn remove<E: Engine>(&self, id: ListenerId, local: &Local<E>) {
-        let mut entries = self.0.borrow_mut();
-        let Some(position) = entries.iter().position(|entry| entry.id == id) else {
-            return;
-        };
-        let entry = entries.swap_remove(position);
-        if !local.draining.get() {
-            entry.context.set(&local.site(), None);
-        }
+    /// Forgets a listener. Connections that came by it still know its context.
+    fn remove(&self, id: ListenerId) {
+        self.0.borrow_mut().retain(|entry| entry.id != id);
     }
 
     fn context(&self, id: ListenerId) -> Rc<ListenerContext> {

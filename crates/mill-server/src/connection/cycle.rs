@@ -2,14 +2,14 @@
 
 use super::Connection;
 use super::finish::finish;
+use super::head::{self, Head};
 use super::keep::{self, Kept};
 use crate::exchange::h1::H1Exchange;
 use crate::exchange::{ContentError, Exchange, SendError};
-use crate::local::Local;
+use crate::local::{FileOf, Local};
 use crate::log::{self, Text};
 use crate::request::{self, Arrival, Message, Outcome, Request};
 use mill_config::config::LogLevel;
-use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::h1::refusal::Refusal;
 use mill_http::keep_alive::KeepAlive;
 use mill_http::status::Status;
@@ -22,24 +22,33 @@ use std::rc::Rc;
 /// Handles the request that is or begins to be at the connection. Returns the connection if it goes on.
 pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Connection<E>> {
     let local = Rc::clone(&connection.local);
+    let mut stage = Stage::reading(&local);
+    let (started, started_wall_clock) = (local.scheduler.now(), local.scheduler.wall_clock());
     let mut message = Message::default();
-    let refusal = match read_head(&connection, &mut message).await {
-        Head::Complete => None,
-        Head::Refused(refusal) => Some(refusal),
-        Head::Lost => return None,
-    };
+    let head = head::read(&connection, &mut message).await;
+    if let Head::NotBegun = head {
+        return None;
+    }
     connection.requests += 1;
     local.counters.borrow_mut().requests += 1;
-    let listener = connection.listener.listener()?;
-    let facts = connection.facts();
     let arrival = Arrival {
-        connection: facts,
-        listener,
+        connection: connection.facts(),
+        listener: connection.listener.listener(),
         connection_requests: u64::from(connection.requests),
         message,
         pipelined: connection.stream.read(|bytes| (0, !bytes.is_empty())),
     };
-    let mut request = Request::new(arrival, &local)?;
+    let mut request = Request::of_site(arrival, connection.listener.site(), &local)?;
+    (request.started, request.started_wall_clock) = (started, started_wall_clock);
+    let refusal = match head {
+        Head::Refused(refusal) => Some(refusal),
+        Head::TimedOut | Head::BrokenOff => {
+            give_up(&mut request, &head, &local);
+            return None;
+        }
+        Head::Complete | Head::NotBegun => None,
+    };
+    stage.write();
     if request.site.mentions.transport {
         request.connection.transport.set(connection.stream.info());
     }
@@ -49,6 +58,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     if let Some(kept) = kept {
         kept.insert(request, &local);
     }
+    drop(stage);
     match goes_on {
         GoesOn::Kept => Some(connection),
         GoesOn::Finished => {
@@ -59,12 +69,43 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     }
 }
 
-/// What became of reading a head.
-enum Head {
-    Complete,
-    Refused(Refusal),
-    /// Gone, or too slow.
-    Lost,
+/// Where the connection stands in the counters while a request is read and answered; it waits before and after.
+struct Stage<E: Engine> {
+    local: Rc<Local<E>>,
+    writes: bool,
+}
+
+impl<E: Engine> Stage<E> {
+    fn reading(local: &Rc<Local<E>>) -> Self {
+        let mut counters = local.counters.borrow_mut();
+        counters.connections_waiting -= 1;
+        counters.connections_reading += 1;
+        drop(counters);
+        Self {
+            local: Rc::clone(local),
+            writes: false,
+        }
+    }
+
+    /// The head has been read.
+    fn write(&mut self) {
+        let mut counters = self.local.counters.borrow_mut();
+        counters.connections_reading -= 1;
+        counters.connections_writing += 1;
+        self.writes = true;
+    }
+}
+
+impl<E: Engine> Drop for Stage<E> {
+    fn drop(&mut self) {
+        let mut counters = self.local.counters.borrow_mut();
+        if self.writes {
+            counters.connections_writing -= 1;
+        } else {
+            counters.connections_reading -= 1;
+        }
+        counters.connections_waiting += 1;
+    }
 }
 
 /// What becomes of the connection.
@@ -74,56 +115,6 @@ enum GoesOn {
     Finished,
     /// Close at once.
     Dropped,
-}
-
-/// Reads until the head is whole, within `client_header_timeout` from its first byte.
-async fn read_head<E: Engine>(connection: &Connection<E>, message: &mut Message) -> Head {
-    let (local, stream) = (&connection.local, &connection.stream);
-    let deadline = local.scheduler.now() + connection.listener.header_timeout();
-    if !matches!(
-        local
-            .scheduler
-            .until(deadline, stream.drained(super::QUEUED_MAX))
-            .await,
-        Ok(Ok(()))
-    ) {
-        return Head::Lost;
-    }
-    let rules = connection.listener.rules();
-    let mut least = 1;
-    loop {
-        let readable = match local
-            .scheduler
-            .until(deadline, stream.readable(least))
-            .await
-        {
-            Ok(Ok(readable)) => readable,
-            Ok(Err(_)) => return Head::Lost,
-            Err(Expired) => {
-                local.counters.borrow_mut().timeout_header += 1;
-                return Head::Lost;
-            }
-        };
-        let parsed = stream.read(|bytes| {
-            let parsed = parse_request(bytes, &mut message.head, &rules);
-            let consumed = match parsed {
-                Parsed::Complete { consumed } => consumed,
-                Parsed::Partial => 0,
-                Parsed::Refused(_) => bytes.len(),
-            };
-            message
-                .bytes
-                .extend_from_slice(bytes.get(..consumed).unwrap_or_default());
-            least = bytes.len() + 1;
-            (consumed, parsed)
-        });
-        match parsed {
-            Parsed::Complete { .. } => return Head::Complete,
-            Parsed::Refused(refusal) => return Head::Refused(refusal),
-            Parsed::Partial if readable.finished => return Head::Lost,
-            Parsed::Partial => {}
-        }
-    }
 }
 
 /// Has the request answered, and sees to the rest of its content.
@@ -141,17 +132,13 @@ async fn answer<E: Engine>(
             request::refuse(request, refusal.status(), local).await
         }
     };
+    let mut exchange = H1Exchange::new(&connection.stream, local, request);
+    exchange.set_keep_alive(refusal.is_none() && may_keep_alive(connection, request));
+    let outcome = discard_present(&mut exchange, outcome, request, local).await;
     let Outcome::Respond(mut response) = outcome else {
         request.sent.status = STATUS_CLOSED;
         return (GoesOn::Dropped, None);
     };
-    let mut exchange = H1Exchange::new(&connection.stream, local, request);
-    exchange.set_keep_alive(refusal.is_none() && may_keep_alive(connection, request));
-    if response.close || refusal.is_some() {
-        exchange.forget_continue();
-    } else if exchange.discard_present().is_err() {
-        return (GoesOn::Dropped, None);
-    }
     let kept = match refusal {
         None => keep::prepare(connection, request, &mut response).await,
         Some(_) => None,
@@ -174,10 +161,62 @@ async fn answer<E: Engine>(
     (GoesOn::Dropped, None)
 }
 
+/// Takes the content that has come already, and asks for the rest if the client waits to be asked. Content that is
+/// not framed as it must be turns the answer into a refusal.
+async fn discard_present<E: Engine>(
+    exchange: &mut H1Exchange<'_, E>,
+    outcome: Outcome<FileOf<E>>,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Outcome<FileOf<E>> {
+    match &outcome {
+        Outcome::Respond(response) if !response.close && exchange.keeps_alive() => {}
+        _ => {
+            exchange.forget_continue();
+            return outcome;
+        }
+    }
+    if exchange.discard_present().is_ok() {
+        return outcome;
+    }
+    local.log_error(
+        Some(request),
+        LogLevel::Error,
+        format_args!("client sent invalid chunked body"),
+    );
+    local.counters.borrow_mut().refused_chunk += 1;
+    exchange.set_keep_alive(false);
+    request::refuse(request, Status::BAD_REQUEST, local).await
+}
+
 fn count_response<E: Engine>(local: &Local<E>, status: Status, bytes: u64) {
     let mut counters = local.counters.borrow_mut();
     counters.count_response(status.on_the_wire().0);
     counters.bytes_sent += bytes;
+}
+
+/// Logs a request whose head never became whole, as nginx does.
+fn give_up<E: Engine>(request: &mut Request, head: &Head, local: &Local<E>) {
+    let part = if request.message.head.request_line.is_empty() {
+        "line"
+    } else {
+        "headers"
+    };
+    head::find_request_line(&mut request.message);
+    let (status, why) = match head {
+        Head::TimedOut => (
+            Status::REQUEST_TIMEOUT,
+            "client timed out (110: Connection timed out)",
+        ),
+        _ => (Status::BAD_REQUEST, "client prematurely closed connection"),
+    };
+    request.sent.status = status.0;
+    local.log_error(
+        Some(request),
+        LogLevel::Info,
+        format_args!("{why} while reading client request {part}"),
+    );
+    log::access::write(request, local);
 }
 
 /// Says in the error log what was wrong with a head.
@@ -202,7 +241,7 @@ async fn discard_rest<E: Engine>(
     request: &Request,
 ) -> bool {
     let deadline = local.scheduler.now() + request.location.lingering_time;
-    exchange.set_content_timeout(request.location.lingering_timeout);
+    exchange.begin_to_discard(request.location.lingering_timeout);
     loop {
         match local
             .scheduler
@@ -213,6 +252,12 @@ async fn discard_rest<E: Engine>(
             Ok(Ok(false)) => return true,
             Ok(Err(ContentError::TimedOut)) | Err(Expired) => {
                 local.counters.borrow_mut().timeout_body += 1;
+                return false;
+            }
+            Ok(Err(ContentError::Malformed)) => {
+                local.counters.borrow_mut().refused_chunk += 1;
+                let text = "client sent invalid chunked body while sending response to client";
+                local.log_error(Some(request), LogLevel::Error, format_args!("{text}"));
                 return false;
             }
             Ok(Err(_)) => return false,
@@ -235,7 +280,7 @@ fn may_keep_alive<E: Engine>(connection: &Connection<E>, request: &Request) -> b
     let head = &request.message.head;
     rule.keeps(head.version, head.connection)
         && !local.draining.get()
-        && connection.listener.listener().is_some()
+        && !connection.listener.is_gone()
 }
 
 /// Counts and logs why an answer was not sent whole.

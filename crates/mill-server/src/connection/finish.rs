@@ -13,7 +13,7 @@ use mill_runtime::stream::Stream;
 /// Sends what is queued, then FIN, then listens until the peer has finished or the time is up.
 pub(super) async fn finish<E: Engine>(connection: Connection<E>) {
     let (stream, local) = (&connection.stream, &connection.local);
-    let site = local.site();
+    let site = connection.listener.site();
     let Some(settings) = settings(&site, &connection) else {
         return;
     };
@@ -54,6 +54,6 @@ async fn linger<E: Engine>(connection: &Connection<E>, settings: &Settings) {
 /// The settings of the listener's default server: a connection that ends has no request to go by.
 fn settings<'s, E: Engine>(site: &'s Site, connection: &Connection<E>) -> Option<&'s Settings> {
     let http = site.config.http.as_ref()?;
-    let listener = http.listeners.get(connection.listener.listener()?)?;
+    let listener = http.listeners.get(connection.listener.listener())?;
     Some(&listener.hosts_for(None).default.location.settings)
 }

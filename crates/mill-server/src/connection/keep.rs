@@ -24,13 +24,17 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Puts it among the hot answers. `request` is the one it was made for.
+    /// Puts it among the hot answers, unless the configuration has changed since. `request` is the one it was made
+    /// for.
     pub(super) fn insert<E: Engine>(self, request: Request, local: &Local<E>) {
         let Self {
             key,
             mut answer,
             variables,
         } = self;
+        if !Arc::ptr_eq(&request.site, &local.site()) {
+            return;
+        }
         if !request.location.access_logs.is_empty() {
             answer.specimen = Some(Specimen::new(request, variables));
         }

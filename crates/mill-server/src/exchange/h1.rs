@@ -87,8 +87,10 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         matches!(self.incoming, Incoming::Ended)
     }
 
-    /// Bounds each wait for content from now on.
-    pub fn set_content_timeout(&mut self, timeout: Duration) {
+    /// The rest of the content is not wanted: its length bothers no one any more, and each wait for it is as long as
+    /// this at most.
+    pub fn begin_to_discard(&mut self, timeout: Duration) {
+        self.content_bytes_max = 0;
         self.content_timeout = timeout;
     }
 
