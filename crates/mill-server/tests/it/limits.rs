@@ -1,0 +1,171 @@
+//! Limits of the worker and of the engine.
+
+use crate::answer::answer;
+use crate::server::{ADDRESS, MS, SECOND, Server, one_server};
+use mill_runtime::engine::ListenOption;
+use mill_sim::world::World;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn with_connections(count: usize) -> String {
+    one_server("keepalive_timeout 60s;").replace(
+        "events { }",
+        &format!("events {{ worker_connections {count}; }}"),
+    )
+}
+
+#[test]
+fn beyond_worker_connections_clients_wait_and_are_served_later() {
+    let mut server = Server::configured(World::new(1), &with_connections(4), 1);
+    let clients: Vec<_> = (0..10).map(|_| server.connect()).collect();
+    for client in &clients {
+        client.send(GET);
+    }
+    server.run();
+    let is_answered = |client: &&mill_sim::client::Client| !client.received().is_empty();
+    let served = clients.iter().filter(is_answered).count();
+    assert!((1..=4).contains(&served), "{served} are served");
+    assert_eq!(server.streams(), served);
+    assert!(
+        clients
+            .iter()
+            .all(|client| !client.was_reset() && !client.was_refused())
+    );
+    assert!(
+        server.has_logged("worker_connections are not enough"),
+        "{:?}",
+        server.error_log()
+    );
+    // Whoever leaves makes room.
+    for _ in 0..10 {
+        for client in clients.iter().filter(is_answered) {
+            client.finish();
+        }
+        server.run();
+    }
+    for client in &clients {
+        assert_eq!(answer(&client.received()).status, 200);
+    }
+    server.assert_nothing_left(0);
+}
+
+#[test]
+fn the_pause_is_logged_once_and_counted() {
+    let mut server = Server::configured(World::new(1), &with_connections(2), 1);
+    for second in 0..20 {
+        let client = server.world.connect_at(second * SECOND, ADDRESS);
+        client.at(second * SECOND).send(GET);
+    }
+    server.run_to(20 * SECOND);
+    let lines = server.error_log();
+    let pauses = lines
+        .iter()
+        .filter(|line| line.contains("worker_connections"))
+        .count();
+    assert_eq!(pauses, 1, "{lines:?}");
+    assert_eq!(server.counters().accept_pauses, 1);
+}
+
+#[test]
+fn a_raised_limit_lets_the_waiting_in() {
+    let mut server = Server::configured(World::new(1), &with_connections(2), 1);
+    let clients: Vec<_> = (0..5).map(|_| server.connect()).collect();
+    for client in &clients {
+        client.send(GET);
+    }
+    server.run();
+    server.adopt(&with_connections(10));
+    server.run();
+    for client in &clients {
+        assert_eq!(answer(&client.received()).status, 200);
+    }
+}
+
+#[test]
+fn out_of_descriptors_accepting_pauses_and_goes_on() {
+    let mut server = Server::new(1, "keepalive_timeout 2s;");
+    server.workers[0].engine().set_streams_max(2);
+    let clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    for client in &clients {
+        client.send(GET);
+    }
+    server.run_to(MS);
+    let served = |clients: &[mill_sim::client::Client]| {
+        clients
+            .iter()
+            .filter(|client| !client.received().is_empty())
+            .count()
+    };
+    assert_eq!(served(&clients), 2);
+    let line = "accept4() failed (24: Too many open files)";
+    assert!(server.has_logged(line), "{:?}", server.error_log());
+    assert!(server.has_logged("[crit]"));
+    assert!(server.counters().accept_pauses >= 1);
+    // After two seconds the first two are idle for too long, and half a second later accepting goes on.
+    server.run_to(3 * SECOND);
+    assert_eq!(served(&clients), 4);
+    server.run_until_idle();
+    server.assert_nothing_left(0);
+}
+
+#[test]
+fn an_option_that_the_engine_lacks_is_warned_of_and_the_rest_works() {
+    let world = World::new(1);
+    world.lack_listen_option(ListenOption::Fastopen);
+    world.lack_listen_option(ListenOption::Deferred);
+    let text = one_server("").replace(ADDRESS, "10.0.0.1:80 fastopen=16 deferred");
+    let mut server = Server::configured(world, &text, 1);
+    assert_eq!(answer(&server.ask(GET)).status, 200);
+    let lines = server.error_log();
+    let warned = |option: &str| {
+        lines
+            .iter()
+            .any(|line| line.contains("[warn]") && line.contains(option))
+    };
+    assert!(warned("astopen") && warned("eferred"), "{lines:?}");
+    assert!(!warned("euseport"), "nobody asked for it: {lines:?}");
+}
+
+#[test]
+fn deferred_connections_come_with_their_first_bytes() {
+    let text = one_server("client_header_timeout 3s;").replace(ADDRESS, "10.0.0.1:80 deferred");
+    let mut server = Server::configured(World::new(1), &text, 1);
+    let client = server.connect();
+    client.at(10 * SECOND).send(GET);
+    server.run_to(9 * SECOND);
+    assert_eq!(server.streams(), 0);
+    server.run_to(10 * SECOND);
+    assert_eq!(answer(&client.received()).status, 200);
+}
+
+#[test]
+fn a_unix_domain_socket_is_served_as_well() {
+    let text = one_server("").replace(ADDRESS, "unix:/run/site.sock");
+    let mut server = Server::configured(World::new(1), &text, 1);
+    let client = server.world.connect("unix:/run/site.sock");
+    client.send(GET);
+    server.run();
+    assert_eq!(answer(&client.received()).text(), "home\n");
+}
+
+#[test]
+fn ten_thousand_connections_at_once_are_served() {
+    let text = one_server("open_file_cache max=9; keepalive_timeout 10s;")
+        .replace("events { }", "events { worker_connections 20000; }")
+        .replace(ADDRESS, "10.0.0.1:80 backlog=20000");
+    let mut server = Server::configured(World::new(1), &text, 1);
+    let clients: Vec<_> = (0..10_000).map(|_| server.connect()).collect();
+    for client in &clients {
+        client.send(GET);
+    }
+    server.run();
+    assert_eq!(server.streams(), 10_000);
+    assert!(
+        clients
+            .iter()
+            .all(|client| client.received().ends_with(b"home\n"))
+    );
+    server.run_until_idle();
+    server.assert_nothing_left(1);
+    assert_eq!(server.world.elapsed(), 10 * SECOND);
+}

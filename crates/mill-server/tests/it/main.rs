@@ -1,0 +1,59 @@
+//! The whole server over the simulated world: no socket, no sleep, no clock.
+#![forbid(unsafe_code)]
+
+/// A whole server in a simulated world.
+mod server;
+
+/// Answers as a client reads them.
+mod answer;
+
+/// How long a connection stays, and what ends it.
+mod keep_alive;
+
+/// Many requests at once, and requests in pieces.
+mod pipelining;
+
+/// Clients that are slow to ask.
+mod slow_to_ask;
+
+/// Clients that are slow to read.
+mod slow_to_read;
+
+/// Clients that vanish.
+mod resets;
+
+/// Requests with content.
+mod request_content;
+
+/// Heads that are refused, and how the connection ends then.
+mod refusals;
+
+/// Files that change while they are sent.
+mod changing_files;
+
+/// What the open-file cache and the hot answers save, and when they let go.
+mod caches;
+
+/// HEAD, conditions, ranges, gzip.
+mod semantics;
+
+/// Another configuration while the server runs.
+mod reload;
+
+/// Ending a worker in order.
+mod drain;
+
+/// Limits of the worker and of the engine.
+mod limits;
+
+/// Access and error log lines.
+mod logs;
+
+/// Two workers.
+mod workers;
+
+/// Hundreds of random worlds.
+mod soak;
+
+/// Bytes per connection.
+mod sizes;

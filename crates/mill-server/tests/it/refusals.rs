@@ -1,0 +1,246 @@
+//! Heads that are refused, and how the connection ends then.
+
+use crate::answer::answer;
+use crate::server::{MS, SECOND, Server};
+use mill_sim::link::{Link, Segments};
+
+#[test]
+fn a_head_that_is_refused_gets_its_status_and_ends_the_connection() {
+    let check = |request: &str, status_line: &str, log: &str| {
+        let mut server = Server::new(1, "");
+        let client = server.connect();
+        client.send(request);
+        server.run();
+        let shown = request.get(..80).unwrap_or(request);
+        let answer = answer(&client.received());
+        assert_eq!(
+            answer.head.split("\r\n").next(),
+            Some(status_line),
+            "{shown}"
+        );
+        assert!(!answer.keeps_alive(), "{shown}");
+        assert!(!answer.content.is_empty(), "{shown}");
+        assert!(!client.was_reset(), "{shown}");
+        assert!(client.is_closed(), "{shown}: FIN follows the answer");
+        client.finish();
+        server.run_until_idle();
+        server.assert_nothing_left(0);
+        assert!(
+            server.has_logged(log),
+            "{shown}: {:?} lacks {log}",
+            server.error_log()
+        );
+        assert_eq!(server.counters().requests, 1, "{shown}");
+    };
+    let bad = "HTTP/1.1 400 Bad Request";
+    check(
+        "get / HTTP/1.1\r\nHost: a\r\n\r\n",
+        bad,
+        "client sent invalid method",
+    );
+    check(
+        "GE<T / HTTP/1.1\r\nHost: a\r\n\r\n",
+        bad,
+        "client sent invalid method",
+    );
+    check("\u{16}\u{3}\u{1}\u{2}", bad, "client sent invalid method");
+    check(
+        "GET  HTTP/1.1\r\nHost: a\r\n\r\n",
+        bad,
+        "client sent invalid request",
+    );
+    check(
+        "GET / HTTP/1.1x\r\nHost: a\r\n\r\n",
+        bad,
+        "client sent invalid request",
+    );
+    check("GET /\r\n", bad, "client sent HTTP/0.9 request");
+    let version = "HTTP/1.1 505 HTTP Version Not Supported";
+    check(
+        "GET / HTTP/2.0\r\nHost: a\r\n\r\n",
+        version,
+        "client sent invalid version",
+    );
+    let long = format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(8192));
+    check(
+        &long,
+        "HTTP/1.1 414 Request-URI Too Large",
+        "client sent too long URI",
+    );
+    check(
+        "GET http://a<b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        bad,
+        "client sent invalid",
+    );
+    check(
+        "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        bad,
+        "client sent invalid header line",
+    );
+    check(
+        "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
+        bad,
+        "client sent invalid header line",
+    );
+    check(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n",
+        bad,
+        "client sent invalid header line",
+    );
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+        "x".repeat(8192)
+    );
+    check(&long, bad, "client sent too long header line");
+    let large = format!("X: {}\r\n", "x".repeat(8000)).repeat(6);
+    let large = format!("GET / HTTP/1.1\r\nHost: a\r\n{large}\r\n");
+    check(&large, bad, "client sent too large request");
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+        "X: y\r\n".repeat(1001)
+    );
+    check(&many, bad, "client sent too many header lines");
+    let twice = "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n";
+    check(twice, bad, "client sent duplicate header line");
+    let hosts = "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n";
+    check(hosts, bad, "client sent duplicate host header");
+    check(
+        "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
+        bad,
+        "client sent invalid host header",
+    );
+    check(
+        "GET / HTTP/1.1\r\nX: y\r\n\r\n",
+        bad,
+        "without \"Host\" header",
+    );
+    let length = "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n";
+    check(length, bad, "client sent invalid \"Content-Length\" header");
+    let old = "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
+    check(
+        old,
+        bad,
+        "client sent HTTP/1.0 request with \"Transfer-Encoding\"",
+    );
+    let both =
+        "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    check(
+        both,
+        bad,
+        "\"Content-Length\" and \"Transfer-Encoding\" headers at the same time",
+    );
+    let coding = "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n";
+    let unknown = "client sent unknown \"Transfer-Encoding\"";
+    check(coding, "HTTP/1.1 501 Not Implemented", unknown);
+}
+
+#[test]
+fn an_answered_request_before_a_refused_one_is_answered() {
+    let mut server = Server::new(1, "");
+    let client = server.connect();
+    client.send("GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\nnonsense\r\n\r\n");
+    server.run();
+    let answers = crate::answer::answers(&client.received());
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses, [200, 400]);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn methods_that_files_do_not_answer_get_405_and_the_connection_stays() {
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "FOO"] {
+        let mut server = Server::new(1, "");
+        let client = server.connect();
+        client.send(format!("{method} /a.txt HTTP/1.1\r\nHost: a\r\n\r\n"));
+        server.run();
+        let answer = answer(&client.received());
+        assert_eq!(
+            (answer.status, answer.keeps_alive()),
+            (405, true),
+            "{method}"
+        );
+    }
+}
+
+#[test]
+fn who_goes_on_sending_gets_the_whole_answer_and_no_reset() {
+    let check = |request: &str, status: u16| {
+        let mut server = Server::new(1, "client_max_body_size 1k; lingering_timeout 5s;");
+        server.world.set_link(Link {
+            delay: 5 * MS,
+            segments: Segments::UpTo(500),
+            ..Link::IDEAL
+        });
+        let client = server.connect();
+        client.send(request);
+        for at in 0..40 {
+            client
+                .at(at * 10 * MS)
+                .send("more of what nobody reads ".repeat(50));
+        }
+        client.at(SECOND).finish();
+        server.run_until_idle();
+        let answer = answer(&client.received());
+        assert_eq!(answer.status, status, "{request}");
+        assert!(client.is_closed() && !client.was_reset(), "{request}");
+        assert_eq!(client.unsent(), 0, "all of it was taken");
+        server.assert_nothing_left(0);
+    };
+    check("nonsense\r\n", 400);
+    check(
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n",
+        413,
+    );
+    check(
+        "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n",
+        501,
+    );
+}
+
+#[test]
+fn lingering_ends_after_its_timeout_and_after_its_time() {
+    let mut server = Server::new(1, "lingering_timeout 2s; lingering_time 7s;");
+    let (quiet, busy) = (server.connect(), server.connect());
+    quiet.send("nonsense\r\n");
+    busy.send("nonsense\r\n");
+    for second in 1..20 {
+        busy.at(second * SECOND).send("more");
+    }
+    server.run_to(1999 * MS);
+    assert_eq!(server.streams(), 2);
+    server.run_to(2000 * MS);
+    assert_eq!(server.streams(), 1, "nothing came for two seconds");
+    server.run_to(6999 * MS);
+    assert_eq!(server.streams(), 1);
+    server.run_to(7000 * MS);
+    assert_eq!(server.streams(), 0);
+    server.run_until_idle();
+    assert!(
+        busy.was_reset(),
+        "who still sends then learns that nobody is there"
+    );
+    server.assert_nothing_left(0);
+}
+
+#[test]
+fn without_lingering_the_connection_is_closed_at_once() {
+    let mut server = Server::new(1, "lingering_close off;");
+    let client = server.connect();
+    client.send("nonsense\r\n");
+    server.run();
+    assert_eq!(answer(&client.received()).status, 400);
+    server.assert_nothing_left(0);
+}
+
+#[test]
+fn lingering_always_waits_for_the_client_to_finish() {
+    let mut server = Server::new(1, "lingering_close always; lingering_timeout 3s;");
+    let client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    server.run();
+    assert!(client.is_closed());
+    assert_eq!(server.streams(), 1);
+    client.finish();
+    server.run();
+    server.assert_nothing_left(0);
+}

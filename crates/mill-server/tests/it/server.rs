@@ -1,0 +1,286 @@
+//! A whole server in a simulated world.
+
+use mill_config::{Memory, Options, load};
+use mill_metrics::{Published, ServerCounters};
+use mill_server::local::Environment;
+use mill_server::log::LogSender;
+use mill_server::site::Site;
+use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
+use mill_sim::client::Client;
+use mill_sim::engine::SimEngine;
+use mill_sim::files::SimFiles;
+use mill_sim::world::{Until, World};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Where the servers of these tests listen, unless they say otherwise.
+pub(crate) const ADDRESS: &str = "10.0.0.1:80";
+
+pub(crate) const MS: Duration = Duration::from_millis(1);
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// A world, the workers in it, and what they logged and counted.
+pub(crate) struct Server {
+    pub(crate) world: World,
+    pub(crate) logs: LogSender,
+    pub(crate) workers: Vec<RunningWorker>,
+    counters: Arc<[Published]>,
+    generation: u64,
+}
+
+/// One worker; its turn and engine go when it has ended.
+pub(crate) struct RunningWorker {
+    index: usize,
+    running: Option<Running>,
+    orders: Sender<Order>,
+    reports: Receiver<Report>,
+}
+
+struct Running {
+    engine: SimEngine,
+    turn: Box<dyn FnMut() -> bool>,
+}
+
+/// A configuration with one server: it listens at [`ADDRESS`], logs no accesses, and is what `directives` say.
+pub(crate) fn one_server(directives: &str) -> String {
+    in_http(&format!(
+        "server {{ listen {ADDRESS}; root /site; {directives} }}"
+    ))
+}
+
+/// A configuration whose `http` block holds `directives`. Errors are logged to `/error.log`.
+pub(crate) fn in_http(directives: &str) -> String {
+    format!("error_log /error.log info; events {{ }} http {{ access_log off; {directives} }}")
+}
+
+/// The configuration that `text` is.
+pub(crate) fn site(text: &str, generation: u64) -> Arc<Site> {
+    let options = Options::default();
+    let source = Memory::new().with(&*options.conf_file(), text);
+    match load(&source, &options) {
+        Ok(loaded) => Arc::new(Site::new(loaded.config, generation)),
+        Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
+    }
+}
+
+impl Server {
+    /// One worker with [`one_server`], and a small site.
+    pub(crate) fn new(seed: u64, directives: &str) -> Self {
+        Self::configured(World::new(seed), &one_server(directives), 1)
+    }
+
+    /// `count` workers in a world that was made ready. A port is shared by a socket for each, if its `listen` says
+    /// `reuseport`, else by one socket.
+    pub(crate) fn configured(world: World, text: &str, count: usize) -> Self {
+        world.files().write("/site/index.html", "home\n");
+        world.files().write("/site/a.txt", "file a\n");
+        world.files().write("/site/b.txt", "file b\n");
+        world.files().write("/site/big.bin", big());
+        let counters: Arc<[Published]> = (0..count).map(|_| Published::new()).collect();
+        let logs = LogSender::memory();
+        let site = site(text, 1);
+        let mut server = Self {
+            world,
+            logs,
+            workers: Vec::new(),
+            counters,
+            generation: 1,
+        };
+        for index in 0..count {
+            let worker = server.start(index, &site);
+            server.workers.push(worker);
+        }
+        server
+    }
+
+    fn start(&self, index: usize, site: &Arc<Site>) -> RunningWorker {
+        let engine = self.world.engine();
+        let (orders, inbox) = channel();
+        let (reporter, reports) = channel();
+        orders.send(adopt(site, index)).expect("the inbox is open");
+        let setup = WorkerSetup {
+            index: u32::try_from(index).expect("few workers"),
+            environment: Environment {
+                pid: 100,
+                thread_id: 101,
+                hostname: Arc::from(&b"sim"[..]),
+                utc_offset: |_| 0,
+            },
+            inbox,
+            reports: reporter,
+            logs: self.logs.clone(),
+            counters: Arc::clone(&self.counters),
+        };
+        let turn = Box::new(worker::start(engine.clone(), setup));
+        RunningWorker {
+            index,
+            running: Some(Running { engine, turn }),
+            orders,
+            reports,
+        }
+    }
+
+    /// A client that connects now.
+    pub(crate) fn connect(&self) -> Client {
+        self.world.connect(ADDRESS)
+    }
+
+    pub(crate) fn files(&self) -> &SimFiles {
+        self.world.files()
+    }
+
+    /// Runs until nothing is on its way; timers are not waited for.
+    pub(crate) fn run(&mut self) {
+        self.run_until(Until::Quiet);
+    }
+
+    /// Runs until no timer is left either.
+    pub(crate) fn run_until_idle(&mut self) {
+        self.run_until(Until::Idle);
+    }
+
+    /// Runs until so much time has passed since the world began.
+    pub(crate) fn run_to(&mut self, elapsed: Duration) {
+        self.run_until(Until::At(elapsed));
+    }
+
+    pub(crate) fn run_until(&mut self, until: Until) {
+        let Self { world, workers, .. } = self;
+        world.run(|| workers.iter_mut().for_each(RunningWorker::turn), until);
+    }
+
+    /// Puts another configuration in force, as a reload does.
+    pub(crate) fn adopt(&mut self, text: &str) {
+        self.generation += 1;
+        let site = site(text, self.generation);
+        for worker in &self.workers {
+            worker.order(adopt(&site, worker.index));
+        }
+    }
+
+    pub(crate) fn order(&self, order: impl Fn() -> Order) {
+        for worker in &self.workers {
+            worker.order(order());
+        }
+    }
+
+    /// What all workers counted.
+    pub(crate) fn counters(&self) -> ServerCounters {
+        let mut sum = ServerCounters::default();
+        for published in self.counters.iter() {
+            sum.merge(&published.read());
+        }
+        sum
+    }
+
+    /// The streams that are open at all workers.
+    pub(crate) fn streams(&self) -> usize {
+        self.workers.iter().map(RunningWorker::streams).sum()
+    }
+
+    /// Sends a request on a connection of its own, runs, and returns what came.
+    pub(crate) fn ask(&mut self, request: &str) -> Vec<u8> {
+        let client = self.connect();
+        client.send(request);
+        self.run();
+        client.received()
+    }
+
+    /// Nothing is left of any connection: no stream, no file but cached ones, no count.
+    pub(crate) fn assert_nothing_left(&self, open_files_max: usize) {
+        let counters = self.counters();
+        assert_eq!(self.streams(), 0, "streams");
+        assert_eq!(counters.connections_active, 0, "{counters:?}");
+        assert_eq!(counters.connections_reading, 0, "{counters:?}");
+        assert_eq!(counters.connections_writing, 0, "{counters:?}");
+        assert_eq!(counters.connections_waiting, 0, "{counters:?}");
+        let open = self.files().open_files();
+        assert!(open <= open_files_max, "{open} files are open");
+    }
+
+    /// The lines of the error log, without their time and level.
+    pub(crate) fn error_log(&self) -> Vec<String> {
+        self.logs.lines("/error.log")
+    }
+
+    /// Whether a line of the error log has this text.
+    pub(crate) fn has_logged(&self, text: &str) -> bool {
+        self.error_log().iter().any(|line| line.contains(text))
+    }
+}
+
+impl RunningWorker {
+    fn turn(&mut self) {
+        if let Some(running) = &mut self.running
+            && !(running.turn)()
+        {
+            self.running = None;
+        }
+    }
+
+    pub(crate) fn order(&self, order: Order) {
+        // A worker that has ended reads no mail.
+        if let Some(running) = &self.running {
+            self.orders
+                .send(order)
+                .expect("a worker's inbox is open while it runs");
+            running.engine.post_mail();
+        }
+    }
+
+    pub(crate) fn engine(&self) -> &SimEngine {
+        &self.running.as_ref().expect("the worker runs").engine
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.running.is_none()
+    }
+
+    pub(crate) fn streams(&self) -> usize {
+        self.running
+            .as_ref()
+            .map_or(0, |running| running.engine.streams())
+    }
+
+    /// What the worker has told since it was last asked.
+    pub(crate) fn reports(&self) -> Vec<Report> {
+        self.reports.try_iter().collect()
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Server({} workers)", self.workers.len())
+    }
+}
+
+fn adopt(site: &Arc<Site>, index: usize) -> Order {
+    let share = u32::try_from(index).ok();
+    let listeners = site
+        .config
+        .http
+        .as_ref()
+        .map_or(&[][..], |http| &http.listeners);
+    let assigned = listeners
+        .iter()
+        .enumerate()
+        .map(|(listener, configured)| Assigned {
+            listener,
+            share: share.filter(|_| configured.options.reuseport),
+        });
+    Order::Adopt {
+        site: Arc::clone(site),
+        listeners: assigned.collect(),
+    }
+}
+
+/// A megabyte in which no piece is like another.
+pub(crate) fn big() -> Vec<u8> {
+    (0..BIG_BYTES / 8)
+        .flat_map(|index| format!("{index:07}\n").into_bytes())
+        .collect()
+}
+
+pub(crate) const BIG_BYTES: usize = 1 << 20;

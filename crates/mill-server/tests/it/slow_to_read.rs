@@ -1,0 +1,216 @@
+//! Clients that are slow to read.
+
+use crate::answer::{Ending, answer, answers, first_answer};
+use crate::server::{BIG_BYTES, MS, SECOND, Server, big};
+use mill_runtime::stream::StreamOption;
+use mill_sim::world::Until;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const GET_BIG: &str = "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n";
+
+const WAYS: [&str; 3] = ["sendfile on;", "sendfile off;", "limit_rate 100m;"];
+
+#[test]
+fn who_reads_nothing_is_left_after_send_timeout() {
+    for way in WAYS {
+        let mut server = Server::new(1, &format!("{way} send_timeout 6s;"));
+        let client = server.connect();
+        client.stop_reading();
+        client.at(100 * MS).send(GET_BIG);
+        server.run_to(6099 * MS);
+        assert_eq!(server.streams(), 1, "{way}");
+        server.run_to(6100 * MS);
+        assert_eq!(server.counters().timeout_send, 1, "{way}");
+        server.assert_nothing_left(0);
+        // What was on its way can still be read, and it is not the whole.
+        client.read_on();
+        server.run();
+        let (answer, ending) = first_answer(&client.received());
+        assert_eq!((answer.status, ending), (200, Ending::Cut), "{way}");
+        assert!(
+            !client.was_reset(),
+            "{way}: reset_timedout_connection is off"
+        );
+    }
+}
+
+#[test]
+fn with_reset_timedout_connection_it_is_reset() {
+    for way in WAYS {
+        let text = format!("{way} send_timeout 6s; reset_timedout_connection on;");
+        let mut server = Server::new(1, &text);
+        let client = server.connect();
+        client.stop_reading().send(GET_BIG);
+        server.run_until_idle();
+        assert!(client.was_reset(), "{way}");
+        assert_eq!(client.ended_at(), Some(6 * SECOND), "{way}");
+        server.assert_nothing_left(0);
+    }
+}
+
+#[test]
+fn without_the_engines_option_a_stuck_connection_is_closed_all_the_same() {
+    let mut server = Server::new(1, "send_timeout 6s; reset_timedout_connection on;");
+    server.world.lack_stream_option(StreamOption::ResetOnClose);
+    let client = server.connect();
+    client.stop_reading().send(GET_BIG);
+    server.run_until_idle();
+    server.assert_nothing_left(0);
+    assert!(!client.was_reset());
+}
+
+#[test]
+fn a_little_reading_prolongs_send_timeout() {
+    let mut server = Server::new(1, "send_timeout 6s;");
+    let client = server.connect();
+    client.stop_reading().send(GET_BIG);
+    client.at(5 * SECOND).read_on();
+    client.at(5 * SECOND + MS).stop_reading();
+    server.run_until_idle();
+    // By then everything has been read: the link takes no time.
+    assert_eq!(answer(&client.received()).content.len(), BIG_BYTES);
+
+    let mut server = Server::new(1, "send_timeout 6s; keepalive_timeout 1s;");
+    let client = server.connect();
+    client.stop_reading().send(GET_BIG);
+    client.at(5 * SECOND).read_at_rate(1000);
+    client.at(8 * SECOND + 5 * MS).stop_reading();
+    server.run_to(14 * SECOND - MS);
+    assert_eq!((client.received().len(), server.streams()), (3000, 1));
+    // The last reading was at 8 s.
+    server.run_to(14 * SECOND);
+    server.assert_nothing_left(0);
+}
+
+#[test]
+fn others_are_served_while_one_reads_nothing() {
+    let mut server = Server::new(1, "send_timeout 10s;");
+    let stuck = server.connect();
+    stuck.stop_reading().send(GET_BIG);
+    server.run();
+    for second in 1..9 {
+        let client = server
+            .world
+            .connect_at(second * SECOND, crate::server::ADDRESS);
+        client.at(second * SECOND).send(GET).send(GET_BIG);
+        server.run_to(second * SECOND + 500 * MS);
+        let answers = answers(&client.received());
+        assert_eq!(answers.len(), 2);
+        assert!(answers[1].content == big());
+    }
+    assert_eq!(server.counters().timeout_send, 0);
+}
+
+#[test]
+fn who_reads_slowly_gets_every_byte() {
+    for way in WAYS {
+        let mut server = Server::new(1, way);
+        let client = server.connect();
+        client.read_at_rate(50_000).send(GET_BIG);
+        server.run_until(Until::Quiet);
+        let answer = answer(&client.received());
+        assert_eq!(answer.content.len(), BIG_BYTES, "{way}");
+        assert!(answer.content == big(), "{way}");
+        let took = server.world.elapsed();
+        assert!(took >= 20 * SECOND && took < 23 * SECOND, "{way}: {took:?}");
+        assert_eq!(server.counters().timeout_send, 0);
+    }
+}
+
+#[test]
+fn hot_answers_wait_for_who_does_not_read_them() {
+    let directives = "open_file_cache max=9; keepalive_requests 100000; send_timeout 5s;";
+    let mut server = Server::new(1, directives);
+    server.files().write("/site/page", "p".repeat(10_000));
+    let request = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+    server.ask(request);
+    let client = server.connect();
+    client.stop_reading().send(request.repeat(500));
+    server.run();
+    // The server holds back: it has not answered everything into its own memory.
+    let asked = server.counters().requests;
+    assert!(
+        asked < 100,
+        "{asked} of 500 answered to a client that reads nothing"
+    );
+    client.at(SECOND).read_on();
+    server.run();
+    let answers = answers(&client.received());
+    assert_eq!(answers.len(), 500);
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.content == "p".repeat(10_000).as_bytes())
+    );
+}
+
+#[test]
+fn who_reads_no_hot_answers_is_left_after_a_timeout() {
+    let directives = "open_file_cache max=9; keepalive_requests 100000; send_timeout 5s;";
+    let mut server = Server::new(1, &format!("{directives} client_header_timeout 7s;"));
+    server.files().write("/site/page", "p".repeat(10_000));
+    let request = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
+    server.ask(request);
+    let client = server.connect();
+    client.stop_reading().send(request.repeat(500));
+    server.run_until_idle();
+    server.assert_nothing_left(1);
+    assert!(client.received().is_empty());
+}
+
+#[test]
+fn limit_rate_sends_so_many_bytes_a_second() {
+    let mut server = Server::new(1, "limit_rate 10k;");
+    server.files().write("/site/100k", "x".repeat(100 * 1024));
+    let client = server.connect();
+    client.send("GET /100k HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let mut lens = Vec::new();
+    for second in 1..=9 {
+        server.run_to(second * SECOND + 10 * MS);
+        lens.push(client.received().len());
+    }
+    for (second, len) in lens.iter().enumerate() {
+        let expected = (second + 1) * 10 * 1024;
+        assert!(
+            (expected..=expected + 11 * 1024).contains(len),
+            "after {} s: {len} bytes, not about {expected}",
+            second + 1
+        );
+    }
+    server.run_until_idle();
+    assert_eq!(answer(&client.received()).content.len(), 100 * 1024);
+    let ended = client.ended_at().unwrap();
+    assert!(
+        ended >= 9 * SECOND && ended <= 10 * SECOND + MS,
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn limit_rate_after_lets_the_beginning_pass() {
+    let mut server = Server::new(1, "limit_rate 10k; limit_rate_after 50k;");
+    server.files().write("/site/100k", "x".repeat(100 * 1024));
+    let client = server.connect();
+    client.send("GET /100k HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    server.run_to(10 * MS);
+    let len = client.received().len();
+    assert!((50 * 1024..=72 * 1024).contains(&len), "{len} at once");
+    server.run_until_idle();
+    assert_eq!(answer(&client.received()).content.len(), 100 * 1024);
+    let ended = client.ended_at().unwrap();
+    assert!(ended >= 4 * SECOND && ended <= 5 * SECOND + MS, "{ended:?}");
+}
+
+#[test]
+fn limit_rate_may_be_set_for_one_request() {
+    let mut server = Server::new(1, "if ($arg_slow) { set $limit_rate 1k; }");
+    server.files().write("/site/4k", "x".repeat(4 * 1024));
+    let (fast, slow) = (server.connect(), server.connect());
+    fast.send("GET /4k HTTP/1.1\r\nHost: a\r\n\r\n");
+    slow.send("GET /4k?slow=1 HTTP/1.1\r\nHost: a\r\n\r\n");
+    server.run_to(100 * MS);
+    assert_eq!(answer(&fast.received()).content.len(), 4096);
+    assert!(slow.received().len() < 3000);
+    server.run_to(5 * SECOND);
+    assert_eq!(answer(&slow.received()).content.len(), 4096);
+}
