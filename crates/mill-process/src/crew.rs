@@ -4,7 +4,7 @@ use crate::message::{Configuration, ListeningSocket, LogFile};
 use crate::process_log::{ProcessLog, describe};
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
-use crate::worker_thread::{Start, WorkerThread};
+use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
 use mill_config::Config;
 use mill_config::config::{ErrorLog, LogLevel};
 use mill_metrics::Published;
@@ -40,6 +40,7 @@ pub(crate) struct Crew {
 impl Crew {
     /// Nobody yet. What threads report arrives as events.
     pub(crate) fn new(events: Sender<Event>, hostname: &[u8]) -> io::Result<Self> {
+        report_panics(events.clone());
         let (reports, reported) = mpsc::channel();
         let forward = events.clone();
         std::thread::Builder::new()
@@ -306,6 +307,25 @@ impl Crew {
     }
 }
 
+/// Has the control thread write what a panic in a worker thread says, since such a thread has no log open. The panic
+/// goes on (and ends the process, where panics abort) once that is written.
+fn report_panics(events: Sender<Event>) {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or_default();
+        if !name.starts_with(THREAD_NAME) {
+            return usual(panic);
+        }
+        let (written, wait) = mpsc::channel();
+        let what = format!("thread \"{name}\": {panic}");
+        if events.send(Event::Panicked { what, written }).is_ok() {
+            // An error is a control thread that is ending or hung: then nobody is told.
+            let _ = wait.recv_timeout(PANIC_PATIENCE);
+        }
+    }));
+}
+
 /// Seconds east of Greenwich at a Unix time.
 fn utc_offset(unix_s: i64) -> i32 {
     local_time::local_time(unix_s).map_or(0, |time| time.offset_s)
@@ -323,6 +343,31 @@ fn clocks() -> (Instant, UnixTime) {
     (Instant::from_nanos(nanos), civil)
 }
 
+/// How long a panicking thread waits for its last words to be written.
+const PANIC_PATIENCE: Duration = Duration::from_secs(1);
+
 /// How many threads have counters of their own, running and ended ones: 512 × some 400 bytes. There cannot be more
 /// threads than that at once.
 const NUMBERS: u32 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_thread_says_in_a_panic_is_handed_over_before_it_ends() {
+        let (sender, events) = mpsc::channel();
+        report_panics(sender);
+        let name = format!("{THREAD_NAME}7");
+        let panic = || panic!("a defect");
+        let thread = std::thread::Builder::new().name(name).spawn(panic).unwrap();
+        let Ok(Event::Panicked { what, written }) = events.recv() else {
+            panic!("another event");
+        };
+        assert!(!thread.is_finished());
+        assert!(what.starts_with("thread \"worker 7\": "), "{what}");
+        assert!(what.ends_with("a defect"), "{what}");
+        written.send(()).unwrap();
+        assert!(thread.join().is_err());
+    }
+}

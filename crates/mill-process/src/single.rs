@@ -107,6 +107,11 @@ impl Process<'_> {
     fn on_event(&mut self, event: Event) -> Result<(), ExitCode> {
         match event {
             Event::Signal(received) => self.on_signal(received),
+            Event::Panicked { what, written } => {
+                self.cycle.log.write(LogLevel::Alert, &what);
+                // It may have lost patience.
+                let _ = written.send(());
+            }
             Event::ThreadEnded { number } => {
                 let ended = self.crew.on_ended(number, &self.cycle.log);
                 ended.map_err(|_| ExitCode::FAILURE)?;

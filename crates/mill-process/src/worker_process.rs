@@ -46,6 +46,11 @@ pub(crate) enum Event {
     ThreadEnded {
         number: u32,
     },
+    /// A worker thread says this, and waits until it is written.
+    Panicked {
+        what: String,
+        written: Sender<()>,
+    },
 }
 
 /// Lives the life of the worker process and ends it. To be called right after the fork: what the master had open is
@@ -217,6 +222,11 @@ impl Control {
             Event::MasterGone => {}
             Event::Signal(received) => self.on_signal(received),
             Event::Thread(report) => self.on_report(report)?,
+            Event::Panicked { what, written } => {
+                self.log.write(LogLevel::Alert, &what);
+                // It may have lost patience.
+                let _ = written.send(());
+            }
             Event::ThreadEnded { number } => self.crew.on_ended(number, &self.log)?,
         }
         Ok(())

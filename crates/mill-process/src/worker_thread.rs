@@ -11,9 +11,11 @@ use mill_engine::{KernelEngine, KernelOptions, offer};
 use mill_runtime::address::Address;
 use mill_server::site::Site;
 use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
+use mill_sys::descriptor::Stream;
 use mill_sys::{affinity, descriptor, passing, process};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
@@ -74,7 +76,7 @@ impl WorkerThread {
         } = start;
         let far_number = far.as_raw_fd();
         let thread = std::thread::Builder::new()
-            .name(format!("worker {number}"))
+            .name(format!("{THREAD_NAME}{number}"))
             .spawn(move || {
                 let _end = End { number, ended };
                 live(far_number, cpus, taken, setup);
@@ -166,6 +168,9 @@ impl WorkerThread {
     }
 }
 
+/// What the names of worker threads begin with.
+pub(crate) const THREAD_NAME: &str = "worker ";
+
 /// The listeners of the configuration that `names` are sockets of.
 fn assigned(site: &Site, names: &[SocketName]) -> Vec<Assigned> {
     let listeners = site
@@ -192,6 +197,21 @@ fn address_of(address: &ListenAddress) -> Address {
         ListenAddress::Inet(address) => Address::Ip(*address),
         ListenAddress::Unix(path) => Address::Unix((&**path).into()),
     }
+}
+
+/// Closes in the thread's own table what is not the thread's. The standard streams too: else a log that was renamed and
+/// removed would stay open, hence on the disk, as long as the thread lives. What a panic says is written by the
+/// control thread ([`crate::crew`]).
+fn leave_behind(mailbox: BorrowedFd<'_>) -> io::Result<()> {
+    descriptor::close_all_but(&[mailbox])?;
+    let null = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    for stream in [Stream::Input, Stream::Output, Stream::Error] {
+        descriptor::redirect(stream, null.as_fd())?;
+    }
+    Ok(())
 }
 
 /// Tells of the end of a thread when it is dropped, hence also after a panic.
@@ -224,7 +244,7 @@ fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup
     // The number is the same in both tables; whoever started us keeps it open until `taken` is dropped.
     let engine = descriptor::duplicate(mailbox).and_then(|mailbox| {
         match table {
-            Ok(()) => descriptor::close_all_but(&[mailbox.as_fd()])?,
+            Ok(()) => leave_behind(mailbox.as_fd())?,
             Err(error) => warn(
                 "one descriptor table for all, since unshare(CLONE_FILES)",
                 error,

@@ -1,4 +1,4 @@
-//! A hundred reloads and an upgrade, with eight clients who lose nothing.
+//! Reloads and an upgrade, with eight clients who lose nothing.
 
 use crate::client::{Client, get};
 use crate::site::{Site, free_address, send, wait_for, wait_until_ended};
@@ -85,5 +85,25 @@ fn a_hundred_reloads_and_an_upgrade_under_load_fail_no_request() {
         wait_for("more answers", || {
             (answers.load(Ordering::Relaxed) > seen + 100).then_some(())
         });
+    });
+}
+
+#[test]
+fn reloads_that_change_the_number_of_threads_fail_no_request() {
+    let site = Site::new();
+    let address = free_address();
+    let configure = |round: u32| {
+        let main = format!("worker_processes {};", 1 + round % 4);
+        site.configure(&main, &format!("server {{ listen {address} reuseport; }}"));
+    };
+    configure(0);
+    let master = site.start();
+    site.wait_until_served(address);
+    under_load(address, |_| {
+        for round in 1..=50 {
+            configure(round);
+            send(master, Signal::Hangup);
+            site.wait_for_log(&format!("configuration {} is in force", round + 1));
+        }
     });
 }

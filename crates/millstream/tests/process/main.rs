@@ -20,7 +20,7 @@ mod upgrade;
 /// Killed processes, taken ports, bad configurations.
 mod faults;
 
-/// A hundred reloads and an upgrade, with eight clients who lose nothing.
+/// Reloads and an upgrade, with eight clients who lose nothing.
 mod load;
 
 /// Sockets from one configuration to the next.

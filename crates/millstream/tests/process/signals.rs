@@ -145,6 +145,33 @@ fn user1_opens_logs_again_that_only_root_may_open() {
 }
 
 #[test]
+fn no_thread_keeps_a_log_open_that_was_replaced() {
+    let site = Site::new();
+    let address = one_server(&site, "worker_processes 2;");
+    let master = site.start();
+    site.wait_until_served(address);
+    for name in ["access.log", "error.log"] {
+        fs::rename(site.path(name), site.path(format!("{name}.1"))).unwrap();
+    }
+    send(master, Signal::User1);
+    let worker = site.worker(master, &[]);
+    let holders = || {
+        let processes = [master, worker].into_iter();
+        let tasks = processes.map(|pid| fs::read_dir(format!("/proc/{pid}/task")).unwrap());
+        let tables = tasks.flatten().flatten().map(|task| task.path().join("fd"));
+        let files = tables.flat_map(|table| fs::read_dir(table).unwrap().flatten());
+        let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+        targets
+            .filter(|target| target.to_string_lossy().ends_with(".log.1"))
+            .count()
+    };
+    wait_for("all to let go of the old logs", || {
+        (holders() == 0).then_some(())
+    });
+    assert_eq!(get(address, "/").unwrap().status, 200);
+}
+
+#[test]
 fn quit_finishes_what_is_under_way_and_terminate_does_not() {
     for (signal, finishes) in [(Signal::Quit, true), (Signal::Terminate, false)] {
         let site = Site::new();
