@@ -101,10 +101,14 @@ impl HotAnswers {
             target: head.target.whole.of(bytes),
             accept_encoding: head.accept_encoding().map(|span| span.of(bytes)),
         };
+        let http11 = head.version == Version::Http11;
+        if !http11 && key.accept_encoding.is_some() {
+            // What is kept was made for HTTP/1.1 and may be compressed, which `gzip_http_version` decides.
+            return (0, Looked::Missed);
+        }
         let Some(answer) = self.answers.get(&key) else {
             return (0, Looked::Missed);
         };
-        let http11 = head.version == Version::Http11;
         if !answer.freshness.is_fresh(now) {
             return (0, Looked::Missed);
         }

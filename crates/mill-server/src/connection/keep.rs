@@ -103,6 +103,7 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.trailers.is_empty()
         && !response.streamed
         && !request.location.keepalive_disable.safari
+        && !request.site.mentions.sent_connection
         && request.limit_rate.is_none()
         && source_len(&response.content).is_some_and(|len| len <= source_max(&response.content))
 }

@@ -208,6 +208,9 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         self.keep_alive = plan.keep_alive;
         let mut head = self.local.take_buffer();
         plan.emit(request, &response, self.local, &mut head);
+        if request.site.mentions.sent_fields {
+            request.sent.fields = head::fields(&head, &response);
+        }
         self.stream.write(Payload::Copy(&head));
         request.sent.status = response.status.0;
         request.sent.bytes = head.len() as u64;

@@ -1,7 +1,7 @@
 //! Which variables a configuration mentions at all.
 //!
-//! Two families cost a system call each time they are known: `$realpath_root` and `$tcpinfo_…`. A configuration that
-//! never names them pays for neither.
+//! Some families cost something each time they are known: `$realpath_root` and `$tcpinfo_…` a system call,
+//! `$sent_http_…` a copy of the answer's head. A configuration that never names them pays for none.
 
 use mill_config::config::location::{Amount, Document};
 use mill_config::config::settings::DisableSymlinks;
@@ -18,6 +18,10 @@ pub struct Mentions {
     pub real_root: bool,
     /// Any of `$tcpinfo_…`.
     pub transport: bool,
+    /// Any of `$sent_http_…`.
+    pub sent_fields: bool,
+    /// `$sent_http_connection` or `$sent_http_keep_alive`, which differ from one answer to the next.
+    pub sent_connection: bool,
     /// User variables, by index, that a `set` assigns to somewhere: nginx warns when such a one is used before.
     assigned: Vec<bool>,
 }
@@ -176,6 +180,10 @@ impl Mentions {
     fn variable(&mut self, variable: &Variable) {
         match variable {
             Variable::RealpathRoot => self.real_root = true,
+            Variable::SentHttp(name) => {
+                self.sent_fields = true;
+                self.sent_connection |= matches!(&**name, b"connection" | b"keep_alive");
+            }
             Variable::TcpinfoRtt
             | Variable::TcpinfoRttvar
             | Variable::TcpinfoSndCwnd

@@ -72,6 +72,7 @@ subjects! {
     logs
     hosts
     variables
+    repeated
 }
 
 fn check(name: &str, other: Program) {

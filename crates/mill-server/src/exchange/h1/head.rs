@@ -4,13 +4,34 @@ use super::{has_no_content, may_chunk};
 use crate::local::Local;
 use crate::product::signature;
 use crate::request::Request;
-use crate::response::Response;
+use crate::response::{FieldLine, Response};
 use mill_http::date::imf_fixdate;
 use mill_http::h1::emit::{
     emit_date, emit_field, emit_head_end, emit_number_field, emit_status_line,
 };
 use mill_http::method::Method;
 use mill_runtime::engine::Engine;
+use std::borrow::Cow;
+
+/// The field lines of an emitted head, for `$sent_http_…`: all but those of which nginx's variables do not know.
+pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldLine> {
+    let lines = head.split(|byte| *byte == b'\n');
+    let lines = lines.filter_map(|line| {
+        let line = line.strip_suffix(b"\r")?;
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        let (name, value) = (line.get(..colon)?, line.get(colon + 2..)?);
+        let is_own = match name {
+            b"Server" | b"Date" => true,
+            b"Vary" => response.vary && value == b"Accept-Encoding",
+            _ => false,
+        };
+        (!is_own).then(|| FieldLine {
+            name: Cow::Owned(name.to_vec()),
+            value: value.to_vec(),
+        })
+    });
+    lines.collect()
+}
 
 /// How the end of the content is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,20 +55,19 @@ impl HeadPlan {
     /// RFC 9112 6: a length if it is known, else chunks if the client knows them, else the end of the connection.
     pub fn new<File>(request: &Request, response: &Response<File>, keep_alive: bool) -> Self {
         let length = response.content.len().filter(|_| !response.streamed);
-        let framing = if has_no_content(response)
-            || (request.method == Method::Head && length.is_none())
-        {
-            Framing::None
-        } else {
-            match length {
-                Some(length) if response.trailers.is_empty() || !may_chunk(request) => {
-                    Framing::Length(length)
+        let framing =
+            if has_no_content(response) || (request.method == Method::Head && length.is_none()) {
+                Framing::None
+            } else {
+                match length {
+                    Some(length) if response.trailers.is_empty() || !may_chunk(request) => {
+                        Framing::Length(length)
+                    }
+                    _ if may_chunk(request) => Framing::Chunked,
+                    Some(length) => Framing::Length(length),
+                    None => Framing::Close,
                 }
-                _ if may_chunk(request) => Framing::Chunked,
-                Some(length) => Framing::Length(length),
-                None => Framing::Close,
-            }
-        };
+            };
         Self {
             framing,
             keep_alive: keep_alive && !response.close && framing != Framing::Close,
