@@ -2,6 +2,7 @@
 
 use crate::answer::{Answer, answer, answers};
 use crate::server::{MS, SECOND, Server, one_server};
+use mill_runtime::time::UnixTime;
 use mill_sim::files::FileCalls;
 use std::time::Duration;
 
@@ -187,6 +188,32 @@ fn the_date_follows_the_clock() {
             "Fri, 02 Jan 2026 00:00:00 GMT",
         ];
         assert_eq!(dates, expected, "{cached}");
+    }
+}
+
+#[test]
+fn the_date_follows_a_clock_that_is_set() {
+    for cached in ["", "open_file_cache max=9;"] {
+        let mut server = Server::new(1, cached);
+        let mut dates = Vec::new();
+        for (at, seconds) in [(1, 1_767_225_600), (2, 1_800_000_000), (3, 1_700_000_000)] {
+            server.run_to(at * SECOND);
+            server.world.set_wall_clock(UnixTime::from_seconds(seconds));
+            let client = server.connect();
+            client.send(GET);
+            server.run();
+            dates.push(answer(&client.received()).field("Date").map(String::from));
+        }
+        let expected = [
+            "Thu, 01 Jan 2026 00:00:00 GMT",
+            "Fri, 15 Jan 2027 08:00:00 GMT",
+            "Tue, 14 Nov 2023 22:13:20 GMT",
+        ];
+        assert_eq!(
+            dates,
+            expected.map(|date| Some(String::from(date))),
+            "{cached}"
+        );
     }
 }
 

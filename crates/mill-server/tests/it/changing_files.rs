@@ -67,6 +67,24 @@ fn a_file_that_grows_is_sent_at_its_former_length() {
 }
 
 #[test]
+fn a_file_that_shrinks_while_it_is_compressed_resets_the_connection() {
+    let mut server = Server::new(1, "gzip on; gzip_types *;");
+    server.files().set_latency(10 * MS);
+    let client = server.connect();
+    client.send("GET /big.bin HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n");
+    let files = server.files().clone();
+    server
+        .world
+        .at(45 * MS, move || files.set_len("/site/big.bin", 200_000));
+    server.run_to(60 * SECOND);
+    let (answer, ending) = first_answer(&client.received());
+    assert_eq!((answer.status, ending), (200, Ending::Cut));
+    assert!(client.was_reset());
+    assert_eq!(server.counters().files_truncated, 1);
+    server.assert_nothing_left(0);
+}
+
+#[test]
 fn a_file_that_is_removed_or_replaced_is_sent_as_it_was_opened() {
     for way in WAYS {
         let (mut server, client) =

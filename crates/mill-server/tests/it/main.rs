@@ -34,6 +34,9 @@ mod changing_files;
 /// What the open-file cache and the hot answers save, and when they let go.
 mod caches;
 
+/// A hot answer is the answer that the whole way would have given.
+mod hot_or_not;
+
 /// HEAD, conditions, ranges, gzip.
 mod semantics;
 

@@ -107,6 +107,7 @@ impl Server {
                 thread_id: 101,
                 hostname: Arc::from(&b"sim"[..]),
                 utc_offset: |_| 0,
+                connection_numbers: Arc::default(),
             },
             inbox,
             reports: reporter,

@@ -38,6 +38,7 @@ fn an_idle_connections_future_is_at_most_128_bytes() {
             thread_id: 1,
             hostname: Arc::from(&b"sim"[..]),
             utc_offset: |_| 0,
+            connection_numbers: Arc::default(),
         },
         logs: LogSender::memory(),
         counters: Arc::new([Published::new()]),
