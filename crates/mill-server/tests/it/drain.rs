@@ -178,3 +178,30 @@ fn the_order_to_stop_ends_the_worker_at_once() {
     assert_eq!(server.files().open_files(), 0);
     assert_eq!(server.world.elapsed(), Duration::ZERO);
 }
+
+#[test]
+fn requests_of_every_moment_are_answered_while_the_worker_drains() {
+    for seed in 0..50_u32 {
+        for directives in ["", "open_file_cache max=9;"] {
+            let mut server = Server::new(seed.into(), directives);
+            server.world.set_link(Link {
+                delay: 3 * MS,
+                ..Link::IDEAL
+            });
+            let clients: Vec<_> = (0..20).map(|_| server.connect()).collect();
+            for (client, index) in clients.iter().zip(0..) {
+                client.at((10 + index) * MS).send(GET);
+            }
+            server.run_to((10 + seed % 25) * MS);
+            drain(&server, None);
+            server.run();
+            for (index, client) in clients.iter().enumerate() {
+                // Each was accepted, or waited, before the order came.
+                let answers = answers(&client.received());
+                assert_eq!(answers.len(), 1, "client {index}, seed {seed} {directives}");
+                assert!(client.is_closed() && !client.was_reset(), "client {index}");
+            }
+            assert!(server.workers[0].has_ended());
+        }
+    }
+}

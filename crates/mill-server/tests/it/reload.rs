@@ -242,3 +242,73 @@ fn limits_of_heads_are_the_new_ones() {
         .collect();
     assert_eq!(statuses, [200, 414]);
 }
+
+#[test]
+fn idle_connections_of_a_port_that_returns_are_not_kept_from_it() {
+    let mut server = start(&two_ports(SECOND_PORT));
+    for _ in 0..3 {
+        let client = ask_81(&mut server);
+        assert_eq!(names(&client.received()), ["second"]);
+        server.adopt(&two_ports(""));
+        server.run();
+        assert!(client.is_closed());
+        server.adopt(&two_ports(SECOND_PORT));
+        server.run();
+    }
+    let stays = ask_81(&mut server);
+    server.adopt(&two_ports(SECOND_PORT));
+    server.run();
+    assert!(!stays.is_closed());
+}
+
+#[test]
+fn a_hot_answer_of_one_port_is_not_given_at_another_after_a_reload() {
+    let text = |first: &str, second: &str| {
+        in_http(&format!(
+            "open_file_cache max=9;
+             server {{ listen 10.0.0.1:80; root /site; add_header X-Name {first}; }}
+             server {{ listen 10.0.0.1:81; root /site; add_header X-Name {second}; }}"
+        ))
+    };
+    let mut server = start(&text("a", "b"));
+    let (one, two) = (server.connect(), server.world.connect("10.0.0.1:81"));
+    for text in [text("c", "d"), text("e", "f"), text("g", "h")] {
+        for _ in 0..2 {
+            one.send(GET);
+            two.send(GET);
+            server.run();
+        }
+        server.adopt(&text);
+        server.run();
+    }
+    assert_eq!(names(&one.received()), ["a", "a", "c", "c", "e", "e"]);
+    assert_eq!(names(&two.received()), ["b", "b", "d", "d", "f", "f"]);
+}
+
+#[test]
+fn a_hundred_reloads_under_requests_lose_none() {
+    let mut server = start(&two_ports(SECOND_PORT));
+    server.world.set_link(Link {
+        delay: 3 * MS,
+        jitter: 2 * MS,
+        ..Link::IDEAL
+    });
+    server.files().set_latency(2 * MS);
+    let mut clients = Vec::new();
+    for round in 0..100 {
+        let at = round * 7 * MS;
+        server.run_to(at);
+        let client = server.world.connect_at(at, ADDRESS);
+        for request in 0..10 {
+            client.at(at + request * 13 * MS).send(GET);
+        }
+        clients.push(client);
+        let second = if round % 2 == 0 { "" } else { SECOND_PORT };
+        server.adopt(&two_ports(second));
+    }
+    server.run();
+    for (index, client) in clients.iter().enumerate() {
+        assert_eq!(names(&client.received()), ["x"; 10], "client {index}");
+        assert!(!client.is_closed() && !client.was_reset());
+    }
+}

@@ -3,6 +3,7 @@
 use crate::answer::{Ending, answer, answers, first_answer};
 use crate::server::{BIG_BYTES, MS, SECOND, Server, big};
 use mill_runtime::stream::StreamOption;
+use mill_sim::link::Link;
 use mill_sim::world::Until;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -213,4 +214,83 @@ fn limit_rate_may_be_set_for_one_request() {
     assert!(slow.received().len() < 3000);
     server.run_to(5 * SECOND);
     assert_eq!(answer(&slow.received()).content.len(), 4096);
+}
+
+/// A server that has `/page`, 60 kB, hot, and a way that carries a little of it at once.
+fn with_hot_page(directives: &str) -> Server {
+    let mut server = Server::new(1, &format!("open_file_cache max=9; {directives}"));
+    server.files().write("/site/page", "p".repeat(60_000));
+    server.ask("GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    server.world.set_link(Link {
+        window_bytes: 5_000,
+        ..Link::IDEAL
+    });
+    server
+}
+
+#[test]
+fn a_hot_last_answer_is_read_to_its_end_however_slowly() {
+    for connection in ["close", "keep-alive"] {
+        for finishes in [false, true] {
+            let mut server = with_hot_page("keepalive_timeout 60s;");
+            let client = server.connect();
+            client.read_at_rate(2_000);
+            client.send(format!(
+                "GET /page HTTP/1.1\r\nHost: a\r\nConnection: {connection}\r\n\r\n"
+            ));
+            if finishes {
+                client.finish();
+            }
+            server.run();
+            let answer = answer(&client.received());
+            assert_eq!(answer.content, "p".repeat(60_000).as_bytes());
+            assert!(!client.was_reset(), "{connection} {finishes}");
+            let ends = finishes || connection == "close";
+            assert_eq!(client.is_closed(), ends, "{connection} {finishes}");
+            server.run_until_idle();
+            server.assert_nothing_left(1);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_finished_sending_reads_everything_it_asked_for() {
+    for directives in ["", "sendfile off;", "open_file_cache max=9;"] {
+        let mut server = Server::new(1, directives);
+        let client = server.connect();
+        client.read_at_rate(100_000);
+        client.send(GET_BIG.repeat(2)).send(GET).finish();
+        server.run();
+        let answers = answers(&client.received());
+        assert_eq!(answers.len(), 3, "{directives}");
+        assert!(answers[0].content == big() && answers[1].content == big());
+        assert!(client.is_closed() && !client.was_reset(), "{directives}");
+        server.assert_nothing_left(2);
+    }
+}
+
+#[test]
+fn who_does_not_read_a_hot_last_answer_is_left_after_send_timeout() {
+    let mut server = with_hot_page("send_timeout 6s; lingering_timeout 1s;");
+    let client = server.connect();
+    client.stop_reading();
+    client.send("GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    server.run_to(5999 * MS);
+    assert_eq!(server.streams(), 1);
+    server.run_to(6 * SECOND);
+    server.assert_nothing_left(1);
+}
+
+#[test]
+fn who_reads_a_hot_answer_longer_than_keepalive_timeout_is_not_cut_off() {
+    let mut server = with_hot_page("keepalive_timeout 5s;");
+    let client = server.connect();
+    client
+        .read_at_rate(2_000)
+        .send("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
+    server.run_to(60 * SECOND);
+    let answer = answer(&client.received());
+    assert_eq!(answer.content, "p".repeat(60_000).as_bytes());
+    assert!(client.is_closed() && !client.was_reset());
+    server.assert_nothing_left(1);
 }
