@@ -16,6 +16,8 @@ mod violation;
 mod architecture;
 /// No large files.
 mod blobs;
+/// COMPLIANCE.md names only what is there.
+mod compliance;
 /// Which of our crates may use which.
 mod edges;
 /// `no_std` and `forbid(unsafe_code)`.
@@ -39,7 +41,7 @@ use violation::Violation;
 
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     edges::check,
     fences::check,
     module_docs::check,
@@ -49,6 +51,7 @@ const RULES: [Rule; 9] = [
     blobs::check,
     home_paths::check,
     architecture::check,
+    compliance::check,
 ];
 
 /// Reads the checkout at `root`, applies every rule, and prints what it finds.
