@@ -117,7 +117,10 @@ impl<E: Engine> Connection<E> {
                     Some(next) => return Poll::Ready(next),
                 },
                 // It has finished sending, and may still be reading what it asked for.
-                Poll::Ready(Ok(_)) => return Poll::Ready(self.after_last_answer()),
+                Poll::Ready(Ok(_)) => {
+                    self.log_end();
+                    return Poll::Ready(self.after_last_answer());
+                }
                 Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
                 Poll::Pending => return self.poll_idle_end(),
             }
@@ -148,12 +151,29 @@ impl<E: Engine> Connection<E> {
         })
     }
 
+    /// The client has finished, between two requests or before the first one.
+    fn log_end(&self) {
+        let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
+        let peer = || self.stream.peer();
+        if self.requests == 0 {
+            self.local.log_connection_error(
+                self.number,
+                peer,
+                listener,
+                LogLevel::Info,
+                format_args!("client closed connection while waiting for request"),
+            );
+        } else {
+            self.local.log_keepalive_end(self.number, peer, listener);
+        }
+    }
+
     /// Nothing ever came.
     fn log_silence(&self) {
         let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
         self.local.log_connection_error(
             self.number,
-            &self.stream.peer(),
+            || self.stream.peer(),
             listener,
             LogLevel::Info,
             format_args!("client timed out (110: Connection timed out) while waiting for request"),

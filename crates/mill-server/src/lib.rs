@@ -73,3 +73,6 @@ pub mod open_files;
 
 /// Access and error logs.
 pub mod log;
+
+/// Browsers that the configuration treats specially.
+pub mod user_agent;

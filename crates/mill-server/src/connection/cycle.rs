@@ -9,9 +9,12 @@ use crate::exchange::{ContentError, Exchange, SendError};
 use crate::local::{FileOf, Local};
 use crate::log::{self, Text};
 use crate::request::{self, Arrival, Message, Outcome, Request};
+use crate::user_agent;
 use mill_config::config::LogLevel;
+use mill_http::field::KnownField;
 use mill_http::h1::refusal::Refusal;
 use mill_http::keep_alive::KeepAlive;
+use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Expired;
@@ -271,7 +274,7 @@ fn may_keep_alive<E: Engine>(connection: &Connection<E>, request: &Request) -> b
     let age = local.scheduler.now().since(connection.started);
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let rule = KeepAlive {
-        is_enabled: !location.keepalive_timeout.is_zero(),
+        is_enabled: !location.keepalive_timeout.is_zero() && !is_disabled(request),
         requests: u64::from(connection.requests),
         requests_max: location.keepalive_requests,
         age_ms: millis(age),
@@ -281,6 +284,19 @@ fn may_keep_alive<E: Engine>(connection: &Connection<E>, request: &Request) -> b
     rule.keeps(head.version, head.connection)
         && !local.draining.get()
         && !connection.listener.is_gone()
+}
+
+/// `keepalive_disable`: browsers that send a further request on a connection that is about to close, and do not ask
+/// again when it is lost.
+fn is_disabled(request: &Request) -> bool {
+    let disabled = request.location.keepalive_disable;
+    let head = &request.message.head;
+    let Some(user_agent) = head.value(KnownField::UserAgent) else {
+        return false;
+    };
+    let user_agent = user_agent.of(&request.message.bytes);
+    (disabled.msie6 && head.method == Method::Post && user_agent::is_msie6(user_agent))
+        || (disabled.safari && user_agent::is_safari(user_agent))
 }
 
 /// Counts and logs why an answer was not sent whole.

@@ -3,6 +3,7 @@
 
 use crate::request::Request;
 use crate::response::{FieldLine, Response};
+use crate::user_agent::is_msie6;
 use mill_config::config::settings::{GzipDisable, GzipProxied, HttpVersion};
 use mill_http::accept_encoding::accepts_gzip;
 use mill_http::date::parse_http_date;
@@ -105,44 +106,10 @@ fn is_disabled(disabled: &[GzipDisable], user_agent: Option<&[u8]>) -> bool {
     })
 }
 
-/// nginx's `msie6`: Microsoft's browser of versions 4 to 6, but not version 6 with the second service pack.
-fn is_msie6(user_agent: &[u8]) -> bool {
-    let Some(at) = find(user_agent, b"MSIE ") else {
-        return false;
-    };
-    match user_agent.get(at + 5..) {
-        Some([b'4' | b'5', b'.', ..]) => true,
-        Some([b'6', b'.', rest @ ..]) => find(rest, b"SV1").is_none(),
-        _ => false,
-    }
-}
-
-fn find(text: &[u8], word: &[u8]) -> Option<usize> {
-    text.windows(word.len()).position(|part| part == word)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::borrow::Cow;
-
-    #[test]
-    fn old_browsers_are_known_by_their_version() {
-        let check = |user_agent: &str, expected: bool| {
-            assert_eq!(is_msie6(user_agent.as_bytes()), expected, "{user_agent}");
-        };
-        check("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)", true);
-        check(
-            "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)",
-            false,
-        );
-        check("Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)", true);
-        check("Mozilla/4.0 (compatible; MSIE 4.01; Windows 95)", true);
-        check("Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 5.1)", false);
-        check("Mozilla/5.0 (X11; Linux x86_64) Firefox/115.0", false);
-        check("MSIE ", false);
-        check("MSIE 6", false);
-    }
 
     #[test]
     fn proxies_get_what_the_configuration_lets_them_have() {

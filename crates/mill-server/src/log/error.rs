@@ -6,7 +6,8 @@
 use super::queue::PlaceRef;
 use crate::local::Local;
 use crate::request::Request;
-use mill_config::config::{Config, ErrorLog, ErrorLogTarget, LogLevel};
+use crate::site::Site;
+use mill_config::config::{Config, ErrorLog, ErrorLogTarget, Listener, LogLevel};
 use mill_http::field::KnownField;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
@@ -44,7 +45,7 @@ impl<E: Engine> Local<E> {
             return;
         };
         let connection = &request.connection;
-        let debug = is_debugged(&request.site.config, &connection.peer);
+        let debug = is_debugged(&request.site.config, || connection.peer.clone());
         let logs = &request.location.error_logs;
         self.write_error(
             logs,
@@ -59,32 +60,45 @@ impl<E: Engine> Local<E> {
     }
 
     /// The same for a connection before it has a request, or between two. `listener` is an index into the listeners of
-    /// the configuration in force; the error logs are those of its default server.
+    /// the configuration in force; the error logs are those of its default server. `peer` is asked only for a line.
     pub fn log_connection_error(
         &self,
         number: u64,
-        peer: &Address,
+        peer: impl Fn() -> Address,
         listener: Option<usize>,
         level: LogLevel,
         message: fmt::Arguments<'_>,
     ) {
         let site = self.site();
-        let debug = is_debugged(&site.config, peer);
-        let http = site.config.http.as_ref();
-        let listener = http
-            .zip(listener)
-            .and_then(|(http, index)| http.listeners.get(index));
-        let logs = listener.map_or(&site.config.main.error_log, |listener| {
-            &listener.hosts.default.location.error_logs
-        });
+        let listener = listener_of(&site, listener);
+        let (logs, debug) = (logs_of(&site, listener), is_debugged(&site.config, &peer));
         self.write_error(logs, debug, level, Some(number), message, |line| {
             line.extend_from_slice(b", client: ");
-            emit_address(peer, line);
+            emit_address(&peer(), line);
             if let Some(listener) = listener {
                 line.extend_from_slice(b", server: ");
                 append(line, format_args!("{}", listener.address));
             }
         });
+    }
+
+    /// The line for a client that ends a connection which was kept alive; nginx adds nothing to it.
+    pub fn log_keepalive_end(
+        &self,
+        number: u64,
+        peer: impl Fn() -> Address,
+        listener: Option<usize>,
+    ) {
+        let site = self.site();
+        let logs = logs_of(&site, listener_of(&site, listener));
+        let debug = is_debugged(&site.config, &peer);
+        if !debug && !logs.iter().any(|log| LogLevel::Info <= log.level) {
+            return;
+        }
+        let mut client = Vec::new();
+        emit_address(&peer(), &mut client);
+        let message = format_args!("client {} closed keepalive connection", Text(&client));
+        self.write_error(logs, debug, LogLevel::Info, Some(number), message, |_| {});
     }
 
     /// Whether any error log that is concerned wants this level: ask before making something costly for a message.
@@ -93,7 +107,7 @@ impl<E: Engine> Local<E> {
         match request {
             Some(request) => {
                 wants(&request.location.error_logs)
-                    || is_debugged(&request.site.config, &request.connection.peer)
+                    || is_debugged(&request.site.config, || request.connection.peer.clone())
             }
             None => wants(&self.site().config.main.error_log),
         }
@@ -267,9 +281,21 @@ fn ip_of(address: &Address) -> Option<IpAddr> {
     }
 }
 
-fn is_debugged(config: &Config, peer: &Address) -> bool {
+fn listener_of(site: &Site, index: Option<usize>) -> Option<&Listener> {
+    site.config.http.as_ref()?.listeners.get(index?)
+}
+
+/// Of the listener's default server, or of the process.
+fn logs_of<'s>(site: &'s Site, listener: Option<&'s Listener>) -> &'s [ErrorLog] {
+    match listener {
+        Some(listener) => &listener.hosts.default.location.error_logs,
+        None => &site.config.main.error_log,
+    }
+}
+
+fn is_debugged(config: &Config, peer: impl Fn() -> Address) -> bool {
     let networks = &config.events.debug_connection;
-    let client = || ip_of(peer);
+    let client = || ip_of(&peer());
     !networks.is_empty() && networks.iter().any(|network| network.contains(client()))
 }
 

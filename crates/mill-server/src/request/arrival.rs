@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
 use crate::site::Site;
-use mill_config::config::{LogLevel, ServerName, VirtualHosts};
+use mill_config::config::{LogLevel, Server, ServerName, VirtualHosts};
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::target;
@@ -88,7 +88,10 @@ impl Request {
     fn find_server(&mut self, hosts: &VirtualHosts) {
         let mut captures = Vec::new();
         let server = match &*self.host() {
-            [] => return,
+            [] => match hosts.find(b"", &mut captures) {
+                nameless if is_nameless(nameless) => Arc::clone(nameless),
+                _ => return,
+            },
             host => Arc::clone(hosts.find(host, &mut captures)),
         };
         if !captures.is_empty() {
@@ -114,6 +117,12 @@ impl Request {
             self.uri.extend_from_slice(path);
         }
     }
+}
+
+/// `server_name ""`: for requests that name no host.
+fn is_nameless(server: &Server) -> bool {
+    let is_empty = |name: &ServerName| matches!(name, ServerName::Exact(name) if name.is_empty());
+    server.names.iter().any(is_empty)
 }
 
 /// Refuses what nginx refuses between the head and the first phase.
