@@ -142,7 +142,7 @@ impl Engine for KernelEngine {
     }
 
     fn close_listener(&self, listener: ListenerId) {
-        self.0.listeners.borrow_mut().close(listener);
+        self.0.listeners.borrow_mut().close(&self.0.epoll, listener);
     }
 
     fn set_accepting(&self, listener: ListenerId, accepting: bool) {

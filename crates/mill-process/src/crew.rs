@@ -17,6 +17,7 @@ use mill_server::worker::{Report, WorkerSetup};
 use mill_sys::{affinity, clock, local_time};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ pub(crate) struct Crew {
     /// The number of the next thread.
     next_number: u32,
     hostname: Arc<[u8]>,
+    connection_numbers: Arc<AtomicU64>,
     writer: Option<LogWriter>,
     site: Option<Arc<Site>>,
     /// The descriptors of all sockets in force: what a thread gets, the others can get too.
@@ -59,6 +61,7 @@ impl Crew {
             counters: (0..NUMBERS).map(|_| Published::new()).collect(),
             next_number: 0,
             hostname: hostname.into(),
+            connection_numbers: Arc::default(),
             writer: None,
             site: None,
             sockets: Vec::new(),
@@ -253,6 +256,7 @@ impl Crew {
                 thread_id: 0,
                 hostname: Arc::clone(&self.hostname),
                 utc_offset,
+                connection_numbers: Arc::clone(&self.connection_numbers),
             },
             inbox,
             reports: self.reports.clone(),

@@ -45,6 +45,8 @@ pub struct Connection<E: Engine> {
     requests: u32,
     /// Content of a request was not read to its end: the peer may still be sending.
     expects_more: bool,
+    /// The next request was here before the one before it was answered.
+    pipelined: bool,
 }
 
 /// What a connection does next.
@@ -105,6 +107,7 @@ impl<E: Engine> Connection<E> {
             deadline,
             requests: 0,
             expects_more: false,
+            pipelined: false,
         }
     }
 
@@ -182,7 +185,8 @@ impl<E: Engine> Connection<E> {
 
     /// Answers the request at hand from the hot answers. `None`: answered, look for the next one.
     fn answer_hot(&mut self) -> Option<Next> {
-        if self.stream.queued() > QUEUED_MAX {
+        // The id of a listener that is gone may be another's by now.
+        if self.stream.queued() > QUEUED_MAX || self.listener.is_gone() {
             return Some(Next::Cycle);
         }
         let local = Rc::clone(&self.local);
@@ -190,12 +194,12 @@ impl<E: Engine> Connection<E> {
         let looked = self
             .stream
             .read(|bytes| local.hot.borrow_mut().find(bytes, &self.listener, now));
-        let Looked::Found(answer, wants_more) = looked else {
+        let Looked::Found { answer, keep, more } = looked else {
             return Some(Next::Cycle);
         };
         self.requests += 1;
         let settings = &answer.location.settings;
-        let keep = wants_more
+        let keep = keep
             && !settings.keepalive_timeout.is_zero()
             && u64::from(self.requests) < settings.keepalive_requests
             && now.since(self.started) < settings.keepalive_time
@@ -219,6 +223,7 @@ impl<E: Engine> Connection<E> {
         if let Some(specimen) = &answer.specimen {
             self.log(&mut specimen.borrow_mut(), sent_bytes);
         }
+        self.pipelined = more;
         if keep {
             None
         } else {
@@ -232,7 +237,7 @@ impl<E: Engine> Connection<E> {
         let again = Again {
             connection: self.facts(),
             connection_requests: u64::from(self.requests),
-            pipelined: self.stream.read(|bytes| (0, !bytes.is_empty())),
+            pipelined: self.pipelined,
             sent_bytes,
         };
         let (now, wall_clock) = (local.scheduler.now(), local.scheduler.wall_clock());

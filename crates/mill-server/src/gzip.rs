@@ -21,6 +21,11 @@ impl Encoder {
         }
     }
 
+    /// Forgets everything, to compress another content at the same level. Costs a fraction of a new one.
+    pub fn restart(&mut self) {
+        self.deflate.reset();
+    }
+
     /// Compresses a piece; what comes of it may be appended with a later one.
     pub fn push(&mut self, content: &[u8], out: &mut Vec<u8>) {
         self.run(content, FlushCompress::None, out);

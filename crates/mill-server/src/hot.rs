@@ -72,8 +72,14 @@ pub struct Specimen {
 /// What came of looking at the bytes of a connection.
 #[derive(Debug)]
 pub enum Looked {
-    /// Answer with this; whether the client wants the connection kept.
-    Found(Rc<HotAnswer>, bool),
+    /// Answer with this.
+    Found {
+        answer: Rc<HotAnswer>,
+        /// The client wants the connection kept.
+        keep: bool,
+        /// Bytes of a next request are here.
+        more: bool,
+    },
     /// The whole way, then: unknown, incomplete, or refused.
     Missed,
 }
@@ -127,7 +133,8 @@ impl HotAnswers {
                 .extend_from_slice(bytes.get(..consumed).unwrap_or_default());
             std::mem::swap(&mut message.head, head);
         }
-        (consumed, Looked::Found(answer, keep))
+        let more = consumed < bytes.len();
+        (consumed, Looked::Found { answer, keep, more })
     }
 
     pub fn insert(&mut self, key: HotKey, answer: HotAnswer) {

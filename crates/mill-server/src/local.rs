@@ -1,5 +1,6 @@
 //! What the tasks of one worker share.
 
+use crate::gzip::Encoder;
 use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
@@ -14,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file of the engine's.
 pub type FileOf<E> = <<E as Engine>::Files as Files>::File;
@@ -27,6 +29,8 @@ pub struct Environment {
     pub hostname: Arc<[u8]>,
     /// Seconds east of UTC at a Unix time, by the system's time zone.
     pub utc_offset: fn(i64) -> i32,
+    /// The last number that any worker has taken for its connections.
+    pub connection_numbers: Arc<AtomicU64>,
 }
 
 /// One worker's part of everything that its connections share: no other worker ever touches it.
@@ -55,8 +59,10 @@ pub struct Local<E: Engine> {
     buffers: RefCell<Vec<Vec<u8>>>,
     /// The worker's number.
     index: u32,
-    connection_number: Cell<u64>,
-    connection_step: u64,
+    /// Numbers that this worker has taken and not given yet: the next one, and how many.
+    connection_numbers: Cell<(u64, u64)>,
+    /// Those who compressed a content and can do so again, with their levels.
+    encoders: RefCell<Vec<(u8, Encoder)>>,
 }
 
 /// What a worker's shared part is made with, besides its engine, its scheduler and its site.
@@ -73,7 +79,6 @@ pub struct Shared {
 impl<E: Engine> Local<E> {
     pub fn new(engine: E, scheduler: Rc<Scheduler>, site: Arc<Site>, shared: Shared) -> Rc<Self> {
         let thread_id = shared.environment.thread_id;
-        let step = u32::try_from(shared.counters.len()).unwrap_or(1);
         let open_files = OpenFiles::new(engine.random());
         Rc::new(Self {
             engine,
@@ -91,8 +96,8 @@ impl<E: Engine> Local<E> {
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
             index: shared.index,
-            connection_number: Cell::new(u64::from(shared.index)),
-            connection_step: u64::from(step.max(1)),
+            connection_numbers: Cell::new((0, 0)),
+            encoders: RefCell::default(),
         })
     }
 
@@ -105,7 +110,11 @@ impl<E: Engine> Local<E> {
         let own = usize::try_from(self.index).unwrap_or(usize::MAX);
         let each = self.published.iter().enumerate().map(|(index, published)| {
             // What this worker shows to the others is as of its last turn.
-            if index == own { *self.counters.borrow() } else { published.read() }
+            if index == own {
+                *self.counters.borrow()
+            } else {
+                published.read()
+            }
         });
         each.sum()
     }
@@ -150,11 +159,35 @@ impl<E: Engine> Local<E> {
         }
     }
 
-    /// `$connection`: unique within the process, since each worker takes numbers of its own residue class.
+    /// `$connection`: unique within the process. Numbers are taken from all workers' in blocks, so that a connection
+    /// costs no atomic operation.
     pub fn next_connection_number(&self) -> u64 {
-        let number = self.connection_number.get() + self.connection_step;
-        self.connection_number.set(number);
-        number
+        let (mut next, mut left) = self.connection_numbers.get();
+        if left == 0 {
+            let taken = &self.environment.connection_numbers;
+            next = taken.fetch_add(CONNECTION_NUMBERS, Ordering::Relaxed) + 1;
+            left = CONNECTION_NUMBERS;
+        }
+        self.connection_numbers.set((next + 1, left - 1));
+        next
+    }
+
+    /// One who compresses at `level`. Give it back: a new one costs 300 KB of fresh memory.
+    pub fn take_encoder(&self, level: u8) -> Encoder {
+        let mut encoders = self.encoders.borrow_mut();
+        let known = encoders.iter().position(|(other, _)| *other == level);
+        known.map_or_else(
+            || Encoder::new(level),
+            |known| encoders.swap_remove(known).1,
+        )
+    }
+
+    pub fn put_encoder(&self, level: u8, mut encoder: Encoder) {
+        let mut encoders = self.encoders.borrow_mut();
+        if encoders.len() < ENCODERS_MAX {
+            encoder.restart();
+            encoders.push((level, encoder));
+        }
     }
 }
 
@@ -177,3 +210,9 @@ const POOLED_MAX: usize = 1024;
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
+
+/// Encoders that are kept; each holds about 300 KB.
+const ENCODERS_MAX: usize = 8;
+
+/// Connection numbers that a worker takes at once.
+const CONNECTION_NUMBERS: u64 = 64;

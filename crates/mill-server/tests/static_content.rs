@@ -71,6 +71,7 @@ impl Server {
                 thread_id: 100,
                 hostname: Arc::from(&b"sim"[..]),
                 utc_offset: |_| 3600,
+                connection_numbers: Arc::default(),
             },
             logs: logs.clone(),
             counters: Arc::from([Published::new()]),

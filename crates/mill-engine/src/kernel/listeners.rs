@@ -65,7 +65,9 @@ impl Listeners {
         ))
     }
 
-    pub(super) fn close(&mut self, id: ListenerId) {
+    pub(super) fn close(&mut self, epoll: &Epoll, id: ListenerId) {
+        // Other tables may hold the same socket: closing ours would leave it in the epoll set.
+        self.set_accepting(epoll, id, false);
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
             *entry = None;
         }

@@ -39,7 +39,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
         listener: connection.listener.listener(),
         connection_requests: u64::from(connection.requests),
         message,
-        pipelined: connection.stream.read(|bytes| (0, !bytes.is_empty())),
+        pipelined: connection.pipelined,
     };
     let mut request = Request::of_site(arrival, connection.listener.site(), &local)?;
     (request.started, request.started_wall_clock) = (started, started_wall_clock);
@@ -63,7 +63,10 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     }
     drop(stage);
     match goes_on {
-        GoesOn::Kept => Some(connection),
+        GoesOn::Kept => {
+            connection.pipelined = connection.stream.read(|bytes| (0, !bytes.is_empty()));
+            Some(connection)
+        }
         GoesOn::Finished => {
             finish(connection).await;
             None
@@ -156,12 +159,16 @@ async fn answer<E: Engine>(
     request.sent.complete = true;
     if !exchange.keeps_alive() {
         connection.expects_more = refusal.is_some() || !exchange.content_ended();
+        request.content_received = exchange.received();
         return (GoesOn::Finished, kept);
     }
-    if exchange.content_ended() || discard_rest(&mut exchange, local, request).await {
-        return (GoesOn::Kept, kept);
+    let ended = exchange.content_ended() || discard_rest(&mut exchange, local, request).await;
+    request.content_received = exchange.received();
+    if ended {
+        (GoesOn::Kept, kept)
+    } else {
+        (GoesOn::Dropped, None)
     }
-    (GoesOn::Dropped, None)
 }
 
 /// Takes the content that has come already, and asks for the rest if the client waits to be asked. Content that is

@@ -2,7 +2,6 @@
 
 use super::Connection;
 use crate::exchange::h1::HeadPlan;
-use crate::gzip::Encoder;
 use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, Specimen};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
@@ -123,9 +122,10 @@ async fn content_in_memory<E: Engine>(
         Content::Gzip { file, len, level } => {
             let content = read(local, file, 0, *len).await?;
             let mut compressed = Vec::new();
-            let mut encoder = Encoder::new(*level);
+            let mut encoder = local.take_encoder(*level);
             encoder.push(&content, &mut compressed);
             encoder.finish(&mut compressed);
+            local.put_encoder(*level, encoder);
             request.sent.uncompressed_bytes = Some(*len);
             Shared::from(compressed)
         }

@@ -33,6 +33,8 @@ pub struct H1Exchange<'c, E: Engine> {
     /// `client_max_body_size`, of chunked content; 0 is no limit.
     content_bytes_max: u64,
     content_timeout: Duration,
+    /// Bytes of content, framing included, that were taken.
+    received: u64,
     /// What `Connection` will say, and whether the connection goes on.
     keep_alive: bool,
 }
@@ -69,6 +71,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             continue_due: head.expect_continue,
             content_bytes_max: request.location.client_max_body_size,
             content_timeout: request.location.client_body_timeout,
+            received: 0,
             keep_alive: true,
         }
     }
@@ -92,6 +95,11 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
     pub fn begin_to_discard(&mut self, timeout: Duration) {
         self.content_bytes_max = 0;
         self.content_timeout = timeout;
+    }
+
+    /// Bytes of content that were taken, with what framed them.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// The client is not asked for content any more: the final answer says what there is to say.
@@ -126,8 +134,8 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
 
     /// Looks at what is unread, giving content to `take`.
     fn take_unread(&mut self, take: &mut impl FnMut(&[u8])) -> Taken {
-        let incoming = &mut self.incoming;
-        self.stream.read(|bytes| match incoming {
+        let (incoming, received) = (&mut self.incoming, &mut self.received);
+        let mut look = |bytes: &[u8]| match incoming {
             Incoming::Ended => (0, Taken::Ended),
             Incoming::Length(body) => {
                 let content = body.on_bytes(bytes);
@@ -152,6 +160,11 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
                 };
                 (consumed, taken)
             }
+        };
+        self.stream.read(|bytes| {
+            let (consumed, taken) = look(bytes);
+            *received += consumed as u64;
+            (consumed, taken)
         })
     }
 

@@ -11,8 +11,8 @@ use mill_sim::engine::SimEngine;
 use mill_sim::files::SimFiles;
 use mill_sim::world::{Until, World};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// Where the servers of these tests listen, unless they say otherwise.
@@ -27,6 +27,7 @@ pub(crate) struct Server {
     pub(crate) logs: LogSender,
     pub(crate) workers: Vec<RunningWorker>,
     counters: Arc<[Published]>,
+    connection_numbers: Arc<AtomicU64>,
     generation: u64,
 }
 
@@ -84,6 +85,7 @@ impl Server {
         let mut server = Self {
             world,
             logs,
+            connection_numbers: Arc::default(),
             workers: Vec::new(),
             counters,
             generation: 1,
@@ -107,7 +109,7 @@ impl Server {
                 thread_id: 101,
                 hostname: Arc::from(&b"sim"[..]),
                 utc_offset: |_| 0,
-                connection_numbers: Arc::default(),
+                connection_numbers: Arc::clone(&self.connection_numbers),
             },
             inbox,
             reports: reporter,
@@ -278,10 +280,13 @@ fn adopt(site: &Arc<Site>, index: usize) -> Order {
 }
 
 /// A megabyte in which no piece is like another.
-pub(crate) fn big() -> Vec<u8> {
-    (0..BIG_BYTES / 8)
-        .flat_map(|index| format!("{index:07}\n").into_bytes())
-        .collect()
+pub(crate) fn big() -> &'static [u8] {
+    static BIG: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        (0..BIG_BYTES / 8)
+            .flat_map(|index| format!("{index:07}\n").into_bytes())
+            .collect()
+    });
+    &BIG
 }
 
 pub(crate) const BIG_BYTES: usize = 1 << 20;

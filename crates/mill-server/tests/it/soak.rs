@@ -155,7 +155,8 @@ struct Talk {
     steps: Vec<Step>,
 }
 
-fn start(seed: u64) -> (Server, Dice) {
+/// A seed's server, its dice, and its configuration.
+fn start(seed: u64) -> (Server, Dice, String) {
     let world = World::new(seed);
     let dice = Dice(world.engine());
     let directives = [
@@ -171,6 +172,7 @@ fn start(seed: u64) -> (Server, Dice) {
             "tcp_nopush on;",
             "keepalive_requests 100000;",
         ]),
+        dice.one_of(&["", "access_log /access.log;"]),
     ]
     .concat();
     let common = "gzip on; gzip_types *; location /r { return 200 returned; } send_timeout 600s;
@@ -184,7 +186,7 @@ fn start(seed: u64) -> (Server, Dice) {
     if dice.up_to(2) == 0 {
         server.files().set_latency(dice.millis(10));
     }
-    (server, dice)
+    (server, dice, text)
 }
 
 fn talk(server: &Server, dice: &Dice) -> Talk {
@@ -254,8 +256,12 @@ fn check(talk: &Talk, seed: u64) {
 
 /// Runs a seed's world to its end; returns what happened.
 fn run(seed: u64) -> String {
-    let (mut server, dice) = start(seed);
+    let (mut server, dice, text) = start(seed);
     let talks: Vec<Talk> = (0..=dice.up_to(5)).map(|_| talk(&server, &dice)).collect();
+    for _ in 0..dice.up_to(3) {
+        server.run_to(server.world.elapsed() + dice.millis(400));
+        server.adopt(&text);
+    }
     server.run();
     // While `limit_rate` lets a client wait, nothing is on its way.
     server.run_to(server.world.elapsed() + 200 * SECOND);
@@ -265,6 +271,12 @@ fn run(seed: u64) -> String {
     }
     server.run();
     assert_eq!(server.streams(), 0, "seed {seed}");
+    let requests: usize = talks.iter().map(|talk| talk.steps.len()).sum();
+    let counted = server.counters().requests;
+    assert_eq!(counted, requests as u64, "seed {seed}");
+    let is_logged = text.contains("access_log /access.log");
+    let lines = server.logs.lines("/access.log").len();
+    assert_eq!(lines, if is_logged { requests } else { 0 }, "seed {seed}");
     server.assert_nothing_left(2 * 9);
     assert!(server.world.elapsed() < 600 * SECOND, "seed {seed}");
     server.world.ladder()
@@ -288,7 +300,7 @@ fn the_same_seed_makes_the_same_world() {
 #[test]
 fn clients_that_vanish_at_random_leave_nothing() {
     for seed in 1000..1000 + SEEDS {
-        let (mut server, dice) = start(seed);
+        let (mut server, dice, _) = start(seed);
         for _ in 0..4 {
             let talk = talk(&server, &dice);
             let end = Duration::from_millis(500 + dice.up_to(3000));

@@ -81,6 +81,7 @@ impl Site {
                 thread_id: 100,
                 hostname: Arc::from(&b"sim"[..]),
                 utc_offset: |_| 0,
+                connection_numbers: Arc::default(),
             },
             logs: logs.clone(),
             counters: Arc::from([Published::new()]),

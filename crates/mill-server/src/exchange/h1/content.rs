@@ -2,7 +2,6 @@
 
 use super::Framing;
 use crate::exchange::SendError;
-use crate::gzip::Encoder;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::{Content, Piece, Response};
@@ -175,7 +174,7 @@ impl<E: Engine> Sender<'_, E> {
 
     /// Compresses the file while it is sent.
     async fn gzip(&mut self, file: &FileOf<E>, len: u64, level: u8) -> Result<(), SendError> {
-        let mut encoder = Encoder::new(level);
+        let mut encoder = self.local.take_encoder(level);
         let mut offset = 0;
         let mut compressed = Vec::new();
         while offset < len {
@@ -200,6 +199,7 @@ impl<E: Engine> Sender<'_, E> {
             }
         }
         encoder.finish(&mut compressed);
+        self.local.put_encoder(level, encoder);
         self.write(Payload::Copy(&compressed));
         self.request.sent.uncompressed_bytes = Some(len);
         Ok(())
@@ -268,10 +268,12 @@ fn limit_rate(request: &Request) -> u64 {
 
 /// Bytes that are sent before the limit begins.
 fn limit_rate_after(request: &Request) -> u64 {
-    match request.location.limit_rate_after {
-        Amount::Fixed(bytes) => bytes,
-        Amount::Evaluated(_) => 0,
-    }
+    request
+        .limit_rate_after
+        .unwrap_or(match request.location.limit_rate_after {
+            Amount::Fixed(bytes) => bytes,
+            Amount::Evaluated(_) => 0,
+        })
 }
 
 fn clamp(bytes: u64) -> usize {
