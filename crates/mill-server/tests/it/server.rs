@@ -11,6 +11,7 @@ use mill_sim::engine::SimEngine;
 use mill_sim::files::SimFiles;
 use mill_sim::world::{Until, World};
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
