@@ -140,28 +140,48 @@ fn legible(bytes: &[u8]) -> String {
     text
 }
 
-/// What nginx said (-) and what the other said (+), around the lines that are not the same.
+/// What nginx said (-) and what the other said (+), around the lines that are the same. Of long texts only what
+/// differs is shown.
 fn difference(name: &str, expected: &str, found: &str) -> String {
     let mut text = format!("=== {name}\n");
     let expected: Vec<&str> = expected.lines().collect();
-    let mut found: Vec<&str> = found.lines().collect();
-    for line in expected {
-        match found.iter().position(|other| *other == line) {
-            Some(index) => {
-                for extra in found.drain(..=index).take(index) {
-                    let _ = writeln!(text, "+ {extra}");
-                }
-                let _ = writeln!(text, "  {line}");
+    let found: Vec<&str> = found.lines().collect();
+    let common = common_lines(&expected, &found);
+    let shows_all = expected.len().max(found.len()) <= LINES_SHOWN_MAX;
+    let (mut i, mut j) = (0, 0);
+    while i < expected.len() || j < found.len() {
+        if i < expected.len() && j < found.len() && expected[i] == found[j] {
+            if shows_all {
+                let _ = writeln!(text, "  {}", expected[i]);
             }
-            None => {
-                let _ = writeln!(text, "- {line}");
-            }
+            (i, j) = (i + 1, j + 1);
+        } else if j == found.len() || (i < expected.len() && common[i + 1][j] >= common[i][j + 1]) {
+            let _ = writeln!(text, "- {}", expected[i]);
+            i += 1;
+        } else {
+            let _ = writeln!(text, "+ {}", found[j]);
+            j += 1;
         }
     }
-    for extra in found {
-        let _ = writeln!(text, "+ {extra}");
-    }
     text
+}
+
+/// Up to so many lines a text is shown whole: more than any answer has.
+const LINES_SHOWN_MAX: usize = 100;
+
+/// How many lines the texts from line `i` and from line `j` on have in common, at `[i][j]`.
+fn common_lines(expected: &[&str], found: &[&str]) -> Vec<Vec<u32>> {
+    let mut common = vec![vec![0; found.len() + 1]; expected.len() + 1];
+    for i in (0..expected.len()).rev() {
+        for j in (0..found.len()).rev() {
+            common[i][j] = if expected[i] == found[j] {
+                common[i + 1][j + 1] + 1
+            } else {
+                common[i + 1][j].max(common[i][j + 1])
+            };
+        }
+    }
+    common
 }
 
 #[test]
@@ -183,4 +203,7 @@ fn what_is_not_text_is_escaped() {
 fn a_difference_shows_both_sides() {
     let expected = "=== name\n  a\n- b\n+ B\n  c\n+ d\n";
     assert_eq!(difference("name", "a\nb\nc\n", "a\nB\nc\nd\n"), expected);
+    let long = "same\n".repeat(200);
+    let (one, other) = (format!("{long}a\n{long}"), format!("{long}b\n{long}"));
+    assert_eq!(difference("name", &one, &other), "=== name\n- a\n+ b\n");
 }
