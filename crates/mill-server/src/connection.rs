@@ -54,6 +54,8 @@ pub struct Connection<E: Engine> {
 enum Next {
     /// A request is here, or begins to be.
     Cycle,
+    /// Nothing more was asked, and not everything was taken yet: go on when it was.
+    Wait,
     /// Everything was said: send what is left, and end.
     Finish,
     /// Nothing is left to send.
@@ -75,12 +77,20 @@ pub fn serve<E: Engine>(
                     let pool = Rc::clone(&connection.local.finishing);
                     return pool.start(finish::finish(connection)).await;
                 }
-                Next::Cycle => {}
-            }
-            let pool = Rc::clone(&connection.local.cycles);
-            match pool.start(cycle::cycle(connection)).await {
-                Some(kept) => connection = kept,
-                None => return,
+                Next::Wait => {
+                    let pool = Rc::clone(&connection.local.waiting);
+                    match pool.start(finish::wait_until_taken(connection)).await {
+                        Some(kept) => connection = kept,
+                        None => return,
+                    }
+                }
+                Next::Cycle => {
+                    let pool = Rc::clone(&connection.local.cycles);
+                    match pool.start(cycle::cycle(connection)).await {
+                        Some(kept) => connection = kept,
+                        None => return,
+                    }
+                }
             }
         }
     }
@@ -125,6 +135,7 @@ impl<E: Engine> Connection<E> {
                     return Poll::Ready(self.after_last_answer());
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
+                Poll::Pending if self.stream.queued() > 0 => return Poll::Ready(Next::Wait),
                 Poll::Pending => return self.poll_idle_end(),
             }
         }
@@ -137,6 +148,9 @@ impl<E: Engine> Connection<E> {
         if self.requests > 0 && (self.local.draining.get() || self.listener.is_gone()) {
             return Poll::Ready(Next::End);
         }
+        if self.local.is_asked_for_room() {
+            return Poll::Ready(Next::End);
+        }
         self.local.scheduler.poll_deadline(self.deadline).map(|_| {
             let mut counters = self.local.counters.borrow_mut();
             if self.requests > 0 {
@@ -146,11 +160,7 @@ impl<E: Engine> Connection<E> {
                 drop(counters);
                 self.log_silence();
             }
-            if self.stream.queued() > 0 {
-                Next::Finish
-            } else {
-                Next::End
-            }
+            Next::End
         })
     }
 

@@ -4,6 +4,9 @@ use crate::request::Request;
 use crate::response::Response;
 use mill_runtime::stream::StreamError;
 
+/// Waiting until the transport has taken what was written.
+pub(crate) mod drain;
+
 /// The HTTP/1 exchange: framing by Content-Length, chunks or the end of the connection.
 pub mod h1;
 

@@ -49,8 +49,11 @@ pub struct Local<E: Engine> {
     /// Where requests that go the whole way run, and connections that are being ended.
     pub cycles: Rc<FuturePool>,
     pub finishing: Rc<FuturePool>,
+    pub waiting: Rc<FuturePool>,
     /// Files that stay open between requests (`open_file_cache`).
     pub open_files: OpenFiles<FileOf<E>>,
+    /// How many idle connections are to end, so that new ones can come.
+    room_wanted: Cell<u32>,
     /// The configuration in force for the next request.
     site: RefCell<Arc<Site>>,
     /// The second of `date`, and `date` as `Date` shows it.
@@ -91,6 +94,8 @@ impl<E: Engine> Local<E> {
             hot: RefCell::default(),
             cycles: FuturePool::new(POOLED_MAX),
             finishing: FuturePool::new(POOLED_MAX),
+            waiting: FuturePool::new(POOLED_MAX),
+            room_wanted: Cell::new(0),
             open_files,
             site: RefCell::new(site),
             date: Cell::new((0, imf_fixdate(0))),
@@ -134,6 +139,18 @@ impl<E: Engine> Local<E> {
             self.date.set((known, date));
         }
         use_date(known, &date)
+    }
+
+    /// Asks so many idle connections to end; whoever asks has all tasks polled.
+    pub fn ask_for_room(&self, connections: u32) {
+        self.room_wanted.set(connections);
+    }
+
+    /// Whether the idle connection that asks is to end.
+    pub fn is_asked_for_room(&self) -> bool {
+        let wanted = self.room_wanted.get();
+        self.room_wanted.set(wanted.saturating_sub(1));
+        wanted > 0
     }
 
     pub fn count_hot_answer(&self, status: u16, sent_bytes: u64) {

@@ -100,8 +100,6 @@ pub struct Request {
     pub redirect_target: Option<Vec<u8>>,
     /// It came behind another request, before that was answered: `$pipe`.
     pub pipelined: bool,
-    /// Bytes of content, framing included, that were read: the rest of `$request_length`.
-    pub content_received: u64,
     /// `$request_id`, once somebody asked.
     pub id: Option<[u8; 16]>,
     /// `$realpath_root`, as of the location; evaluated beforehand, for it asks the file system.
@@ -350,7 +348,7 @@ impl Sent {
             self.fields
                 .extend(value.map(|value| FieldLine { name, value }));
         };
-        add("Content-Type", response.content_type.clone());
+        add("Content-Type", response.full_content_type());
         let len = response
             .content
             .len()

@@ -114,6 +114,7 @@ pub fn start<E: Engine>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
             index,
             reports,
             closing: Vec::new(),
+            told_of_limit: 0,
             drain_until: None,
             ended: false,
         };
@@ -147,6 +148,8 @@ struct Run<E: Engine, F, Accepted> {
     reports: Sender<Report>,
     /// Listeners that are gone but for those who wait there.
     closing: Vec<ListenerId>,
+    /// The second in which the log was last told that there are as many connections as may be.
+    told_of_limit: i64,
     /// Set while draining: when it ends at the latest.
     drain_until: Option<Instant>,
     ended: bool,
@@ -171,6 +174,8 @@ where
 {
     fn turn(&mut self, inbox: &Receiver<Order>) {
         let turn = self.worker.turn();
+        // Who was asked to make room has heard it.
+        self.local.ask_for_room(0);
         if turn.mail {
             self.read_mail(inbox);
         }
@@ -340,7 +345,7 @@ where
         }
     }
 
-    fn on_pause(&self, paused: Option<Pause>) {
+    fn on_pause(&mut self, paused: Option<Pause>) {
         let Some(pause) = paused else { return };
         let mut counters = self.local.counters.borrow_mut();
         counters.accept_pauses += 1;
@@ -354,12 +359,28 @@ where
                     Errno(code)
                 ),
             ),
-            Pause::Limit => self.local.log_error(
-                None,
-                LogLevel::Alert,
-                format_args!("worker_connections are not enough; accepting pauses"),
-            ),
+            Pause::Limit => self.make_room(),
         }
+    }
+
+    /// Has some idle connections end, as nginx does, or says that there is none.
+    fn make_room(&mut self) {
+        let limit = self.local.site().config.events.worker_connections;
+        let second = self.local.scheduler.wall_clock().seconds;
+        let tell = std::mem::replace(&mut self.told_of_limit, second) != second;
+        if self.local.counters.borrow().connections_waiting == 0 {
+            let text = format_args!("{limit} worker_connections are not enough");
+            if tell {
+                self.local.log_error(None, LogLevel::Alert, text);
+            }
+            return;
+        }
+        let text = format_args!("{limit} worker_connections are not enough, reusing connections");
+        if tell {
+            self.local.log_error(None, LogLevel::Warn, text);
+        }
+        self.local.ask_for_room((limit / ROOM_SHARE).max(ROOM_MIN));
+        self.worker.wake_all();
     }
 
     /// Nobody listens only when the process is ending.
@@ -410,3 +431,8 @@ pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions 
         nodelay: listener.hosts_for(None).default.location.tcp_nodelay,
     }
 }
+
+/// How many idle connections end when there are as many as may be: so many, or this share of them. All are asked, so
+/// a share keeps the cost of a newcomer constant.
+const ROOM_MIN: u32 = 32;
+const ROOM_SHARE: u32 = 64;

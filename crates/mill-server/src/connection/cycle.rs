@@ -159,11 +159,9 @@ async fn answer<E: Engine>(
     request.sent.complete = true;
     if !exchange.keeps_alive() {
         connection.expects_more = refusal.is_some() || !exchange.content_ended();
-        request.content_received = exchange.received();
         return (GoesOn::Finished, kept);
     }
     let ended = exchange.content_ended() || discard_rest(&mut exchange, local, request).await;
-    request.content_received = exchange.received();
     if ended {
         (GoesOn::Kept, kept)
     } else {

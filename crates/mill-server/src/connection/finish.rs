@@ -4,6 +4,7 @@
 //! is read and forgotten for a while (RFC 9112 9.6, nginx's `lingering_close`).
 
 use super::Connection;
+use crate::exchange::drain::drain;
 use crate::site::Site;
 use mill_config::config::Settings;
 use mill_config::config::settings::LingeringClose;
@@ -17,15 +18,8 @@ pub(super) async fn finish<E: Engine>(connection: Connection<E>) {
     let Some(settings) = settings(&site, &connection) else {
         return;
     };
-    loop {
-        let before = stream.sent();
-        let deadline = local.scheduler.now() + settings.send_timeout;
-        match local.scheduler.until(deadline, stream.drained(0)).await {
-            Ok(Ok(())) => break,
-            Ok(Err(_)) => return,
-            Err(_) if stream.sent() > before => {}
-            Err(_) => return,
-        }
+    if drain(stream, local, settings, 0).await.is_err() {
+        return;
     }
     let unread = stream.read(|bytes| (bytes.len(), bytes.len()));
     let lingers = match settings.lingering_close {
@@ -36,6 +30,19 @@ pub(super) async fn finish<E: Engine>(connection: Connection<E>) {
     if lingers {
         linger(&connection, settings).await;
     }
+}
+
+/// Waits until the client has taken what it was sent, and keeps the connection then.
+pub(super) async fn wait_until_taken<E: Engine>(
+    mut connection: Connection<E>,
+) -> Option<Connection<E>> {
+    let site = connection.listener.site();
+    let settings = settings(&site, &connection)?;
+    drain(&connection.stream, &connection.local, settings, 0)
+        .await
+        .ok()?;
+    connection.deadline = connection.local.scheduler.now() + settings.keepalive_timeout;
+    Some(connection)
 }
 
 async fn linger<E: Engine>(connection: &Connection<E>, settings: &Settings) {

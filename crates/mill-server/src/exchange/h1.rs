@@ -33,8 +33,6 @@ pub struct H1Exchange<'c, E: Engine> {
     /// `client_max_body_size`, of chunked content; 0 is no limit.
     content_bytes_max: u64,
     content_timeout: Duration,
-    /// Bytes of content, framing included, that were taken.
-    received: u64,
     /// What `Connection` will say, and whether the connection goes on.
     keep_alive: bool,
 }
@@ -71,7 +69,6 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             continue_due: head.expect_continue,
             content_bytes_max: request.location.client_max_body_size,
             content_timeout: request.location.client_body_timeout,
-            received: 0,
             keep_alive: true,
         }
     }
@@ -95,11 +92,6 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
     pub fn begin_to_discard(&mut self, timeout: Duration) {
         self.content_bytes_max = 0;
         self.content_timeout = timeout;
-    }
-
-    /// Bytes of content that were taken, with what framed them.
-    pub fn received(&self) -> u64 {
-        self.received
     }
 
     /// The client is not asked for content any more: the final answer says what there is to say.
@@ -134,8 +126,8 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
 
     /// Looks at what is unread, giving content to `take`.
     fn take_unread(&mut self, take: &mut impl FnMut(&[u8])) -> Taken {
-        let (incoming, received) = (&mut self.incoming, &mut self.received);
-        let mut look = |bytes: &[u8]| match incoming {
+        let incoming = &mut self.incoming;
+        self.stream.read(|bytes| match incoming {
             Incoming::Ended => (0, Taken::Ended),
             Incoming::Length(body) => {
                 let content = body.on_bytes(bytes);
@@ -160,11 +152,6 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
                 };
                 (consumed, taken)
             }
-        };
-        self.stream.read(|bytes| {
-            let (consumed, taken) = look(bytes);
-            *received += consumed as u64;
-            (consumed, taken)
         })
     }
 
@@ -224,14 +211,23 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         if request.site.mentions.sent_fields {
             request.sent.fields = head::fields(&head, &response);
         }
+        let before = self.stream.sent() + self.stream.queued();
         self.stream.write(Payload::Copy(&head));
         request.sent.status = response.status.0;
         request.sent.bytes = head.len() as u64;
+        let head_bytes = request.sent.bytes;
         self.local.put_buffer(head);
-        if request.message.head.method == Method::Head {
-            return content::wait_until_sent(self.stream, self.local, request).await;
+        let result = if request.message.head.method == Method::Head {
+            content::wait_until_sent(self.stream, self.local, request).await
+        } else {
+            content::send(self.stream, self.local, request, response, plan.framing).await
+        };
+        if result.is_err() {
+            // What was handed over did not all go out.
+            request.sent.bytes = self.stream.sent().saturating_sub(before);
+            request.sent.content_bytes = request.sent.bytes.saturating_sub(head_bytes);
         }
-        content::send(self.stream, self.local, request, response, plan.framing).await
+        result
     }
 }
 

@@ -65,7 +65,6 @@ impl Request {
             closing: false,
             redirect_target: None,
             pipelined: arrival.pipelined,
-            content_received: 0,
             id: None,
             real_root: None,
             variable_depth: 0,

@@ -41,9 +41,9 @@ pub(super) fn content_length(request: &Request) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Borrowed(field.of(&message.bytes)))
 }
 
-/// `$request_length`.
+/// `$request_length`: the head; content that is thrown away does not count, as in nginx.
 pub(super) fn length(request: &Request) -> Vec<u8> {
-    decimal(request.message.bytes.len() as u64 + request.content_received)
+    decimal(request.message.bytes.len() as u64)
 }
 
 /// `$server_protocol`.

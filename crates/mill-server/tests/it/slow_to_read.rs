@@ -283,14 +283,34 @@ fn who_does_not_read_a_hot_last_answer_is_left_after_send_timeout() {
 
 #[test]
 fn who_reads_a_hot_answer_longer_than_keepalive_timeout_is_not_cut_off() {
-    let mut server = with_hot_page("keepalive_timeout 5s;");
+    let mut server = with_hot_page("keepalive_timeout 20s;");
     let client = server.connect();
     client
         .read_at_rate(2_000)
         .send("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
+    // It takes half a minute; then the connection is idle for twenty seconds.
+    server.run_to(33 * SECOND);
+    assert_eq!(
+        answer(&client.received()).content,
+        "p".repeat(60_000).as_bytes()
+    );
+    assert!(
+        !client.is_closed(),
+        "the time counts from when the answer was taken"
+    );
     server.run_to(60 * SECOND);
-    let answer = answer(&client.received());
-    assert_eq!(answer.content, "p".repeat(60_000).as_bytes());
     assert!(client.is_closed() && !client.was_reset());
     server.assert_nothing_left(1);
+}
+
+#[test]
+fn who_does_not_read_a_last_answer_is_reset_if_the_configuration_says_so() {
+    let mut server = with_hot_page("send_timeout 6s; reset_timedout_connection on;");
+    let client = server.connect();
+    client.stop_reading();
+    client.send("GET /page HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    server.run_to(6 * SECOND);
+    client.read_on();
+    server.run();
+    assert!(client.was_reset());
 }

@@ -2,6 +2,7 @@
 
 use super::Framing;
 use crate::exchange::SendError;
+use crate::exchange::drain::drain;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::{Content, Piece, Response};
@@ -12,8 +13,6 @@ use mill_runtime::files::Files;
 use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_runtime::time::Duration;
-use std::future::poll_fn;
-use std::task::Poll;
 
 /// Sends the content behind the head that was written, and waits until the transport has all of it.
 pub(super) async fn send<E: Engine>(
@@ -66,38 +65,7 @@ pub(super) async fn wait_until_sent<E: Engine>(
     local: &Local<E>,
     request: &Request,
 ) -> Result<(), SendError> {
-    drain(stream, local, request, 0).await
-}
-
-/// Waits until at most `most` bytes are queued, as long as the client takes something every `send_timeout`.
-async fn drain<E: Engine>(
-    stream: &E::Stream,
-    local: &Local<E>,
-    request: &Request,
-    most: u64,
-) -> Result<(), SendError> {
-    let timeout = request.location.send_timeout;
-    let mut taken = stream.sent();
-    let mut deadline = local.scheduler.now() + timeout;
-    let drained = poll_fn(|_| match stream.poll_drained(most) {
-        Poll::Ready(result) => Poll::Ready(result.map_err(SendError::Lost)),
-        Poll::Pending => {
-            if stream.sent() > taken {
-                taken = stream.sent();
-                deadline = local.scheduler.now() + timeout;
-            }
-            local
-                .scheduler
-                .poll_deadline(deadline)
-                .map(|_| Err(SendError::TimedOut))
-        }
-    });
-    let result = drained.await;
-    if result == Err(SendError::TimedOut) && request.location.reset_timedout_connection {
-        // A stream without the option is closed in order, which is the default anyway.
-        let _ = stream.set(StreamOption::ResetOnClose);
-    }
-    result
+    drain(stream, local, &request.location.settings, 0).await
 }
 
 /// Where the content of one answer goes.
@@ -153,7 +121,13 @@ impl<E: Engine> Sender<'_, E> {
 
     /// Reads a piece and hands it over as bytes (`sendfile off`); returns how long the piece was.
     async fn copy(&mut self, file: &FileOf<E>, offset: u64, most: u64) -> Result<u64, SendError> {
-        drain(self.stream, self.local, self.request, COPY_BYTES as u64).await?;
+        drain(
+            self.stream,
+            self.local,
+            &self.request.location.settings,
+            COPY_BYTES as u64,
+        )
+        .await?;
         let mut buffer = self.local.take_buffer();
         buffer.resize(clamp(most.min(COPY_BYTES as u64)), 0);
         let read = self
@@ -195,7 +169,13 @@ impl<E: Engine> Sender<'_, E> {
             if compressed.len() >= COPY_BYTES {
                 self.write(Payload::Copy(&compressed));
                 compressed.clear();
-                drain(self.stream, self.local, self.request, COPY_BYTES as u64).await?;
+                drain(
+                    self.stream,
+                    self.local,
+                    &self.request.location.settings,
+                    COPY_BYTES as u64,
+                )
+                .await?;
             }
         }
         encoder.finish(&mut compressed);
@@ -234,7 +214,7 @@ impl<E: Engine> Sender<'_, E> {
         if rate == 0 {
             return Ok(());
         }
-        drain(self.stream, self.local, self.request, 0).await?;
+        drain(self.stream, self.local, &self.request.location.settings, 0).await?;
         let counted = self
             .request
             .sent

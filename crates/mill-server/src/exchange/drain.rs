@@ -1,0 +1,40 @@
+//! Waiting until the transport has taken what was written.
+
+use super::SendError;
+use crate::local::Local;
+use mill_config::config::Settings;
+use mill_runtime::engine::Engine;
+use mill_runtime::stream::{Stream, StreamOption};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// Waits until at most `most` bytes are queued, as long as the client takes something every `send_timeout`.
+pub(crate) async fn drain<E: Engine>(
+    stream: &E::Stream,
+    local: &Local<E>,
+    settings: &Settings,
+    most: u64,
+) -> Result<(), SendError> {
+    let timeout = settings.send_timeout;
+    let mut taken = stream.sent();
+    let mut deadline = local.scheduler.now() + timeout;
+    let drained = poll_fn(|_| match stream.poll_drained(most) {
+        Poll::Ready(result) => Poll::Ready(result.map_err(SendError::Lost)),
+        Poll::Pending => {
+            if stream.sent() > taken {
+                taken = stream.sent();
+                deadline = local.scheduler.now() + timeout;
+            }
+            local
+                .scheduler
+                .poll_deadline(deadline)
+                .map(|_| Err(SendError::TimedOut))
+        }
+    });
+    let result = drained.await;
+    if result == Err(SendError::TimedOut) && settings.reset_timedout_connection {
+        // A stream without the option is closed in order, which is the default anyway.
+        let _ = stream.set(StreamOption::ResetOnClose);
+    }
+    result
+}
