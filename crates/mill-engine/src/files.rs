@@ -35,10 +35,9 @@ impl Files for KernelFiles {
         symlinks: Symlinks,
     ) -> Result<(KernelFile, Metadata), FileError> {
         let opened = match symlinks {
-            Symlinks::Follow => file::open(path),
-            checked => open_checked(path, checked),
+            Symlinks::Follow => file::open(path).map_err(failed("open()"))?,
+            checked => open_checked(path, checked).map_err(failed("openat()"))?,
         };
-        let opened = opened.map_err(failed("open()"))?;
         let status = file::status_of(opened.as_fd()).map_err(failed("fstat()"))?;
         Ok((KernelFile(Rc::new(opened)), metadata(&status)))
     }
@@ -101,46 +100,60 @@ fn open_checked(path: &[u8], symlinks: Symlinks) -> io::Result<OwnedFd> {
     let (trusted, rest) = path.split_at_checked(from).unwrap_or((&[], path));
     let trusted = if trusted.is_empty() { b"/" } else { trusted };
     let mut directory = file::open_path(None, trusted, true)?;
-    let mut names = rest
-        .split(|byte| *byte == b'/')
-        .filter(|name| !name.is_empty())
-        .peekable();
-    if names.peek().is_none() {
-        return file::open(path);
+    let (parents, name) = match rest.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => rest.split_at(slash + 1),
+        None => rest.split_at(0),
+    };
+    let parents = parents.split(|byte| *byte == b'/');
+    for parent in parents.filter(|name| !name.is_empty()) {
+        directory = open_parent(directory.as_fd(), parent, same_owner)?;
     }
-    while let Some(name) = names.next() {
-        if same_owner {
-            refuse_foreign_link(directory.as_fd(), name)?;
-        }
-        let last = names.peek().is_none();
-        directory = match (last, same_owner) {
-            (false, follow) => file::open_path(Some(directory.as_fd()), name, follow)?,
-            (true, false) => file::open_beneath(directory.as_fd(), name)?,
-            (true, true) => file::open_within(directory.as_fd(), name)?,
-        };
-        if !last && file::status_of(directory.as_fd())?.is_symlink() {
-            // What the kernel says of a link where a directory was asked for, and nginx passes on.
-            return Err(io::Error::from_raw_os_error(ENOTDIR));
-        }
+    if name.is_empty() {
+        // With a slash at its end the path names what is in the directory under this name: itself. For a file the
+        // kernel says ENOTDIR.
+        return file::open_within(directory.as_fd(), b".");
     }
-    Ok(directory)
+    match file::open_beneath(directory.as_fd(), name) {
+        Err(error) if same_owner && error.raw_os_error() == Some(ELOOP) => {
+            let link = link_status_in(directory.as_fd(), name)?;
+            owned_as(&link, file::open_within(directory.as_fd(), name)?)
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a directory on the way.
+fn open_parent(directory: BorrowedFd<'_>, name: &[u8], same_owner: bool) -> io::Result<OwnedFd> {
+    let opened = file::open_path(Some(directory), name, false)?;
+    let status = file::status_of(opened.as_fd())?;
+    if !status.is_symlink() {
+        return Ok(opened);
+    }
+    if same_owner {
+        return owned_as(&status, file::open_path(Some(directory), name, true)?);
+    }
+    // What the kernel says of a link where a directory was asked for, and nginx passes on.
+    Err(io::Error::from_raw_os_error(ENOTDIR))
+}
+
+/// Passes on what a link led to, if it has the link's owner. What is examined is what was opened: nobody can put
+/// another file in its place between the two.
+fn owned_as(link: &Status, target: OwnedFd) -> io::Result<OwnedFd> {
+    if file::status_of(target.as_fd())?.owner == link.owner {
+        Ok(target)
+    } else {
+        Err(io::Error::from_raw_os_error(ELOOP))
+    }
+}
+
+/// Examines a link in a directory.
+fn link_status_in(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<Status> {
+    file::status_of(file::open_path(Some(directory), name, false)?.as_fd())
 }
 
 /// Examines a link, not what it leads to.
 fn link_status(path: &[u8]) -> io::Result<Status> {
     file::status_of(file::open_path(None, path, false)?.as_fd())
-}
-
-/// Refuses a link whose owner differs from that of what it leads to.
-fn refuse_foreign_link(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let link = file::status_of(file::open_path(Some(directory), name, false)?.as_fd())?;
-    if link.is_symlink() {
-        let target = file::status_of(file::open_path(Some(directory), name, true)?.as_fd())?;
-        if target.owner != link.owner {
-            return Err(io::Error::from_raw_os_error(ELOOP));
-        }
-    }
-    Ok(())
 }
 
 fn metadata(status: &Status) -> Metadata {
