@@ -168,7 +168,14 @@ impl Engine for KernelEngine {
                         .open_slot(Slot::accepted(descriptor, task, peer, local)),
                 )
             }
-            Err(error) => accept_failed(&error),
+            Err(error) => {
+                if accept_never_succeeds(&error) {
+                    // epoll would report it for ever.
+                    drop(listeners);
+                    self.set_accepting(listener, false);
+                }
+                accept_failed(&error)
+            }
         }
     }
 
@@ -194,6 +201,7 @@ impl Engine for KernelEngine {
             Park::Until(instant) => Some(instant.since(self.clock().0)),
             Park::Forever => None,
         };
+        let timeout = self.0.complete_listeners(timeout);
         self.0.collect_reports(timeout, events);
     }
 
@@ -207,6 +215,20 @@ impl Inner {
     fn open_slot(self: &Rc<Self>, slot: Slot) -> KernelStream {
         let index = self.slots.borrow_mut().insert(slot);
         KernelStream::new(Rc::clone(self), index)
+    }
+
+    /// Tries again to register listeners for which the kernel had no memory. While some are missing a turn waits
+    /// no longer than until the next attempt; returns how long.
+    fn complete_listeners(&self, timeout: Option<Duration>) -> Option<Duration> {
+        let mut listeners = self.listeners.borrow_mut();
+        if listeners.is_incomplete() {
+            listeners.complete(&self.epoll);
+        }
+        if listeners.is_incomplete() {
+            Some(timeout.map_or(REGISTER_PAUSE, |timeout| timeout.min(REGISTER_PAUSE)))
+        } else {
+            timeout
+        }
     }
 
     /// Waits for epoll's reports and turns each into an event.
@@ -267,10 +289,20 @@ fn accept_failed(error: &io::Error) -> Accept<KernelStream> {
     match error.raw_os_error() {
         Some(code @ (EMFILE | ENFILE | ENOBUFS | ENOMEM)) => Accept::Exhausted(code),
         _ if error.kind() == io::ErrorKind::WouldBlock => Accept::Empty,
+        _ if accept_never_succeeds(error) => Accept::Empty,
         // accept(2): pending errors of the new connection are reported by accept itself.
         _ => Accept::Aborted,
     }
 }
+
+/// Whether the socket does not listen (any more): another holder may have shut it down.
+fn accept_never_succeeds(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EBADF | EINVAL | ENOTSOCK))
+}
+
+/// How long a listener that could not be registered waits for the next attempt: as long as accepting pauses when
+/// descriptors run out.
+const REGISTER_PAUSE: Duration = Duration::from_millis(500);
 
 /// Reports taken from epoll at once; bounds the work of a turn. nginx's default is as large.
 const REPORTS_PER_TURN: usize = 512;
@@ -290,7 +322,10 @@ const LEVEL_READABLE: Interest = Interest {
 };
 
 /// Linux's error numbers (asm-generic/errno.h).
+const EBADF: i32 = 9;
 const ENOMEM: i32 = 12;
+const EINVAL: i32 = 22;
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
+const ENOTSOCK: i32 = 88;
 const ENOBUFS: i32 = 105;

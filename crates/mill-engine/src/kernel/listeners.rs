@@ -7,6 +7,7 @@ use mill_runtime::engine::{Keepalive, ListenError, ListenOptions, ListenerId};
 use mill_runtime::time::Duration;
 use mill_sys::epoll::{Epoll, Interest};
 use mill_sys::listener::{self, Endpoint, ListenerOptions};
+use mill_sys::socket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The listening sockets of an engine, and those that were offered to it and not asked for yet.
@@ -14,6 +15,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) struct Listeners {
     entries: Vec<Option<Entry>>,
     offered: Vec<(Vec<u8>, OwnedFd)>,
+    /// Some listener could not enter the epoll set, for want of memory or watches.
+    incomplete: bool,
 }
 
 #[derive(Debug)]
@@ -22,6 +25,8 @@ struct Entry {
     address: Address,
     /// Other workers wait at the same socket.
     shared: bool,
+    /// Whether it is to be reported, and whether it is in the epoll set.
+    accepting: bool,
     registered: bool,
 }
 
@@ -37,7 +42,15 @@ impl Listeners {
         let key = offer::encode(&options.address, options.share);
         let offered = self.offered.iter().position(|(other, _)| *other == key);
         let descriptor = match offered {
-            Some(position) => self.offered.swap_remove(position).1,
+            Some(position) => {
+                let descriptor = self.offered.swap_remove(position).1;
+                // Its maker may have left it blocking; accepting would then wait for other workers' connections.
+                socket::set_nonblocking(descriptor.as_fd()).map_err(|error| ListenError {
+                    call: "fcntl()",
+                    code: error.raw_os_error().unwrap_or(0),
+                })?;
+                descriptor
+            }
             None => listener::listen(endpoint(&options.address), &system_options(options))
                 .map_err(|failed| ListenError {
                     call: failed.call,
@@ -48,6 +61,7 @@ impl Listeners {
             descriptor,
             address: options.address.clone(),
             shared: options.share.is_none(),
+            accepting: false,
             registered: false,
         };
         let index = match self.entries.iter().position(Option::is_none) {
@@ -77,30 +91,23 @@ impl Listeners {
         let Some(Some(entry)) = self.entries.get_mut(id.0 as usize) else {
             return;
         };
-        if entry.registered == accepting {
-            return;
+        entry.accepting = accepting;
+        self.incomplete |= !entry.register(epoll, id.0);
+    }
+
+    /// Whether listeners are missing in the epoll set, which no event would tell.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// Tries again to have every listener reported that should be.
+    pub(super) fn complete(&mut self, epoll: &Epoll) {
+        self.incomplete = false;
+        for (entry, index) in self.entries.iter_mut().zip(0..) {
+            if let Some(entry) = entry {
+                self.incomplete |= !entry.register(epoll, index);
+            }
         }
-        let interest = Interest {
-            readable: true,
-            writable: false,
-            edge: false,
-            exclusive: entry.shared,
-        };
-        let result = if accepting {
-            epoll.add(
-                entry.descriptor.as_fd(),
-                interest,
-                LISTENER_BIT | u64::from(id.0),
-            )
-        } else {
-            epoll.remove(entry.descriptor.as_fd())
-        };
-        // Fails for want of memory only; the next pause or resume tries again.
-        entry.registered = if result.is_ok() {
-            accepting
-        } else {
-            entry.registered
-        };
     }
 
     pub(super) fn descriptor(&self, id: ListenerId) -> Option<BorrowedFd<'_>> {
@@ -115,6 +122,30 @@ impl Listeners {
 
     pub(super) fn address(&self, id: ListenerId) -> Option<Address> {
         Some(self.entries.get(id.0 as usize)?.as_ref()?.address.clone())
+    }
+}
+
+impl Entry {
+    /// Brings the epoll set in line with `accepting`; false if it could not.
+    fn register(&mut self, epoll: &Epoll, index: u32) -> bool {
+        if self.registered == self.accepting {
+            return true;
+        }
+        if !self.accepting {
+            // Fails only if it is not there.
+            let _ = epoll.remove(self.descriptor.as_fd());
+            self.registered = false;
+            return true;
+        }
+        let interest = Interest {
+            readable: true,
+            writable: false,
+            edge: false,
+            exclusive: self.shared,
+        };
+        let token = LISTENER_BIT | u64::from(index);
+        self.registered = epoll.add(self.descriptor.as_fd(), interest, token).is_ok();
+        self.registered
     }
 }
 
@@ -149,5 +180,47 @@ fn system_options(options: &ListenOptions) -> ListenerOptions {
         keepalive_idle_s: idle.map(seconds),
         keepalive_interval_s: interval.map(seconds),
         keepalive_count: count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_that_could_not_be_registered_is_tried_again() {
+        let epoll = Epoll::new().unwrap();
+        let mut listeners = Listeners::default();
+        let options = ListenOptions::new(Address::Ip("127.0.0.1:0".parse().unwrap()));
+        let id = listeners.open(&options).unwrap();
+        // Being there already stands for the kernel's lack of memory: epoll_ctl fails.
+        let elsewhere = Interest {
+            readable: false,
+            writable: false,
+            edge: false,
+            exclusive: false,
+        };
+        epoll
+            .add(listeners.descriptor(id).unwrap(), elsewhere, 7)
+            .unwrap();
+        listeners.set_accepting(&epoll, id, true);
+        assert!(listeners.is_incomplete());
+        listeners.complete(&epoll);
+        assert!(listeners.is_incomplete());
+        epoll.remove(listeners.descriptor(id).unwrap()).unwrap();
+        listeners.complete(&epoll);
+        assert!(!listeners.is_incomplete());
+
+        let Ok(mill_sys::address::Peer::Ip(address)) =
+            socket::local_address(listeners.descriptor(id).unwrap())
+        else {
+            panic!("it has an address");
+        };
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        let mut buffer = [mill_sys::epoll::Event::EMPTY; 4];
+        let reports = epoll
+            .wait(&mut buffer, Some(Duration::from_secs(10)))
+            .unwrap();
+        assert_eq!(reports.len(), 1);
     }
 }
