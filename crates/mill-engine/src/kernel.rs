@@ -72,8 +72,10 @@ struct Inner {
     /// Emptied queues, kept for the next connection that needs one.
     #[expect(clippy::vec_box, reason = "the boxes are handed out as they are")]
     spare_queues: RefCell<Vec<Box<Outbound>>>,
-    /// Connections that sent their share of this turn and have more: to be reported without epoll.
-    unfinished: RefCell<Vec<TaskId>>,
+    /// Slots that have queued something in this turn, or could send again: flushed at its end, if not before.
+    unsent: RefCell<Vec<u32>>,
+    /// Tokens of slots that sent their share of this turn and have more: to be reported without epoll.
+    unfinished: RefCell<Vec<u64>>,
     random: Cell<u64>,
 }
 
@@ -95,6 +97,7 @@ impl KernelEngine {
             inbound: RefCell::new(Inbound::new()),
             gather: RefCell::new(Gather::new()),
             spare_queues: RefCell::default(),
+            unsent: RefCell::default(),
             unfinished: RefCell::default(),
             random: Cell::new(random::seed()? | 1),
         })))
@@ -194,7 +197,7 @@ impl Engine for KernelEngine {
     }
 
     fn poll(&self, park: Park, events: &mut Events) {
-        events.ready.append(&mut self.0.unfinished.borrow_mut());
+        self.0.resume_unfinished(events);
         let timeout = match park {
             _ if !events.ready.is_empty() => Some(Duration::ZERO),
             Park::No => Some(Duration::ZERO),
@@ -207,6 +210,7 @@ impl Engine for KernelEngine {
 
     fn settle(&self) {
         self.0.flush_gathered();
+        self.0.flush_unsent();
         self.0.keep_unread();
     }
 }
@@ -231,6 +235,20 @@ impl Inner {
         }
     }
 
+    /// Reports the slots that had their share of the turn before.
+    fn resume_unfinished(&self, events: &mut Events) {
+        let mut slots = self.slots.borrow_mut();
+        for token in self.unfinished.borrow_mut().drain(..) {
+            if let Some(slot) = slots.by_token(token) {
+                slot.flags.unfinished = false;
+                if !std::mem::replace(&mut slot.flags.unsent, true) {
+                    self.unsent.borrow_mut().push(Slots::index(token));
+                }
+                events.ready.push(slot.task);
+            }
+        }
+    }
+
     /// Waits for epoll's reports and turns each into an event.
     fn collect_reports(&self, timeout: Option<Duration>, events: &mut Events) {
         let mut buffer = self.reports.borrow_mut();
@@ -252,7 +270,9 @@ impl Inner {
                 }
                 token => {
                     if let Some(slot) = slots.by_token(token) {
-                        slot.on_report(*report);
+                        if slot.on_report(*report) {
+                            self.unsent.borrow_mut().push(Slots::index(token));
+                        }
                         events.ready.push(slot.task);
                     }
                 }

@@ -8,7 +8,7 @@ use crate::files::KernelFile;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Readable, StreamError};
 use mill_sys::epoll::Interest;
-use mill_sys::socket;
+use mill_sys::{file, socket};
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 use std::task::Poll;
@@ -30,13 +30,16 @@ impl Inner {
                     finished: flags.finished,
                 }));
             }
+            if flags.may_receive {
+                self.receive(index);
+                continue;
+            }
             if let Some(error) = error {
                 return Poll::Ready(Err(error));
             }
-            if flags.may_receive {
-                self.receive(index);
-            } else {
-                self.flush(index);
+            self.flush(index);
+            // Sending may have failed just now, and nothing else would report that.
+            if self.with_slot(index, |slot| slot.error.is_none()) == Some(true) {
                 self.register(index, false);
                 return Poll::Pending;
             }
@@ -128,12 +131,20 @@ impl Inner {
         }
         match payload {
             Payload::Copy(bytes) if !queued => self.gather(index, bytes),
-            Payload::Shared(bytes, range) if !queued && range.len() <= SHARED_COPY_MAX => {
+            Payload::Shared(bytes, range)
+                if !queued
+                    && range.len() <= SHARED_COPY_MAX
+                    && bytes.get(range.clone()).is_some() =>
+            {
                 self.gather(index, bytes.get(range).unwrap_or_default());
             }
             Payload::Copy(bytes) => self.queue(index, |outbound| outbound.push_copy(bytes)),
-            Payload::Shared(bytes, range) => {
+            Payload::Shared(bytes, range) if bytes.get(range.clone()).is_some() => {
                 self.queue(index, |outbound| outbound.push(Chunk::Shared(bytes, range)));
+            }
+            Payload::Shared(..) => {
+                // The promised bytes do not exist, as when a file is too short.
+                self.with_slot(index, Slot::truncate);
             }
             Payload::File { file, offset, len } => {
                 self.queue(index, |outbound| {
@@ -146,8 +157,8 @@ impl Inner {
     pub(super) fn poll_drained(&self, index: u32, most: u64) -> Poll<Result<(), StreamError>> {
         self.flush(index);
         let queued = self.queued(index);
-        let state = self.with_slot(index, |slot| (slot.error, slot.flags, slot.task));
-        let Some((error, flags, task)) = state else {
+        let state = self.with_slot(index, |slot| (slot.error, slot.flags));
+        let Some((error, flags)) = state else {
             return Poll::Ready(Err(StreamError::Reset));
         };
         if let Some(error) = error {
@@ -156,10 +167,7 @@ impl Inner {
         if !flags.connecting && queued <= most {
             return Poll::Ready(Ok(()));
         }
-        if flags.may_send {
-            // It has sent its share of this turn and goes on in the next.
-            self.unfinished.borrow_mut().push(task);
-        } else {
+        if flags.connecting {
             self.register(index, true);
         }
         Poll::Pending
@@ -178,8 +186,49 @@ impl Inner {
         }
     }
 
-    /// Sends what `index` has written, as far as its socket takes it.
+    /// Sends what was queued in this turn and not looked after since.
+    pub(super) fn flush_unsent(&self) {
+        // Flushing queues nothing, so the list is not touched meanwhile.
+        let mut unsent = self.unsent.take();
+        for index in unsent.drain(..) {
+            let due = self.with_slot(index, |slot| std::mem::take(&mut slot.flags.unsent));
+            if due == Some(true) {
+                self.flush(index);
+            }
+        }
+        self.unsent.replace(unsent);
+    }
+
+    /// Sends what `index` has written, as far as its socket takes it, and sees to it that the rest is sent later,
+    /// whatever its task waits for.
     pub(super) fn flush(&self, index: u32) {
+        self.send(index);
+        let rest = self.with_slot(index, |slot| {
+            let waits = slot.outbound.is_some() || slot.flags.shutdown_due;
+            (waits && slot.error.is_none(), slot.flags.may_send)
+        });
+        match rest {
+            // It has sent its share of this turn and goes on in the next.
+            Some((true, true)) => self.resume_next_turn(index),
+            Some((true, false)) => self.register(index, true),
+            _ => {}
+        }
+    }
+
+    /// Has a slot reported in the next turn without epoll.
+    fn resume_next_turn(&self, index: u32) {
+        let mut slots = self.slots.borrow_mut();
+        let token = slots.token(index);
+        if let Some(slot) = slots.slot(index)
+            && !slot.flags.unfinished
+        {
+            slot.flags.unfinished = true;
+            self.unfinished.borrow_mut().push(token);
+        }
+    }
+
+    /// Sends what `index` has written, as far as its socket and its share of the turn allow.
+    fn send(&self, index: u32) {
         let mut gather = self.gather.borrow_mut();
         let gathered: &[u8] = if gather.owner() == Some(index) {
             &gather.bytes
@@ -193,14 +242,16 @@ impl Inner {
         slot.check_connected();
         if slot.outbound.is_none() {
             self.flush_memory(slot, gathered);
-        } else {
+        } else if !slot.flags.unfinished {
             slot.send_queue(gathered);
+        } else {
+            debug_assert!(gathered.is_empty(), "nothing is gathered behind a queue");
         }
         if gather.owner() == Some(index) {
             gather.clear();
         }
         if let Some(empty) = slot.outbound.take_if(|outbound| outbound.is_empty()) {
-            self.spare_queues.borrow_mut().push(empty);
+            self.keep_queue(empty);
         }
         slot.finish_writing();
     }
@@ -250,10 +301,22 @@ impl Inner {
         if let Some(outbound) = &mut slot.outbound {
             push(outbound);
         }
+        if !slot.flags.unsent {
+            slot.flags.unsent = true;
+            self.unsent.borrow_mut().push(index);
+        }
     }
 
     fn spare_queue(&self) -> Box<Outbound> {
         self.spare_queues.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// Keeps an emptied queue for the next connection that needs one.
+    fn keep_queue(&self, queue: Box<Outbound>) {
+        let mut spare = self.spare_queues.borrow_mut();
+        if spare.len() < SPARE_QUEUES_MAX && !queue.is_large() {
+            spare.push(queue);
+        }
     }
 }
 
@@ -286,7 +349,8 @@ impl Inner {
         if let Err(error) = result {
             // Out of watches or memory: nobody would ever report it, so it ends here and its task is told.
             slot.error = Some(stream_error(&error));
-            self.unfinished.borrow_mut().push(slot.task);
+            drop(slots);
+            self.resume_next_turn(index);
         }
     }
 
@@ -296,7 +360,9 @@ impl Inner {
     }
 
     pub(super) fn close(&self, index: u32) {
-        self.flush(index);
+        // There is no next turn for it: what fits is sent although it had its share of this one.
+        self.with_slot(index, |slot| slot.flags.unfinished = false);
+        self.send(index);
         {
             let mut inbound = self.inbound.borrow_mut();
             if inbound.owner() == Some(index) {
@@ -306,7 +372,7 @@ impl Inner {
         let slot = self.slots.borrow_mut().remove(index);
         if let Some(mut outbound) = slot.and_then(|slot| slot.outbound) {
             outbound.clear();
-            self.spare_queues.borrow_mut().push(outbound);
+            self.keep_queue(outbound);
         }
     }
 
@@ -338,6 +404,7 @@ impl Slot {
             }
             Err(error) => {
                 self.error = Some(stream_error(&error));
+                self.flags.may_receive = false;
                 0
             }
         }
@@ -358,9 +425,29 @@ impl Slot {
             }
             Err(error) => {
                 self.error = Some(stream_error(&error));
+                // What arrived before is to be had before the error.
+                self.flags.may_receive = !self.flags.finished;
                 0
             }
         }
+    }
+
+    /// Notes that `sendfile` failed; nothing went. An error that is not the socket's is the file's, whose length
+    /// was promised.
+    fn on_file_failed(&mut self, failed: io::Result<usize>) -> u64 {
+        self.on_sent(failed, 1);
+        if matches!(self.error, Some(StreamError::Other(_))) {
+            // A Unix socket has no RST; there the end of the stream is all that can be shown.
+            let _ = socket::set_reset_on_close(self.descriptor.as_fd());
+        }
+        0
+    }
+
+    /// A promised length can't be kept: the peer shall see a reset.
+    fn truncate(&mut self) {
+        self.error = Some(StreamError::Truncated);
+        // A Unix socket has no RST; there the end of the stream is all that can be shown.
+        let _ = socket::set_reset_on_close(self.descriptor.as_fd());
     }
 
     /// Sends `gathered` and then the queue, until the socket is full or this turn's share is done. What is left
@@ -387,9 +474,14 @@ impl Slot {
         if let Some(Chunk::File { file, offset, len }) = outbound.front() {
             let count = usize::try_from((*len).min(SHARE_PER_TURN)).unwrap_or(usize::MAX);
             let sent = socket::send_file(self.descriptor.as_fd(), file.as_fd(), *offset, count);
-            if matches!(sent, Ok(0)) {
-                self.error = Some(StreamError::Truncated);
-                return 0;
+            let Ok(sent_count) = sent else {
+                return self.on_file_failed(sent);
+            };
+            // A short send means that the socket is full, and that epoll will report it, or that the file has ended:
+            // then it would not.
+            let ended = || file_ends(file, offset.saturating_add(sent_count as u64));
+            if sent_count == 0 || sent_count < count && ended() {
+                self.truncate();
             }
             return self.on_sent(sent, count as u64) as u64;
         }
@@ -416,12 +508,18 @@ impl Slot {
 
     /// Sends the FIN that is due once nothing waits before it.
     fn finish_writing(&mut self) {
-        if self.flags.shutdown_due && self.queued() == 0 && self.error.is_none() {
+        let ready = !self.flags.connecting && self.queued() == 0 && self.error.is_none();
+        if self.flags.shutdown_due && ready {
             self.flags.shutdown_due = false;
             // Fails only when the peer has reset, which the next receive reports.
             let _ = socket::shutdown_write(self.descriptor.as_fd());
         }
     }
+}
+
+/// Whether a file has nothing at `offset` and after it.
+fn file_ends(file: &KernelFile, offset: u64) -> bool {
+    file::status_of(file.as_fd()).is_ok_and(|status| status.len <= offset)
 }
 
 /// What an error of a system call means for the connection.
@@ -446,6 +544,59 @@ const RECEIVE_BEHIND_BYTES: usize = 16 * 1024;
 /// what stands before them; a copy of 16 KiB costs about a microsecond, a second piece in sendmsg half of that.
 const SHARED_COPY_MAX: usize = 16 * 1024;
 
+/// Emptied queues that are kept: as many connections as may wait for slow clients without an allocation each, at
+/// about 200 bytes a queue.
+const SPARE_QUEUES_MAX: usize = 1024;
+
 /// What one connection sends in a turn before the others have theirs, in bytes. nginx's `sendfile_max_chunk` is
 /// as large.
 const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::super::{KernelEngine, KernelOptions};
+    use super::*;
+    use mill_runtime::engine::{ConnectOptions, Engine, Events, Park};
+    use mill_runtime::stream::Stream;
+    use mill_runtime::tasks::TaskId;
+
+    /// Being in the epoll set already stands for the kernel's lack of memory or watches: epoll_ctl fails.
+    #[test]
+    fn a_stream_that_cannot_be_registered_fails_and_its_task_is_told() {
+        let engine = KernelEngine::new(KernelOptions::default()).unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap().into();
+        let stream = engine
+            .connect(&target, &ConnectOptions::default(), TaskId::NONE)
+            .unwrap();
+        let nothing = Interest {
+            readable: false,
+            writable: false,
+            edge: true,
+            exclusive: false,
+        };
+        let inner = &engine.0;
+        let other_token = inner.slots.borrow().token(7);
+        inner.with_slot(0, |slot| {
+            let descriptor = slot.descriptor.as_fd();
+            inner.epoll.add(descriptor, nothing, other_token).unwrap();
+        });
+        assert!(stream.poll_readable(1).is_pending());
+        let mut events = Events::default();
+        engine.poll(Park::Forever, &mut events);
+        assert_eq!(events.ready, [TaskId::NONE]);
+        assert!(matches!(
+            stream.poll_readable(1),
+            Poll::Ready(Err(StreamError::Other(_)))
+        ));
+    }
+
+    #[test]
+    fn emptied_queues_are_kept_up_to_a_bound() {
+        let engine = KernelEngine::new(KernelOptions::default()).unwrap();
+        for _ in 0..SPARE_QUEUES_MAX + 10 {
+            engine.0.keep_queue(Box::default());
+        }
+        assert_eq!(engine.0.spare_queues.borrow().len(), SPARE_QUEUES_MAX);
+    }
+}

@@ -64,6 +64,11 @@ impl Outbound {
         self.chunks.is_empty()
     }
 
+    /// Whether its memory is not worth keeping.
+    pub(super) fn is_large(&self) -> bool {
+        self.chunks.capacity() > SPARE_CAPACITY_MAX
+    }
+
     pub(super) fn clear(&mut self) {
         self.chunks.clear();
         self.len = 0;
@@ -131,6 +136,9 @@ impl Outbound {
 
 /// Pieces of memory sent in one call.
 pub(super) const PIECES: usize = 16;
+
+/// Pieces for which an emptied queue may keep room: four times what one request's response usually has.
+const SPARE_CAPACITY_MAX: usize = 16;
 
 /// A copied piece grows up to this size, in bytes.
 const COPY_MAX: usize = 64 * 1024;

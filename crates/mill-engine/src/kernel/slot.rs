@@ -48,6 +48,10 @@ pub(super) struct Flags {
     pub(super) registered_writable: bool,
     /// Send FIN when the queue is empty.
     pub(super) shutdown_due: bool,
+    /// Something was queued since the turn's list of such slots was worked off.
+    pub(super) unsent: bool,
+    /// It had its share of this turn, and is reported in the next without epoll.
+    pub(super) unfinished: bool,
 }
 
 impl Slot {
@@ -103,10 +107,13 @@ impl Slot {
         }
     }
 
-    pub(super) fn on_report(&mut self, report: Event) {
+    /// Notes a report; returns whether there is something to send that could not be sent before.
+    pub(super) fn on_report(&mut self, report: Event) -> bool {
         self.flags.may_receive |= report.readable();
         self.flags.may_send |= report.writable();
         self.flags.fin_announced |= report.finished();
+        let waits = self.outbound.is_some() || self.flags.shutdown_due;
+        waits && report.writable() && !std::mem::replace(&mut self.flags.unsent, true)
     }
 
     pub(super) fn peer(&self) -> Address {
@@ -176,9 +183,13 @@ impl Slots {
         u64::from(generation) << 32 | u64::from(index)
     }
 
+    /// The index in a token.
+    pub(super) fn index(token: u64) -> u32 {
+        u32::try_from(token & u64::from(u32::MAX)).unwrap_or(u32::MAX)
+    }
+
     pub(super) fn by_token(&mut self, token: u64) -> Option<&mut Slot> {
-        let index = usize::try_from(token & u64::from(u32::MAX)).ok()?;
-        let entry = self.entries.get_mut(index)?;
+        let entry = self.entries.get_mut(Self::index(token) as usize)?;
         if u64::from(entry.generation) != token >> 32 {
             return None;
         }
