@@ -1,0 +1,152 @@
+//! FIN and RST, both ways.
+
+use crate::client::{Client, End};
+use crate::server::{Story, pattern, start, take_all};
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use std::time::Duration;
+
+#[test]
+fn fin_of_the_client_leaves_the_servers_direction_open() {
+    let mut server = start(|stream, around| async move {
+        while !stream.readable(usize::MAX).await.unwrap().finished {}
+        around.scheduler.sleep(Duration::from_millis(2)).await;
+        stream.write(Payload::Copy(&pattern(5_000_000)));
+        stream.drained(0).await.unwrap();
+    });
+    let mut client = Client::connect(server.address);
+    client.send("a");
+    client.finish();
+    server.run_until("the end", || client.ended(End::Fin));
+    assert!(client.received == pattern(5_000_000));
+}
+
+#[test]
+fn shutdown_sends_fin_and_reading_goes_on() {
+    let story = Story::new();
+    let teller = story.clone();
+    let mut server = start(move |stream, _| {
+        let teller = teller.clone();
+        async move {
+            stream.write(Payload::Copy(b"bye"));
+            stream.shutdown();
+            stream.readable(4).await.unwrap();
+            teller.tell(take_all(&stream));
+            stream.write(Payload::Copy(b"more"));
+            assert!(stream.drained(0).await.is_err());
+        }
+    });
+    let mut client = Client::connect(server.address);
+    server.run_until("the FIN", || client.ended(End::Fin));
+    assert_eq!(client.received, b"bye");
+    assert_eq!(server.worker.tasks(), 1);
+    client.send("late");
+    server.run_out();
+    assert_eq!(story.told(), [b"late"]);
+}
+
+#[test]
+fn rst_of_the_client_wakes_whoever_waits() {
+    for drains in [false, true] {
+        let story = Story::new();
+        let teller = story.clone();
+        let mut server = start(move |stream, _| {
+            let teller = teller.clone();
+            async move {
+                if drains {
+                    stream.write(Payload::Copy(&pattern(20_000_000)));
+                    teller.tell(stream.drained(0).await.err());
+                } else {
+                    teller.tell(stream.readable(1).await.err());
+                }
+                stream.write(Payload::Copy(b"nobody hears this"));
+                assert_eq!(stream.queued(), 0);
+            }
+        });
+        let client = Client::connect(server.address);
+        server.run_until_tasks(1);
+        for _ in 0..10 {
+            server.turn();
+        }
+        client.reset();
+        server.run_out();
+        assert_eq!(story.told(), [Some(StreamError::Reset)]);
+    }
+}
+
+#[test]
+fn bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed() {
+    let story = Story::new();
+    let teller = story.clone();
+    let mut server = start(move |stream, around| {
+        let teller = teller.clone();
+        async move {
+            stream.readable(1).await.unwrap();
+            teller.tell(take_all(&stream));
+            around.scheduler.sleep(Duration::from_millis(20)).await;
+            // By now the rest of the bytes and the RST are here; the first write finds the RST.
+            stream.write(Payload::Copy(b"x"));
+            assert!(stream.drained(0).await.is_err());
+            stream.readable(1).await.unwrap();
+            teller.tell(take_all(&stream));
+            assert_eq!(stream.readable(1).await, Err(StreamError::Reset));
+        }
+    });
+    let mut client = Client::connect(server.address);
+    client.send("abc");
+    server.run_until("the first bytes", || story.len() == 1);
+    client.send("de");
+    client.reset();
+    server.run_out();
+    assert_eq!(story.told(), [b"abc".to_vec(), b"de".to_vec()]);
+}
+
+#[test]
+fn reset_on_close_is_seen_as_a_reset() {
+    let mut server = start(|stream, _| async move {
+        stream.set(StreamOption::NoDelay(true)).unwrap();
+        stream.set(StreamOption::ResetOnClose).unwrap();
+    });
+    let mut client = Client::connect(server.address);
+    server.run_until("the reset", || client.ended(End::Reset));
+}
+
+#[test]
+fn what_was_gathered_leaves_before_the_stream_closes() {
+    let mut server = start(|stream, _| async move {
+        stream.write(Payload::Copy(b"last words"));
+    });
+    let mut client = Client::connect(server.address);
+    server.run_until("the end", || client.ended(End::Fin));
+    assert_eq!(client.received, b"last words");
+}
+
+#[test]
+fn a_worker_that_is_dropped_ends_its_connections() {
+    let mut server = start(|stream, _| async move {
+        stream.write(Payload::Copy(b"gathered"));
+        let _ = stream.readable(1).await;
+    });
+    let address = server.address;
+    let mut client = Client::connect(address);
+    server.run_until("the bytes", || client.has(b"gathered"));
+    drop(server);
+    assert!(client.ended(End::Fin));
+    assert!(crate::client::is_refused(address));
+}
+
+#[test]
+fn tcp_tells_what_it_measured() {
+    let mut server = start(|stream, _| async move {
+        let info = stream.info().unwrap();
+        assert!(info.snd_cwnd > 0 && info.rcv_space > 0);
+        assert!(info.rtt < Duration::from_secs(1));
+        stream.write(Payload::Copy(
+            format!("{} {}", stream.peer(), stream.local()).as_bytes(),
+        ));
+    });
+    let mut client = Client::connect(server.address);
+    server.run_until("the end", || client.ended(End::Fin));
+    let expected = format!("{} {}", client.local(), server.address);
+    assert_eq!(String::from_utf8(client.received).unwrap(), expected);
+}

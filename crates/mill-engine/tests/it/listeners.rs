@@ -1,0 +1,236 @@
+//! Accepting, pausing, offered sockets, closing.
+
+use crate::client::{Client, End, is_refused};
+use crate::files::Directory;
+use crate::server::{Server, Story, echo, engine, start, start_on, start_with};
+use mill_engine::offer;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{Accept, Engine, Events, ListenOptions, ListenerId, Park};
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::{Stream, StreamOption, Unsupported};
+use mill_runtime::tasks::TaskId;
+use mill_runtime::time::Duration;
+use mill_sys::passing;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+#[test]
+fn unix_sockets_are_accepted_and_say_where_they_are() {
+    let directory = Directory::new("unix");
+    let path = directory.path("socket");
+    let options = ListenOptions::new(Address::Unix(path.clone().into()));
+    let mut server = start_with(engine(None), &options, None, |stream, _| async move {
+        assert_eq!(stream.set(StreamOption::NoDelay(true)), Err(Unsupported));
+        assert_eq!(stream.info(), None);
+        stream.write(Payload::Copy(
+            format!("{} {}", stream.local(), stream.peer()).as_bytes(),
+        ));
+        echo(stream).await;
+    });
+    let path = String::from_utf8(path).unwrap();
+    let mut client = Client::connect_unix(Path::new(&path));
+    client.send("hello");
+    client.finish();
+    server.run_until("the end", || client.ended(End::Fin));
+    let expected = format!("unix:{path} unix:hello");
+    assert_eq!(String::from_utf8(client.received).unwrap(), expected);
+}
+
+#[test]
+fn sockets_of_one_port_are_told_apart_by_their_share() {
+    let listeners: [TcpListener; 2] =
+        std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    let named = Address::Ip("192.0.2.1:80".parse().unwrap());
+    let (mailbox, inside) = passing::pair().unwrap();
+    for (share, listener) in (0..).zip(&listeners) {
+        let key = offer::encode(&named, Some(share));
+        passing::send(mailbox.as_fd(), &key, &[listener.as_fd()]).unwrap();
+    }
+    let options = |share| ListenOptions {
+        share: Some(share),
+        ..ListenOptions::new(named.clone())
+    };
+    let mut server = start_with(
+        engine(Some(inside)),
+        &options(0),
+        Some(mailbox),
+        |stream, _| {
+            let local = stream.local().to_string();
+            async move { stream.write(Payload::Copy(local.as_bytes())) }
+        },
+    );
+    let second = server.around.engine.listen(&options(1)).unwrap().id;
+    server.worker.add_listener(second);
+    for listener in &listeners {
+        let address = listener.local_addr().unwrap();
+        let mut client = Client::connect(address);
+        server.run_until("the end", || client.ended(End::Fin));
+        assert_eq!(client.received, address.to_string().as_bytes());
+    }
+    // What was offered is taken once; then the engine makes a socket of its own, which it can't here.
+    assert_eq!(
+        server.around.engine.listen(&options(0)).unwrap_err().call,
+        "bind()"
+    );
+}
+
+#[test]
+fn an_offer_replaces_an_earlier_one_of_the_same_key() {
+    let [old, new]: [TcpListener; 2] =
+        std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    let named = Address::Ip("192.0.2.1:80".parse().unwrap());
+    let (mailbox, inside) = passing::pair().unwrap();
+    let key = offer::encode(&named, None);
+    passing::send(mailbox.as_fd(), &key, &[old.as_fd()]).unwrap();
+    passing::send(mailbox.as_fd(), &key, &[new.as_fd()]).unwrap();
+    let addresses = [&old, &new].map(|listener| listener.local_addr().unwrap());
+    drop((old, new));
+    let options = ListenOptions::new(named);
+    let mut server = start_with(
+        engine(Some(inside)),
+        &options,
+        Some(mailbox),
+        |stream, _| echo(stream),
+    );
+    assert!(is_refused(addresses[0]));
+    let mut client = Client::connect(addresses[1]);
+    client.send("x");
+    server.run_until("the answer", || client.has(b"x"));
+}
+
+#[test]
+fn mail_is_reported_and_the_end_of_the_mailbox_once() {
+    let mut server = start(|stream, _| echo(stream));
+    server.turn();
+    assert!(!server.turn().mail);
+    let mailbox = server.mailbox.take().unwrap();
+    passing::send(mailbox.as_fd(), b"", &[]).unwrap();
+    assert!(server.turn().mail);
+    assert!(!server.turn().mail);
+    passing::send(mailbox.as_fd(), b"wake", &[]).unwrap();
+    assert!(server.turn().mail);
+    drop(mailbox);
+    assert!(server.turn().mail);
+    assert!(!server.turn().mail);
+}
+
+#[test]
+fn a_listener_that_pauses_accepts_nobody_until_it_goes_on() {
+    let mut server = start(|stream, _| echo(stream));
+    server.around.engine.set_accepting(server.listener, false);
+    let mut client = Client::connect(server.address);
+    client.send("x");
+    for _ in 0..5 {
+        server.turn();
+    }
+    assert_eq!(server.worker.tasks(), 0);
+    for accepting in [true, true] {
+        server
+            .around
+            .engine
+            .set_accepting(server.listener, accepting);
+    }
+    server.run_until("the answer", || client.has(b"x"));
+}
+
+#[test]
+fn at_the_limit_of_tasks_connections_wait_for_the_first_task_that_ends() {
+    let mut server = start(|stream, _| echo(stream));
+    server.worker.set_tasks_max(1);
+    let mut first = Client::connect(server.address);
+    first.send("first");
+    server.run_until("the first", || first.has(b"first"));
+    let mut second = Client::connect(server.address);
+    second.send("second");
+    for _ in 0..5 {
+        server.turn();
+    }
+    assert_eq!(second.pump().received, b"");
+    first.finish();
+    server.run_until("the second", || second.has(b"second"));
+}
+
+#[test]
+fn closing_a_listener_accepts_what_waits() {
+    let mut server = start(|stream, _| echo(stream));
+    server.around.engine.set_accepting(server.listener, false);
+    let mut clients: [Client; 3] = std::array::from_fn(|_| Client::connect(server.address));
+    assert!(server.worker.close_listener(server.listener));
+    assert_eq!(server.worker.tasks(), 3);
+    assert!(is_refused(server.address));
+    for client in &mut clients {
+        client.send("x");
+        server.run_until("the answer", || client.has(b"x"));
+    }
+}
+
+/// Polls an engine once; which listeners have somebody?
+fn acceptable(server: &Server) -> Vec<ListenerId> {
+    let mut events = Events::default();
+    let park = Park::Until(server.around.engine.clock().0 + Duration::from_millis(2));
+    server.around.engine.poll(park, &mut events);
+    events.acceptable
+}
+
+#[test]
+fn a_closed_listener_that_others_hold_open_is_reported_no_more() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut server = start_on(&held, |stream, _| echo(stream));
+    assert!(server.worker.close_listener(server.listener));
+    let _waits = Client::connect(server.address);
+    assert_eq!(acceptable(&server), []);
+    assert!(held.accept().is_ok(), "the other holder accepts it");
+}
+
+#[test]
+fn an_offered_socket_that_blocks_does_not_block_the_engine() {
+    let blocking = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = start_on(&blocking, |stream, _| echo(stream));
+    let accepted = server.around.engine.accept(server.listener, TaskId::NONE);
+    assert!(matches!(accepted, Accept::Empty));
+}
+
+#[test]
+fn a_socket_that_does_not_listen_any_more_is_let_alone() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut server = start_on(&held, |stream, _| echo(stream));
+    server.turn();
+    // What shutdown(2) on a listening socket does, whoever holds it: it listens no more, and poll(2) says HUP.
+    let as_stream = std::net::TcpStream::from(std::os::fd::OwnedFd::from(held));
+    as_stream.shutdown(std::net::Shutdown::Both).unwrap();
+    for _ in 0..3 {
+        server.turn();
+    }
+    assert_eq!(acceptable(&server), []);
+    assert!(server.worker.close_listener(server.listener));
+}
+
+#[test]
+fn a_client_that_is_gone_before_it_was_accepted_does_no_harm() {
+    let story = Story::new();
+    let teller = story.clone();
+    let mut server = start(move |stream, _| {
+        teller.tell(());
+        echo(stream)
+    });
+    server.around.engine.set_accepting(server.listener, false);
+    Client::connect(server.address).reset();
+    let mut there = Client::connect(server.address);
+    there.send("x");
+    server.around.engine.set_accepting(server.listener, true);
+    server.run_until("the answer", || there.has(b"x"));
+    server.run_until_tasks(1);
+    assert!(story.len() <= 2);
+}
+
+#[test]
+fn an_address_in_use_is_an_error_that_names_the_call() {
+    let server = start(|stream, _| echo(stream));
+    let options = ListenOptions::new(Address::Ip(server.address));
+    let error = server.around.engine.listen(&options).unwrap_err();
+    assert_eq!((error.call, error.code), ("bind()", EADDRINUSE));
+}
+
+/// asm-generic/errno.h.
+const EADDRINUSE: i32 = 98;

@@ -1,0 +1,39 @@
+//! The kernel engine under a worker, over real sockets of the loopback interface.
+//!
+//! Worker and clients share the test's thread: a client acts, the worker turns until what is expected has happened.
+//! Nothing polls a task but the engine's own reports, so that a lost one fails the test.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helping functions as well"
+)]
+
+/// The worker that the tests run, and the servers they run on it.
+mod server;
+
+/// The other end: a socket that never blocks the test.
+mod client;
+
+/// Reading: splits, contiguous bytes, what is left unread.
+mod reading;
+
+/// Writing: order, gathering, slow readers, fairness.
+mod writing;
+
+/// Files that are sent.
+mod file_payloads;
+
+/// FIN and RST, both ways.
+mod ending;
+
+/// Tasks that connect.
+mod connecting;
+
+/// Accepting, pausing, offered sockets, closing.
+mod listeners;
+
+/// Slots that change their tenants.
+mod slots;
+
+/// The file system.
+mod files;

@@ -1,0 +1,350 @@
+//! Writing: order, gathering, slow readers, fairness.
+
+use crate::client::{Client, End};
+use crate::server::{Server, Story, engine, pattern, start, start_with, take_all};
+use mill_engine::{KernelFiles, KernelStream};
+use mill_runtime::address::Address;
+use mill_runtime::engine::{Engine, ListenOptions};
+use mill_runtime::files::{Files, Symlinks};
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::{Stream, StreamError};
+use mill_sys::listener::set_int;
+use std::net::TcpListener;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Ten megabytes in pieces of every kind and many sizes, and what they must become.
+async fn write_mixture(stream: &KernelStream, files: &KernelFiles, path: &[u8]) -> u64 {
+    let (file, metadata) = files.open(path, Symlinks::Follow).await.unwrap();
+    let bytes = pattern(300_000);
+    let shared: Rc<[u8]> = Rc::from(bytes.as_slice());
+    let mut written = 0;
+    let mut step = |payload: Payload<'_, _>| {
+        written += payload.len();
+        stream.write(payload);
+    };
+    for round in 0..12 {
+        step(Payload::Copy(&bytes[..17 * (round + 1)]));
+        step(Payload::Shared(Rc::clone(&shared), 100..200));
+        step(Payload::Copy(&bytes[..70_000]));
+        step(Payload::Shared(Rc::clone(&shared), 1..300_000));
+        for _ in 0..20 {
+            step(Payload::Shared(Rc::clone(&shared), 0..17_000));
+        }
+        step(Payload::File {
+            file: file.clone(),
+            offset: 5,
+            len: metadata.len - 5,
+        });
+        step(Payload::File {
+            file: file.clone(),
+            offset: 0,
+            len: 1,
+        });
+    }
+    written
+}
+
+fn mixture(file: &[u8]) -> Vec<u8> {
+    let bytes = pattern(300_000);
+    let mut all = Vec::new();
+    for round in 0..12 {
+        all.extend_from_slice(&bytes[..17 * (round + 1)]);
+        all.extend_from_slice(&bytes[100..200]);
+        all.extend_from_slice(&bytes[..70_000]);
+        all.extend_from_slice(&bytes[1..]);
+        for _ in 0..20 {
+            all.extend_from_slice(&bytes[..17_000]);
+        }
+        all.extend_from_slice(&file[5..]);
+        all.extend_from_slice(&file[..1]);
+    }
+    all
+}
+
+/// A listener whose connections have the smallest send buffer there is, and segments that fit small windows: with
+/// the loopback interface's segments of 64 KiB each would wait for the persist timer (RFC 9293 3.8.6.1).
+fn tiny_listener() -> TcpListener {
+    small_listener(1)
+}
+
+fn small_listener(send_buffer_bytes: i32) -> TcpListener {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    set_int(listener.as_fd(), SOL_SOCKET, SO_SNDBUF, send_buffer_bytes).unwrap();
+    set_int(listener.as_fd(), IPPROTO_TCP, TCP_MAXSEG, 1000).unwrap();
+    listener
+}
+
+fn receive_mixture(mut server: Server, chunk_bytes: usize, expected: &[u8]) {
+    let mut client = Client::connect(server.address);
+    server.run_until(&format!("all bytes, {chunk_bytes} a turn"), || {
+        client.read_some(chunk_bytes);
+        client.end.is_some()
+    });
+    assert_eq!(
+        (client.received.len(), client.end),
+        (expected.len(), Some(End::Fin))
+    );
+    assert!(
+        client.received == expected,
+        "the same bytes in the same order"
+    );
+}
+
+#[test]
+fn ten_megabytes_of_all_kinds_pass_small_buffers_whole_and_in_order() {
+    let directory = crate::files::Directory::new("mixture");
+    let file = pattern(123_457);
+    let path = directory.write("f", &file);
+    let expected = mixture(&file);
+    assert!(expected.len() > 10_000_000);
+    for (tiny, chunk_bytes) in [(true, 30_000), (false, 1 << 20)] {
+        let path = path.clone();
+        let listener = if tiny {
+            small_listener(20_000)
+        } else {
+            TcpListener::bind("127.0.0.1:0").unwrap()
+        };
+        let server = crate::server::start_on(&listener, move |stream, around| {
+            let path = path.clone();
+            async move {
+                let written = write_mixture(&stream, around.engine.files(), &path).await;
+                stream.drained(0).await.unwrap();
+                assert_eq!((stream.sent(), stream.queued()), (written, 0));
+            }
+        });
+        receive_mixture(server, chunk_bytes, &expected);
+    }
+}
+
+#[test]
+fn small_writes_leave_in_one_segment_even_when_the_task_waits_for_something_else() {
+    let mut server = start(|stream, around| async move {
+        stream.readable(1).await.unwrap();
+        stream.write(Payload::Copy(b"one "));
+        stream.write(Payload::Shared(Rc::from(&b"and two"[..]), 3..7));
+        assert_eq!((stream.sent(), stream.queued()), (0, 8));
+        around.scheduler.sleep(Duration::from_secs(3600)).await;
+    });
+    let mut client = Client::connect(server.address);
+    client.send("x");
+    server.run_until("the bytes", || {
+        if client.received.is_empty() {
+            client.read_some(100);
+        }
+        !client.received.is_empty()
+    });
+    assert_eq!(client.received, b"one  two", "in one piece");
+}
+
+/// Writes half a megabyte, of which the transport takes a part, and then awaits `wait` but not the queue's end.
+fn check_sent_without_waiting_for_it<F, W>(kind: &'static str, wait: W)
+where
+    F: Future<Output = ()>,
+    W: Fn(Rc<KernelStream>, crate::server::Around) -> F + Clone + 'static,
+{
+    let listener = tiny_listener();
+    let bytes = pattern(500_000);
+    let expected = bytes.clone();
+    let directory = crate::files::Directory::new(kind);
+    let path = directory.write("f", &bytes);
+    let mut server = crate::server::start_on(&listener, move |stream, around| {
+        let (bytes, path, wait) = (bytes.clone(), path.clone(), wait.clone());
+        async move {
+            match kind {
+                "copy" => stream.write(Payload::Copy(&bytes)),
+                "shared" => stream.write(Payload::Shared(Rc::from(bytes), 0..500_000)),
+                _ => {
+                    let opened = around.engine.files().open(&path, Symlinks::Follow).await;
+                    stream.write(Payload::File {
+                        file: opened.unwrap().0,
+                        offset: 0,
+                        len: 500_000,
+                    });
+                }
+            }
+            wait(Rc::new(stream), around).await;
+        }
+    });
+    let mut client = Client::connect_small(server.address);
+    server.run_until("what was handed over", || client.has(&expected));
+}
+
+#[test]
+fn what_was_handed_over_is_sent_while_the_task_waits_for_the_peer() {
+    for kind in ["copy", "shared", "file"] {
+        check_sent_without_waiting_for_it(kind, |stream, _| async move {
+            let _ = stream.readable(1).await;
+        });
+    }
+}
+
+#[test]
+fn what_was_handed_over_is_sent_while_the_task_sleeps() {
+    for kind in ["copy", "shared", "file"] {
+        check_sent_without_waiting_for_it(kind, |_stream, around| async move {
+            around.scheduler.sleep(Duration::from_secs(3600)).await;
+            drop(_stream);
+        });
+    }
+}
+
+#[test]
+fn what_remains_below_the_bound_that_was_waited_for_is_sent_too() {
+    check_sent_without_waiting_for_it("copy", |stream, _| async move {
+        stream.drained(400_000).await.unwrap();
+        let _ = stream.readable(1).await;
+    });
+}
+
+#[test]
+fn a_fin_that_is_due_follows_the_queue_though_nobody_waits_for_it() {
+    let listener = tiny_listener();
+    let mut server = crate::server::start_on(&listener, |stream, around| async move {
+        stream.write(Payload::Copy(&pattern(300_000)));
+        stream.shutdown();
+        around.scheduler.sleep(Duration::from_secs(3600)).await;
+        drop(stream);
+    });
+    let mut client = Client::connect_small(server.address);
+    server.run_until("the end", || client.ended(End::Fin));
+    assert!(client.received == pattern(300_000));
+}
+
+#[test]
+fn queued_and_sent_tell_how_far_it_is() {
+    let listener = tiny_listener();
+    let story = Story::new();
+    let teller = story.clone();
+    let mut server = crate::server::start_on(&listener, move |stream, _| {
+        let teller = teller.clone();
+        async move {
+            stream.write(Payload::Copy(&pattern(1_000_000)));
+            for most in [900_000, 500_000, 1, 0] {
+                stream.drained(most).await.unwrap();
+                assert!(stream.queued() <= most);
+                assert_eq!(stream.queued() + stream.sent(), 1_000_000);
+                teller.tell(stream.sent());
+            }
+        }
+    });
+    let mut client = Client::connect_small(server.address);
+    for _ in 0..10 {
+        server.turn();
+    }
+    assert_eq!(story.told(), [], "nobody reads");
+    server.run_until("the end", || client.ended(End::Fin));
+    assert!(client.received == pattern(1_000_000));
+    assert!(story.told().is_sorted() && story.told().last() == Some(&1_000_000));
+}
+
+#[test]
+fn a_long_send_leaves_the_others_their_turns() {
+    let directory = crate::files::Directory::new("share");
+    let path = directory.write("f", &vec![b'x'; 64 << 20]);
+    let turns = Rc::new(std::cell::Cell::new(0));
+    let mut server = start(move |stream, around| {
+        let path = path.clone();
+        async move {
+            stream.readable(1).await.unwrap();
+            if take_all(&stream) == b"small" {
+                stream.write(Payload::Copy(b"answer"));
+                return;
+            }
+            let opened = around.engine.files().open(&path, Symlinks::Follow).await;
+            stream.write(Payload::File {
+                file: opened.unwrap().0,
+                offset: 0,
+                len: 64 << 20,
+            });
+            stream.drained(0).await.unwrap();
+        }
+    });
+    let mut large = Client::connect(server.address);
+    large.send("large");
+    server.run_until("the first bytes", || !large.pump().received.is_empty());
+    let mut small = Client::connect(server.address);
+    small.send("small");
+    server.run_until("the small answer", || {
+        turns.set(turns.get() + 1);
+        large.read_some(1 << 20);
+        small.has(b"answer")
+    });
+    assert!(turns.get() < 6 && large.received.len() < 32 << 20);
+    server.run_until("the large one", || large.ended(End::Fin));
+    assert_eq!(large.received.len(), 64 << 20);
+}
+
+#[test]
+fn gathered_bytes_of_several_connections_do_not_mix() {
+    let mut server = start(|stream, _| async move {
+        loop {
+            if stream.readable(1).await.unwrap().unread == 0 {
+                return;
+            }
+            for byte in take_all(&stream) {
+                stream.write(Payload::Copy(&[byte; 40_000]));
+            }
+        }
+    });
+    let mut clients: [Client; 4] = std::array::from_fn(|_| Client::connect(server.address));
+    for (client, text) in clients.iter_mut().zip(["aA", "bB", "cC", "dD"]) {
+        client.send(text);
+        client.finish();
+    }
+    server.run_until("the ends", || {
+        clients.iter_mut().all(|client| client.ended(End::Fin))
+    });
+    for (client, text) in clients.iter().zip(["aA", "bB", "cC", "dD"]) {
+        let expected: Vec<u8> = text.bytes().flat_map(|byte| [byte; 40_000]).collect();
+        assert!(client.received == expected);
+    }
+}
+
+#[test]
+fn a_range_outside_its_bytes_breaks_the_stream_and_not_the_engine() {
+    let bytes: Rc<[u8]> = Rc::from(pattern(40_000));
+    for range in [39_000..41_000, 0..50_000, 50_000..90_000] {
+        let bytes = Rc::clone(&bytes);
+        let mut server = start(move |stream, _| {
+            let (bytes, range) = (Rc::clone(&bytes), range.clone());
+            async move {
+                stream.write(Payload::Shared(bytes, range));
+                assert_eq!(stream.drained(0).await, Err(StreamError::Truncated));
+            }
+        });
+        let mut client = Client::connect(server.address);
+        server.run_until("the end", || client.ended(End::Reset));
+    }
+}
+
+#[test]
+fn options_of_a_listener_are_its_connections() {
+    let options = ListenOptions {
+        send_buffer_bytes: Some(1),
+        receive_buffer_bytes: Some(1),
+        ..ListenOptions::new(Address::Ip("127.0.0.1:0".parse().unwrap()))
+    };
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let options = ListenOptions {
+        address: Address::Ip(address),
+        ..options
+    };
+    let mut server = start_with(engine(None), &options, None, |stream, _| async move {
+        stream.write(Payload::Copy(&pattern(1_000_000)));
+        let _ = stream.drained(999_999).await;
+        assert!(stream.sent() < 900_000, "{}", stream.sent());
+    });
+    let mut client = Client::connect(server.address);
+    server.run_until("the end", || client.ended(End::Fin));
+}
+
+/// asm-generic/socket.h, in.h and tcp.h.
+const SOL_SOCKET: i32 = 1;
+const SO_SNDBUF: i32 = 7;
+const IPPROTO_TCP: i32 = 6;
+const TCP_MAXSEG: i32 = 2;
