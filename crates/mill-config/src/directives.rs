@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 pub(crate) mod block;
+pub(crate) mod charset;
 pub(crate) mod connection;
 pub(crate) mod event;
 pub(crate) mod file;
@@ -32,6 +33,7 @@ const TABLES: &[&[Directive]] = &[
     listen::DIRECTIVES,
     file::DIRECTIVES,
     mime::DIRECTIVES,
+    charset::DIRECTIVES,
     header::DIRECTIVES,
     gzip::DIRECTIVES,
     connection::DIRECTIVES,

@@ -4,6 +4,7 @@
 pub(crate) mod draft;
 mod finish;
 mod listeners;
+mod recoding;
 pub(crate) mod templates;
 pub(crate) mod variables;
 

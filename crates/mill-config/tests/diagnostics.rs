@@ -419,3 +419,87 @@ fn modules_of_nginx_are_noted_and_others_refused() {
         "[emerg] module \"modules/evil.so\" is unknown to Millstream in /etc/nginx/nginx.conf:1"
     );
 }
+
+#[test]
+fn logs_to_other_places_than_files_are_refused_with_a_way_out() {
+    check(
+        "events {}\nerror_log memory:32m debug;",
+        "nginx: [emerg] log target \"memory:32m\" is known to nginx, but not to Millstream yet in \
+         /etc/nginx/nginx.conf:2\n\
+         \x20 2 | error_log memory:32m debug;\n\
+         \x20   |           ^^^^^^^^^^\n\
+         help: write to a file or to stderr\n",
+    );
+    check(
+        "events {}\nhttp { access_log syslog:server=unix:/dev/log combined; }",
+        "nginx: [emerg] log target \"syslog:server=unix:/dev/log\" is known to nginx, but not to \
+         Millstream yet in /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { access_log syslog:server=unix:/dev/log combined; }\n\
+         \x20   |                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^\n\
+         help: write to a file or to stderr\n",
+    );
+    check(
+        "events {}\nhttp { access_log /var/log/a combined gzip=4; }",
+        "nginx: [emerg] compressed logs are known to nginx, but not to Millstream yet in \
+         /etc/nginx/nginx.conf:2\n\
+         \x20 2 | http { access_log /var/log/a combined gzip=4; }\n\
+         \x20   |                                       ^^^^^^\n\
+         help: remove the parameter; \"buffer=\" keeps writes few, logrotate compresses old logs\n",
+    );
+}
+
+#[test]
+fn content_that_would_have_to_be_recoded_is_refused() {
+    let refusal = "nginx: [emerg] no \"charset_map\" between the charsets \"koi8-r\" and \"utf-8\"\n\
+         help: \"charset_map\" is known to nginx, but not to Millstream yet: content is sent as it is\n";
+    let with = |directives: &str| format!("events {{}} http {{ {directives} }}");
+    let source = "source_charset koi8-r; charset utf-8;";
+    check(&with(&format!("{source} server {{ }}")), refusal);
+    check(
+        &with(&format!("server {{ location /a {{ {source} }} }}")),
+        refusal,
+    );
+    check(
+        &with("source_charset koi8-r; server { location /a { location /a/b { charset utf-8; } } }"),
+        refusal,
+    );
+    check(
+        &with(&format!(
+            "server {{ location @a {{ if ($uri) {{ {source} }} }} }}"
+        )),
+        refusal,
+    );
+    check(
+        &with(
+            "charset utf-8; server { charset off; location / { limit_except GET { deny all; } \
+             source_charset koi8-r; charset utf-8; } }",
+        ),
+        refusal,
+    );
+    let accepted = |directives: &str| assert_eq!(said(&with(directives)), [], "{directives}");
+    accepted(source);
+    accepted("source_charset koi8-r; charset KOI8-R; server { }");
+    accepted("source_charset koi8-r; charset $arg_c; server { }");
+    accepted("source_charset koi8-r; server { charset off; }");
+}
+
+#[test]
+fn a_character_set_is_a_name_or_one_variable() {
+    let with = |directives: &str| format!("events {{}} http {{ {directives} server {{ }} }}");
+    check_line(
+        &with("charset $;"),
+        "[emerg] invalid variable name \"$\" in FILE:1",
+    );
+    check_line(
+        &with("charset ${arg_a};"),
+        "[emerg] unknown \"{arg_a}\" variable in FILE:1",
+    );
+    check_line(
+        &with("charset a; charset b;"),
+        "[emerg] \"charset\" directive is duplicate in FILE:1",
+    );
+    check_line(
+        &with("charset_map a b { 80 80; }"),
+        "[emerg] directive \"charset_map\" is known to nginx, but not to Millstream yet in FILE:1",
+    );
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mill_config::config::access::is_allowed;
 use mill_config::config::location::{Document, ErrorPageStatus};
+use mill_config::config::settings::Charset;
 use mill_config::config::{
     Condition, Config, Expires, Http, Instruction, ListenAddress, Location, LogEscape, LogPath,
     Part, RewriteFlag, SocketKeepalive, Template, TryFallback, Variable,
@@ -507,4 +508,63 @@ fn try_files_ends_in_a_status_or_a_redirect() {
         .as_ref()
         .unwrap();
     assert!(matches!(outer.fallback, TryFallback::Status(404)));
+}
+
+#[test]
+fn character_sets_are_inherited_apart_from_each_other() {
+    let config = config(
+        "charset utf-8; charset_types text/css TEXT/HTML; source_charset UTF-8; \
+         server { location /same { if ($arg_a) { charset off; } } \
+         location /own { charset $arg_c; override_charset on; charset_types *; } \
+         location /off { charset off; source_charset off; } }",
+    );
+    let named = |name: &str| Charset::Named(Text::from(name));
+    let check = |path: &str, charset: Charset, source: Charset, css: bool, plain: bool| {
+        let location = location(&config, path);
+        assert_eq!(location.charset, charset, "{path}");
+        assert_eq!(location.source_charset, source, "{path}");
+        assert_eq!(location.charset_types.contains(b"text/css"), css, "{path}");
+        assert_eq!(
+            location.charset_types.contains(b"text/plain"),
+            plain,
+            "{path}"
+        );
+        assert!(location.charset_types.contains(b"text/html"), "{path}");
+    };
+    let variable = Charset::Evaluated(Variable::Arg(Text::from("c")));
+    check("/same", named("utf-8"), named("utf-8"), true, false);
+    check("/own", variable, named("utf-8"), true, true);
+    check("/off", Charset::Off, named("off"), true, false);
+    assert!(location(&config, "/own").override_charset);
+    assert!(!location(&config, "/off").override_charset);
+    let [Instruction::If { location, .. }] = &location(&config, "/same").instructions[..] else {
+        panic!("one if stands there");
+    };
+    let inside = location.as_ref().expect("an if in a location has settings");
+    assert_eq!(inside.charset, Charset::Off);
+}
+
+#[test]
+fn without_charset_types_the_types_are_those_of_nginx() {
+    let config = config("server { }");
+    let types = &location(&config, "/").charset_types;
+    let check = |kind: &str, expected: bool| {
+        assert_eq!(types.contains(kind.as_bytes()), expected, "{kind}");
+    };
+    check("text/html", true);
+    check("Text/Plain", true);
+    check("text/xml", true);
+    check("text/vnd.wap.wml", true);
+    check("application/javascript", true);
+    check("application/rss+xml", true);
+    check("text/css", false);
+    check("application/json", false);
+}
+
+#[test]
+fn pages_for_old_browsers_have_their_own_switches() {
+    let config = config("server { location /a { msie_padding off; msie_refresh on; } }");
+    let (root, a) = (location(&config, "/"), location(&config, "/a"));
+    assert_eq!((root.msie_padding, root.msie_refresh), (true, false));
+    assert_eq!((a.msie_padding, a.msie_refresh), (false, true));
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::location::{Amount, ClientBodyFile, ClientBodyTemp, Document, ErrorPage};
-use super::{AccessLog, AccessRule, AddedHeader, ErrorLog, Expires, MimeTypes, Pattern, Template};
+use super::{
+    AccessLog, AccessRule, AddedHeader, ErrorLog, Expires, MimeTypes, Pattern, Template, Variable,
+};
 use crate::Text;
 
 /// Declares a struct of merged settings and its draft, in which `None` means "not written in
@@ -57,6 +59,14 @@ settings! {
         types: Arc<MimeTypes> = Arc::new(MimeTypes::default()),
         /// `default_type`; empty sends no Content-Type.
         default_type: Text = Text::from("text/plain"),
+        /// `charset`: what Content-Type names.
+        charset: Charset = Charset::Off,
+        /// `source_charset`: what the content is in.
+        source_charset: Charset = Charset::Off,
+        /// `override_charset`: also where the content itself is known to have one.
+        override_charset: bool = false,
+        /// `charset_types`.
+        charset_types: Arc<MimeSet> = Arc::new(MimeSet::with_charset()),
         /// `autoindex`.
         autoindex: bool = false,
         /// `autoindex_format`.
@@ -72,6 +82,10 @@ settings! {
         error_pages: Arc<Vec<ErrorPage>> = Arc::default(),
         /// `recursive_error_pages`.
         recursive_error_pages: bool = false,
+        /// `msie_padding`: error pages that Internet Explorer and Chrome show.
+        msie_padding: bool = true,
+        /// `msie_refresh`: pages in the place of redirects for Internet Explorer.
+        msie_refresh: bool = false,
         /// `add_header`.
         add_headers: Arc<Vec<AddedHeader>> = Arc::default(),
         /// `add_trailer`.
@@ -240,6 +254,17 @@ pub enum HttpVersion {
     Http11,
 }
 
+/// The value of `charset` and `source_charset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Charset {
+    /// None.
+    Off,
+    /// This one, as it stands where the configuration names it first.
+    Named(Text),
+    /// The one that a variable names.
+    Evaluated(Variable),
+}
+
 /// A set of media types, as in `gzip_types`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MimeSet {
@@ -250,6 +275,19 @@ pub enum MimeSet {
 }
 
 impl MimeSet {
+    /// Types that `charset_types` names when it does not stand: those that nginx does.
+    fn with_charset() -> Self {
+        let kinds = [
+            "application/javascript",
+            "application/rss+xml",
+            "text/html",
+            "text/plain",
+            "text/vnd.wap.wml",
+            "text/xml",
+        ];
+        Self::Only(kinds.map(Text::from).to_vec())
+    }
+
     /// Whether a media type (without parameters) belongs to the set.
     pub fn contains(&self, kind: &[u8]) -> bool {
         match self {

@@ -259,19 +259,16 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::WithoutEffect(
-            Value::Flag,
-            "error pages are not padded for Internet Explorer 6",
-        ),
-        "Comments in short error pages for old browsers.",
+        Apply::Flag(|s| &mut s.msie_padding),
+        "Comments after error pages for Internet Explorer and Chrome, which would not show short ones.",
     ),
     once(
         "msie_refresh",
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::WithoutEffect(Value::Flag, "redirects are redirects for old browsers too"),
-        "Refresh pages instead of redirects for old browsers.",
+        Apply::Flag(|s| &mut s.msie_refresh),
+        "Pages that lead on, in the place of redirects for Internet Explorer.",
     ),
 ];
 

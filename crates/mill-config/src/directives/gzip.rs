@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Text;
-use crate::config::settings::{GzipDisable, GzipProxied, GzipStatic, HttpVersion, MimeSet};
+use crate::config::settings::{GzipDisable, GzipProxied, GzipStatic, HttpVersion};
 use crate::directive::{ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, Value, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -50,7 +49,11 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "gzip_types",
         ANY_LEVEL,
         Arity::AtLeast(1),
-        Apply::With(types),
+        Apply::With(|r, s| {
+            let kinds = r.level.settings.gzip_types.take();
+            r.level.settings.gzip_types = Some(r.media_types(s, kinds));
+            Ok(())
+        }),
         "Media types that are compressed besides text/html, or *.",
     ),
     once(
@@ -148,34 +151,6 @@ fn comp_level(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         return Err(resolver.emerg(statement, word, "value must be between 1 and 9"));
     }
     resolver.level.settings.gzip_comp_level = u8::try_from(level).ok();
-    Ok(())
-}
-
-/// Several lines add up; `text/html` is always in the set.
-fn types(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let mut kinds = match resolver.level.settings.gzip_types.take() {
-        None => vec![Text::from("text/html")],
-        Some(MimeSet::Any) => {
-            resolver.level.settings.gzip_types = Some(MimeSet::Any);
-            return Ok(());
-        }
-        Some(MimeSet::Only(kinds)) => kinds,
-    };
-    for word in statement.args() {
-        if word.bytes == b"*" {
-            resolver.level.settings.gzip_types = Some(MimeSet::Any);
-            return Ok(());
-        }
-        let kind = Text::from(word.bytes.to_ascii_lowercase());
-        match kinds.binary_search(&kind) {
-            Ok(_) => {
-                let message = format!("duplicate MIME type \"{}\"", word.display());
-                resolver.warn(statement, word, message);
-            }
-            Err(index) => kinds.insert(index, kind),
-        }
-    }
-    resolver.level.settings.gzip_types = Some(MimeSet::Only(kinds));
     Ok(())
 }
 

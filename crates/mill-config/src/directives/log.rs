@@ -218,7 +218,11 @@ fn access_log_options(
             log.condition = Some(resolver.template(condition, statement, word)?);
         } else if text == b"gzip" || text.starts_with(b"gzip=") {
             let message = "compressed logs are known to nginx, but not to Millstream yet";
-            return Err(resolver.emerg(statement, word, message));
+            let mut error = resolver.emerg(statement, word, message);
+            error.help = Some(String::from(
+                "remove the parameter; \"buffer=\" keeps writes few, logrotate compresses old logs",
+            ));
+            return Err(error);
         } else {
             return Err(fail("invalid parameter", text));
         }

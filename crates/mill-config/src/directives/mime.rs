@@ -1,9 +1,10 @@
-//! `types` and `default_type`.
+//! `types` and `default_type`; sets of types, as in `gzip_types`.
 
 use std::sync::Arc;
 
 use crate::Text;
 use crate::config::MimeTypes;
+use crate::config::settings::MimeSet;
 use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Value, many, once};
 use crate::directives::main_context;
 use crate::lexer::Statement;
@@ -89,4 +90,34 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         }
     }
     Ok(())
+}
+
+impl Resolver<'_> {
+    /// The set that a statement names, with what earlier lines of the same block have put into
+    /// it: several lines add up, and `text/html` is always in the set.
+    pub(super) fn media_types(
+        &mut self,
+        statement: &Statement,
+        earlier: Option<MimeSet>,
+    ) -> MimeSet {
+        let mut kinds = match earlier {
+            None => vec![Text::from("text/html")],
+            Some(MimeSet::Any) => return MimeSet::Any,
+            Some(MimeSet::Only(kinds)) => kinds,
+        };
+        for word in statement.args() {
+            if word.bytes == b"*" {
+                return MimeSet::Any;
+            }
+            let kind = Text::from(word.bytes.to_ascii_lowercase());
+            match kinds.binary_search(&kind) {
+                Ok(_) => {
+                    let message = format!("duplicate MIME type \"{}\"", word.display());
+                    self.warn(statement, word, message);
+                }
+                Err(index) => kinds.insert(index, kind),
+            }
+        }
+        MimeSet::Only(kinds)
+    }
 }

@@ -54,6 +54,8 @@ pub(crate) struct HttpDraft {
     pub(crate) map_keys: BTreeSet<(Table, Text)>,
     /// Addresses in the order in which they first stand.
     pub(crate) addresses: Vec<AddressDraft>,
+    /// Character sets in their first spelling, which is the one that is sent.
+    pub(crate) charsets: Vec<Text>,
     /// Buffered access logs: one file cannot have two kinds of buffer.
     pub(crate) log_buffers: Vec<(Text, LogBuffer)>,
 }

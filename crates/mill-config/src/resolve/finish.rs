@@ -13,7 +13,7 @@ use crate::config::{
 use crate::diagnostic::{Diagnostic, Place};
 use crate::directives::mime;
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
-use crate::resolve::{Applied, Resolver, join, templates};
+use crate::resolve::{Applied, Resolver, join, recoding, templates};
 
 /// Makes the configuration from everything that has been parsed.
 pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
@@ -93,6 +93,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
         error.help = templates::nearest_variable(&name);
         Box::new(error)
     })?;
+    recoding::check(&servers)?;
     Ok(Http {
         listeners,
         servers,

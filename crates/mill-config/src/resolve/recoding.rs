@@ -1,0 +1,59 @@
+//! No content is to be recoded: where both `charset` and `source_charset` are known, they agree.
+
+use std::sync::Arc;
+
+use crate::config::settings::Charset;
+use crate::config::{Instruction, Location, LocationTree, LogLevel, Server};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::resolve::Applied;
+
+/// Refuses the first place where the two differ, in nginx's words for a `charset_map` that is
+/// not there.
+pub(crate) fn check(servers: &[Arc<Server>]) -> Applied {
+    for server in servers {
+        location(&server.location)?;
+        tree(&server.locations)?;
+        for (_, named) in &server.named_locations {
+            location(named)?;
+        }
+    }
+    Ok(())
+}
+
+fn tree(locations: &LocationTree) -> Applied {
+    locations.iter().try_for_each(|inner| location(inner))
+}
+
+fn location(place: &Location) -> Applied {
+    if let (Charset::Named(from), Charset::Named(to)) = (&place.source_charset, &place.charset)
+        && !from.eq_ignore_ascii_case(to)
+    {
+        let (from, to) = (from.display(), to.display());
+        let message = format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
+        let mut error = Diagnostic::new(LogLevel::Emerg, message, Place::None);
+        error.help = Some(String::from(
+            "\"charset_map\" is known to nginx, but not to Millstream yet: content is sent as it is",
+        ));
+        return Err(Box::new(error));
+    }
+    if let Some(limit) = &place.limit_except {
+        location(&limit.location)?;
+    }
+    instructions(&place.instructions)?;
+    tree(&place.locations)
+}
+
+fn instructions(list: &[Instruction]) -> Applied {
+    for instruction in list {
+        if let Instruction::If {
+            body,
+            location: inner,
+            ..
+        } = instruction
+        {
+            instructions(body)?;
+            inner.iter().try_for_each(|inner| location(inner))?;
+        }
+    }
+    Ok(())
+}
