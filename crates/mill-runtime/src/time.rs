@@ -46,7 +46,7 @@ impl Sub<Duration> for Instant {
 }
 
 /// Civil time: seconds since 1970-01-01T00:00:00Z without leap seconds, and the nanoseconds of that second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixTime {
     pub seconds: i64,
     pub nanos: u32,

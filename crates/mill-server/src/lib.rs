@@ -29,6 +29,12 @@ pub mod connection;
 /// Answers that are there already.
 pub mod hot;
 
+/// Compressed contents that are kept.
+pub mod compressed;
+
+/// A file's content, whole, in memory.
+pub mod whole_file;
+
 /// What a request is seen through, whatever HTTP version brought it.
 pub mod exchange;
 

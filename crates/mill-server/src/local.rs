@@ -1,5 +1,6 @@
 //! What the tasks of one worker share.
 
+use crate::compressed::CompressedContents;
 use crate::gzip::Encoder;
 use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
@@ -62,6 +63,7 @@ pub struct Local<E: Engine> {
     buffers: RefCell<Vec<Vec<u8>>>,
     /// The worker's number.
     index: u32,
+    pub compressed: RefCell<CompressedContents>,
     /// Numbers that this worker has taken and not given yet: the next one, and how many.
     connection_numbers: Cell<(u64, u64)>,
     /// Those who compressed a content and can do so again, with their levels.
@@ -101,6 +103,7 @@ impl<E: Engine> Local<E> {
             date: Cell::new((0, imf_fixdate(0))),
             buffers: RefCell::default(),
             index: shared.index,
+            compressed: RefCell::default(),
             connection_numbers: Cell::new((0, 0)),
             encoders: RefCell::default(),
         })

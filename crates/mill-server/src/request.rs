@@ -126,6 +126,10 @@ pub struct Request {
 
 /// What became of a request.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists per request, and nearly all respond"
+)]
 pub enum Outcome<File> {
     /// Send this.
     Respond(Response<File>),

@@ -2,6 +2,7 @@
 
 use mill_http::status::Status;
 use mill_runtime::payload::Shared;
+use mill_runtime::time::UnixTime;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -18,6 +19,9 @@ pub struct FieldLine {
 pub struct Response<File> {
     pub status: Status,
     pub content_type: Option<Vec<u8>>,
+    /// The character set of the content: set by a handler that knows it, or by the filter of `charset`; sent as a
+    /// parameter of the content type.
+    pub charset: Option<Vec<u8>>,
     /// Seconds since 1970; sent as `Last-Modified`, used by conditions.
     pub last_modified: Option<i64>,
     /// With its quotes, and `W/` if weak.
@@ -33,11 +37,22 @@ pub struct Response<File> {
     /// The content may be sent in ranges. The filters look at it, and make the field line `Accept-Ranges`.
     pub ranges: bool,
     pub content: Content<File>,
+    /// Which state of which file the content is made from, if it is one.
+    pub identity: Option<FileIdentity>,
     /// No `Content-Length` goes before the content, though it may be known: nginx makes such answers while it
     /// sends them. So they come in chunks, or end with the connection; the head of a HEAD's answer says neither.
     pub streamed: bool,
     /// Close the connection after this answer.
     pub close: bool,
+}
+
+/// A file in one of its states: what is made from it holds as long as these stay the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+    pub modified: UnixTime,
+    pub len: u64,
 }
 
 /// The content of an answer.
@@ -75,6 +90,7 @@ impl<File> Response<File> {
         Self {
             status,
             content_type: None,
+            charset: None,
             last_modified: None,
             etag: None,
             location: None,
@@ -83,6 +99,7 @@ impl<File> Response<File> {
             trailers: Vec::new(),
             ranges: false,
             content: Content::Absent,
+            identity: None,
             streamed: false,
             close: false,
         }
@@ -97,6 +114,16 @@ impl<File> Response<File> {
             content: Content::Bytes(content, range),
             ..Self::empty(status)
         }
+    }
+
+    /// `Content-Type` as it is sent: the type with the character set.
+    pub fn full_content_type(&self) -> Option<Vec<u8>> {
+        let mut full = self.content_type.clone()?;
+        if let Some(charset) = self.charset.as_ref().filter(|charset| !charset.is_empty()) {
+            full.extend_from_slice(b"; charset=");
+            full.extend_from_slice(charset);
+        }
+        Some(full)
     }
 
     /// Adds a field line of the server's own making.

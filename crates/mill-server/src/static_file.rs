@@ -11,7 +11,7 @@ use crate::log::Text;
 use crate::open_files::{Lookup, OpenFile, failure};
 use crate::request::Request;
 use crate::request::document::{DocumentPath, document_path};
-use crate::response::{Content, Response};
+use crate::response::{Content, FileIdentity, Response};
 use mill_config::config::LogLevel;
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::etag::emit_etag;
@@ -155,6 +155,12 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
         etag,
         ranges: true,
         content,
+        identity: Some(FileIdentity {
+            device: found.metadata.device,
+            inode: found.metadata.inode,
+            modified: found.metadata.modified,
+            len,
+        }),
         ..Response::empty(Status::OK)
     })
 }

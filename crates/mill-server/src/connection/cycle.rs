@@ -4,6 +4,7 @@ use super::Connection;
 use super::finish::finish;
 use super::head::{self, Head};
 use super::keep::{self, Kept};
+use crate::compressed;
 use crate::exchange::h1::H1Exchange;
 use crate::exchange::{ContentError, Exchange, SendError};
 use crate::local::{FileOf, Local};
@@ -146,7 +147,10 @@ async fn answer<E: Engine>(
         return (GoesOn::Dropped, None);
     };
     let kept = match refusal {
-        None => keep::prepare(connection, request, &mut response).await,
+        None => {
+            compressed::put_in_memory(local, request, &mut response).await;
+            keep::prepare(connection, request, &mut response).await
+        }
         Some(_) => None,
     };
     let status = response.status;

@@ -1,16 +1,18 @@
 //! Keeping an answer for those who ask the same again.
 
 use super::Connection;
-use crate::exchange::h1::HeadPlan;
+use crate::compressed::SOURCE_MAX;
+use crate::exchange::h1::{Framing, HeadPlan};
 use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, Specimen};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::{Content, Response};
+use crate::whole_file;
+use mill_http::h1::emit::{CHUNK_END, LAST_CHUNK, emit_chunk_head};
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::engine::Engine;
-use mill_runtime::files::Files;
 use mill_runtime::payload::Shared;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -45,7 +47,7 @@ impl Kept {
 /// also for this response.
 pub(super) async fn prepare<E: Engine>(
     connection: &Connection<E>,
-    request: &mut Request,
+    request: &Request,
     response: &mut Response<FileOf<E>>,
 ) -> Option<Kept> {
     let local = &*connection.local;
@@ -56,10 +58,14 @@ pub(super) async fn prepare<E: Engine>(
     if !freshness.is_fresh(local.scheduler.now()) {
         return None;
     }
-    let body = content_in_memory(local, request, response).await?;
+    let body = content_in_memory(local, response).await?;
     let (mut keep_alive_head, mut close_head) = (Vec::new(), Vec::new());
     let plan = HeadPlan::new(request, response, true);
     let date_at = plan.emit(request, response, local, &mut keep_alive_head);
+    let body = match plan.framing {
+        Framing::Chunked => in_one_chunk(&body),
+        _ => body,
+    };
     let closing = HeadPlan {
         keep_alive: false,
         ..plan
@@ -100,81 +106,46 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.status == Status::OK
         && !response.close
         && response.trailers.is_empty()
-        && !response.streamed
         && !request.location.keepalive_disable.safari
         && !request.site.mentions.sent_connection
         && request.limit_rate.is_none()
-        && source_len(&response.content).is_some_and(|len| len <= source_max(&response.content))
+        && is_small(&response.content)
 }
 
-/// Reads, and if it is to be compressed compresses, the content whole; the response has it in memory from then on,
-/// and so its length is known.
+/// The content, whole; the response has it in memory from then on.
 async fn content_in_memory<E: Engine>(
     local: &Local<E>,
-    request: &mut Request,
     response: &mut Response<FileOf<E>>,
 ) -> Option<Shared> {
     let shared = match &response.content {
+        Content::Bytes(bytes, range) if *range == (0..bytes.len()) => Shared::clone(bytes),
         Content::Bytes(bytes, range) => Shared::from(bytes.get(range.clone())?),
         Content::File { file, offset, len } => {
-            Shared::from(read(local, file, *offset, *len).await?)
+            Shared::from(whole_file::read(local, file, *offset, *len).await?)
         }
-        Content::Gzip { file, len, level } => {
-            let content = read(local, file, 0, *len).await?;
-            let mut compressed = Vec::new();
-            let mut encoder = local.take_encoder(*level);
-            encoder.push(&content, &mut compressed);
-            encoder.finish(&mut compressed);
-            local.put_encoder(*level, encoder);
-            request.sent.uncompressed_bytes = Some(*len);
-            Shared::from(compressed)
-        }
-        Content::Absent | Content::Pieces(_) => return None,
+        Content::Absent | Content::Pieces(_) | Content::Gzip { .. } => return None,
     };
     response.content = Content::Bytes(Shared::clone(&shared), 0..shared.len());
     Some(shared)
 }
 
-/// Reads a range of a file; `None` if it is shorter than it was: the ordinary way sees that, too.
-async fn read<E: Engine>(
-    local: &Local<E>,
-    file: &FileOf<E>,
-    offset: u64,
-    len: u64,
-) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(len).ok()?];
-    let mut done = 0;
-    while done < bytes.len() {
-        let rest = bytes.get_mut(done..)?;
-        match local
-            .engine
-            .files()
-            .read_at(file, offset + done as u64, rest)
-            .await
-        {
-            Ok(count) if count > 0 => done += count,
-            _ => return None,
-        }
+/// The content framed as one chunk, and the last chunk.
+fn in_one_chunk(content: &[u8]) -> Shared {
+    let mut framed = Vec::with_capacity(content.len() + 32);
+    if !content.is_empty() {
+        emit_chunk_head(content.len() as u64, &mut framed);
+        framed.extend_from_slice(content);
+        framed.extend_from_slice(CHUNK_END);
     }
-    Some(bytes)
+    framed.extend_from_slice(LAST_CHUNK);
+    Shared::from(framed)
 }
 
-/// What may be read to be kept: what is compressed takes less memory than it is read.
-const fn source_max<File>(content: &Content<File>) -> u64 {
+/// Whether the content is small enough to be kept: what is in memory already may be larger.
+fn is_small<File>(content: &Content<File>) -> bool {
     match content {
-        Content::Gzip { .. } => COMPRESSED_SOURCE_MAX,
-        _ => CONTENT_MAX,
+        Content::Bytes(_, range) => range.len() as u64 <= SOURCE_MAX,
+        Content::File { len, .. } => *len <= CONTENT_MAX,
+        Content::Absent | Content::Pieces(_) | Content::Gzip { .. } => false,
     }
 }
-
-/// Bytes that are read to answer with this, if it is known and can be kept.
-fn source_len<File>(content: &Content<File>) -> Option<u64> {
-    match content {
-        Content::Bytes(_, range) => Some(range.len() as u64),
-        Content::File { len, .. } | Content::Gzip { len, .. } => Some(*len),
-        Content::Absent | Content::Pieces(_) => None,
-    }
-}
-
-/// The largest file that is compressed at once and kept compressed, in bytes: about 10 ms of work at level 1.
-const COMPRESSED_SOURCE_MAX: u64 = 512 * 1024;

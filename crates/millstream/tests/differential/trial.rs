@@ -52,14 +52,6 @@ pub(crate) fn run(subject: &Subject, other: Program) -> Vec<String> {
 
 /// Known differences that are confined to lines that begin so; all other lines have to be equal.
 const CONFINED: &[(&str, &[&str])] = &[
-    (
-        "content-length-for-chunks",
-        &["Content-Length: ", "Transfer-Encoding: "],
-    ),
-    (
-        "no-msie-padding",
-        &["Content-Length: ", "<!-- a padding to disable MSIE"],
-    ),
     ("half-close-while-lingering", &["(Open)", "(Closed)"]),
     ("one-etag", &["ETag: "]),
 ];
