@@ -18,6 +18,9 @@ mod buffers;
 /// Receiving, sending and closing of one slot.
 mod connection;
 
+/// One slot's socket: what system calls said of it, and sending its queue.
+mod transmit;
+
 /// The listeners, and making one from options.
 mod listeners;
 
@@ -190,7 +193,7 @@ impl Engine for KernelEngine {
     ) -> Result<KernelStream, StreamError> {
         let source = options.source.as_ref().map(listeners::endpoint);
         let descriptor = socket::connect(listeners::endpoint(target), source)
-            .map_err(|error| connection::stream_error(&error))?;
+            .map_err(|error| transmit::stream_error(&error))?;
         Ok(self
             .0
             .open_slot(Slot::connecting(descriptor, task, target.clone())))

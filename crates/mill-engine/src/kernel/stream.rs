@@ -1,7 +1,7 @@
 //! The handle that a task holds.
 
 use super::Inner;
-use super::connection::stream_error;
+use super::transmit::stream_error;
 use crate::files::KernelFile;
 use mill_runtime::address::Address;
 use mill_runtime::payload::Payload;
