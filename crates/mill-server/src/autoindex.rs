@@ -8,6 +8,7 @@ mod json;
 mod xml;
 
 use crate::answer::Answer;
+use crate::filter::charset;
 use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::open_files::failure;
@@ -54,12 +55,13 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
         whole => whole,
     };
     let entries = match local.engine.files().list(path).await {
-        Ok(listed) => sorted(listed),
+        Ok(listed) => limited(sorted(listed), path, request, local),
         Err(error) => return failed(&error, path, request, local),
     };
-    let (content_type, content) = match (request.location.autoindex_format, callback) {
-        (AutoindexFormat::Html, _) => (&b"text/html"[..], page(&entries, request, local)),
-        (AutoindexFormat::Xml, _) => (&b"text/xml; charset=utf-8"[..], xml::emit(&entries)),
+    let format = request.location.autoindex_format;
+    let (content_type, content) = match (format, callback) {
+        (AutoindexFormat::Html, _) => (HTML, page(&entries, request, local)),
+        (AutoindexFormat::Xml, _) => (&b"text/xml"[..], xml::emit(&entries)),
         (AutoindexFormat::Jsonp, Some(callback)) => {
             let call = json::emit_call(&callback, &entries);
             (&b"application/javascript"[..], call)
@@ -70,8 +72,15 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
     };
     let mut response = Response::with_bytes(Status::OK, content_type, content);
     response.streamed = true;
+    if format == AutoindexFormat::Xml {
+        // XML without a word about it is in UTF-8.
+        response.charset = Some(b"utf-8".to_vec());
+    }
     Answer::Response(response)
 }
+
+/// The type of a page, and of what decides whether its names are in UTF-8.
+const HTML: &[u8] = b"text/html";
 
 /// Directories first, each kind by name, byte by byte. Names that begin with a dot are hidden, and what could not
 /// be examined is not there.
@@ -97,7 +106,31 @@ fn sorted(listed: Vec<DirectoryEntry>) -> Vec<Entry> {
     entries
 }
 
-fn page<E: Engine>(entries: &[Entry], request: &Request, local: &Local<E>) -> Vec<u8> {
+/// As many entries as a listing may have, the first ones; a line in the log says that there are more.
+fn limited<E: Engine>(
+    mut entries: Vec<Entry>,
+    path: &[u8],
+    request: &Request,
+    local: &Local<E>,
+) -> Vec<Entry> {
+    if entries.len() > ENTRIES_MAX {
+        let (path, count) = (Text(path), entries.len());
+        let message = format_args!(
+            "directory \"{path}\" has {count} entries, only the first {ENTRIES_MAX} are listed"
+        );
+        local.log_error(Some(request), LogLevel::Warn, message);
+        entries.truncate(ENTRIES_MAX);
+    }
+    entries
+}
+
+/// Entries of one listing: with more, one request would hold up its worker for long and take much memory. Our own
+/// choice; nginx has no such limit.
+const ENTRIES_MAX: usize = 100_000;
+
+fn page<E: Engine>(entries: &[Entry], request: &mut Request, local: &Local<E>) -> Vec<u8> {
+    let charset = charset::of_type(HTML, request, local);
+    let utf8 = charset.is_some_and(|charset| charset.eq_ignore_ascii_case(b"utf-8"));
     let settings = &request.location.settings;
     // nginx shifts all times by what the local clock is ahead now, not by what it was then.
     let now = local.scheduler.wall_clock().seconds;
@@ -108,6 +141,7 @@ fn page<E: Engine>(entries: &[Entry], request: &Request, local: &Local<E>) -> Ve
     let style = html::Style {
         utc_offset_minutes,
         exact_size: settings.autoindex_exact_size,
+        utf8,
     };
     html::emit(&request.uri, entries, style)
 }

@@ -9,6 +9,7 @@ use crate::request::Request;
 use crate::request::locate::REDIRECTS_MAX;
 use crate::request::try_files::split_args;
 use crate::response::{Content, Response};
+use crate::user_agent::Browser;
 use crate::variables;
 use mill_config::config::location::{ErrorPage, ErrorPageStatus};
 use mill_http::method::Method;
@@ -39,6 +40,11 @@ pub fn answer<E: Engine>(
         if let Some(page) = pages.find(|page| page.status == status.0) {
             return configured_answer(page, request, local);
         }
+    }
+    if matches!(status, Status::MOVED_PERMANENTLY | Status::FOUND)
+        && let Some(response) = refresh(request)
+    {
+        return Answer::Response(response);
     }
     let shown = status.on_the_wire();
     request.error_status = Some(shown.0);
@@ -81,13 +87,29 @@ fn redirect<File>(answer: ErrorPageStatus, target: Vec<u8>, request: &mut Reques
     };
     request.error_status = Some(status.0);
     request.redirect_target = Some(target);
-    Answer::Response(built_in(status, request))
+    let response = refresh(request).unwrap_or_else(|| built_in(status, request));
+    Answer::Response(response)
+}
+
+/// The page that stands for a redirect: `msie_refresh`, for Internet Explorer.
+fn refresh<File>(request: &mut Request) -> Option<Response<File>> {
+    if !request.location.msie_refresh {
+        return None;
+    }
+    request.pure = false;
+    if !Browser::of(request).msie {
+        return None;
+    }
+    let page = page::emit_refresh(&request.redirect_target.take()?);
+    request.error_status = Some(Status::OK.0);
+    Some(Response::with_bytes(Status::OK, b"text/html", page))
 }
 
 /// The built-in page of a status as an answer: no ranges, no validators.
-pub fn built_in<File>(status: Status, request: &Request) -> Response<File> {
+fn built_in<File>(status: Status, request: &mut Request) -> Response<File> {
     let shown = status.on_the_wire();
-    match page::emit(status, request.location.server_tokens) {
+    let padded = status.0 >= 400 && is_padded(request);
+    match page::emit(status, request.location.server_tokens, padded) {
         Some(page) => Response::with_bytes(shown, b"text/html", page),
         None => Response {
             // No page, but a length: the answer ends here.
@@ -95,4 +117,14 @@ pub fn built_in<File>(status: Status, request: &Request) -> Response<File> {
             ..Response::empty(shown)
         },
     }
+}
+
+/// `msie_padding`, for the browsers that need it. As in nginx, of a request whose path cannot be read no field counts.
+fn is_padded(request: &mut Request) -> bool {
+    if !request.location.msie_padding || request.uri.is_empty() {
+        return false;
+    }
+    request.pure = false;
+    let browser = Browser::of(request);
+    browser.msie || browser.chrome
 }

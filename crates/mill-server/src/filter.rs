@@ -1,7 +1,9 @@
 //! What is done to every answer before it is sent, in nginx's order.
 //!
-//! conditional (304, 412) → headers (`expires`, `add_header`, `add_trailer`) → gzip → range (206, 416).
+//! conditional (304, 412) → headers (`expires`, `add_header`, `add_trailer`) → charset → gzip → range (206, 416).
 
+/// `charset`.
+pub(crate) mod charset;
 /// Conditions of the request: 304 and 412.
 mod conditional;
 /// `expires`.
@@ -34,7 +36,13 @@ pub fn apply<E: Engine>(
     conditional::apply(request, &mut response)?;
     headers::apply(request, &mut response, local);
     trailers::apply(request, &mut response, local);
+    charset::apply(request, &mut response, local);
     gzip::apply(request, &mut response, local);
+    // Up to here the type stood without its character set: that is how `charset_types` and `gzip_types` know it.
+    if response.charset.is_some() {
+        response.content_type = response.full_content_type();
+        response.charset = None;
+    }
     range::apply(request, &mut response, local)?;
     response.vary = request.varies_by_encoding && request.location.gzip_vary;
     // A line of `add_header` stands for the date, which the filters still had to know.

@@ -12,6 +12,8 @@ pub(super) struct Style {
     pub(super) utc_offset_minutes: i32,
     /// Bytes, rather than rounded K, M, G.
     pub(super) exact_size: bool,
+    /// The page says that it is in UTF-8: columns are counted in characters.
+    pub(super) utf8: bool,
 }
 
 pub(super) fn emit(uri: &[u8], entries: &[Entry], style: Style) -> Vec<u8> {
@@ -35,7 +37,7 @@ fn emit_entry(entry: &Entry, style: Style, out: &mut Vec<u8>) {
         out.push(b'/');
     }
     out.extend_from_slice(b"\">");
-    emit_name(&entry.name, is_directory, out);
+    emit_name(&entry.name, is_directory, style.utf8, out);
     out.push(b' ');
     emit_date(entry.modified, style.utc_offset_minutes, out);
     out.push(b' ');
@@ -43,17 +45,20 @@ fn emit_entry(entry: &Entry, style: Style, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The name in a column of 50 bytes; a longer one is cut. The slash of a directory is left out where it has no
-/// room.
-fn emit_name(name: &[u8], is_directory: bool, out: &mut Vec<u8>) {
-    if name.len() > COLUMN_LEN {
-        let cut = name.get(..COLUMN_LEN - 3).unwrap_or(name);
-        escape_html(cut, out);
+/// The name in a column of 50 characters; a longer one is cut. The slash of a directory is left out where it has no
+/// room. What is not UTF-8, or is not said to be, counts in bytes.
+fn emit_name(name: &[u8], is_directory: bool, utf8: bool, out: &mut Vec<u8>) {
+    let text = str::from_utf8(name).ok().filter(|_| utf8);
+    let mut len = text.map_or(name.len(), |text| text.chars().count());
+    if len > COLUMN_LEN {
+        let shown = COLUMN_LEN - 3;
+        let end = text.and_then(|text| text.char_indices().nth(shown));
+        let end = end.map_or(shown, |(at, _)| at);
+        escape_html(name.get(..end).unwrap_or(name), out);
         out.extend_from_slice(b"..&gt;</a>");
         return;
     }
     escape_html(name, out);
-    let mut len = name.len();
     if is_directory && len < COLUMN_LEN {
         out.push(b'/');
         len += 1;
@@ -62,7 +67,7 @@ fn emit_name(name: &[u8], is_directory: bool, out: &mut Vec<u8>) {
     out.resize(out.len() + (COLUMN_LEN - len), b' ');
 }
 
-/// Bytes of a name that are shown.
+/// Characters of a name that are shown.
 const COLUMN_LEN: usize = 50;
 
 fn emit_date(modified: i64, utc_offset_minutes: i32, out: &mut Vec<u8>) {
@@ -120,6 +125,7 @@ mod tests {
     const EXACT: Style = Style {
         utc_offset_minutes: 0,
         exact_size: true,
+        utf8: false,
     };
 
     fn entry(name: &str, kind: FileKind, len: u64) -> Entry {
@@ -177,6 +183,43 @@ mod tests {
         check(49, directory, &format!("{}/</a>", "n".repeat(49)));
         check(50, directory, &format!("{}</a>", "n".repeat(50)));
         check(51, directory, &format!("{}..&gt;</a>", "n".repeat(47)));
+    }
+
+    #[test]
+    fn characters_fill_the_column_of_a_page_in_utf_8() {
+        let style = Style {
+            utf8: true,
+            ..EXACT
+        };
+        let check = |name: String, kind: FileKind, expected: &str| {
+            let line = line(&entry(&name, kind, 0), style);
+            let (_, shown) = line.split_once("\">").unwrap();
+            let (shown, _) = shown.split_once("03-Feb").unwrap();
+            assert_eq!(shown, expected);
+        };
+        let (file, directory) = (FileKind::Regular, FileKind::Directory);
+        let ue = |count| "ü".repeat(count);
+        check(ue(1), file, &format!("ü</a>{:>50}", ' '));
+        check(ue(48), file, &format!("{}</a>   ", ue(48)));
+        check(ue(49), directory, &format!("{}/</a> ", ue(49)));
+        check(ue(50), directory, &format!("{}</a> ", ue(50)));
+        check(ue(51), file, &format!("{}..&gt;</a> ", ue(47)));
+        check(
+            format!("<{}>", "日".repeat(49)),
+            file,
+            &format!("&lt;{}..&gt;</a> ", "日".repeat(46)),
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf_8_counts_in_bytes() {
+        let emitted = |utf8| {
+            let mut out = Vec::new();
+            emit_name(b"\xc3\xbc\xff", false, utf8, &mut out);
+            out
+        };
+        assert_eq!(emitted(true), emitted(false));
+        assert_eq!(emitted(true).len(), 50 + "</a>".len());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! `$sent_http_…` a copy of the answer's head. A configuration that never names them pays for none.
 
 use mill_config::config::location::{Amount, Document};
-use mill_config::config::settings::DisableSymlinks;
+use mill_config::config::settings::{Charset, DisableSymlinks};
 use mill_config::config::template::Part;
 use mill_config::config::{
     Condition, Config, Expires, Http, Instruction, Location, LocationTree, LogPath, Template,
@@ -95,6 +95,11 @@ impl Mentions {
         | DisableSymlinks::IfNotOwner { from: Some(from) } = &location.disable_symlinks
         {
             self.template(from);
+        }
+        for charset in [&location.charset, &location.source_charset] {
+            if let Charset::Evaluated(variable) = charset {
+                self.variable(variable);
+            }
         }
         if let Expires::Evaluated { value, .. } = &location.expires {
             self.template(value);
@@ -238,6 +243,8 @@ mod tests {
         check("server { access_log /log combined if=$realpath_root; }");
         check("map $uri $a { default 1; } server { expires $realpath_root; }");
         check("server { limit_rate $realpath_root; }");
+        check("server { charset $realpath_root; }");
+        check("server { source_charset $realpath_root; }");
         check("server { disable_symlinks on from=$realpath_root; }");
     }
 

@@ -1,198 +1,18 @@
 //! Files, indexes, listings and filters over simulated files: what a request is answered with, field by field. The
 //! expectations are nginx 1.22.1's answers.
 
-use mill_config::{Memory, Options, load};
-use mill_http::date::imf_fixdate;
-use mill_http::h1::parse::{Parsed, parse_request};
-use mill_http::limits::HeadRules;
-use mill_metrics::Published;
-use mill_runtime::address::Address;
-use mill_runtime::engine::Engine;
-use mill_runtime::files::Files;
-use mill_runtime::scheduler::Scheduler;
-use mill_server::local::{Environment, FileOf, Local, Shared};
-use mill_server::log::LogSender;
-use mill_server::request::{self, Arrival, ConnectionFacts, Message, Outcome, Request};
-use mill_server::response::{Content, Piece, Response};
-use mill_server::site::Site;
-use mill_sim::engine::SimEngine;
-use mill_sim::world::World;
-use std::cell::Cell;
-use std::io::Read;
-use std::pin::pin;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+#![forbid(unsafe_code)]
 
 /// One configuration over a small site.
-struct Server {
-    world: World,
-    local: Rc<Local<SimEngine>>,
-    logs: LogSender,
-}
+mod server;
 
-impl Server {
-    /// `directives` stand in a `server` block.
-    fn new(directives: &str) -> Self {
-        let world = World::new(1);
-        for (path, content) in [
-            ("/srv/a.txt", "0123456789"),
-            ("/srv/empty.txt", ""),
-            ("/srv/long.html", &*"<p>the mill stream</p>".repeat(100)),
-            ("/srv/z.txt", "plain"),
-            ("/srv/z.txt.gz", "zipped"),
-            ("/srv/dir/index.html", "index"),
-            ("/srv/dir/other.html", "other"),
-        ] {
-            world.files().write(path, content);
-        }
-        world.files().create_directory("/srv/none");
-        let text = format!(
-            "error_log /error.log info; events {{ }}
-            http {{
-                access_log off;
-                types {{ text/html html; text/plain txt; }}
-                server {{ listen 127.0.0.1:8123; root /srv; {directives} }}
-            }}"
-        );
-        let options = Options::default();
-        let source = Memory::new().with(&*options.conf_file(), &text);
-        let config = match load(&source, &options) {
-            Ok(loaded) => loaded.config,
-            Err(failure) => panic!("{:?}\n{text}", failure.error),
-        };
-        let engine = world.engine();
-        let (now, wall_clock) = engine.clock();
-        let logs = LogSender::memory();
-        let shared = Shared {
-            index: 0,
-            environment: Environment {
-                pid: 100,
-                thread_id: 100,
-                hostname: Arc::from(&b"sim"[..]),
-                utc_offset: |_| 3600,
-                connection_numbers: Arc::default(),
-            },
-            logs: logs.clone(),
-            counters: Arc::from([Published::new()]),
-        };
-        let scheduler = Scheduler::new(now, wall_clock);
-        let site = Arc::new(Site::new(config, 1));
-        let local = Local::new(engine, scheduler, site, shared);
-        Self { world, local, logs }
-    }
+/// `charset` and its kin.
+mod charset;
 
-    /// Asks for `METHOD TARGET | FIELD: VALUE | …` and compares `STATUS | FIELD: VALUE | … | CONTENT`. `{date}` stands
-    /// for the files' date.
-    fn check(&self, asked: &str, expected: &str) {
-        let date = imf_fixdate(self.local.scheduler.wall_clock().seconds);
-        let date = std::str::from_utf8(&date).expect("a date is text");
-        assert_eq!(self.ask(asked), expected.replace("{date}", date), "{asked}");
-    }
+/// What browsers with faults get.
+mod browsers;
 
-    fn ask(&self, asked: &str) -> String {
-        let mut parts = asked.split(" | ");
-        let line = parts.next().unwrap_or_default();
-        let fields: String = parts.map(|field| format!("{field}\r\n")).collect();
-        let text = format!("{line} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
-        let mut message = Message::default();
-        let parsed = parse_request(text.as_bytes(), &mut message.head, &HeadRules::default());
-        assert!(
-            matches!(parsed, Parsed::Complete { .. }),
-            "{text}: {parsed:?}"
-        );
-        message.bytes = text.into_bytes();
-        let arrival = Arrival {
-            connection: Rc::new(ConnectionFacts {
-                number: 1,
-                peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
-                local: self.world.address("127.0.0.1:8123"),
-                transport: Cell::new(None),
-                started: self.world.now(),
-            }),
-            listener: 0,
-            connection_requests: 1,
-            message,
-            pipelined: false,
-        };
-        let mut request = Request::new(arrival, &self.local).expect("the listener is there");
-        match done(request::handle(&mut request, &self.local)) {
-            Outcome::Respond(response) => self.show(response),
-            Outcome::Close => String::from("closed"),
-        }
-    }
-
-    fn show(&self, response: Response<FileOf<SimEngine>>) -> String {
-        let mut parts = vec![response.status.0.to_string()];
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        parts.extend(response.content_type.as_deref().map(text));
-        let modified = response.last_modified.map(|at| text(&imf_fixdate(at)));
-        parts.extend(modified.map(|date| format!("modified {date}")));
-        parts.extend(response.location.as_deref().map(text));
-        parts.extend(response.vary.then(|| String::from("vary")));
-        parts.extend(response.etag.as_deref().map(text));
-        let lines = response.fields.iter().chain(&response.trailers);
-        parts.extend(lines.map(|line| format!("{}: {}", text(&line.name), text(&line.value))));
-        let is_page = response.status.0 >= 300;
-        let content = self.content(response.content);
-        if !is_page && !content.is_empty() {
-            parts.push(text(&content));
-        }
-        parts.join(" | ")
-    }
-
-    /// The content, unzipped if the answer was to be compressed.
-    fn content(&self, content: Content<FileOf<SimEngine>>) -> Vec<u8> {
-        match content {
-            Content::Absent => Vec::new(),
-            Content::Bytes(bytes, range) => match bytes.get(range).expect("a range of it") {
-                zipped @ [0x1f, 0x8b, ..] => {
-                    let mut content = Vec::new();
-                    let mut decoder = flate2::read::GzDecoder::new(zipped);
-                    decoder.read_to_end(&mut content).expect("whole gzip");
-                    content
-                }
-                bytes => bytes.to_vec(),
-            },
-            Content::File { file, offset, len } => self.read(&file, offset, len),
-            Content::Gzip { file, len, .. } => self.read(&file, 0, len),
-            Content::Pieces(pieces) => {
-                let piece = |piece| match piece {
-                    Piece::Bytes(bytes, range) => bytes.get(range).unwrap_or_default().to_vec(),
-                    Piece::File { file, offset, len } => self.read(&file, offset, len),
-                };
-                pieces.into_iter().flat_map(piece).collect()
-            }
-        }
-    }
-
-    fn read(&self, file: &FileOf<SimEngine>, offset: u64, len: u64) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(len).expect("a small file")];
-        let read = done(self.local.engine.files().read_at(file, offset, &mut bytes));
-        assert_eq!(read, Ok(bytes.len()));
-        bytes
-    }
-
-    /// The last line of the error log, from its level on and without what is appended about the request.
-    fn last_error(&self) -> String {
-        self.local.log.end_of_turn(self.world.now());
-        let lines = self.logs.lines("/error.log");
-        let line = lines.last().map(String::as_str).unwrap_or_default();
-        let (_, line) = line.split_once('[').unwrap_or_default();
-        let (level, line) = line.split_once("] ").unwrap_or_default();
-        let (_, message) = line.split_once(": *1 ").unwrap_or_default();
-        let (message, _) = message.rsplit_once(", client: ").unwrap_or_default();
-        format!("{level} {message}")
-    }
-}
-
-/// What comes of a future that never waits: these files answer at once.
-fn done<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("nothing makes this wait"),
-    }
-}
+use server::Server;
 
 #[test]
 fn a_file_is_answered_with_its_validators_and_type() {
@@ -420,6 +240,25 @@ fn a_directory_is_listed() {
     assert_eq!(
         call.last_error(),
         "info client sent invalid callback name: \"f()\""
+    );
+}
+
+#[test]
+fn a_listing_has_its_bounds() {
+    let server = Server::new("location / { autoindex on; autoindex_format json; }");
+    let write = |name: u32| {
+        let path = format!("/srv/none/{name:06}");
+        server.world.files().write(&path, "");
+    };
+    (0..100_000).for_each(write);
+    let count = || server.content_of("GET /none/").matches("\"name\"").count();
+    assert_eq!(count(), 100_000);
+    assert_eq!(server.last_error(), " ");
+    write(100_000);
+    assert_eq!(count(), 100_000);
+    assert_eq!(
+        server.last_error(),
+        "warn directory \"/srv/none\" has 100001 entries, only the first 100000 are listed"
     );
 }
 

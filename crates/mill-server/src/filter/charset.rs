@@ -1,0 +1,100 @@
+//! `charset`: what `Content-Type` says of the characters of text. The content is not touched.
+
+use crate::local::Local;
+use crate::log::Text;
+use crate::request::Request;
+use crate::response::Response;
+use crate::variables;
+use mill_config::config::LogLevel;
+use mill_config::config::settings::Charset;
+use mill_http::status::Status;
+use mill_runtime::engine::Engine;
+use std::sync::Arc;
+
+/// What becomes of the character set of an answer.
+enum Verdict {
+    /// It stays what the handler said, which mostly is nothing.
+    Kept,
+    Named(Vec<u8>),
+    /// The content would have to be recoded from the first to the second.
+    Unmapped(Vec<u8>, Vec<u8>),
+}
+
+pub(super) fn apply<E: Engine, File>(
+    request: &mut Request,
+    response: &mut Response<File>,
+    local: &Local<E>,
+) {
+    let content_type = response.content_type.as_deref().unwrap_or_default();
+    let own = response.charset.as_deref();
+    match judge(content_type, own, request, local) {
+        Verdict::Kept => {}
+        // As in nginx: once there were browsers that took it for the character set of the redirect's target.
+        Verdict::Named(_)
+            if matches!(response.status, Status::MOVED_PERMANENTLY | Status::FOUND) =>
+        {
+            response.charset = None;
+        }
+        Verdict::Named(charset) => response.charset = Some(charset),
+        Verdict::Unmapped(from, to) => local.log_error(
+            Some(request),
+            LogLevel::Error,
+            format_args!(
+                "no \"charset_map\" between the charsets \"{}\" and \"{}\"",
+                Text(&from),
+                Text(&to)
+            ),
+        ),
+    }
+}
+
+/// The character set that `charset` will name for a content of that type which has none of its own.
+pub(crate) fn of_type<E: Engine>(
+    content_type: &[u8],
+    request: &mut Request,
+    local: &Local<E>,
+) -> Option<Vec<u8>> {
+    match judge(content_type, None, request, local) {
+        Verdict::Named(charset) => Some(charset),
+        Verdict::Kept | Verdict::Unmapped(..) => None,
+    }
+}
+
+/// The type is looked up as it is, with its parameters: one with a character set is in no set but `*`.
+fn judge<E: Engine>(
+    content_type: &[u8],
+    own: Option<&[u8]>,
+    request: &mut Request,
+    local: &Local<E>,
+) -> Verdict {
+    let location = Arc::clone(&request.location);
+    let concerns = match own {
+        Some(_) => location.override_charset,
+        None => location.charset_types.contains(content_type),
+    };
+    if !concerns || content_type.is_empty() {
+        return Verdict::Kept;
+    }
+    let Some(to) = name(&location.charset, request, local) else {
+        return Verdict::Kept;
+    };
+    let from = match own {
+        Some(own) => Some(own.to_vec()),
+        None => name(&location.source_charset, request, local),
+    };
+    match from {
+        Some(from) if !from.eq_ignore_ascii_case(&to) => Verdict::Unmapped(from, to),
+        _ => Verdict::Named(to),
+    }
+}
+
+/// nginx closes the connection when a variable has no value; here nothing is named then.
+fn name<E: Engine>(charset: &Charset, request: &mut Request, local: &Local<E>) -> Option<Vec<u8>> {
+    match charset {
+        Charset::Off => None,
+        Charset::Named(name) => Some(name.to_vec()),
+        Charset::Evaluated(variable) => {
+            variables::value(variable, request, local).map(std::borrow::Cow::into_owned)
+        }
+    }
+}
