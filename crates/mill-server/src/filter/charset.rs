@@ -36,15 +36,18 @@ pub(super) fn apply<E: Engine, File>(
             response.charset = None;
         }
         Verdict::Named(charset) => response.charset = Some(charset),
-        Verdict::Unmapped(from, to) => local.log_error(
-            Some(request),
-            LogLevel::Error,
-            format_args!(
-                "no \"charset_map\" between the charsets \"{}\" and \"{}\"",
-                Text(&from),
-                Text(&to)
-            ),
-        ),
+        Verdict::Unmapped(from, to) => {
+            // nginx says so of files only.
+            let doing = match response.last_modified {
+                Some(_) => " while sending response to client",
+                None => "",
+            };
+            let (from, to) = (Text(&from), Text(&to));
+            let message = format_args!(
+                "no \"charset_map\" between the charsets \"{from}\" and \"{to}\"{doing}"
+            );
+            local.log_error(Some(request), LogLevel::Error, message);
+        }
     }
 }
 
@@ -67,6 +70,9 @@ fn judge<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Verdict {
+    if request.location.charset == Charset::Off {
+        return Verdict::Kept;
+    }
     let location = Arc::clone(&request.location);
     let concerns = match own {
         Some(_) => location.override_charset,

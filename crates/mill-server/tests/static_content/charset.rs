@@ -104,7 +104,8 @@ fn a_variable_may_name_it() {
     check(&server, "GET /a.txt?c=utf-8", "text/plain");
     assert_eq!(
         server.last_error(),
-        "error no \"charset_map\" between the charsets \"koi8-r\" and \"utf-8\""
+        "error no \"charset_map\" between the charsets \"koi8-r\" and \"utf-8\" \
+         while sending response to client"
     );
 }
 
