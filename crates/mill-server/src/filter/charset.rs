@@ -37,6 +37,8 @@ pub(super) fn apply<E: Engine, File>(
         }
         Verdict::Named(charset) => response.charset = Some(charset),
         Verdict::Unmapped(from, to) => {
+            // It is logged each time.
+            request.pure = false;
             // nginx says so of files only.
             let doing = match response.last_modified {
                 Some(_) => " while sending response to client",
