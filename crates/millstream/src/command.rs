@@ -64,10 +64,10 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
     );
     let conf = match (&options.conf, form) {
         (None, _) => Paths::default().conf,
+        // As everybody expects, without a prefix: relative to where one is.
+        (Some(conf), Form::Serve) if options.prefix.is_none() => absolute(conf),
         // As nginx: relative to the prefix.
-        (Some(conf), Form::Nginx) => conf.clone(),
-        // As everybody expects: relative to where one is.
-        (Some(conf), Form::Serve) => absolute(conf),
+        (Some(conf), _) => conf.clone(),
     };
     let named_log = options.error_log.as_deref().filter(|log| *log != STDERR);
     let early_log = match (named_log, form) {

@@ -73,6 +73,7 @@ subjects! {
     hosts
     variables
     repeated
+    charset
 }
 
 fn check(name: &str, other: Program) {

@@ -47,6 +47,30 @@ fn a_test_says_whether_the_configuration_is_good() {
 }
 
 #[test]
+fn a_relative_configuration_is_below_the_prefix_if_one_is_given() {
+    let site = site();
+    let prefix = site.path(".");
+    let conf = site.path("nginx.conf");
+    for arguments in [["-t", "-p"], ["-tq", "-p"]] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_millstream"))
+            .arg("serve")
+            .args(arguments)
+            .arg(&prefix)
+            .args(["-c", "nginx.conf"])
+            .current_dir("/")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .args(["serve", "-tq", "-c", "nginx.conf"])
+        .current_dir(conf.parent().unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_dump_holds_every_file_under_its_name() {
     let site = site();
     let conf = std::fs::read_to_string(site.path("nginx.conf")).unwrap();
