@@ -1,7 +1,7 @@
 //! Compressed contents that are kept for those who ask again.
 //!
 //! nginx compresses a file each time it sends it, which costs many times what sending costs. Here a file up to
-//! [`SOURCE_MAX`] is compressed whole, once for each state that it is found in.
+//! `SOURCE_MAX` is compressed whole, once for each state that it is found in.
 
 use crate::local::{FileOf, Local};
 use crate::request::Request;

@@ -1,7 +1,7 @@
 //! Access and error logs: whole lines, written by a thread of their own, so that no request waits for a disk.
 //!
-//! The way of a line: `access` or `error` formats it → [`WorkerLog`] gathers the turn's lines, one batch a file →
-//! `queue` (bounded; what does not fit is dropped and counted) → [`LogWriter`]'s thread → `store` (buffers, flush
+//! The way of a line: `access` or `error` formats it → `worker_log` gathers the turn's lines, one batch a file →
+//! `queue` (bounded; what does not fit is dropped and counted) → `writer`'s thread → `store` (buffers, flush
 //! times, full disks) → the file.
 //!
 //! Invariants:

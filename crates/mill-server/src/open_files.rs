@@ -2,7 +2,7 @@
 //!
 //! Without the directive every request opens its file anew. With it an entry answers for
 //! `open_file_cache_valid`; then the path is examined again, and only when it leads to another file is that
-//! one opened. What a request holds is an [`OpenFile`]: what was found, for as long as it is known to be so.
+//! one opened. What a request holds is an `OpenFile`: what was found, for as long as it is known to be so.
 
 /// Entries by path, least recently used last.
 mod entries;
