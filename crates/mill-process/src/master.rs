@@ -1,8 +1,8 @@
 //! What the master decides, without doing it: signals, ended children and time in, actions out.
 //!
-//! Order of calling: [`Master::on_start`] once; then for whatever happens its `on_` method, and after each
-//! [`Master::next_action`] until it is `None`, carrying out each action before asking for the next. Between events
-//! the caller sleeps, at most until [`Master::wake_at`] and then calls [`Master::on_time`].
+//! Order of calling: `Master::on_start` once; then for whatever happens its `on_` method, and after each
+//! `Master::next_action` until it is `None`, carrying out each action before asking for the next. Between events
+//! the caller sleeps, at most until `Master::wake_at` and then calls `Master::on_time`.
 //!
 //! Times are since any fixed moment, as long as they are monotonic.
 

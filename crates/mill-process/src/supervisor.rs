@@ -1,4 +1,4 @@
-//! The master process: carries out what [`Master`] decides, and tells it what happens.
+//! The master process: carries out what `Master` decides, and tells it what happens.
 
 use crate::channel::Channel;
 use crate::cycle::{self, Cycle};
