@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/`, one line each in [`LIST`] and in [`run`].
+//! The measurements: one file each in `bench/`, one line each in `LIST` and in `run`.
 
 /// The least work that a server on kernel sockets can do, to hold others against.
 mod floor;

@@ -1,7 +1,7 @@
 //! The rules of the house that no compiler knows: `cargo xtask tidy`, and a test.
 //!
-//! A rule is a function from the [`Tree`] of files to the violations it finds, in a file of its
-//! own with tests of both sides. A new rule gets a file, a line below and a line in [`RULES`].
+//! A rule is a function from the `Tree` of files to the violations it finds, in a file of its
+//! own with tests of both sides. A new rule gets a file, a line below and a line in `RULES`.
 
 /// The parts of a Cargo.toml that the rules look at.
 mod manifest;
