@@ -20,7 +20,7 @@ pub struct FuturePool {
     kept_max: usize,
 }
 
-/// A future in a box of a pool. Give it back with [`FuturePool::put`] when it has ended.
+/// A future in a box of a pool. Give it back with the pool when it has ended.
 pub type FutureBox<F> = Pin<Box<Option<F>>>;
 
 impl FuturePool {
