@@ -52,7 +52,7 @@ fn a_relative_configuration_is_below_the_prefix_if_one_is_given() {
     let prefix = site.path(".");
     let conf = site.path("nginx.conf");
     for arguments in [["-t", "-p"], ["-tq", "-p"]] {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_millstream"))
+        let output = Command::new(env!("CARGO_BIN_EXE_millstream"))
             .arg("serve")
             .args(arguments)
             .arg(&prefix)
@@ -62,7 +62,7 @@ fn a_relative_configuration_is_below_the_prefix_if_one_is_given() {
             .unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_millstream"))
+    let output = Command::new(env!("CARGO_BIN_EXE_millstream"))
         .args(["serve", "-tq", "-c", "nginx.conf"])
         .current_dir(conf.parent().unwrap())
         .output()
