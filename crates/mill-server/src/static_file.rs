@@ -20,6 +20,7 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileError, FileErrorKind, FileKind};
 use mill_runtime::payload::Shared;
+use std::rc::Rc;
 
 /// Answers with the file that the path stands for, or says what is wrong with it.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
@@ -39,18 +40,7 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
         return refuse_path(&document, request, local);
     }
     let path = document.path;
-    let lookup = Lookup::of(&path, request, local);
-    let found = local
-        .open_files
-        .open(local.engine.files(), &path, &lookup)
-        .await;
-    request.depend_on(
-        found
-            .as_ref()
-            .ok()
-            .and_then(|found| found.freshness.as_ref()),
-    );
-    match found {
+    match open(&path, request, local).await {
         Err(error) => failed(&error, &path, request, local),
         Ok(found) => match found.metadata.kind {
             FileKind::Directory => redirect_to_directory(request),
@@ -61,6 +51,25 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
             FileKind::Regular => content(&found, request),
         },
     }
+}
+
+/// Opens what is at `path`, through the cache, and has the answer depend on it.
+async fn open<E: Engine>(
+    path: &[u8],
+    request: &mut Request,
+    local: &Local<E>,
+) -> Result<Rc<OpenFile<FileOf<E>>>, FileError> {
+    let lookup = Lookup::of(path, request, local);
+    let found = local
+        .open_files
+        .open(local.engine.files(), path, &lookup)
+        .await;
+    let freshness = found
+        .as_ref()
+        .ok()
+        .and_then(|found| found.freshness.as_ref());
+    request.depend_on(freshness);
+    found
 }
 
 /// The path below `root` or `alias` leads nowhere else. The request's path is normalised, but an `alias` that

@@ -2,13 +2,13 @@
 
 use super::LogSender;
 use super::error::{LINE_BYTES_MAX, STDERR, append, emit_start, end_line, place_of};
-use super::local_time::emit_error_time;
 use super::queue::{PlaceRef, Shared, Waiting};
 use super::sender::Sink;
 use super::store::{Complaint, Fault, Store};
 use super::{Errno, error};
 use mill_config::Text;
 use mill_config::config::{ErrorLog, LogLevel};
+use mill_http::date::emit_time_error_log;
 use mill_runtime::time::{Instant, UnixTime};
 use std::ffi::OsStr;
 use std::fmt;
@@ -180,7 +180,11 @@ impl Writer {
     fn line(&self, complaint: &Complaint, second: i64) -> Vec<u8> {
         let mut line = Vec::with_capacity(LINE_BYTES_MAX);
         let pid = self.environment.pid;
-        emit_error_time(second, (self.environment.utc_offset)(second), &mut line);
+        emit_time_error_log(
+            second,
+            (self.environment.utc_offset)(second) / 60,
+            &mut line,
+        );
         emit_start(complaint.fault.level(), pid, pid, None, &mut line);
         append(&mut line, format_args!("{complaint}"));
         end_line(&mut line);

@@ -4,7 +4,7 @@ use super::{content, refuse_kind, refuse_path, stays_in_root};
 use crate::answer::Answer;
 use crate::gzip::acceptable::{Answered, is_acceptable};
 use crate::local::{FileOf, Local};
-use crate::open_files::{Lookup, failure};
+use crate::open_files::failure;
 use crate::request::Request;
 use crate::request::document::document_path;
 use crate::response::Response;
@@ -36,18 +36,7 @@ pub(super) async fn respond<E: Engine>(
         return refuse_path(&document, request, local);
     }
     let path = document.path;
-    let lookup = Lookup::of(&path, request, local);
-    let found = local
-        .open_files
-        .open(local.engine.files(), &path, &lookup)
-        .await;
-    request.depend_on(
-        found
-            .as_ref()
-            .ok()
-            .and_then(|found| found.freshness.as_ref()),
-    );
-    let found = match found {
+    let found = match super::open(&path, request, local).await {
         Ok(found) => found,
         Err(error) => {
             log_failure(&error, &path, request, local);

@@ -31,7 +31,12 @@ impl Machine {
         let nginx = programs.nginx.display().to_string();
         let date = first_line(root, &["date", "-u", "+%Y-%m-%d %H:%M UTC"]);
         let commit = first_line(root, &["git", "describe", "--always", "--dirty"]);
-        let millstream = programs.millstream.display();
+        // As the checkout names it: where the checkout lies is nobody's business.
+        let millstream = programs
+            .millstream
+            .strip_prefix(root)
+            .unwrap_or(&programs.millstream);
+        let millstream = millstream.display();
         Self {
             date: date.unwrap_or_default(),
             cpu_model: model.map_or("unknown CPU", |(_, name)| name).to_owned(),
