@@ -45,6 +45,7 @@ struct Entry {
     task: TaskId,
     at: Instant,
 }
+const _: () = assert!(size_of::<Entry>() == 16);
 
 impl TimerWheel {
     pub fn new(now: Instant) -> Self {
