@@ -30,8 +30,8 @@ pub struct HotAnswers {
     head: RequestHead,
 }
 
-/// What a client sent, as far as a kept answer may depend on it. The method is GET; the version
-/// does not matter, for no kept answer is chunked, but for gzip, which HTTP/1.0 clients may not get.
+/// What a client sent, as far as a kept answer may depend on it. The method is GET. The version is HTTP/1.1, or 1.0 if
+/// no coding was asked for: a compressed answer is in chunks, and `gzip_http_version` decides who gets one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct HotKey {
     pub listener: u32,

@@ -64,6 +64,8 @@ pub(super) async fn prepare<E: Engine>(
     let date_at = plan.emit(request, response, local, &mut keep_alive_head);
     let body = match plan.framing {
         Framing::Chunked => in_one_chunk(&body),
+        // Its end is the end of the connection: nothing to give twice.
+        Framing::Close => return None,
         _ => body,
     };
     let closing = HeadPlan {
@@ -106,6 +108,8 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.status == Status::OK
         && !response.close
         && response.trailers.is_empty()
+        // What is made while it is sent is kept only if a file alone decides it: not a listing.
+        && (!response.streamed || response.identity.is_some())
         && !request.location.keepalive_disable.safari
         && !request.site.mentions.sent_connection
         && request.limit_rate.is_none()

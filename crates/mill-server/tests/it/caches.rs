@@ -304,3 +304,51 @@ fn hot_answers_hold_no_more_files_open_than_the_cache() {
     let open = server.files().open_files();
     assert!(open < 50, "{open} files are open");
 }
+
+const GET_GZIP: &str = "GET /a.txt HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n";
+
+#[test]
+fn a_file_is_compressed_once_for_each_state_it_is_found_in() {
+    let mut server = Server::new(1, "gzip on; gzip_min_length 1; gzip_types *;");
+    let first = answer(&server.ask(GET_GZIP));
+    assert_eq!(first.field("Content-Encoding"), Some("gzip"));
+    assert_eq!(answer(&server.ask(GET_GZIP)).content, first.content);
+    assert_eq!(server.files().calls().read_at, 1, "the second one was kept");
+    server.files().replace("/site/a.txt", "something else");
+    assert_ne!(answer(&server.ask(GET_GZIP)).content, first.content);
+    assert_eq!(server.files().calls().read_at, 2);
+}
+
+#[test]
+fn a_kept_answer_that_is_compressed_leaves_the_connection_in_order() {
+    for chunked in ["on", "off"] {
+        let mut server = Server::new(
+            1,
+            &format!(
+                "gzip on; gzip_min_length 1; gzip_types *; open_file_cache max=9; \
+                 chunked_transfer_encoding {chunked};"
+            ),
+        );
+        for _ in 0..3 {
+            let client = server.connect();
+            client.send(GET_GZIP);
+            server.run_to(server.world.elapsed() + MS);
+            assert_eq!(
+                client.is_closed(),
+                chunked == "off",
+                "the end must be told somehow"
+            );
+            assert!(!client.received().is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_listing_is_never_kept() {
+    let mut server = Server::new(1, "autoindex on; index none; open_file_cache max=9;");
+    let list = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert!(!answer(&server.ask(list)).text().contains("newcomer"));
+    assert!(!answer(&server.ask(list)).text().contains("newcomer"));
+    server.files().write("/site/newcomer.txt", "x");
+    assert!(answer(&server.ask(list)).text().contains("newcomer"));
+}
