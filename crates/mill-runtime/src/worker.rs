@@ -100,22 +100,6 @@ where
         }
     }
 
-    /// Adds a task that is not a connection's; it is polled in the next turn.
-    pub fn spawn(&mut self, future: F) -> TaskId {
-        let task = self.tasks.reserve();
-        self.tasks.start(task, future);
-        self.scheduler.wake(task);
-        task
-    }
-
-    /// Reserves a task, for a future that has to know its id.
-    pub fn spawn_with(&mut self, make: impl FnOnce(TaskId) -> F) -> TaskId {
-        let task = self.tasks.reserve();
-        self.tasks.start(task, make(task));
-        self.scheduler.wake(task);
-        task
-    }
-
     /// Accepts connections of a listener from now on.
     pub fn add_listener(&mut self, listener: ListenerId) {
         self.accepting.listeners.push(listener);
