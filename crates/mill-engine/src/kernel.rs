@@ -116,16 +116,15 @@ impl Engine for KernelEngine {
     }
 
     fn clock(&self) -> (Instant, UnixTime) {
-        let (monotonic, civil) = (clock::monotonic(), clock::realtime());
-        let nanos = u64::try_from(monotonic.as_nanos()).unwrap_or(u64::MAX);
+        let civil = clock::realtime();
         let seconds = i64::try_from(civil.as_secs()).unwrap_or(i64::MAX);
-        (
-            Instant::from_nanos(nanos),
-            UnixTime {
-                seconds,
-                nanos: civil.subsec_nanos(),
-            },
-        )
+        let nanos = civil.subsec_nanos();
+        (self.now(), UnixTime { seconds, nanos })
+    }
+
+    fn now(&self) -> Instant {
+        let nanos = u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_nanos(nanos)
     }
 
     /// xorshift64* (Vigna 2016), seeded by the system.
@@ -192,7 +191,7 @@ impl Engine for KernelEngine {
         task: TaskId,
     ) -> Result<KernelStream, StreamError> {
         let source = options.source.as_ref().map(listeners::endpoint);
-        let descriptor = socket::connect(listeners::endpoint(target), source)
+        let descriptor = socket::connect(listeners::endpoint(target), source, options.nodelay)
             .map_err(|error| transmit::stream_error(&error))?;
         Ok(self
             .0
@@ -204,7 +203,7 @@ impl Engine for KernelEngine {
         let timeout = match park {
             _ if !events.ready.is_empty() => Some(Duration::ZERO),
             Park::No => Some(Duration::ZERO),
-            Park::Until(instant) => Some(instant.since(self.clock().0)),
+            Park::Until(instant) => Some(instant.since(self.now())),
             Park::Forever => None,
         };
         let timeout = self.0.complete_listeners(timeout);

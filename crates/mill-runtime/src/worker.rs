@@ -27,6 +27,9 @@ pub struct Worker<E, F, Accepted> {
     turn: u32,
 }
 
+/// A worker all of whose tasks are spawned: it connects and never listens.
+pub type ConnectingWorker<E, F> = Worker<E, F, fn(<E as Engine>::Stream, ListenerId) -> F>;
+
 /// What the caller has to know of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
@@ -98,6 +101,15 @@ where
             mail: self.events.mail,
             paused,
         }
+    }
+
+    /// Adds a task that is not an accepted connection's; it is polled first in the next turn, which does not wait.
+    /// The task learns its id from [`Scheduler::current`]. Costs no allocation where a task has ended before.
+    pub fn spawn(&mut self, future: F) -> TaskId {
+        let task = self.tasks.reserve();
+        self.tasks.start(task, future);
+        self.scheduler.wake(task);
+        task
     }
 
     /// Accepts connections of a listener from now on.
@@ -291,6 +303,20 @@ where
         if polled == Polled::Pending && self.tasks.set_deadline(task, deadline) {
             self.timers.arm(task, deadline);
         }
+    }
+}
+
+impl<E, F> ConnectingWorker<E, F>
+where
+    E: Engine,
+    F: Future<Output = ()>,
+{
+    /// A worker that gets its tasks from [`Worker::spawn`] alone. Its engine must not listen: there is no task
+    /// for a connection that comes in.
+    pub fn connecting(engine: E, scheduler: Rc<Scheduler>) -> Self {
+        Self::new(engine, scheduler, |_, _| {
+            unreachable!("an engine that never listens accepts nothing")
+        })
     }
 }
 

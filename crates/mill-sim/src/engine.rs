@@ -65,6 +65,10 @@ impl Engine for SimEngine {
         (net.now, net.wall_clock())
     }
 
+    fn now(&self) -> Instant {
+        self.identity.net.borrow().now
+    }
+
     fn random(&self) -> u64 {
         let mut net = self.identity.net.borrow_mut();
         net.engines[self.identity.index].random.next()

@@ -65,7 +65,7 @@ pub fn listen_on(socket: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
     }
 }
 
-fn stream_socket(family: i32) -> io::Result<OwnedFd> {
+pub(crate) fn stream_socket(family: i32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket(2) takes no pointer.
     let descriptor = unsafe { libc::socket(family, kind, 0) };

@@ -2,7 +2,7 @@
 //! sit underneath) and cost one system call.
 
 use crate::address::{Peer, SockAddr};
-use crate::listener::{Endpoint, set_int};
+use crate::listener::{Endpoint, set_int, stream_socket};
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -21,22 +21,38 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     Ok((unsafe { OwnedFd::from_raw_fd(descriptor) }, address.peer()))
 }
 
-/// Starts a connection to `target`, from `source` if given.
-pub fn connect(target: Endpoint<'_>, source: Option<Endpoint<'_>>) -> io::Result<OwnedFd> {
-    let target = SockAddr::new(target)?;
-    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: socket(2) takes no pointer.
-    let descriptor = unsafe { libc::socket(target.family(), kind, 0) };
-    if descriptor < 0 {
-        return Err(io::Error::last_os_error());
+/// Starts a connection to `target`, from `source` if given. Costs two system calls, one more for `nodelay` and two
+/// more for a source. When one of them fails the socket is closed again.
+///
+/// A source port of 0 is chosen by the kernel when it connects, hence unique only together with the target; another
+/// one is used exactly, also while it is in TIME-WAIT.
+pub fn connect(
+    target: Endpoint<'_>,
+    source: Option<Endpoint<'_>>,
+    nodelay: bool,
+) -> io::Result<OwnedFd> {
+    let address = SockAddr::new(target)?;
+    let socket = stream_socket(address.family())?;
+    if nodelay && let Endpoint::Ip(_) = target {
+        set_nodelay(socket.as_fd(), true)?;
     }
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     if let Some(source) = source {
-        SockAddr::new(source)?.bind(socket.as_fd())?;
+        bind_source(socket.as_fd(), source)?;
     }
-    target.connect(socket.as_fd())?;
+    address.connect(socket.as_fd())?;
     Ok(socket)
+}
+
+fn bind_source(socket: BorrowedFd<'_>, source: Endpoint<'_>) -> io::Result<()> {
+    match source {
+        // An option of the level IP also for IPv6 sockets: the kernel keeps one flag for both.
+        Endpoint::Ip(address) if address.port() == 0 => {
+            set_int(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
+        }
+        Endpoint::Ip(_) => set_int(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?,
+        Endpoint::Unix(_) => {}
+    }
+    SockAddr::new(source)?.bind(socket)
 }
 
 /// Receives into `buffer`; 0 is the peer's FIN.

@@ -93,6 +93,7 @@ fn a_source_address_is_the_one_the_peer_sees() {
     let source = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 77)), 0);
     let options = ConnectOptions {
         source: Some(Address::Ip(source)),
+        ..ConnectOptions::default()
     };
     let target = Address::Ip(origin.local_addr().unwrap());
     let (mut server, story, _client) = start_connecting(target, options, true);
@@ -109,6 +110,7 @@ fn a_source_address_is_the_one_the_peer_sees() {
 fn a_source_address_of_nobody_here_fails_at_once() {
     let options = ConnectOptions {
         source: Some(Address::Ip("192.0.2.1:0".parse().unwrap())),
+        ..ConnectOptions::default()
     };
     let target = Address::Ip("127.0.0.1:1".parse().unwrap());
     let (mut server, story, _client) = start_connecting(target, options, true);

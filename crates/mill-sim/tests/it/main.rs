@@ -21,6 +21,9 @@ mod file_payloads;
 /// Tasks that connect, and worlds with two workers.
 mod connecting;
 
+/// Tasks that no connection brought: workers that connect and never listen.
+mod spawning;
+
 /// What the world lets a test do: time, options, the ladder.
 mod world;
 
