@@ -1,0 +1,318 @@
+//! One connection's life: wait for the next start, connect if need be, send, receive, record; again.
+
+use crate::exchange::{connect, receive, send};
+use crate::failure::Failure;
+use crate::local::{Abort, Local};
+use crate::plan::{AfterFailure, Life, Opening, Pace};
+use crate::record::Record;
+use crate::request::Batch;
+use crate::sample::Sample;
+use mill_runtime::engine::Engine;
+use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::time::{Duration, Instant};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+/// A connection slot of the plan: at most one stream at a time, one after the other.
+struct Connection<E: Engine, R: Record> {
+    local: Rc<Local<E, R>>,
+    number: u32,
+    stream: Option<E::Stream>,
+    /// Requests that the stream may still carry; `None` is without end.
+    left: Option<u32>,
+    /// Requests that were finished, for the schedule of [`Pace::Each`].
+    finished: u64,
+    /// Connects that failed in a row.
+    failed_connects: u32,
+}
+
+/// Runs connection `number` until its budget is used up or it gives up. At the end of the run it is dropped.
+pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u32) {
+    let mut connection = Connection {
+        local,
+        number,
+        stream: None,
+        left: None,
+        finished: 0,
+        failed_connects: 0,
+    };
+    connection.prepare().await;
+    while let Some(intended) = connection.next_start().await {
+        let exchanged = connection.exchange(intended).await;
+        connection.finished += 1;
+        if let Err(failure) = exchanged
+            && connection.after(failure).await.is_break()
+        {
+            return;
+        }
+    }
+}
+
+/// When to start.
+impl<E: Engine, R: Record> Connection<E, R> {
+    /// Waits for the connection's place in the opening; an open loop's connections are opened before their first
+    /// request is due, so that its latency is that of a connection in use.
+    async fn prepare(&mut self) {
+        let (plan, share) = (&self.local.plan, &self.local.share);
+        let place = self.number - share.connections.start;
+        let offset = match plan.opening {
+            Opening::Together | Opening::Rate(_) => Duration::ZERO,
+            Opening::Staggered(gap) => gap.saturating_mul(place),
+            Opening::Ramp(whole) => {
+                whole.mul_f64(f64::from(self.number) / f64::from(plan.connections.max(1)))
+            }
+        };
+        let at = self.local.begin + offset;
+        self.local.pacer.until(&self.local.scheduler, at).await;
+        let stays = plan.life != Life::Requests(1);
+        if matches!(self.local.plan.pace, Pace::Open { .. }) && stays {
+            self.wait_for_opening().await;
+            // A failure shows again, and is counted, when the first request is due.
+            let _ = self.open(self.deadline(self.local.scheduler.now())).await;
+        }
+    }
+
+    /// When the next request is due, once it is; the closed loop's is due now. `None`: none is left.
+    async fn next_start(&mut self) -> Option<Option<Instant>> {
+        match self.local.plan.pace {
+            Pace::Closed { think } => {
+                let pause = self.pause(think)?;
+                if !pause.is_zero() {
+                    let at = self.local.scheduler.now() + pause;
+                    self.local.pacer.until(&self.local.scheduler, at).await;
+                }
+                if self.stream.is_none() {
+                    self.wait_for_opening().await;
+                }
+                self.local.take_budget().then_some(None)
+            }
+            Pace::Open { .. } => {
+                if self.stream.is_none() {
+                    self.wait_for_opening().await;
+                }
+                self.local.arrival().await.map(Some)
+            }
+            Pace::Each { rate } => {
+                let connections = f64::from(self.local.plan.connections.max(1));
+                let gap = Duration::from_secs(1).mul_f64(connections / rate.max(MIN_RATE));
+                let due = self.begin_of_own() + mul(gap, self.finished);
+                self.local.pacer.until(&self.local.scheduler, due).await;
+                self.local.take_budget().then_some(Some(due))
+            }
+        }
+    }
+
+    /// How long the closed loop waits before the next request; a script has the last word.
+    fn pause(&self, think: Duration) -> Option<Duration> {
+        if let Some(script) = self.local.requests.borrow_mut().script() {
+            return match script.delay() {
+                Ok(delay) => Some(delay),
+                Err(error) => {
+                    self.local.abort(Abort::Script(error.0));
+                    None
+                }
+            };
+        }
+        Some(if self.finished == 0 {
+            Duration::ZERO
+        } else {
+            think
+        })
+    }
+
+    /// Where the even schedule of this connection begins.
+    fn begin_of_own(&self) -> Instant {
+        let place = self.number - self.local.share.connections.start;
+        match self.local.plan.opening {
+            Opening::Staggered(gap) => self.local.begin + gap.saturating_mul(place),
+            _ => self.local.begin,
+        }
+    }
+
+    /// Waits for the next opening when their rate is bounded.
+    async fn wait_for_opening(&self) {
+        let due = {
+            let mut schedules = self.local.schedules.borrow_mut();
+            let schedules = &mut *schedules;
+            schedules
+                .openings
+                .as_mut()
+                .map(|openings| openings.take(&mut schedules.random))
+        };
+        if let Some(due) = due {
+            self.local.pacer.until(&self.local.scheduler, due).await;
+        }
+    }
+
+    /// The latest moment for a request that was started at `started`.
+    fn deadline(&self, started: Instant) -> Instant {
+        self.local
+            .plan
+            .timeout
+            .map_or(Instant::FAR, |timeout| started + timeout)
+    }
+
+    /// What follows a failure.
+    async fn after(&mut self, failure: Failure) -> ControlFlow<()> {
+        self.close();
+        let connecting = failure.kind().is_connecting();
+        match self.local.plan.after_failure {
+            AfterFailure::Abort => {
+                self.local.abort(Abort::Failure(failure));
+                ControlFlow::Break(())
+            }
+            AfterFailure::GiveUpConnecting if connecting => ControlFlow::Break(()),
+            AfterFailure::Retry { pause } if connecting => {
+                let doublings = self.failed_connects.min(BACKOFF_DOUBLINGS_MAX);
+                self.failed_connects += 1;
+                let pause = pause
+                    .saturating_mul(1 << doublings)
+                    .min(pause.saturating_mul(100));
+                self.local.scheduler.sleep(pause).await;
+                ControlFlow::Continue(())
+            }
+            AfterFailure::GiveUpConnecting | AfterFailure::Retry { .. } => {
+                ControlFlow::Continue(())
+            }
+        }
+    }
+}
+
+/// One request and its response.
+impl<E: Engine, R: Record> Connection<E, R> {
+    async fn exchange(&mut self, intended: Option<Instant>) -> Result<(), Failure> {
+        let started = self.local.engine.now();
+        let intended = intended.unwrap_or(started);
+        self.count_start(started.since(intended));
+        let result = self.answer(intended, started).await;
+        match &result {
+            Ok(sample) => self.record(sample),
+            Err(failure) => self.record_failure(*failure),
+        }
+        result.map(|_| ())
+    }
+
+    async fn answer(&mut self, intended: Instant, started: Instant) -> Result<Sample, Failure> {
+        let deadline = self.deadline(started);
+        if self.peer_has_closed() {
+            self.close();
+        }
+        let mut sent = started;
+        let mut connected = None;
+        if self.stream.is_none() {
+            sent = self.open(deadline).await?;
+            connected = Some(sent);
+        }
+        let Some(stream) = &self.stream else {
+            return Err(Failure::Stream(StreamError::Reset));
+        };
+        let batch = send(&self.local, stream);
+        let (received, times) = receive(&self.local, stream, batch, deadline).await?;
+        self.close_if_over(batch, received.keep_alive);
+        Ok(Sample {
+            connection: self.number,
+            intended,
+            started,
+            connected,
+            sent,
+            first_byte: times.first_byte,
+            done: times.done,
+            status: received.status,
+            head_bytes: received.head_bytes,
+            content_bytes: received.content_bytes,
+            bytes: received.bytes,
+            keep_alive: received.keep_alive,
+        })
+    }
+
+    /// Whether the server has closed the connection while nothing was under way: no failure, a new one is opened.
+    fn peer_has_closed(&self) -> bool {
+        let stream = self.stream.as_ref();
+        stream.is_some_and(|stream| match stream.poll_readable(1) {
+            core::task::Poll::Ready(Ok(readable)) => readable.finished && readable.unread == 0,
+            core::task::Poll::Ready(Err(_)) => true,
+            core::task::Poll::Pending => false,
+        })
+    }
+
+    /// Opens the stream; returns when it was established.
+    async fn open(&mut self, deadline: Instant) -> Result<Instant, Failure> {
+        let began = self.local.engine.now();
+        let stream = connect(&self.local, self.number, deadline).await?;
+        let now = self.local.engine.now();
+        self.failed_connects = 0;
+        self.left = self.draw_life();
+        self.stream = Some(stream);
+        let mut memory = self.local.memory.borrow_mut();
+        memory.tally.connected += 1;
+        memory.tally.open += 1;
+        memory.tally.open_max = memory.tally.open_max.max(memory.tally.open);
+        if memory.measuring {
+            memory.recorder.on_connected(now, now.since(began));
+        }
+        Ok(now)
+    }
+
+    fn draw_life(&self) -> Option<u32> {
+        match &self.local.plan.life {
+            Life::Unlimited => None,
+            Life::Requests(count) => Some(*count),
+            Life::Distribution(weights) => {
+                let random = &mut self.local.schedules.borrow_mut().random;
+                let index = random.weighted(weights.iter().map(|(_, weight)| *weight));
+                weights.get(index).map(|(count, _)| *count)
+            }
+        }
+    }
+
+    /// Closes the stream if the server is about to, or if it carried what it may.
+    fn close_if_over(&mut self, batch: Batch, keep_alive: bool) {
+        self.left = self.left.map(|left| left.saturating_sub(batch.responses));
+        if !keep_alive || self.left == Some(0) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.stream.take().is_some() {
+            self.local.memory.borrow_mut().tally.open -= 1;
+        }
+    }
+}
+
+/// Counting and recording.
+impl<E: Engine, R: Record> Connection<E, R> {
+    fn count_start(&self, lateness: Duration) {
+        let tally = &mut self.local.memory.borrow_mut().tally;
+        tally.started += 1;
+        tally.late_50us += u64::from(lateness > Duration::from_micros(50));
+        tally.late_1ms += u64::from(lateness > Duration::from_millis(1));
+    }
+
+    fn record(&self, sample: &Sample) {
+        let mut memory = self.local.memory.borrow_mut();
+        memory.tally.answered += 1;
+        if memory.measuring {
+            memory.recorder.on_sample(sample);
+        }
+    }
+
+    fn record_failure(&self, failure: Failure) {
+        let mut memory = self.local.memory.borrow_mut();
+        memory.tally.on_failure(failure.kind());
+        if memory.measuring {
+            memory.recorder.on_failure(failure, self.local.engine.now());
+        }
+    }
+}
+
+fn mul(gap: Duration, times: u64) -> Duration {
+    let nanos = gap.as_nanos().saturating_mul(u128::from(times));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// After so many failed connects in a row the pause grows no more; it is bounded besides by a hundred times the first.
+const BACKOFF_DOUBLINGS_MAX: u32 = 7;
+
+/// Requests per second below which a schedule would overflow its duration.
+const MIN_RATE: f64 = 1e-6;

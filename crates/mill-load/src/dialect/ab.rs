@@ -1,0 +1,1 @@
+//! ApacheBench 2.3.

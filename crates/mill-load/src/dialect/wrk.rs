@@ -1,0 +1,1 @@
+//! wrk 4.1 and 4.2, with the extensions of sephe's branch.

@@ -1,0 +1,191 @@
+//! The acts of an exchange on one stream: connect, send, receive.
+
+use crate::failure::Failure;
+use crate::local::{Abort, Local, Memory};
+use crate::record::Record;
+use crate::reply::{Fault, Observe, Received, Reply, Step};
+use crate::request::Batch;
+use crate::target::Endpoint;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::time::Instant;
+use std::rc::Rc;
+
+/// When a response came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) first_byte: Instant,
+    pub(crate) done: Instant,
+}
+
+/// Establishes a connection for connection `number` of the plan. A source port that is taken is passed over.
+pub(crate) async fn connect<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    number: u32,
+    deadline: Instant,
+) -> Result<E::Stream, Failure> {
+    let mut attempts = local.sources.borrow().ports_per_address();
+    loop {
+        local.memory.borrow_mut().tally.connects += 1;
+        let attempted = attempt(local, number, deadline).await;
+        attempts = attempts.saturating_sub(1);
+        match attempted {
+            Err(Failure::NoPort) if attempts > 0 => {
+                local.memory.borrow_mut().tally.ports_taken += 1;
+            }
+            attempted => return attempted,
+        }
+    }
+}
+
+async fn attempt<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    number: u32,
+    deadline: Instant,
+) -> Result<E::Stream, Failure> {
+    let endpoints = &local.plan.endpoints;
+    let index = (number as usize).checked_rem(endpoints.len()).unwrap_or(0);
+    let Some(endpoint) = endpoints.get(index) else {
+        return Err(Failure::Connect(StreamError::Unreachable));
+    };
+    let (target, source) = match endpoint {
+        Endpoint::Ip(address) => {
+            let source = local.sources.borrow_mut().next(number, *address);
+            (Address::Ip(*address), source)
+        }
+        Endpoint::Unix(path) => (Address::Unix(Rc::from(&**path)), None),
+    };
+    let options = ConnectOptions {
+        source: source.map(Address::Ip),
+        nodelay: local.plan.nodelay,
+    };
+    let stream = local
+        .engine
+        .connect(&target, &options, local.scheduler.current())
+        .map_err(Failure::of_connect)?;
+    match local.scheduler.until(deadline, stream.drained(0)).await {
+        Ok(Ok(())) => Ok(stream),
+        Ok(Err(error)) => Err(Failure::of_connect(error)),
+        Err(_) => Err(Failure::ConnectTimeout),
+    }
+}
+
+/// Hands the next request to the stream; a script that fails ends the run, and nothing is sent.
+pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &E::Stream) -> Batch {
+    let random = &mut local.schedules.borrow_mut().random;
+    let sent = local
+        .requests
+        .borrow_mut()
+        .next(random, |payload| stream.write(payload));
+    match sent {
+        Ok((batch, bytes)) => {
+            local.memory.borrow_mut().tally.bytes_sent += bytes;
+            batch
+        }
+        Err(error) => {
+            local.abort(Abort::Script(error.0));
+            Batch::ONE
+        }
+    }
+}
+
+/// Receives what answers `batch`.
+pub(crate) async fn receive<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    stream: &E::Stream,
+    batch: Batch,
+    deadline: Instant,
+) -> Result<(Received, Times), Failure> {
+    let keep = local
+        .requests
+        .borrow_mut()
+        .script()
+        .is_some_and(|script| script.wants_responses());
+    let mut reply = Reply::new(batch, local.plan.ending, keep);
+    let mut first_byte = None;
+    let mut least = 1;
+    loop {
+        let readable = local
+            .scheduler
+            .until(deadline, stream.readable(least))
+            .await
+            .map_err(|_| Failure::Timeout)?
+            .map_err(Failure::Stream)?;
+        let now = local.engine.now();
+        if readable.unread > 0 {
+            first_byte.get_or_insert(now);
+        }
+        let (taken, step) = stream.read(|bytes| take(local, &mut reply, bytes))?;
+        let step = match step {
+            Step::More if readable.finished => end(local, &mut reply)?,
+            step => step,
+        };
+        if step == Step::Complete {
+            let first_byte = first_byte.unwrap_or(now);
+            return Ok((
+                reply.received,
+                Times {
+                    first_byte,
+                    done: now,
+                },
+            ));
+        }
+        least = readable.unread.saturating_sub(taken) + 1;
+    }
+}
+
+/// Scans what has arrived; returns how much of it was taken.
+fn take<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    reply: &mut Reply,
+    bytes: &[u8],
+) -> (usize, Result<(usize, Step), Failure>) {
+    let mut memory = local.memory.borrow_mut();
+    let mut requests = local.requests.borrow_mut();
+    let content_before = reply.received.content_bytes;
+    let scanned = reply.on_bytes(bytes, &mut *memory, requests.script());
+    if let Ok((taken, _)) = &scanned {
+        memory.tally.bytes_received += *taken as u64;
+        memory.tally.content_bytes += reply.received.content_bytes - content_before;
+    }
+    if requests.script().is_some_and(|script| script.has_stopped()) {
+        local.abort(Abort::Stopped);
+    }
+    match scanned {
+        Ok((taken, step)) => (taken, Ok((taken, step))),
+        Err(fault) => (bytes.len(), Err(failure(local, fault))),
+    }
+}
+
+fn end<E: Engine, R: Record>(local: &Local<E, R>, reply: &mut Reply) -> Result<Step, Failure> {
+    let mut memory = local.memory.borrow_mut();
+    let mut requests = local.requests.borrow_mut();
+    match reply.on_end(&mut *memory, requests.script()) {
+        Ok(()) => Ok(Step::Complete),
+        Err(fault) => Err(failure(local, fault)),
+    }
+}
+
+/// A script's error ends the run; the request counts as cut off then.
+fn failure<E: Engine, R: Record>(local: &Local<E, R>, fault: Fault) -> Failure {
+    match fault {
+        Fault::Failure(failure) => failure,
+        Fault::Script(error) => {
+            local.abort(Abort::Script(error.0));
+            Failure::EndedEarly
+        }
+    }
+}
+
+impl<R: Record> Observe for Memory<R> {
+    fn on_head(&mut self, head: &[u8]) {
+        if self.measuring && self.recorder.wants_head() {
+            self.recorder.on_head(head);
+        }
+    }
+
+    fn on_response(&mut self, status: u16) {
+        self.tally.on_status(status);
+    }
+}

@@ -1,0 +1,133 @@
+//! Why a request was not answered.
+
+use core::fmt;
+use mill_http::h1::response::ResponseFault;
+use mill_runtime::stream::StreamError;
+
+/// One failed request, by where it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The connection could not be established.
+    Connect(StreamError),
+    /// Not established in time.
+    ConnectTimeout,
+    /// No descriptor was left for one more connection.
+    NoDescriptor,
+    /// No port was left on the source address.
+    NoPort,
+    /// The stream failed after the connection was established.
+    Stream(StreamError),
+    /// The server closed the connection before the response was complete.
+    EndedEarly,
+    /// What came is not HTTP.
+    Garbage(ResponseFault),
+    /// Not answered in time.
+    Timeout,
+}
+
+/// The kinds that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    Connect,
+    ConnectTimeout,
+    NoDescriptor,
+    NoPort,
+    Reset,
+    EndedEarly,
+    Garbage,
+    Timeout,
+}
+
+impl FailureKind {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Self; 8] = [
+        Self::Connect,
+        Self::ConnectTimeout,
+        Self::NoDescriptor,
+        Self::NoPort,
+        Self::Reset,
+        Self::EndedEarly,
+        Self::Garbage,
+        Self::Timeout,
+    ];
+
+    /// The word of reports and of the JSON schema.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::NoDescriptor => "no_descriptor",
+            Self::NoPort => "no_port",
+            Self::Reset => "reset",
+            Self::EndedEarly => "ended_early",
+            Self::Garbage => "garbage",
+            Self::Timeout => "timeout",
+        }
+    }
+
+    /// Whether the request failed before there was a connection.
+    pub const fn is_connecting(self) -> bool {
+        matches!(
+            self,
+            Self::Connect | Self::ConnectTimeout | Self::NoDescriptor | Self::NoPort
+        )
+    }
+}
+
+impl Failure {
+    /// What a failed connect means.
+    pub(crate) const fn of_connect(error: StreamError) -> Self {
+        match error {
+            StreamError::Other(EMFILE | ENFILE) => Self::NoDescriptor,
+            StreamError::Other(EADDRNOTAVAIL | EADDRINUSE) => Self::NoPort,
+            error => Self::Connect(error),
+        }
+    }
+
+    pub const fn kind(self) -> FailureKind {
+        match self {
+            Self::Connect(_) => FailureKind::Connect,
+            Self::ConnectTimeout => FailureKind::ConnectTimeout,
+            Self::NoDescriptor => FailureKind::NoDescriptor,
+            Self::NoPort => FailureKind::NoPort,
+            Self::Stream(_) => FailureKind::Reset,
+            Self::EndedEarly => FailureKind::EndedEarly,
+            Self::Garbage(_) => FailureKind::Garbage,
+            Self::Timeout => FailureKind::Timeout,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => write!(formatter, "connect failed: {}", reason(*error)),
+            Self::ConnectTimeout => formatter.write_str("connect timed out"),
+            Self::NoDescriptor => formatter.write_str("no descriptor left (see ulimit -n)"),
+            Self::NoPort => formatter
+                .write_str("no port left on the source address, or it is not one of this machine"),
+            Self::Stream(error) => write!(formatter, "connection lost: {}", reason(*error)),
+            Self::EndedEarly => {
+                formatter.write_str("the server closed the connection before its response ended")
+            }
+            Self::Garbage(fault) => write!(formatter, "the response is not HTTP/1: {fault}"),
+            Self::Timeout => formatter.write_str("no answer in time"),
+        }
+    }
+}
+
+fn reason(error: StreamError) -> String {
+    match error {
+        StreamError::Reset => String::from("reset by the peer"),
+        StreamError::Refused => String::from("refused"),
+        StreamError::Unreachable => String::from("the network gave up"),
+        StreamError::Truncated => String::from("cut short"),
+        StreamError::Other(code) => std::io::Error::from_raw_os_error(code).to_string(),
+    }
+}
+
+/// Linux's error numbers (asm-generic/errno.h).
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const EADDRINUSE: i32 = 98;
+const EADDRNOTAVAIL: i32 = 99;

@@ -1,0 +1,176 @@
+//! One thread of a run: its worker, its connections, its turns.
+
+use crate::connection;
+use crate::local::{Abort, Local};
+use crate::plan::{Plan, Share};
+use crate::record::Record;
+use crate::request::{RequestSource, Requests, Script};
+use crate::tally::Tally;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::{Duration, Instant};
+use mill_runtime::worker::ConnectingWorker;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A thread's generator, run turn by turn by whoever owns the thread.
+#[derive(Debug)]
+pub struct Generator<E: Engine, R, F> {
+    worker: ConnectingWorker<E, F>,
+    local: Rc<Local<E, R>>,
+    /// When the measured period begins and, if time ends it, ends.
+    measure_from: Instant,
+    end: Instant,
+    next_cut: Instant,
+}
+
+/// What a turn has led to.
+#[derive(Debug)]
+pub enum Progress<I> {
+    Running,
+    /// An interval has passed.
+    Interval(I),
+    Ended,
+}
+
+/// What a thread brings home.
+#[derive(Debug)]
+pub struct Part<R> {
+    pub recorder: R,
+    /// Of the measured period.
+    pub tally: Tally,
+    /// From the beginning of the measured period to the end.
+    pub measured: Duration,
+    /// Why it ended early, if it did.
+    pub aborted: Option<Abort>,
+    pub script: Option<Box<dyn Script>>,
+}
+
+/// Makes the generator of one thread, whose schedule begins at `begin`. Opens nothing before its first turn.
+pub fn generator<E: Engine, R: Record>(
+    engine: E,
+    (plan, share): (Arc<Plan>, Share),
+    begin: Instant,
+    requests: Requests,
+    recorder: R,
+) -> Generator<E, R, impl Future<Output = ()>> {
+    let (now, wall_clock) = engine.clock();
+    let scheduler = Scheduler::new(now, wall_clock);
+    let requests = RequestSource::new(requests, (share.thread, plan.threads));
+    let connections = share.connections.clone();
+    let measure_from = begin + plan.warm_up;
+    let end = plan
+        .stop
+        .after
+        .map_or(Instant::FAR, |after| measure_from + after);
+    let next_cut = measure_from + plan.interval;
+    let local = Rc::new(Local::new(
+        engine.clone(),
+        Rc::clone(&scheduler),
+        (plan, share),
+        begin,
+        requests,
+        recorder,
+    ));
+    let mut worker = ConnectingWorker::connecting(engine, scheduler);
+    for number in connections {
+        worker.spawn(connection::run(Rc::clone(&local), number));
+    }
+    Generator {
+        worker,
+        local,
+        measure_from,
+        end,
+        next_cut,
+    }
+}
+
+impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
+    /// One turn of the worker; waits at most until `wake_at`.
+    pub fn turn(&mut self, wake_at: Instant) -> Progress<R::Interval> {
+        let local = &self.local;
+        let now = local.engine.now();
+        if now >= self.end || self.is_over() {
+            return Progress::Ended;
+        }
+        if now >= self.measure_from {
+            self.local.begin_measuring(now);
+            if now >= self.next_cut {
+                return Progress::Interval(self.cut(now));
+            }
+        }
+        local.pacer.release(&local.scheduler, now);
+        local.grant(now);
+        let precise = local.pacer.next().min(local.next_grant()) - local.plan.spin;
+        let next_phase = if now < self.measure_from {
+            self.measure_from
+        } else {
+            self.next_cut
+        };
+        let alarm = precise.min(next_phase).min(self.end).min(wake_at);
+        self.worker.set_alarm(alarm);
+        self.worker.turn();
+        Progress::Running
+    }
+
+    /// Ends the run: what is under way stays unfinished.
+    pub fn finish(self) -> Part<R> {
+        let now = self.local.engine.now();
+        drop(self.worker);
+        let Ok(local) = Rc::try_unwrap(self.local) else {
+            unreachable!("the worker's tasks, now dropped, had the only other handles");
+        };
+        let end = self.end.min(now);
+        let mut memory = local.memory.into_inner();
+        let mut schedules = local.schedules.into_inner();
+        let budget = local.budget.get().unwrap_or(u64::MAX);
+        if let Some(mut schedule) = schedules.requests.take() {
+            let due = schedule.count_until(end, &mut schedules.random);
+            memory.tally.never_started = due.min(budget);
+        }
+        Part {
+            tally: memory.tally.since(&memory.tally_before),
+            recorder: memory.recorder,
+            measured: end.since(self.measure_from),
+            aborted: local.aborted.into_inner(),
+            script: local.requests.into_inner().into_script(),
+        }
+    }
+
+    /// What has been counted so far in the measured period.
+    pub fn tally(&self) -> Tally {
+        let memory = self.local.memory.borrow();
+        memory.tally.since(&memory.tally_before)
+    }
+
+    fn is_over(&self) -> bool {
+        let used_up = self.local.budget.get() == Some(0) || self.local.share.requests == Some(0);
+        self.local.aborted.borrow().is_some() || (used_up && self.worker.tasks() == 0)
+    }
+
+    fn cut(&mut self, now: Instant) -> R::Interval {
+        let interval = self.local.plan.interval.max(INTERVAL_MIN);
+        while self.next_cut <= now {
+            self.next_cut = self.next_cut + interval;
+        }
+        let mut memory = self.local.memory.borrow_mut();
+        let tally = memory.tally.since(&memory.tally_before);
+        memory.recorder.cut(now, &tally)
+    }
+}
+
+impl<E: Engine, R: Record> Local<E, R> {
+    /// Forgets the warm-up, once.
+    fn begin_measuring(&self, now: Instant) {
+        let mut memory = self.memory.borrow_mut();
+        if !memory.measuring {
+            memory.measuring = true;
+            memory.tally_before = memory.tally;
+            memory.tally.open_max = memory.tally.open;
+            memory.recorder.on_begin(now);
+        }
+    }
+}
+
+/// The shortest interval between two cuts: an interval of zero would never let a turn run.
+const INTERVAL_MIN: Duration = Duration::from_millis(1);

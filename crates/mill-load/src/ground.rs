@@ -1,0 +1,141 @@
+//! What a run needs of the machine: names, threads, clocks, signals. The binary stands on the kernel, tests on a simulation.
+
+use crate::generator::Part;
+use crate::plan::Plan;
+use crate::record::Record;
+use crate::request::Requests;
+use core::net::SocketAddr;
+use core::time::Duration;
+use mill_runtime::time::UnixTime;
+
+/// The machine under a run.
+pub trait Ground {
+    /// The addresses of a name, in the system's order; the error is a sentence.
+    fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String>;
+
+    /// Whether something accepts connections there (wrk's scripts ask).
+    fn accepts(&self, address: SocketAddr) -> bool;
+
+    /// The civil time.
+    fn wall_clock(&self) -> UnixTime;
+
+    /// CPUs that this process may use.
+    fn cpus(&self) -> u32;
+
+    /// Carries out a plan: one thread per hand, started together. `watch` is called on the caller's thread.
+    fn run<R: Record>(
+        &self,
+        plan: &Plan,
+        hands: Vec<Hand<R>>,
+        watch: &mut dyn Watch<R::Interval>,
+    ) -> Result<Ran<R>, GroundError>;
+}
+
+/// What a thread is given besides its share of the plan.
+#[derive(Debug)]
+pub struct Hand<R> {
+    pub requests: Requests,
+    pub recorder: R,
+}
+
+/// Who looks on while a run goes on.
+pub trait Watch<I> {
+    /// The run has begun: all threads are up.
+    fn on_begin(&mut self) {}
+
+    /// One thread's interval has passed, `elapsed` since the beginning of the measured period.
+    fn on_interval(&mut self, thread: u32, elapsed: Duration, interval: I) {
+        let _ = (thread, elapsed, interval);
+    }
+}
+
+/// Nobody looks on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl<I> Watch<I> for Unwatched {}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ran<R> {
+    /// In the order of threads.
+    pub parts: Vec<Part<R>>,
+    /// From the beginning of the measured period to the end of the last thread.
+    pub measured: Duration,
+    /// The user interrupted it.
+    pub interrupted: bool,
+    /// What the machine noticed meanwhile.
+    pub machine: Machine,
+}
+
+/// What the machine noticed during the measured period. What it can't tell is `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Machine {
+    /// CPU time of each generating thread, and how long it was looked at.
+    pub threads: Vec<ThreadCpu>,
+    /// Connections that this machine's listeners refused because their queue was full, and SYNs dropped.
+    pub listen_overflows: Option<u64>,
+    /// TCP segments that this machine sent again, and sent.
+    pub retransmitted_segments: Option<u64>,
+    pub sent_segments: Option<u64>,
+    /// Share of the interface towards the target, 0 to 1, by the busier direction; loopback has none.
+    pub link_use: Option<LinkUse>,
+    /// Share of CPU time that the hypervisor gave to others, 0 to 1.
+    pub steal: Option<f64>,
+    /// CPU time of the server's process, if it runs here and could be found.
+    pub server: Option<ServerCpu>,
+}
+
+/// One generating thread's CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadCpu {
+    pub user: Duration,
+    pub system: Duration,
+    /// Over this time.
+    pub wall: Duration,
+    /// Times that it was put aside although it could have gone on.
+    pub involuntary_switches: u64,
+}
+
+/// How much of an interface was used.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LinkUse {
+    pub interface: String,
+    pub bits_per_second: f64,
+    /// Of what the interface says it can carry, if it says.
+    pub share: Option<f64>,
+}
+
+/// The server's CPU time, all its threads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerCpu {
+    pub process: u32,
+    pub command: String,
+    pub user: Duration,
+    pub system: Duration,
+    /// Its busiest thread's share of a CPU, 0 to 1.
+    pub busiest_thread: f64,
+}
+
+/// A run that could not begin: a sentence that says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroundError(pub String);
+
+impl std::fmt::Display for GroundError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GroundError {}
+
+impl<R> Ran<R> {
+    /// All threads' counters together.
+    pub fn tally(&self) -> crate::tally::Tally {
+        let mut sum = crate::tally::Tally::default();
+        for part in &self.parts {
+            sum += part.tally;
+        }
+        sum
+    }
+}

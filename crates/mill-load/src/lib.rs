@@ -1,0 +1,60 @@
+//! The load generator: one loop, whose rate, end, connections and requests are values.
+//!
+//! A command line (wrk's, wrk2's, ab's or our own) becomes a [`plan::Plan`], the requests to send and a recorder
+//! per thread. A [`ground::Ground`] gives threads and an engine; each thread runs a [`generator::Generator`], in which
+//! one task per connection goes round: wait for the next start, connect if need be, send, receive, record. What the
+//! threads bring home becomes a report in the dialect's form.
+//!
+//! Invariants:
+//! - Generic over the engine: this crate never sees a socket, a clock or a system call.
+//! - No allocation, no lock and no shared atomic per request once a run is under way (scripts apart).
+//! - `started = answered + failed + unfinished`, in every report of every dialect.
+//! - A request's latency counts from when it was due, also when we could not send it then.
+#![forbid(unsafe_code)]
+
+/// What is to be done, as values.
+pub mod plan;
+/// What is sent: rendered once, or by a script.
+pub mod request;
+/// Where connections come from.
+pub mod source;
+/// What a URL names: where to connect, what to ask for.
+pub mod target;
+
+/// The times at which things are due.
+mod arrivals;
+/// One connection's life.
+mod connection;
+/// Connect, send, receive.
+mod exchange;
+/// One thread of a run: its worker, its connections, its turns.
+pub mod generator;
+/// What the connections of one thread share.
+pub mod local;
+/// Precise moments.
+mod pacer;
+/// Seeded randomness.
+mod random;
+/// Responses, scanned as they come.
+mod reply;
+
+/// Why a request was not answered.
+pub mod failure;
+/// Who keeps what is measured.
+pub mod record;
+/// What is known of one answered request.
+pub mod sample;
+/// What a thread counts.
+pub mod tally;
+
+/// What a run needs of the machine.
+pub mod ground;
+
+/// Command lines of others: wrk, sephe's wrk, wrk2, ab.
+pub mod dialect;
+/// wrk's Lua scripts.
+pub mod script;
+/// Our own command line and everything behind it.
+pub mod native;
+/// A server that answers always the same, with known delays: what generators are measured against.
+pub mod responder;

@@ -1,0 +1,209 @@
+//! What the connections of one thread share.
+
+use crate::arrivals::Schedule;
+use crate::failure::Failure;
+use crate::pacer::Pacer;
+use crate::plan::Arrivals;
+use crate::plan::{Opening, Pace, Plan, Share};
+use crate::random::Random;
+use crate::record::Record;
+use crate::request::RequestSource;
+use crate::source::SourceChoice;
+use crate::tally::Tally;
+use core::cell::{Cell, RefCell};
+use core::future::poll_fn;
+use core::task::Poll;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::tasks::TaskId;
+use mill_runtime::time::Instant;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One thread's plan, clock, schedules and memory. Never borrowed across an await.
+#[derive(Debug)]
+pub(crate) struct Local<E, R> {
+    pub(crate) engine: E,
+    pub(crate) scheduler: Rc<Scheduler>,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) share: Share,
+    pub(crate) begin: Instant,
+    pub(crate) pacer: Pacer,
+    pub(crate) idle: RefCell<VecDeque<Idle>>,
+    pub(crate) schedules: RefCell<Schedules>,
+    pub(crate) memory: RefCell<Memory<R>>,
+    pub(crate) requests: RefCell<RequestSource>,
+    pub(crate) sources: RefCell<SourceChoice>,
+    /// Requests that this thread may still start.
+    pub(crate) budget: Cell<Option<u64>>,
+    /// Why the whole run has to end.
+    pub(crate) aborted: RefCell<Option<Abort>>,
+}
+
+/// Why a run ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Abort {
+    /// A failure that the plan does not go on after.
+    Failure(Failure),
+    /// A script's error.
+    Script(String),
+    /// A script told its thread to stop: no error.
+    Stopped,
+}
+
+/// A connection that waits for an arrival, and where its time is handed to it.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    task: TaskId,
+    granted: Rc<Cell<Option<Instant>>>,
+}
+
+/// The schedules that connections take from, and the randomness that they share.
+#[derive(Debug)]
+pub(crate) struct Schedules {
+    pub(crate) requests: Option<Schedule>,
+    pub(crate) openings: Option<Schedule>,
+    pub(crate) random: Random,
+}
+
+/// What is counted and recorded.
+#[derive(Debug)]
+pub(crate) struct Memory<R> {
+    pub(crate) recorder: R,
+    pub(crate) tally: Tally,
+    /// The tally when the measured period began.
+    pub(crate) tally_before: Tally,
+    pub(crate) measuring: bool,
+}
+
+impl<E: Engine, R: Record> Local<E, R> {
+    pub(crate) fn new(
+        engine: E,
+        scheduler: Rc<Scheduler>,
+        (plan, share): (Arc<Plan>, Share),
+        begin: Instant,
+        requests: RequestSource,
+        recorder: R,
+    ) -> Self {
+        let place = (share.thread, plan.threads);
+        Self {
+            schedules: RefCell::new(Schedules::new(&plan, &share, begin)),
+            sources: RefCell::new(SourceChoice::new(plan.sources.clone(), place.0, place.1)),
+            budget: Cell::new(share.requests),
+            engine,
+            scheduler,
+            plan,
+            share,
+            begin,
+            pacer: Pacer::default(),
+            idle: RefCell::default(),
+            memory: RefCell::new(Memory {
+                recorder,
+                tally: Tally::default(),
+                tally_before: Tally::default(),
+                measuring: false,
+            }),
+            requests: RefCell::new(requests),
+            aborted: RefCell::new(None),
+        }
+    }
+
+    /// Takes the right to start one request; false when all have been started.
+    pub(crate) fn take_budget(&self) -> bool {
+        match self.budget.get() {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                self.budget.set(Some(left - 1));
+                true
+            }
+        }
+    }
+
+    /// Takes the next arrival of the open loop, waiting for it if it is not due yet.
+    pub(crate) async fn arrival(&self) -> Option<Instant> {
+        if let Some(due) = self.schedules.borrow_mut().take_due(self.scheduler.now()) {
+            return self.take_budget().then_some(due);
+        }
+        let granted = Rc::new(Cell::new(None));
+        self.idle.borrow_mut().push_back(Idle {
+            task: self.scheduler.current(),
+            granted: Rc::clone(&granted),
+        });
+        let due = poll_fn(|_| granted.take().map_or(Poll::Pending, Poll::Ready)).await;
+        self.take_budget().then_some(due)
+    }
+
+    /// Hands arrivals that are due to idle connections, the longest idle first.
+    pub(crate) fn grant(&self, now: Instant) {
+        let (mut schedules, mut idle) = (self.schedules.borrow_mut(), self.idle.borrow_mut());
+        while !idle.is_empty() {
+            let Some(due) = schedules.take_due(now) else {
+                return;
+            };
+            if let Some(Idle { task, granted }) = idle.pop_front() {
+                granted.set(Some(due));
+                self.scheduler.wake(task);
+            }
+        }
+    }
+
+    /// When somebody idle has to be woken next.
+    pub(crate) fn next_grant(&self) -> Instant {
+        if self.idle.borrow().is_empty() {
+            return Instant::FAR;
+        }
+        let schedules = self.schedules.borrow();
+        schedules
+            .requests
+            .as_ref()
+            .map_or(Instant::FAR, Schedule::next)
+    }
+
+    /// Ends the whole run; the first reason counts.
+    pub(crate) fn abort(&self, reason: Abort) {
+        self.aborted.borrow_mut().get_or_insert(reason);
+    }
+}
+
+impl Schedules {
+    fn new(plan: &Plan, share: &Share, begin: Instant) -> Self {
+        let mut random = Random::new(plan.seed ^ (u64::from(share.thread) << 32));
+        let place = (share.thread, plan.threads);
+        let threads = f64::from(plan.threads.max(1));
+        let requests = match plan.pace {
+            Pace::Open { rate, arrivals } => Some(Schedule::new(
+                begin,
+                rate / threads,
+                arrivals,
+                place,
+                &mut random,
+            )),
+            Pace::Closed { .. } | Pace::Each { .. } => None,
+        };
+        let openings = match plan.opening {
+            Opening::Rate(rate) => Some(Schedule::new(
+                begin,
+                rate / threads,
+                Arrivals::Uniform,
+                place,
+                &mut random,
+            )),
+            Opening::Together | Opening::Staggered(_) | Opening::Ramp(_) => None,
+        };
+        Self {
+            requests,
+            openings,
+            random,
+        }
+    }
+
+    fn take_due(&mut self, now: Instant) -> Option<Instant> {
+        let schedule = self
+            .requests
+            .as_mut()
+            .filter(|schedule| schedule.next() <= now)?;
+        Some(schedule.take(&mut self.random))
+    }
+}

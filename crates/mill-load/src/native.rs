@@ -1,0 +1,1 @@
+//! `millstream load`: our own command line and everything behind it.

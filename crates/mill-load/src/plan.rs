@@ -1,0 +1,206 @@
+//! What is to be done, as values: whoever reads a command line makes a [`Plan`], one loop carries it out.
+
+use crate::source::Sources;
+use crate::target::Endpoint;
+use core::ops::Range;
+use core::time::Duration;
+
+/// A whole run. Every dialect and the native command line end in one of these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Where connections go; connection n goes to endpoint n modulo their number. Never empty.
+    pub endpoints: Vec<Endpoint>,
+    /// Connections that are kept open or busy at a time, all threads together; at least one per thread.
+    pub connections: u32,
+    pub threads: u32,
+    pub pace: Pace,
+    pub life: Life,
+    pub opening: Opening,
+    pub stop: Stop,
+    /// Time before the measured period; what is answered in it is not recorded.
+    pub warm_up: Duration,
+    pub sources: Sources,
+    /// Whether small segments are sent at once (`TCP_NODELAY`).
+    pub nodelay: bool,
+    /// How long a request may take, from its actual start; `None` waits for ever.
+    pub timeout: Option<Duration>,
+    pub after_failure: AfterFailure,
+    pub ending: Ending,
+    /// The time before the sending of a precise moment in which a thread does not sleep any more.
+    pub spin: Duration,
+    /// How often [`crate::record::Record::cut`] is called.
+    pub interval: Duration,
+    /// Of all random choices: arrivals, weights, requests per connection.
+    pub seed: u64,
+}
+
+/// When the next request starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Closed loop: a connection asks again when it was answered, after it thought.
+    Closed { think: Duration },
+    /// Open loop: requests are due at times that do not depend on answers; whichever connection is idle takes
+    /// the next. `rate` is per second, all threads together.
+    Open { rate: f64, arrivals: Arrivals },
+    /// Each connection has its own even schedule at its share of `rate` and lags behind it alone (wrk2).
+    Each { rate: f64 },
+}
+
+/// How requests of an open loop are spread in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    Uniform,
+    /// Exponentially distributed gaps: many independent users.
+    Poisson,
+}
+
+/// How many requests a connection carries before we close it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Life {
+    Unlimited,
+    Requests(u32),
+    /// Requests and the weight of that number; weights are relative.
+    Distribution(Vec<(u32, f64)>),
+}
+
+/// When connections are opened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Opening {
+    /// All at the start.
+    Together,
+    /// So much after one another within a thread (wrk2 takes 5 ms).
+    Staggered(Duration),
+    /// Evenly over this time, all threads together.
+    Ramp(Duration),
+    /// At most so many new connections a second, all threads together, also later ones.
+    Rate(f64),
+}
+
+/// What ends the measured period; at least one is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    pub after: Option<Duration>,
+    /// Requests that are started, all threads together, warm-up included.
+    pub requests: Option<u64>,
+}
+
+/// What a connection does after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// Goes on; after a failed connect it waits first, from `pause` doubling to a hundred times that.
+    Retry { pause: Duration },
+    /// Goes on, but a failed connect ends the connection for good (wrk).
+    GiveUpConnecting,
+    /// The whole run ends (ab without `-r`).
+    Abort,
+}
+
+/// How the end of a response is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// By its framing (RFC 9112 6.3).
+    Framed,
+    /// By the end of the connection, whatever its framing says (ab without `-k`).
+    Close,
+}
+
+/// One thread's part of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    pub thread: u32,
+    /// Numbers of this thread's connections among all.
+    pub connections: Range<u32>,
+    /// Requests that this thread may start.
+    pub requests: Option<u64>,
+}
+
+impl Plan {
+    /// Plans of dialects and tests begin with this one: closed loop, ten seconds, connections that stay.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoints: vec![endpoint],
+            connections: 1,
+            threads: 1,
+            pace: Pace::Closed {
+                think: Duration::ZERO,
+            },
+            life: Life::Unlimited,
+            opening: Opening::Together,
+            stop: Stop {
+                after: Some(Duration::from_secs(10)),
+                requests: None,
+            },
+            warm_up: Duration::ZERO,
+            sources: Sources::default(),
+            nodelay: true,
+            timeout: None,
+            after_failure: AfterFailure::Retry {
+                pause: Duration::from_millis(10),
+            },
+            ending: Ending::Framed,
+            spin: Duration::ZERO,
+            interval: Duration::from_secs(1),
+            seed: 1,
+        }
+    }
+
+    /// The part of each thread. Remainders are handed out one each to the first threads, never dropped.
+    pub fn shares(&self) -> impl Iterator<Item = Share> + '_ {
+        (0..self.threads).map(|thread| {
+            let connections = cut(u64::from(self.connections), self.threads, thread);
+            let requests = self.stop.requests.map(|requests| {
+                let part = cut(requests, self.threads, thread);
+                part.end - part.start
+            });
+            let number = |value| u32::try_from(value).unwrap_or(u32::MAX);
+            Share {
+                thread,
+                connections: number(connections.start)..number(connections.end),
+                requests,
+            }
+        })
+    }
+}
+
+/// Part `index` of `parts` of `0..total`; parts differ by one at most.
+fn cut(total: u64, parts: u32, index: u32) -> Range<u64> {
+    let (parts, index) = (u64::from(parts.max(1)), u64::from(index));
+    let (whole, rest) = (total / parts, total % parts);
+    let start = index * whole + index.min(rest);
+    start..start + whole + u64::from(index < rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remainders_are_handed_out_and_nothing_is_dropped() {
+        let check = |total, parts, expected: &[u64]| {
+            let sizes: Vec<u64> = (0..parts)
+                .map(|index| cut(total, parts, index))
+                .map(|part| part.end - part.start)
+                .collect();
+            assert_eq!(sizes, expected);
+        };
+        check(100, 3, &[34, 33, 33]);
+        check(5, 8, &[1, 1, 1, 1, 1, 0, 0, 0]);
+        check(8, 2, &[4, 4]);
+    }
+
+    #[test]
+    fn shares_follow_one_another() {
+        let mut plan = Plan::new(Endpoint::example());
+        plan.connections = 7;
+        plan.threads = 3;
+        plan.stop.requests = Some(10);
+        let shares: Vec<Share> = plan.shares().collect();
+        let ranges: Vec<Range<u32>> = shares
+            .iter()
+            .map(|share| share.connections.clone())
+            .collect();
+        assert_eq!(ranges, [0..3, 3..5, 5..7]);
+        let requests: Vec<Option<u64>> = shares.iter().map(|share| share.requests).collect();
+        assert_eq!(requests, [Some(4), Some(3), Some(3)]);
+    }
+}

@@ -1,0 +1,211 @@
+//! The responses to what was sent: scanned as they come, counted, and kept only for a script.
+
+use crate::failure::Failure;
+use crate::plan::Ending;
+use crate::request::{Batch, Script, ScriptError};
+use mill_http::h1::response::{Framing, RequestKind, ResponseBody, ResponseHead, ResponseScan};
+use mill_http::limits::ResponseLimits;
+
+/// One batch of responses under way.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    batch: Batch,
+    ending: Ending,
+    left: u32,
+    phase: Phase,
+    /// What the script will be shown, if there is one that looks.
+    kept: Option<Box<Kept>>,
+    pub(crate) received: Received,
+}
+
+/// What is known of a batch of responses so far; sums, but for the last status.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    pub(crate) status: u16,
+    pub(crate) head_bytes: u64,
+    pub(crate) content_bytes: u64,
+    pub(crate) bytes: u64,
+    pub(crate) keep_alive: bool,
+}
+
+/// Who looks at responses while they pass.
+pub(crate) trait Observe {
+    fn on_head(&mut self, head: &[u8]);
+    /// A response is complete, one of a batch.
+    fn on_response(&mut self, status: u16);
+}
+
+/// How far scanning went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// All responses of the batch are here.
+    Complete,
+    /// What is left unread is not enough to go on.
+    More,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Head(ResponseScan),
+    Body(ResponseHead, ResponseBody),
+}
+
+/// A response as scripts see it.
+#[derive(Debug, Default)]
+struct Kept {
+    head: Vec<u8>,
+    content: Vec<u8>,
+}
+
+impl Reply {
+    pub(crate) fn new(batch: Batch, ending: Ending, keep: bool) -> Self {
+        Self {
+            batch,
+            ending,
+            left: batch.responses,
+            phase: Phase::Head(scan(batch)),
+            kept: keep.then(Box::default),
+            received: Received::default(),
+        }
+    }
+
+    /// Takes what it can of `bytes`, which begin where the last call left off; returns how many it took.
+    pub(crate) fn on_bytes(
+        &mut self,
+        bytes: &[u8],
+        observer: &mut impl Observe,
+        mut script: Option<&mut (dyn Script + 'static)>,
+    ) -> Result<(usize, Step), Fault> {
+        let mut taken = 0;
+        while self.left > 0 {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let (count, complete) = match &mut self.phase {
+                Phase::Head(scan) => match scan.parse(rest)? {
+                    None => return Ok((taken, Step::More)),
+                    Some(head) => (head.len, self.on_head(head, rest, observer)?),
+                },
+                Phase::Body(_, body) => {
+                    let step = match &mut self.kept {
+                        None => body.on_bytes(rest)?,
+                        Some(kept) => body.on_bytes_with(rest, |slice| kept.push(slice))?,
+                    };
+                    self.received.content_bytes += step.content as u64;
+                    (step.consumed, step.complete)
+                }
+            };
+            taken += count;
+            self.received.bytes += count as u64;
+            if complete {
+                self.on_complete(observer, script.as_deref_mut())?;
+            } else if count == 0 || taken == bytes.len() {
+                return Ok((taken, Step::More));
+            }
+        }
+        Ok((taken, Step::Complete))
+    }
+
+    /// The server has finished sending. Fails unless that is how the last response ends.
+    pub(crate) fn on_end(
+        &mut self,
+        observer: &mut impl Observe,
+        script: Option<&mut (dyn Script + 'static)>,
+    ) -> Result<(), Fault> {
+        let is_end = match &mut self.phase {
+            Phase::Body(_, body) => self.left == 1 && body.on_end_of_stream().is_ok(),
+            Phase::Head(_) => false,
+        };
+        if is_end {
+            self.on_complete(observer, script)
+        } else {
+            Err(Fault::Failure(Failure::EndedEarly))
+        }
+    }
+
+    /// Goes on to the content; returns whether there is none.
+    fn on_head(
+        &mut self,
+        head: ResponseHead,
+        bytes: &[u8],
+        observer: &mut impl Observe,
+    ) -> Result<bool, Fault> {
+        self.received.head_bytes += head.len as u64;
+        if head.is_interim() {
+            self.phase = Phase::Head(scan(self.batch));
+            return Ok(false);
+        }
+        let text = bytes.get(..head.len).unwrap_or_default();
+        observer.on_head(text);
+        if let Some(kept) = &mut self.kept {
+            kept.head.clear();
+            kept.content.clear();
+            kept.head.extend_from_slice(text);
+        }
+        let framing = match (self.ending, head.framing) {
+            (Ending::Close, _) => Framing::UntilClose,
+            (Ending::Framed, framing) => framing,
+        };
+        let mut body = ResponseBody::new(framing, &ResponseLimits::default());
+        let complete = body.on_bytes(&[])?.complete;
+        self.phase = Phase::Body(head, body);
+        Ok(complete)
+    }
+
+    fn on_complete(
+        &mut self,
+        observer: &mut impl Observe,
+        script: Option<&mut (dyn Script + 'static)>,
+    ) -> Result<(), Fault> {
+        let next = Phase::Head(scan(self.batch));
+        let Phase::Body(head, _) = std::mem::replace(&mut self.phase, next) else {
+            return Ok(());
+        };
+        self.left -= 1;
+        self.received.status = head.status;
+        self.received.keep_alive = head.keep_alive;
+        observer.on_response(head.status);
+        if let (Some(kept), Some(script)) = (&self.kept, script) {
+            let mut fields = head.fields(&kept.head);
+            script.on_response(head.status, &mut fields, &kept.content)?;
+        }
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn push(&mut self, slice: &[u8]) {
+        if self.content.len() + slice.len() <= KEPT_CONTENT_MAX_BYTES {
+            self.content.extend_from_slice(slice);
+        }
+    }
+}
+
+fn scan(batch: Batch) -> ResponseScan {
+    let kind = if batch.is_head {
+        RequestKind::Head
+    } else {
+        RequestKind::Other
+    };
+    ResponseScan::new(kind, &ResponseLimits::default())
+}
+
+/// Why scanning stopped.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Failure(Failure),
+    Script(ScriptError),
+}
+
+impl From<mill_http::h1::response::ResponseFault> for Fault {
+    fn from(fault: mill_http::h1::response::ResponseFault) -> Self {
+        Self::Failure(Failure::Garbage(fault))
+    }
+}
+
+impl From<ScriptError> for Fault {
+    fn from(error: ScriptError) -> Self {
+        Self::Script(error)
+    }
+}
+
+/// Content that a script is shown, at most; what is beyond is received and not kept.
+const KEPT_CONTENT_MAX_BYTES: usize = 64 << 20;

@@ -1,0 +1,161 @@
+//! What a thread counts, as plain numbers.
+
+use crate::failure::FailureKind;
+use core::ops::AddAssign;
+
+/// The counters of one thread, or of all together. At any time `started = answered + failed() + unfinished()`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests that were begun, with connecting if it was necessary.
+    pub started: u64,
+    /// Requests whose response was complete, whatever its status.
+    pub answered: u64,
+    /// Failed requests by kind, in the order of [`FailureKind::ALL`].
+    pub failures: [u64; FailureKind::ALL.len()],
+    /// Answers by the hundreds of their status, 1xx first; what is beyond 5xx is counted with those.
+    pub statuses: [u64; 5],
+    /// Answers whose status is above 399: what wrk counts as errors.
+    pub statuses_bad: u64,
+    /// Attempts to connect.
+    pub connects: u64,
+    /// Connections that were established.
+    pub connected: u64,
+    /// Connections that are established now.
+    pub open: u64,
+    /// The most that were established at a time.
+    pub open_max: u64,
+    /// Source ports that were found taken and passed over.
+    pub ports_taken: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub content_bytes: u64,
+    /// Requests that started more than 50 µs after their time.
+    pub late_50us: u64,
+    /// Requests that started more than 1 ms after their time.
+    pub late_1ms: u64,
+    /// Requests that were due and that nobody had begun when the run ended.
+    pub never_started: u64,
+}
+
+impl Tally {
+    pub fn failed(&self) -> u64 {
+        self.failures.iter().sum()
+    }
+
+    /// Requests that are under way, or were when the run ended.
+    pub fn unfinished(&self) -> u64 {
+        self.started.saturating_sub(self.answered + self.failed())
+    }
+
+    pub fn failures_of(&self, kind: FailureKind) -> u64 {
+        FailureKind::ALL
+            .iter()
+            .zip(self.failures)
+            .find(|(known, _)| **known == kind)
+            .map_or(0, |(_, count)| count)
+    }
+
+    pub(crate) fn on_failure(&mut self, kind: FailureKind) {
+        for (known, count) in FailureKind::ALL.iter().zip(&mut self.failures) {
+            *count += u64::from(*known == kind);
+        }
+    }
+
+    pub(crate) fn on_status(&mut self, status: u16) {
+        let index = usize::from((status / 100).clamp(1, 5) - 1);
+        if let Some(count) = self.statuses.get_mut(index) {
+            *count += 1;
+        }
+        self.statuses_bad += u64::from(status > 399);
+    }
+
+    /// What happened since `earlier`. What is under way counts as started again, so that the sums hold; what is
+    /// a level (`open`) stays.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let difference = |now: &[u64], before: &[u64], out: &mut [u64]| {
+            for ((now, before), out) in now.iter().zip(before).zip(out) {
+                *out = now.saturating_sub(*before);
+            }
+        };
+        let (mut since, mut earlier) = (*self, *earlier);
+        let unfinished = earlier.unfinished();
+        difference(&self.failures, &earlier.failures, &mut since.failures);
+        difference(&self.statuses, &earlier.statuses, &mut since.statuses);
+        for (value, before) in since.sums().into_iter().zip(earlier.sums()) {
+            *value -= (*before).min(*value);
+        }
+        since.started += unfinished;
+        since
+    }
+
+    /// Every counter that only grows, but for those by kind.
+    fn sums(&mut self) -> [&mut u64; 12] {
+        [
+            &mut self.started,
+            &mut self.answered,
+            &mut self.statuses_bad,
+            &mut self.connects,
+            &mut self.connected,
+            &mut self.ports_taken,
+            &mut self.bytes_sent,
+            &mut self.bytes_received,
+            &mut self.content_bytes,
+            &mut self.late_50us,
+            &mut self.late_1ms,
+            &mut self.never_started,
+        ]
+    }
+}
+
+impl AddAssign for Tally {
+    fn add_assign(&mut self, mut other: Self) {
+        for (sum, value) in self.failures.iter_mut().zip(other.failures) {
+            *sum += value;
+        }
+        for (sum, value) in self.statuses.iter_mut().zip(other.statuses) {
+            *sum += value;
+        }
+        for (sum, value) in self.sums().into_iter().zip(other.sums()) {
+            *sum += *value;
+        }
+        self.open += other.open;
+        self.open_max += other.open_max;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(started: u64, answered: u64, timeouts: u64) -> Tally {
+        let mut tally = Tally {
+            started,
+            answered,
+            ..Tally::default()
+        };
+        for _ in 0..timeouts {
+            tally.on_failure(FailureKind::Timeout);
+        }
+        tally
+    }
+
+    #[test]
+    fn every_request_is_accounted_for_in_any_period() {
+        let before = tally(10, 6, 1);
+        let after = tally(25, 20, 2);
+        let period = after.since(&before);
+        assert_eq!(period.started, 15 + 3);
+        assert_eq!(
+            period.started,
+            period.answered + period.failed() + period.unfinished()
+        );
+        assert_eq!(period.failures_of(FailureKind::Timeout), 1);
+    }
+
+    #[test]
+    fn tallies_of_threads_add_up() {
+        let mut sum = tally(3, 2, 0);
+        sum += tally(4, 1, 2);
+        assert_eq!(sum, tally(7, 3, 2));
+    }
+}
