@@ -122,6 +122,11 @@ pub(crate) async fn receive<E: Engine, R: Record>(
             step => step,
         };
         if step == Step::Complete {
+            if taken < readable.unread {
+                // Nobody asked for more: what stands there belongs to no request.
+                local.memory.borrow_mut().tally.surplus += 1;
+                reply.received.keep_alive = false;
+            }
             let first_byte = first_byte.unwrap_or(now);
             return Ok((
                 reply.received,

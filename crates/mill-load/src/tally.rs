@@ -16,6 +16,8 @@ pub struct Tally {
     pub statuses: [u64; 5],
     /// Answers whose status is above 399: what wrk counts as errors.
     pub statuses_bad: u64,
+    /// Answers that were followed by bytes nobody had asked for: their length was wrong.
+    pub surplus: u64,
     /// Attempts to connect.
     pub connects: u64,
     /// Connections that were established.
@@ -89,11 +91,12 @@ impl Tally {
     }
 
     /// Every counter that only grows, but for those by kind.
-    fn sums(&mut self) -> [&mut u64; 12] {
+    fn sums(&mut self) -> [&mut u64; 13] {
         [
             &mut self.started,
             &mut self.answered,
             &mut self.statuses_bad,
+            &mut self.surplus,
             &mut self.connects,
             &mut self.connected,
             &mut self.ports_taken,

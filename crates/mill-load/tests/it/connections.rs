@@ -1,0 +1,92 @@
+//! Requests per connection, openings, sources.
+
+use crate::closed_loop::{MS, plan, run};
+use crate::server::Act;
+use crate::sim_ground::SimGround;
+use mill_load::plan::{Life, Opening};
+use mill_load::source::Sources;
+use std::collections::BTreeMap;
+
+fn quick() -> SimGround {
+    SimGround::new(|_| Act::answer("x").after(MS))
+}
+
+#[test]
+fn a_connection_is_closed_after_its_number_of_requests() {
+    let ground = quick();
+    let mut plan = plan();
+    plan.life = Life::Requests(4);
+    plan.stop.requests = Some(40);
+    assert_eq!(run(&ground, &plan).tally().connected, 10);
+    assert_eq!(ground.log.connections.get(), 10);
+}
+
+#[test]
+fn requests_per_connection_follow_their_distribution() {
+    let ground = quick();
+    let mut plan = plan();
+    plan.life = Life::Distribution(vec![(1, 50.0), (3, 50.0)]);
+    plan.stop.requests = Some(2000);
+    let connected = run(&ground, &plan).tally().connected;
+    assert!((950..1050).contains(&connected), "{connected}");
+}
+
+#[test]
+fn a_ramp_opens_connections_evenly() {
+    let ground = quick();
+    let mut plan = plan();
+    (plan.connections, plan.threads) = (10, 2);
+    plan.opening = Opening::Ramp(100 * MS);
+    plan.stop.after = Some(200 * MS);
+    let ran = run(&ground, &plan);
+    let mut firsts: Vec<_> = ran
+        .parts
+        .iter()
+        .flat_map(|part| &part.recorder.samples)
+        .filter(|sample| sample.connected.is_some())
+        .map(|sample| sample.started)
+        .collect();
+    firsts.sort_unstable();
+    assert_eq!(firsts.len(), 10);
+    let gaps = firsts.windows(2).map(|pair| pair[1].since(pair[0]));
+    assert!(gaps.into_iter().all(|gap| gap == 10 * MS));
+}
+
+#[test]
+fn a_connection_rate_bounds_openings_also_of_later_connections() {
+    let ground = quick();
+    let mut plan = plan();
+    plan.connections = 20;
+    plan.life = Life::Requests(1);
+    plan.opening = Opening::Rate(100.0);
+    plan.stop.after = Some(500 * MS);
+    let tally = run(&ground, &plan).tally();
+    assert!((49..=51).contains(&tally.connected), "{}", tally.connected);
+}
+
+#[test]
+fn connections_come_from_the_given_addresses_in_turn_and_from_the_given_ports() {
+    let ground = quick();
+    let mut plan = plan();
+    (plan.connections, plan.threads) = (4, 2);
+    plan.sources = Sources {
+        addresses: vec!["10.0.1.1".parse().unwrap(), "10.0.1.2".parse().unwrap()],
+        ports: Some(5000..=5099),
+    };
+    plan.life = Life::Requests(1);
+    plan.stop.requests = Some(80);
+    run(&ground, &plan);
+    let mut uses: BTreeMap<String, u32> = BTreeMap::new();
+    for peer in ground.log.peers.borrow().iter() {
+        *uses.entry(peer.clone()).or_default() += 1;
+    }
+    assert_eq!(
+        uses.len(),
+        80,
+        "no port is used again while others rest: {uses:?}"
+    );
+    assert!(uses.keys().all(|peer| {
+        let (ip, port) = peer.split_once(':').unwrap();
+        ["10.0.1.1", "10.0.1.2"].contains(&ip) && (5000..5100).contains(&port.parse().unwrap())
+    }));
+}

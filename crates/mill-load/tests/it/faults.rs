@@ -1,0 +1,134 @@
+//! Servers that answer garbage, never, slowly, with wrong lengths, or close early.
+
+use crate::closed_loop::{MS, plan, run};
+use crate::server::{Act, Then};
+use crate::sim_ground::SimGround;
+use mill_load::failure::FailureKind;
+use mill_load::local::Abort;
+use mill_load::plan::{AfterFailure, Ending, Plan};
+use mill_runtime::time::Duration;
+
+fn for_100_ms() -> Plan {
+    let mut plan = plan();
+    plan.stop.after = Some(100 * MS);
+    plan
+}
+
+#[track_caller]
+fn check(ground: &SimGround, plan: &Plan, kind: FailureKind, answered: u64, failed: u64) {
+    let tally = run(ground, plan).tally();
+    assert_eq!(
+        (tally.answered, tally.failures_of(kind), tally.failed()),
+        (answered, failed, failed)
+    );
+}
+
+/// Every second answer is the given one.
+fn every_second(bad: Act) -> SimGround {
+    SimGround::new(move |number| {
+        if number % 2 == 0 {
+            Act::answer("x").after(10 * MS)
+        } else {
+            bad.clone().after(10 * MS)
+        }
+    })
+}
+
+#[test]
+fn garbage_is_a_failure_and_the_connection_is_opened_again() {
+    let ground = every_second(Act::raw("What?\r\n\r\n"));
+    check(&ground, &for_100_ms(), FailureKind::Garbage, 5, 4);
+    assert_eq!(ground.log.connections.get(), 5);
+}
+
+#[test]
+fn an_answer_that_ends_early_is_a_failure() {
+    let short = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort";
+    let ground = every_second(Act::raw(short).then(Then::Close));
+    check(&ground, &for_100_ms(), FailureKind::EndedEarly, 5, 4);
+}
+
+#[test]
+fn a_reset_is_a_failure() {
+    let ground = every_second(Act::raw("").then(Then::Reset));
+    check(&ground, &for_100_ms(), FailureKind::Reset, 5, 4);
+}
+
+#[test]
+fn a_server_that_never_answers_is_given_up_after_the_timeout() {
+    let ground = SimGround::new(|_| Act::answer("x").after(Duration::from_secs(3600)));
+    let mut plan = for_100_ms();
+    plan.timeout = Some(30 * MS);
+    check(&ground, &plan, FailureKind::Timeout, 0, 3);
+}
+
+#[test]
+fn without_a_timeout_a_request_that_is_never_answered_is_unfinished() {
+    let ground = SimGround::new(|_| Act::answer("x").after(Duration::from_secs(3600)));
+    let tally = run(&ground, &for_100_ms()).tally();
+    assert_eq!(
+        (tally.answered, tally.failed(), tally.unfinished()),
+        (0, 0, 1)
+    );
+}
+
+#[test]
+fn a_refused_connection_is_tried_again_ever_more_slowly() {
+    let mut ground = SimGround::new(|_| Act::answer("x"));
+    ground.listens = false;
+    // After 10, 20 and 40 ms: at 0, 10, 30 and 70 ms.
+    check(&ground, &for_100_ms(), FailureKind::Connect, 0, 4);
+}
+
+#[test]
+fn a_refused_connection_is_given_up_if_the_plan_says_so() {
+    let mut ground = SimGround::new(|_| Act::answer("x"));
+    ground.listens = false;
+    let mut plan = for_100_ms();
+    plan.connections = 3;
+    plan.after_failure = AfterFailure::GiveUpConnecting;
+    check(&ground, &plan, FailureKind::Connect, 0, 3);
+}
+
+#[test]
+fn a_failure_ends_the_run_if_the_plan_says_so() {
+    let ground = every_second(Act::raw("").then(Then::Reset));
+    let mut plan = for_100_ms();
+    plan.after_failure = AfterFailure::Abort;
+    let ran = run(&ground, &plan);
+    assert!(matches!(ran.parts[0].aborted, Some(Abort::Failure(_))));
+    assert_eq!(ran.tally().failed(), 1);
+    assert_eq!(ran.measured, 20 * MS);
+}
+
+#[test]
+fn connections_beyond_the_descriptors_fail_as_such_and_the_others_work() {
+    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    ground.streams_max = 2;
+    let mut plan = for_100_ms();
+    plan.connections = 3;
+    let tally = run(&ground, &plan).tally();
+    assert!(tally.failures_of(FailureKind::NoDescriptor) > 0);
+    assert_eq!((tally.open_max, tally.answered), (2, 18));
+}
+
+#[test]
+fn an_answer_that_ends_with_the_connection_is_complete_when_the_plan_reads_until_then() {
+    let ground = SimGround::new(|_| {
+        Act::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello").then(Then::Close)
+    });
+    let mut plan = plan();
+    plan.ending = Ending::Close;
+    plan.stop.requests = Some(2);
+    let ran = run(&ground, &plan);
+    assert_eq!((ran.tally().answered, ran.tally().content_bytes), (2, 10));
+}
+
+#[test]
+fn bytes_beyond_an_answer_are_counted_and_not_taken_for_the_next_one() {
+    let ground =
+        SimGround::new(|_| Act::raw("HTTP/1.1 204 No Content\r\n\r\nextra").after(10 * MS));
+    let tally = run(&ground, &for_100_ms()).tally();
+    assert_eq!((tally.answered, tally.failed()), (9, 0));
+    assert_eq!((tally.surplus, tally.connected), (9, 10));
+}

@@ -1,0 +1,17 @@
+//! Whole runs in a simulated world: generators, a server with known behaviour, virtual time.
+
+/// A recorder that keeps every sample.
+mod keep;
+/// A server that behaves as a test says.
+mod server;
+/// A ground that is a simulated world.
+mod sim_ground;
+
+/// Closed loops: counts, times, ends.
+mod closed_loop;
+/// Requests per connection, openings, sources.
+mod connections;
+/// Servers that answer garbage, never, slowly, with wrong lengths, or close early.
+mod faults;
+/// Open loops: arrivals, lateness, what was never started.
+mod open_loop;

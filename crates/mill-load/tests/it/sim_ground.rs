@@ -1,0 +1,130 @@
+//! A ground that is a simulated world.
+
+use crate::server::{Act, Log, serve};
+use mill_load::generator::{Progress, generator};
+use mill_load::ground::{Ground, GroundError, Hand, Machine, Ran, Watch};
+use mill_load::plan::Plan;
+use mill_load::record::Record;
+use mill_runtime::engine::{Engine, ListenOptions};
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::{Duration, UnixTime};
+use mill_runtime::worker::Worker;
+use mill_sim::link::Link;
+use mill_sim::world::World;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Where the server of the world listens.
+pub(crate) const SERVER: &str = "10.0.0.1:80";
+
+/// A world for one run, with one server.
+pub(crate) struct SimGround {
+    pub(crate) world: World,
+    pub(crate) log: Rc<Log>,
+    pub(crate) law: Rc<dyn Fn(usize) -> Act>,
+    /// Whether anybody listens.
+    pub(crate) listens: bool,
+    /// Connections that an engine may have.
+    pub(crate) streams_max: usize,
+}
+
+impl SimGround {
+    pub(crate) fn new(law: impl Fn(usize) -> Act + 'static) -> Self {
+        Self {
+            world: World::new(7),
+            log: Rc::default(),
+            law: Rc::new(law),
+            listens: true,
+            streams_max: usize::MAX,
+        }
+    }
+
+    /// The server's link takes so long one way.
+    pub(crate) fn with_delay(self, delay: Duration) -> Self {
+        self.world.set_link(Link {
+            delay,
+            ..Link::IDEAL
+        });
+        self
+    }
+}
+
+impl Ground for SimGround {
+    fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+        match host.parse() {
+            Ok(ip) => Ok(vec![SocketAddr::new(ip, port)]),
+            Err(_) => Err(format!("{host}: no such name in this world")),
+        }
+    }
+
+    fn accepts(&self, address: SocketAddr) -> bool {
+        self.listens && address.to_string() == SERVER
+    }
+
+    fn wall_clock(&self) -> UnixTime {
+        self.world.wall_clock()
+    }
+
+    fn cpus(&self) -> u32 {
+        2
+    }
+
+    fn run<R: Record>(
+        &self,
+        plan: &Plan,
+        hands: Vec<Hand<R>>,
+        watch: &mut dyn Watch<R::Interval>,
+    ) -> Result<Ran<R>, GroundError> {
+        let engine = self.world.engine();
+        let (now, wall_clock) = engine.clock();
+        let scheduler = Scheduler::new(now, wall_clock);
+        let (law, log) = (Rc::clone(&self.law), Rc::clone(&self.log));
+        let time = Rc::clone(&scheduler);
+        let mut server = Worker::new(engine.clone(), scheduler, move |stream, _| {
+            serve(stream, Rc::clone(&time), Rc::clone(&law), Rc::clone(&log))
+        });
+        if self.listens {
+            let options = ListenOptions::new(self.world.address(SERVER));
+            server.add_listener(engine.listen(&options).expect("the address is free").id);
+        }
+        drop(engine);
+
+        let plan = Arc::new(plan.clone());
+        let begin = self.world.now();
+        let mut generators: Vec<_> = plan
+            .shares()
+            .zip(hands)
+            .map(|(share, hand)| {
+                let engine = self.world.engine();
+                engine.set_streams_max(self.streams_max);
+                let part = (Arc::clone(&plan), share);
+                Some(generator(engine, part, begin, hand.requests, hand.recorder))
+            })
+            .collect();
+        let mut parts: Vec<_> = generators.iter().map(|_| None).collect();
+        watch.on_begin();
+        while generators.iter().any(Option::is_some) {
+            server.turn();
+            for (index, slot) in generators.iter_mut().enumerate() {
+                let Some(generator) = slot else { continue };
+                let elapsed = self.world.now().since(begin + plan.warm_up);
+                match generator.turn(self.world.now() + Duration::from_millis(20)) {
+                    Progress::Running => {}
+                    Progress::Interval(interval) => {
+                        let thread = u32::try_from(index).expect("few threads");
+                        watch.on_interval(thread, elapsed, interval);
+                    }
+                    Progress::Ended => parts[index] = slot.take().map(|ended| ended.finish()),
+                }
+            }
+        }
+        let measured = self.world.now().since(begin + plan.warm_up);
+        Ok(Ran {
+            parts: parts.into_iter().flatten().collect(),
+            measured,
+            interrupted: false,
+            machine: Machine::default(),
+        })
+    }
+}
