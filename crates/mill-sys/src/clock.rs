@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-/// The monotonic clock, since boot without sleep. Costs about 20 ns (vDSO).
+/// The monotonic clock, since boot without sleep.
+///
+/// Costs 23 ns where the vDSO can read the time-stamp counter, 16 ns of it beside a system call; a system call where
+/// it can't (`current_clocksource` is neither `tsc` nor `kvm-clock`). The counter read and scaled here instead was
+/// measured to cost 8 ns less beside a system call, 3 ns less when it may not be read ahead of what stands before
+/// it: not enough for a calibration of our own, which no NTP steers and a migrating guest breaks.
 pub fn monotonic() -> Duration {
     read(libc::CLOCK_MONOTONIC)
 }
@@ -15,6 +20,11 @@ pub fn realtime() -> Duration {
 /// The CPU time that this process has used, user and system.
 pub fn process_cpu() -> Duration {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+/// The CPU time that the calling thread has used, user and system. A system call always, about 500 ns.
+pub fn thread_cpu() -> Duration {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 fn read(clock: libc::clockid_t) -> Duration {

@@ -1,7 +1,8 @@
 //! epoll(7).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// An epoll set. Descriptors leave it when they are closed.
@@ -78,13 +79,39 @@ impl Epoll {
         let pointer = events.as_mut_ptr().cast();
         // SAFETY: Event is a transparent epoll_event; pointer and length describe `events`.
         let count = unsafe { libc::epoll_wait(self.0.as_raw_fd(), pointer, length, timeout_ms) };
-        match usize::try_from(count) {
-            Ok(count) => Ok(events.get(..count).unwrap_or_default()),
-            Err(_) => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(&[]),
-                error => Err(error),
-            },
-        }
+        reported(events, count)
+    }
+
+    /// As [`Epoll::wait`], but the timeout is meant to the nanosecond (epoll_pwait2, Linux 5.11). How much later it
+    /// returns is up to the timer slack ([`crate::process::set_timer_slack`]). `ENOSYS` from an older kernel, `EPERM`
+    /// from a sandbox that does not know the call.
+    pub fn wait_exactly<'a>(
+        &self,
+        events: &'a mut [Event],
+        timeout: Option<Duration>,
+    ) -> io::Result<&'a [Event]> {
+        let timeout = timeout.map(timespec);
+        let count = match library_pwait2() {
+            Some(call) => {
+                let timeout = timeout
+                    .as_ref()
+                    .map_or(std::ptr::null(), std::ptr::from_ref);
+                let length = i32::try_from(events.len()).unwrap_or(i32::MAX);
+                let pointer = events.as_mut_ptr().cast();
+                // SAFETY: as in `wait`; the timeout is null or a local, there is no signal mask.
+                unsafe {
+                    call(
+                        self.0.as_raw_fd(),
+                        pointer,
+                        length,
+                        timeout,
+                        std::ptr::null(),
+                    )
+                }
+            }
+            None => system_pwait2(self.0.as_raw_fd(), events, timeout.as_ref()),
+        };
+        reported(events, count)
     }
 
     fn control(
@@ -113,6 +140,67 @@ impl Epoll {
             Err(io::Error::last_os_error())
         }
     }
+}
+
+/// What a wait has to say.
+fn reported(events: &[Event], count: i32) -> io::Result<&[Event]> {
+    match usize::try_from(count) {
+        Ok(count) => Ok(events.get(..count).unwrap_or_default()),
+        Err(_) => match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::Interrupted => Ok(&[]),
+            error => Err(error),
+        },
+    }
+}
+
+/// A timeout as epoll_pwait2 takes it: exact, and longer than anybody waits where it is too long for it.
+fn timespec(timeout: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    }
+}
+
+/// epoll_pwait2 of glibc 2.35, which may be another library's put before it.
+type Pwait2 = unsafe extern "C" fn(
+    i32,
+    *mut libc::epoll_event,
+    i32,
+    *const libc::timespec,
+    *const libc::sigset_t,
+) -> i32;
+
+/// The C library's function, if it has one: looked up while running, so that an older one still loads us.
+fn library_pwait2() -> Option<Pwait2> {
+    static FOUND: OnceLock<Option<Pwait2>> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        // SAFETY: the name is NUL-terminated, RTLD_DEFAULT asks the libraries that are loaded already.
+        let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"epoll_pwait2".as_ptr()) };
+        // SAFETY: an object pointer as large as a function's; null is `None` (Option of a function is guaranteed so),
+        // and what has this name has this signature.
+        unsafe { std::mem::transmute::<*mut libc::c_void, Option<Pwait2>>(symbol) }
+    })
+}
+
+/// The same without the library.
+fn system_pwait2(descriptor: RawFd, events: &mut [Event], timeout: Option<&libc::timespec>) -> i32 {
+    let length = i32::try_from(events.len()).unwrap_or(i32::MAX);
+    let timeout = timeout.map_or(std::ptr::null(), std::ptr::from_ref);
+    let no_mask = std::ptr::null::<libc::sigset_t>();
+    // SAFETY: Event is a transparent epoll_event; pointer and length describe `events`; the timeout is null or lives
+    // through the call; there is no mask, hence no size of one.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            descriptor,
+            events.as_mut_ptr(),
+            length,
+            timeout,
+            no_mask,
+            0_usize,
+        )
+    };
+    i32::try_from(count).unwrap_or(-1)
 }
 
 impl Interest {
@@ -160,5 +248,52 @@ impl std::fmt::Debug for Event {
             formatter,
             "Event {{ events: {events:#x}, token: {token:#x} }}"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_timeout_reaches_the_kernel_to_the_nanosecond() {
+        let check = |timeout, seconds, nanos| {
+            let raw = timespec(timeout);
+            assert_eq!((raw.tv_sec, raw.tv_nsec), (seconds, nanos));
+        };
+        check(Duration::ZERO, 0, 0);
+        check(Duration::from_micros(300), 0, 300_000);
+        check(Duration::new(2, 999_999_999), 2, 999_999_999);
+        check(Duration::MAX, i64::MAX, 999_999_999);
+    }
+
+    /// The C library's function and the bare system call are the same to the caller.
+    #[test]
+    fn exact_waits_report_what_others_report_and_end_without() {
+        let (near, far) = crate::passing::pair().unwrap();
+        let epoll = Epoll::new().unwrap();
+        let readable = Interest {
+            readable: true,
+            writable: false,
+            edge: false,
+            exclusive: false,
+        };
+        epoll.add(near.as_fd(), readable, 7).unwrap();
+        let mut events = [Event::EMPTY; 4];
+        let descriptor = epoll.0.as_raw_fd();
+        for timeout in [Duration::ZERO, Duration::from_micros(300)] {
+            let reports = epoll.wait_exactly(&mut events, Some(timeout)).unwrap();
+            assert!(reports.is_empty());
+            let raw = timespec(timeout);
+            assert_eq!(system_pwait2(descriptor, &mut events, Some(&raw)), 0);
+        }
+        crate::passing::send(far.as_fd(), b"x", &[]).unwrap();
+        let reports = epoll.wait_exactly(&mut events, None).unwrap();
+        assert_eq!(reports.len(), 1);
+        assert_eq!(events[0].token(), 7);
+        events[0] = Event::EMPTY;
+        assert_eq!(system_pwait2(descriptor, &mut events, None), 1);
+        assert_eq!(events[0].token(), 7);
     }
 }

@@ -45,6 +45,9 @@ pub mod account;
 /// Limits of a process.
 pub mod rlimit;
 
+/// What threads and processes have used of the CPUs.
+pub mod usage;
+
 /// On which CPUs a thread may run.
 pub mod affinity;
 

@@ -228,3 +228,34 @@ fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<
 fn send_flags(more: bool) -> i32 {
     libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{SocketAddr, TcpListener};
+
+    #[test]
+    fn a_source_port_that_the_system_chooses_is_chosen_when_it_connects() {
+        for loopback in ["127.0.0.1:0", "[::1]:0"] {
+            let listener = TcpListener::bind(loopback).unwrap();
+            let source: SocketAddr = loopback.parse().unwrap();
+            let target = SockAddr::new(Endpoint::Ip(listener.local_addr().unwrap())).unwrap();
+            let socket = stream_socket(target.family()).unwrap();
+            bind_source(socket.as_fd(), Endpoint::Ip(source)).unwrap();
+            assert_eq!(local_address(socket.as_fd()).unwrap(), Peer::Ip(source));
+            target.connect(socket.as_fd()).unwrap();
+            assert_ne!(local_address(socket.as_fd()).unwrap(), Peer::Ip(source));
+        }
+    }
+
+    #[test]
+    fn small_segments_wait_only_where_that_is_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Endpoint::Ip(listener.local_addr().unwrap());
+        for nodelay in [false, true] {
+            let socket = connect(target, None, nodelay).unwrap();
+            let set: i32 = option(socket.as_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY).unwrap();
+            assert_eq!(set != 0, nodelay);
+        }
+    }
+}
