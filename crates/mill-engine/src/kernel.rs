@@ -18,6 +18,9 @@ mod buffers;
 /// Receiving, sending and closing of one slot.
 mod connection;
 
+/// How exactly a wait ends.
+mod precision;
+
 /// One slot's socket: what system calls said of it, and sending its queue.
 mod transmit;
 
@@ -43,6 +46,7 @@ use mill_sys::address::Peer;
 use mill_sys::epoll::{Epoll, Event, Interest};
 use mill_sys::{clock, passing, random, socket};
 use outbound::Outbound;
+use precision::Precision;
 use slot::{Slot, Slots};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -55,6 +59,9 @@ pub struct KernelOptions {
     /// A socket of datagrams by which another thread offers listening sockets (key and descriptor in one) and
     /// says that there is mail (any datagram, also an empty one).
     pub mailbox: Option<OwnedFd>,
+    /// [`Engine::poll`] waits to the nanosecond (epoll_pwait2) instead of rounding up to a millisecond; where the
+    /// kernel lacks that it returns up to a millisecond early, never late. The thread's timer slack comes on top.
+    pub exact_waits: bool,
 }
 
 /// A worker's connections on kernel sockets. Clones are handles on the same engine.
@@ -66,6 +73,7 @@ struct Inner {
     epoll: Epoll,
     files: KernelFiles,
     mailbox: Option<OwnedFd>,
+    precision: Cell<Precision>,
     slots: RefCell<Slots>,
     listeners: RefCell<Listeners>,
     /// The epoll reports of this turn.
@@ -94,6 +102,7 @@ impl KernelEngine {
             epoll,
             files: KernelFiles,
             mailbox: options.mailbox,
+            precision: Cell::new(Precision::asked(options.exact_waits)),
             slots: RefCell::default(),
             listeners: RefCell::default(),
             reports: RefCell::new(vec![Event::EMPTY; REPORTS_PER_TURN]),
@@ -254,8 +263,11 @@ impl Inner {
     /// Waits for epoll's reports and turns each into an event.
     fn collect_reports(&self, timeout: Option<Duration>, events: &mut Events) {
         let mut buffer = self.reports.borrow_mut();
-        // A failing epoll_wait means a broken epoll set, which nothing could mend: report nothing.
-        let reports = self.epoll.wait(&mut buffer, timeout).unwrap_or_default();
+        let reports = self.precision.get().wait(&self.epoll, &mut buffer, timeout);
+        let reports = reports.unwrap_or_else(|error| {
+            self.precision.set(self.precision.get().after(&error));
+            &[]
+        });
         let mut slots = self.slots.borrow_mut();
         for report in reports {
             match report.token() {

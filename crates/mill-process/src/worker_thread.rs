@@ -253,6 +253,7 @@ fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup
         descriptor::set_nonblocking(mailbox.as_fd(), true)?;
         KernelEngine::new(KernelOptions {
             mailbox: Some(mailbox),
+            ..KernelOptions::default()
         })
     });
     match engine {

@@ -41,6 +41,14 @@ pub trait Engine: Clone + 'static {
     fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<Self::Stream>;
 
     /// Opens a connection for `task`; the stream is writable (and drained) once it is established.
+    ///
+    /// What stands in the way at once is the error of this call, and nothing stays open:
+    /// [`StreamError::Other`] with EMFILE or ENFILE where no descriptor is left, with EADDRNOTAVAIL where the source is
+    /// not an address of this machine or has no port left for this target, with EADDRINUSE where its port is
+    /// somebody's; [`StreamError::Unreachable`] where no route leads. What shows later is reported to `task`, and from
+    /// then on both [`Stream::poll_drained`] and [`Stream::poll_readable`] give it, each time they are asked:
+    /// [`StreamError::Refused`], `Unreachable` (also when nobody answered for as long as the system tries) or `Reset`.
+    /// Which of the two ways a refusal by this machine itself takes is up to the engine.
     fn connect(
         &self,
         target: &Address,

@@ -237,7 +237,12 @@ mod tests {
     #[test]
     fn a_source_port_that_the_system_chooses_is_chosen_when_it_connects() {
         for loopback in ["127.0.0.1:0", "[::1]:0"] {
-            let listener = TcpListener::bind(loopback).unwrap();
+            let listener = match TcpListener::bind(loopback) {
+                Ok(listener) => listener,
+                // A machine may do without IPv6.
+                Err(_) if loopback.starts_with('[') => continue,
+                Err(error) => panic!("{error}"),
+            };
             let source: SocketAddr = loopback.parse().unwrap();
             let target = SockAddr::new(Endpoint::Ip(listener.local_addr().unwrap())).unwrap();
             let socket = stream_socket(target.family()).unwrap();

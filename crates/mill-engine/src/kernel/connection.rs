@@ -30,7 +30,9 @@ impl Inner {
                     finished: flags.finished,
                 }));
             }
-            if flags.may_receive {
+            // Of a connect that failed nothing is to be had but the error; the kernel would show an end.
+            let failed_to_connect = flags.connecting && error.is_some();
+            if flags.may_receive && !failed_to_connect {
                 self.receive(index);
                 continue;
             }

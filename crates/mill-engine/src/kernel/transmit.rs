@@ -120,7 +120,7 @@ impl Slot {
 
     /// A connect in progress that became writable has succeeded or failed.
     pub(super) fn check_connected(&mut self) {
-        if self.flags.connecting && self.flags.may_send {
+        if self.flags.connecting && self.flags.may_send && self.error.is_none() {
             match socket::take_error(self.descriptor.as_fd()) {
                 Ok(None) => self.flags.connecting = false,
                 Ok(Some(code)) => {

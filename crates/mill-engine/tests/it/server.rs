@@ -97,7 +97,11 @@ where
 }
 
 pub(crate) fn engine(mailbox: Option<OwnedFd>) -> KernelEngine {
-    KernelEngine::new(KernelOptions { mailbox }).unwrap()
+    KernelEngine::new(KernelOptions {
+        mailbox,
+        ..KernelOptions::default()
+    })
+    .unwrap()
 }
 
 impl Server {
