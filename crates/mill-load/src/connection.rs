@@ -161,6 +161,10 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 self.local.abort(Abort::Failure(failure));
                 ControlFlow::Break(())
             }
+            AfterFailure::AbortOn(kinds) if kinds.contains(&failure.kind()) => {
+                self.local.abort(Abort::Failure(failure));
+                ControlFlow::Break(())
+            }
             AfterFailure::GiveUpConnecting if connecting => ControlFlow::Break(()),
             AfterFailure::Retry { pause } if connecting => {
                 let doublings = self.failed_connects.min(BACKOFF_DOUBLINGS_MAX);
@@ -171,9 +175,9 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 self.local.scheduler.sleep(pause).await;
                 ControlFlow::Continue(())
             }
-            AfterFailure::GiveUpConnecting | AfterFailure::Retry { .. } => {
-                ControlFlow::Continue(())
-            }
+            AfterFailure::GiveUpConnecting
+            | AfterFailure::Retry { .. }
+            | AfterFailure::AbortOn(_) => ControlFlow::Continue(()),
         }
     }
 }

@@ -116,9 +116,13 @@ pub(crate) async fn receive<E: Engine, R: Record>(
         if readable.unread > 0 {
             first_byte.get_or_insert(now);
         }
-        let (taken, step) = stream.read(|bytes| take(local, &mut reply, bytes))?;
+        let (mut taken, step) = stream.read(|bytes| take(local, &mut reply, bytes))?;
         let step = match step {
-            Step::More if readable.finished => end(local, &mut reply)?,
+            Step::More if readable.finished => {
+                let unread_bytes = readable.unread.saturating_sub(taken);
+                taken = readable.unread;
+                end(local, &mut reply, unread_bytes)?
+            }
             step => step,
         };
         if step == Step::Complete {
@@ -163,11 +167,18 @@ fn take<E: Engine, R: Record>(
     }
 }
 
-fn end<E: Engine, R: Record>(local: &Local<E, R>, reply: &mut Reply) -> Result<Step, Failure> {
+fn end<E: Engine, R: Record>(
+    local: &Local<E, R>,
+    reply: &mut Reply,
+    unread_bytes: usize,
+) -> Result<Step, Failure> {
     let mut memory = local.memory.borrow_mut();
     let mut requests = local.requests.borrow_mut();
-    match reply.on_end(&mut *memory, requests.script()) {
-        Ok(()) => Ok(Step::Complete),
+    match reply.on_end(unread_bytes, &mut *memory, requests.script()) {
+        Ok(()) => {
+            memory.tally.bytes_received += unread_bytes as u64;
+            Ok(Step::Complete)
+        }
         Err(fault) => Err(failure(local, fault)),
     }
 }

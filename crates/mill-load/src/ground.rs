@@ -19,6 +19,12 @@ pub trait Ground {
     /// The civil time.
     fn wall_clock(&self) -> UnixTime;
 
+    /// Seconds that local time is ahead of UTC at a moment given in Unix seconds (ab writes local time).
+    fn utc_offset_seconds(&self, at: i64) -> i32 {
+        let _ = at;
+        0
+    }
+
     /// CPUs that this process may use.
     fn cpus(&self) -> u32;
 

@@ -1,5 +1,6 @@
 //! What is to be done, as values: whoever reads a command line makes a [`Plan`], one loop carries it out.
 
+use crate::failure::FailureKind;
 use crate::source::Sources;
 use crate::target::Endpoint;
 use core::ops::Range;
@@ -91,8 +92,10 @@ pub enum AfterFailure {
     Retry { pause: Duration },
     /// Goes on, but a failed connect ends the connection for good (wrk).
     GiveUpConnecting,
-    /// The whole run ends (ab without `-r`).
+    /// The whole run ends.
     Abort,
+    /// The whole run ends after a failure of these kinds; after another one the connection goes on at once (ab).
+    AbortOn(&'static [FailureKind]),
 }
 
 /// How the end of a response is known.
@@ -100,8 +103,10 @@ pub enum AfterFailure {
 pub enum Ending {
     /// By its framing (RFC 9112 6.3).
     Framed,
-    /// By the end of the connection, whatever its framing says (ab without `-k`).
+    /// By the end of the connection, whatever its framing says, and whatever had come by then (ab without `-k`).
     Close,
+    /// By its framing, or by the end of the connection if that comes first (ab with `-k`).
+    FramedOrClose,
 }
 
 /// One thread's part of a plan.

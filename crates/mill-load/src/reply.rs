@@ -104,18 +104,24 @@ impl Reply {
         Ok((taken, Step::Complete))
     }
 
-    /// The server has finished sending. Fails unless that is how the last response ends.
+    /// The server has finished sending. Fails unless that is how the last response ends. `unread_bytes` of a head
+    /// that never ended are part of a response that anything may end; its status stays 0.
     pub(crate) fn on_end(
         &mut self,
+        unread_bytes: usize,
         observer: &mut impl Observe,
         script: Option<&mut (dyn Script + 'static)>,
     ) -> Result<(), Fault> {
+        let ends_anywhere = self.ending != Ending::Framed;
         let is_end = match &mut self.phase {
-            Phase::Body(_, body) => self.left == 1 && body.on_end_of_stream().is_ok(),
-            Phase::Head(_) => false,
+            Phase::Body(_, body) => body.on_end_of_stream().is_ok() || ends_anywhere,
+            Phase::Head(_) => ends_anywhere,
         };
-        if is_end {
-            self.on_complete(observer, script)
+        if is_end && self.left == 1 {
+            self.on_complete(observer, script)?;
+            self.received.bytes += unread_bytes as u64;
+            self.received.keep_alive = false;
+            Ok(())
         } else {
             Err(Fault::Failure(Failure::EndedEarly))
         }
@@ -142,7 +148,7 @@ impl Reply {
         }
         let framing = match (self.ending, head.framing) {
             (Ending::Close, _) => Framing::UntilClose,
-            (Ending::Framed, framing) => framing,
+            (Ending::Framed | Ending::FramedOrClose, framing) => framing,
         };
         let mut body = ResponseBody::new(framing, &ResponseLimits::default());
         let complete = body.on_bytes(&[])?.complete;
@@ -157,6 +163,7 @@ impl Reply {
     ) -> Result<(), Fault> {
         let next = Phase::Head(scan(self.batch));
         let Phase::Body(head, _) = std::mem::replace(&mut self.phase, next) else {
+            self.left -= 1;
             return Ok(());
         };
         self.left -= 1;

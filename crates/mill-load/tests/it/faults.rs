@@ -132,3 +132,44 @@ fn bytes_beyond_an_answer_are_counted_and_not_taken_for_the_next_one() {
     assert_eq!((tally.answered, tally.failed()), (9, 0));
     assert_eq!((tally.surplus, tally.connected), (9, 10));
 }
+
+/// What came until then counts, and whose head never ended has no status.
+#[test]
+fn where_any_end_ends_a_response_a_server_that_closes_early_is_no_failure() {
+    let cut_off = [
+        ("", 0, 0),
+        ("HTTP/1.1 200 OK\r\nConte", 0, 22),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", 5, 43),
+    ];
+    for ending in [Ending::Close, Ending::FramedOrClose] {
+        for (raw, content, bytes) in cut_off {
+            let ground = SimGround::new(move |_| Act::raw(raw).then(Then::Close));
+            let mut plan = plan();
+            plan.ending = ending;
+            plan.stop.requests = Some(2);
+            let ran = run(&ground, &plan);
+            let tally = ran.tally();
+            assert_eq!((tally.answered, tally.failed()), (2, 0), "{raw:?}");
+            assert_eq!(tally.content_bytes, 2 * content, "{raw:?}");
+            assert_eq!(tally.bytes_received, 2 * bytes, "{raw:?}");
+            let status = if content == 0 { 0 } else { 200 };
+            let samples = &ran.parts[0].recorder.samples;
+            assert!(samples.iter().all(|sample| sample.status == status));
+        }
+    }
+}
+
+#[test]
+fn a_run_is_ended_by_the_kinds_of_failure_that_it_names_and_by_no_other() {
+    let ended = |kinds| {
+        let ground = every_second(Act::raw("").then(Then::Reset));
+        let mut plan = plan();
+        plan.stop.requests = Some(6);
+        plan.after_failure = AfterFailure::AbortOn(kinds);
+        let ran = run(&ground, &plan);
+        let tally = ran.tally();
+        (ran.parts[0].aborted.is_some(), tally.answered, tally.failed())
+    };
+    assert_eq!(ended(&[FailureKind::Reset]), (true, 1, 1));
+    assert_eq!(ended(&[FailureKind::Timeout]), (false, 3, 3));
+}
