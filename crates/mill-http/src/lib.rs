@@ -2,6 +2,7 @@
 //!
 //! The server's connection hands bytes in and gets a request head, a body's events and answers to
 //! questions of semantics (is it modified? which ranges?); it hands values in and gets bytes.
+//! A client hands a request in and gets bytes, hands bytes in and learns where each answer ends.
 //!
 //! Invariants: no I/O, no clock, no randomness: time and boundaries are arguments. Bytes from the
 //! network never panic and never allocate without bound. What two readers could understand

@@ -71,6 +71,26 @@ impl Default for ChunkedRules {
     }
 }
 
+/// What a client takes of a response, besides its content's length, which the client bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseLimits {
+    /// Bytes of a response's head, empty lines before it included. Beyond: a fault.
+    pub head_bytes_max: u32,
+    pub chunked: ChunkedRules,
+}
+
+impl Default for ResponseLimits {
+    fn default() -> Self {
+        Self {
+            head_bytes_max: RESPONSE_HEAD_BYTES_MAX,
+            chunked: ChunkedRules::default(),
+        }
+    }
+}
+
+/// Bytes; our choice: eight times the head that nginx takes from an upstream (`proxy_buffer_size
+/// 8k`), so that no real answer fails by it. It bounds what a client keeps of a head without end.
+pub const RESPONSE_HEAD_BYTES_MAX: u32 = 64 * 1024;
 /// Bytes; nginx's default of `client_header_buffer_size`.
 pub const CLIENT_HEADER_BUFFER_BYTES: u32 = 1024;
 /// Count; nginx's default of `large_client_header_buffers`, first word.

@@ -218,18 +218,12 @@ fn apply_connection(value: &[u8], head: &mut RequestHead) {
         return;
     }
     for option in ListElements::of(value) {
-        if option.eq_ignore_ascii_case(b"close") {
-            head.connection = ConnectionOption::Close;
-        } else if option.eq_ignore_ascii_case(b"keep-alive")
-            && head.connection == ConnectionOption::Unstated
-        {
-            head.connection = ConnectionOption::KeepAlive;
-        }
+        head.connection.add(option);
     }
 }
 
 /// RFC 9110 8.6: digits only; no sign, no blank, no list, not beyond a file offset.
-fn parse_content_length(value: &[u8]) -> Option<u64> {
+pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || trim_blanks(value).len() != value.len() {
         return None;
     }

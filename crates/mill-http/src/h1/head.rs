@@ -84,6 +84,17 @@ pub enum ConnectionOption {
     Close,
 }
 
+impl ConnectionOption {
+    /// Takes in one element of a `Connection` list.
+    pub(crate) fn add(&mut self, option: &[u8]) {
+        if option.eq_ignore_ascii_case(b"close") {
+            *self = Self::Close;
+        } else if option.eq_ignore_ascii_case(b"keep-alive") && *self == Self::Unstated {
+            *self = Self::KeepAlive;
+        }
+    }
+}
+
 /// How far an unfinished head has been parsed: whole lines are never parsed twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {

@@ -1,0 +1,143 @@
+//! Responses as a client reads them: the head, and how the content behind it ends.
+//!
+//! Read this first: RFC 9112 4 to 6 and 9.3. A client that measures a server looks at as little as
+//! it may: the status line, and the three fields that say where the response ends and whether the
+//! connection lives on. All others are passed over and can be looked at later, by
+//! [`ResponseHead::fields`]. Nothing here allocates.
+//!
+//! Order of calls, for each response:
+//! 1. [`ResponseScan::new`], then [`ResponseScan::parse`] with all bytes since the response's
+//!    beginning, again whenever more have arrived, until it gives a head.
+//! 2. [`ResponseBody::new`], then [`ResponseBody::on_bytes`] with what followed the head, until it
+//!    says `complete`; or [`ResponseBody::on_end_of_stream`].
+//! 3. After an interim head (100, 102, 103) begin again with the same request: its final answer
+//!    follows.
+//!
+//! What is let through that a server would refuse, since an answer is counted and not passed on:
+//! - a line that ends with LF alone (RFC 9112 2.2), but never a CR that no LF follows;
+//! - empty lines before the status line, which careless servers send behind a content;
+//! - several blanks in the status line, and no reason phrase, with or without the space before it;
+//! - blanks between a field's name and its colon, which do not hide the name (5.1);
+//! - control bytes other than CR, LF and NUL in values (RFC 9110 5.5);
+//! - folded field lines, each fold read as blanks (5.2).
+
+mod body;
+mod fault;
+mod framing;
+mod line;
+mod scan;
+
+pub use body::{BodyStep, ResponseBody};
+pub use fault::ResponseFault;
+pub use scan::ResponseScan;
+
+use crate::limits::ResponseLimits;
+use crate::method::Method;
+use crate::version::Version;
+
+/// What a response's head says of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// 100 to 999. Codes from 600 on have no meaning; RFC 9110 15 treats them as a server's error.
+    pub status: u16,
+    pub version: Version,
+    pub framing: Framing,
+    /// As far as the server has a say, the connection may carry another request when this response
+    /// is complete: RFC 9112 9.3. (What the request itself asked for is the caller's to know.)
+    pub keep_alive: bool,
+    /// Bytes up to and with the empty line; the content or the next response begins there.
+    pub len: usize,
+    /// Where the first field line begins, or the empty line if there is none.
+    pub fields_start: usize,
+}
+
+/// How the content ends, RFC 9112 6.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none: an answer to HEAD, or a status of 1xx, 204 or 304.
+    None,
+    /// Bytes, perhaps 0.
+    Length(u64),
+    Chunked,
+    /// With the connection.
+    UntilClose,
+}
+
+/// What of a request decides how its answer is framed, RFC 9112 6.3.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Its answer never has content.
+    Head,
+    /// An answer of 2xx turns the connection into a tunnel.
+    Connect,
+    #[default]
+    Other,
+}
+
+impl RequestKind {
+    pub const fn of(method: Method) -> Self {
+        match method {
+            Method::Head => Self::Head,
+            Method::Connect => Self::Connect,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Parses the head at the beginning of `bytes`; `None` when it is not whole yet. For bytes that
+/// are all there: who calls again after more bytes keeps a [`ResponseScan`], which looks at each
+/// byte once.
+pub fn parse_response_head(
+    bytes: &[u8],
+    request: RequestKind,
+    limits: &ResponseLimits,
+) -> Result<Option<ResponseHead>, ResponseFault> {
+    ResponseScan::new(request, limits).parse(bytes)
+}
+
+impl ResponseHead {
+    /// An interim answer, RFC 9110 15.2: the final one follows on the same connection. Not 101,
+    /// behind which the connection no longer speaks HTTP/1.
+    pub const fn is_interim(&self) -> bool {
+        matches!(self.status, 100..=199) && self.status != SWITCHING_PROTOCOLS
+    }
+
+    /// The fields in their order: the name as sent, and the value without the blanks around it.
+    /// A folded value still has its line ends inside. `bytes` must be those of the parse, and may
+    /// be longer; of others the fields are wrong, or none.
+    pub fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
+        Fields {
+            lines: bytes.get(self.fields_start..self.len).unwrap_or(&[]),
+        }
+    }
+}
+
+/// RFC 9110 15.2.2.
+const SWITCHING_PROTOCOLS: u16 = 101;
+
+/// See [`ResponseHead::fields`].
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    lines: &'a [u8],
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let [b'\r' | b'\n', ..] | [] = self.lines {
+            return None;
+        }
+        let end = line::field_end(self.lines, 0).ok()?;
+        let colon = line::colon(self.lines, 0).ok()?;
+        let (field, rest) = self.lines.split_at_checked(end)?;
+        let (name, value) = field.split_at_checked(colon)?;
+        self.lines = rest;
+        Some((line::trim(name), line::trim(value.get(1..)?)))
+    }
+}
+
+const _: () = assert!(size_of::<ResponseHead>() == 40);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! The content of a response, counted or handed over, until it is complete.
+
+use crate::h1::body::{ChunkedBody, ChunkedEvent, LengthBody};
+use crate::h1::response::{Framing, ResponseFault};
+use crate::limits::ResponseLimits;
+
+/// Follows one response's content to its end. Keeps no byte of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseBody {
+    kind: Kind,
+    is_complete: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Length(LengthBody),
+    Chunked(ChunkedBody),
+    UntilClose,
+}
+
+/// What some bytes came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyStep {
+    /// Bytes that belong to this response. Only when it is complete some may be left, which are
+    /// the next response's.
+    pub consumed: usize,
+    /// Bytes of content among them; the rest frames chunks.
+    pub content: usize,
+    pub complete: bool,
+}
+
+impl ResponseBody {
+    pub const fn new(framing: Framing, limits: &ResponseLimits) -> Self {
+        let (kind, is_complete) = match framing {
+            Framing::None => (Kind::Length(LengthBody::new(0)), true),
+            Framing::Length(bytes) => (Kind::Length(LengthBody::new(bytes)), bytes == 0),
+            Framing::Chunked => (Kind::Chunked(ChunkedBody::new(limits.chunked)), false),
+            Framing::UntilClose => (Kind::UntilClose, false),
+        };
+        Self { kind, is_complete }
+    }
+
+    /// The response is whole: at once where it has no content, behind the last byte or chunk, or
+    /// at the end of the stream.
+    pub const fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Takes what arrived behind the head, each byte once, and counts it.
+    pub fn on_bytes(&mut self, bytes: &[u8]) -> Result<BodyStep, ResponseFault> {
+        self.on_bytes_with(bytes, |_| {})
+    }
+
+    /// As `on_bytes`, and hands the content over, in pieces as they lie in `bytes`. Before a fault
+    /// it hands over what came before it.
+    pub fn on_bytes_with(
+        &mut self,
+        bytes: &[u8],
+        mut on_content: impl FnMut(&[u8]),
+    ) -> Result<BodyStep, ResponseFault> {
+        let mut step = BodyStep::default();
+        match &mut self.kind {
+            Kind::Length(body) => {
+                let content = body.on_bytes(bytes);
+                step.take(content, content.len(), &mut on_content);
+                self.is_complete = body.is_complete();
+            }
+            Kind::UntilClose if self.is_complete => {}
+            Kind::UntilClose => step.take(bytes, bytes.len(), &mut on_content),
+            Kind::Chunked(body) => loop {
+                let rest = bytes.get(step.consumed..).unwrap_or(&[]);
+                match body.on_bytes(rest) {
+                    (consumed, ChunkedEvent::Content(content)) => {
+                        step.take(content, consumed, &mut on_content);
+                    }
+                    (consumed, ChunkedEvent::NeedMore) => {
+                        step.consumed += consumed;
+                        break;
+                    }
+                    (consumed, ChunkedEvent::End) => {
+                        step.consumed += consumed;
+                        self.is_complete = true;
+                        break;
+                    }
+                    (_, ChunkedEvent::Invalid) => return Err(ResponseFault::ChunkedContent),
+                }
+            },
+        }
+        step.complete = self.is_complete;
+        Ok(step)
+    }
+
+    /// RFC 9112 8: the server's end of the stream completes a response that lasts until then, and
+    /// no other. After a reset don't ask: nothing is complete that was not before.
+    pub const fn on_end_of_stream(&mut self) -> Result<(), ResponseFault> {
+        if matches!(self.kind, Kind::UntilClose) {
+            self.is_complete = true;
+        }
+        if self.is_complete {
+            Ok(())
+        } else {
+            Err(ResponseFault::EndedEarly)
+        }
+    }
+}
+
+impl BodyStep {
+    fn take(&mut self, content: &[u8], consumed: usize, on_content: &mut impl FnMut(&[u8])) {
+        self.consumed += consumed;
+        self.content += content.len();
+        if !content.is_empty() {
+            on_content(content);
+        }
+    }
+}
+
+const _: () = assert!(size_of::<ResponseBody>() <= 72);

@@ -1,0 +1,55 @@
+//! Why a response can't be read.
+
+use core::fmt;
+
+/// Whatever it is, nothing that follows on the connection has a meaning: close it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseFault {
+    /// RFC 9112 2.3 and 4: other protocols, HTTP/0.9 among them.
+    NotHttp1,
+    /// RFC 9112 4.
+    StatusCode,
+    /// RFC 9112 2.2: white space between the status line and the first field.
+    BlankBeforeFields,
+    /// RFC 9112 5.
+    FieldLine,
+    /// RFC 9112 2.2.
+    BareCr,
+    /// RFC 9110 5.5.
+    Nul,
+    /// RFC 9112 6.3, fifth.
+    ContentLength,
+    /// RFC 9112 6.3, fifth.
+    ContentLengthsDiffer,
+    /// RFC 9112 7.1: the chunked coding has no parameters.
+    ChunkedParameters,
+    /// `ResponseLimits::head_bytes_max`.
+    HeadTooLong { bytes_max: u32 },
+    /// RFC 9112 7.1, or a limit of `ChunkedRules`.
+    ChunkedContent,
+    /// RFC 9112 8.
+    EndedEarly,
+}
+
+impl fmt::Display for ResponseFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::NotHttp1 => "status line is not HTTP/1.x",
+            Self::StatusCode => "status code is not a number from 100 to 999",
+            Self::BlankBeforeFields => "first field line begins with a blank",
+            Self::FieldLine => "field line has no name with a colon behind it",
+            Self::BareCr => "head has a CR that no LF follows",
+            Self::Nul => "head has a NUL",
+            Self::ContentLength => "content length is not a number",
+            Self::ContentLengthsDiffer => "content lengths differ",
+            Self::ChunkedParameters => "chunked coding has parameters",
+            Self::HeadTooLong { bytes_max } => {
+                return write!(out, "head is longer than {bytes_max} bytes");
+            }
+            Self::ChunkedContent => "chunked content is malformed",
+            Self::EndedEarly => "connection ended before the response was whole",
+        })
+    }
+}
+
+impl core::error::Error for ResponseFault {}
