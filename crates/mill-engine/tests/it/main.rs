@@ -29,6 +29,9 @@ mod ending;
 /// Tasks that connect.
 mod connecting;
 
+/// Workers that connect and never listen: source addresses and ports, thousands of connections, running out.
+mod sources;
+
 /// Accepting, pausing, offered sockets, closing.
 mod listeners;
 
