@@ -144,7 +144,8 @@ impl Network {
         Accept::Stream(id)
     }
 
-    /// Opens a connection at `start` for `owner`, from an address of its own unless `source` gives one.
+    /// Opens a connection at `start` for `owner`, from an address of its own unless `source` gives one; a source with
+    /// port 0 gets a port of its own.
     pub(crate) fn connect(
         &mut self,
         target: &Address,
@@ -155,9 +156,14 @@ impl Network {
     ) -> EndpointId {
         let id = EndpointId(self.endpoints.len());
         let target = reachable(target);
-        let local = source
-            .cloned()
-            .unwrap_or_else(|| own_address(&target, id.connection()));
+        let own = own_address(&target, id.connection());
+        let local = match (source, &own) {
+            (Some(Address::Ip(source)), Address::Ip(own)) if source.port() == 0 => {
+                SocketAddr::new(source.ip(), own.port()).into()
+            }
+            (Some(source), _) => source.clone(),
+            (None, _) => own,
+        };
         let mut connecting = Endpoint::new(local.clone(), target.clone(), link);
         connecting.owner = owner;
         self.endpoints.push(connecting);

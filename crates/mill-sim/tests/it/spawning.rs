@@ -105,3 +105,36 @@ fn a_worker_that_connects_talks_with_the_listener_of_another_in_virtual_time() {
     ];
     assert_eq!(*heard.borrow(), expected);
 }
+
+#[test]
+fn a_given_source_port_is_what_the_peer_sees_and_others_are_the_connections_own() {
+    let world = World::new(1);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let eye = Rc::clone(&seen);
+    let mut server = start(&world, move |stream, _| {
+        eye.borrow_mut().push(stream.peer().to_string());
+        async {}
+    });
+    let (mut worker, engine, scheduler) = connecting(&world);
+    for source in ["10.0.0.9:4321", "10.0.0.9:0", "10.0.0.9:0"] {
+        let (engine, scheduler) = (engine.clone(), Rc::clone(&scheduler));
+        let (target, source) = (world.address(ADDRESS), world.address(source));
+        worker.spawn(Box::pin(async move {
+            let options = ConnectOptions {
+                source: Some(source),
+                ..ConnectOptions::default()
+            };
+            let stream = engine.connect(&target, &options, scheduler.current());
+            stream.unwrap().drained(0).await.unwrap();
+        }));
+    }
+    let turns = || {
+        worker.turn();
+        server.worker.turn();
+    };
+    world.run(turns, Until::Quiet);
+    let seen = seen.borrow();
+    assert_eq!((seen.len(), seen[0].as_str()), (3, "10.0.0.9:4321"));
+    assert!(seen.iter().all(|peer| peer.starts_with("10.0.0.9:")));
+    assert!(seen[1] != seen[2] && seen.iter().all(|peer| !peer.ends_with(":0")));
+}
