@@ -4,6 +4,8 @@
 mod chunked_body;
 #[path = "../../../fuzz/properties/request_head.rs"]
 mod request_head;
+#[path = "../../../fuzz/properties/response.rs"]
+mod response;
 
 use std::path::Path;
 
@@ -35,4 +37,9 @@ fn request_heads_of_the_corpus_hold() {
 #[test]
 fn chunked_bodies_of_the_corpus_hold() {
     replay("chunked_body", chunked_body::check);
+}
+
+#[test]
+fn responses_of_the_corpus_hold() {
+    replay("response", response::check);
 }

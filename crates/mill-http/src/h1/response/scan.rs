@@ -1,11 +1,11 @@
 //! Bytes to response head; the hot path of a client.
 //!
 //! A line's end is looked for first and its colon then, so that the search for the next end never
-//! waits for what a line says. When the bytes end inside a line, the scan remembers where that line began and
-//! how far it was looked at; a line that is whole is split once.
-//! Bytes beyond the limit are never looked at, and faults are those of lines in their order, so the
-//! pieces in which a response arrives don't change what is found. A peer that speaks another
-//! protocol is noticed by its first wrong byte, since it may wait for us instead of ending a line.
+//! waits for what a line says. When the bytes end inside a line, the scan remembers where that line
+//! began and how far it was looked at; a line that is whole is split once. Bytes beyond the limit
+//! are never looked at, and faults are those of lines in their order, so the pieces in which a
+//! response arrives don't change what is found. A peer that speaks another protocol is noticed by
+//! its first wrong byte, since it may wait for us instead of ending a line.
 
 use crate::h1::response::framing::FramingFields;
 use crate::h1::response::line::{self, Stop};
