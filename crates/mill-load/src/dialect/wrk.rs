@@ -1,4 +1,155 @@
 //! wrk 4.1 and 4.2, with the extensions of sephe's branch.
+//!
+//! wrk's own sources and Debian's 4.1.0 were the model: 4.2 differs in nothing that shows. Standard output keeps
+//! wrk's form to the byte; what we have to say besides goes to the error output.
 
+/// Its command line.
+pub(crate) mod arguments;
+/// Options as glibc reads them.
+pub(crate) mod getopt;
+/// What comes before a run.
+pub(crate) mod preparation;
+/// What a thread remembers.
+pub(crate) mod recorder;
+/// Its report.
+pub(crate) mod report;
+/// The request it sends.
+pub(crate) mod request;
 /// The numbers behind its columns.
 pub mod statistics;
+/// Numbers and their units.
+pub(crate) mod units;
+/// Its usage and version.
+pub(crate) mod usage;
+/// Where it misleads.
+mod warnings;
+
+use crate::dialect::wrk::arguments::Tool;
+use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, prepare};
+use crate::dialect::wrk::recorder::{Recorder, responses};
+use crate::dialect::wrk::report::Totals;
+use crate::dialect::wrk::warnings::{Corrected, Glance};
+use crate::dialect::wrk2;
+use crate::ground::{Ground, Hand, Ran, Unwatched};
+use crate::local::Abort;
+use crate::record::Record;
+use mill_runtime::time::Duration;
+use std::io::{self, Write};
+
+/// Runs a command line of wrk, without its first word; returns the exit status. With one of wrk2's options it is
+/// wrk2 that runs.
+pub fn main(
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    match run(arguments, ground, out, err) {
+        Ok(status) => status,
+        // Nobody reads what we print: there is nobody to tell.
+        Err(_) => EXIT_FAILURE,
+    }
+}
+
+fn run(
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let status = match prepare(Tool::Wrk, arguments, ground, (out, err))? {
+        Preparation::Exit(status) => status,
+        Preparation::ConstantRate => return Ok(wrk2::main(arguments, ground, out, err)),
+        Preparation::Ready(prepared) => measure(*prepared, ground, out, err)?,
+    };
+    out.flush()?;
+    Ok(status)
+}
+
+fn measure(
+    prepared: Prepared,
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let arguments = &prepared.arguments;
+    let timeout = Duration::from_secs(arguments.timeout_s);
+    let mut plan = prepared.plan();
+    plan.interval = RECORD_INTERVAL;
+    let hands = prepared.requests().into_iter().map(|requests| Hand {
+        requests,
+        recorder: Recorder::new(timeout),
+    });
+    report::emit_banner(arguments, out)?;
+    out.flush()?;
+    let mut ran = match ground.run(&plan, hands.collect(), &mut Unwatched) {
+        Ok(ran) => ran,
+        Err(error) => {
+            writeln!(err, "millstream: {error}")?;
+            return Ok(EXIT_FAILURE);
+        }
+    };
+    let mut sum = Recorder::sum(timeout, &mut ran.parts);
+    let totals = totals(&ran, sum.errors);
+    let before = Glance::of(&sum.latency);
+    correct(&mut sum, &totals, arguments.connections);
+    let corrected = Corrected {
+        before,
+        after: Glance::of(&sum.latency),
+    };
+    report::emit_thread_stats(&sum.latency, &sum.requests, out)?;
+    if arguments.latency {
+        report::emit_distribution(&sum.latency, out)?;
+    }
+    report::emit_totals(&totals, out)?;
+    out.flush()?;
+    warnings::emit_after(
+        (&totals, &ran.tally()),
+        &corrected,
+        arguments.timeout_s,
+        err,
+    )?;
+    emit_aborted(&ran, err)
+}
+
+/// What all threads have counted.
+pub(crate) fn totals<R: Record>(ran: &Ran<R>, errors: recorder::SocketErrors) -> Totals {
+    let tally = ran.tally();
+    Totals {
+        runtime: ran.measured,
+        requests: responses(&tally),
+        bytes: tally.bytes_received,
+        errors,
+        statuses_bad: tally.statuses_bad,
+    }
+}
+
+/// Says why a run ended early, if something was wrong; returns the exit status.
+pub(crate) fn emit_aborted<R>(ran: &Ran<R>, err: &mut dyn Write) -> io::Result<u8> {
+    let mut status = 0;
+    for part in &ran.parts {
+        match &part.aborted {
+            None | Some(Abort::Stopped) => {}
+            Some(Abort::Script(error)) => {
+                writeln!(err, "millstream: {error}")?;
+                status = EXIT_FAILURE;
+            }
+            Some(Abort::Failure(failure)) => {
+                writeln!(err, "millstream: {failure}")?;
+                status = EXIT_FAILURE;
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// wrk's correction: the interval is the time that a connection took for a request on average.
+fn correct(sum: &mut Recorder, totals: &Totals, connections: u32) {
+    let each = totals.requests / u64::from(connections);
+    if let Some(interval) = totals.runtime_us().checked_div(each) {
+        sum.latency.correct(interval);
+    }
+}
+
+/// How often wrk samples the rate of a thread (wrk.h).
+const RECORD_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,1 +1,124 @@
 //! wrk2: wrk at a constant rate, its latency counted from when a request was due.
+//!
+//! Each connection has its own even schedule and lags behind it alone; requests go out to the precision of the
+//! engine, not of a millisecond. The rate is sampled at hundredths of a second, so that an interval is as long as
+//! the calibration says or up to ten milliseconds longer.
+
+/// Values as wrk2 keeps them.
+mod histogram;
+/// What a thread remembers.
+mod recorder;
+/// Its report.
+mod report;
+
+use crate::dialect::wrk::arguments::Tool;
+use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, prepare};
+use crate::dialect::wrk::{emit_aborted, report as wrk_report, totals};
+use crate::dialect::wrk2::recorder::{Calibration, INTERVAL_MIN_MS, Recorder, STAGGER};
+use crate::ground::{Ground, Hand, Watch};
+use crate::plan::{Opening, Pace, Plan};
+use mill_runtime::time::Duration;
+use std::io::{self, Write};
+
+/// Runs a command line of wrk2, without its first word; returns the exit status.
+pub fn main(
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    match run(arguments, ground, out, err) {
+        Ok(status) => status,
+        // Nobody reads what we print: there is nobody to tell.
+        Err(_) => EXIT_FAILURE,
+    }
+}
+
+fn run(
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let status = match prepare(Tool::Wrk2, arguments, ground, (out, err))? {
+        Preparation::Exit(status) => status,
+        Preparation::ConstantRate => EXIT_FAILURE,
+        Preparation::Ready(prepared) => measure(*prepared, ground, out, err)?,
+    };
+    out.flush()?;
+    Ok(status)
+}
+
+fn measure(
+    prepared: Prepared,
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let arguments = &prepared.arguments;
+    let timeout = Duration::from_secs(arguments.timeout_s);
+    let connections = arguments.connections / arguments.threads;
+    let hands = prepared.requests().into_iter().map(|requests| Hand {
+        requests,
+        recorder: Recorder::new(timeout, connections),
+    });
+    wrk_report::emit_banner(arguments, out)?;
+    out.flush()?;
+    let mut calibrations = Calibrations {
+        out,
+        result: Ok(()),
+    };
+    let ran = match ground.run(&plan(&prepared), hands.collect(), &mut calibrations) {
+        Ok(ran) => ran,
+        Err(error) => {
+            writeln!(err, "millstream: {error}")?;
+            return Ok(EXIT_FAILURE);
+        }
+    };
+    let Calibrations { out, result } = calibrations;
+    result?;
+    let mut sum = Recorder::new(timeout, connections);
+    for part in &ran.parts {
+        sum.add(&part.recorder);
+    }
+    wrk_report::emit_thread_stats(&sum.latency, &sum.requests, out)?;
+    if arguments.latency {
+        report::emit_latency(&sum.latency, out)?;
+    }
+    if arguments.constant.uncorrected {
+        report::emit_uncorrected(&sum.uncorrected, out)?;
+    }
+    wrk_report::emit_totals(&totals(&ran, sum.errors), out)?;
+    out.flush()?;
+    emit_aborted(&ran, err)
+}
+
+/// wrk's plan at a constant rate, its connections opened one after another.
+fn plan(prepared: &Prepared) -> Plan {
+    let mut plan = prepared.plan();
+    plan.pace = Pace::Each {
+        rate: prepared.arguments.constant.rate as f64,
+    };
+    plan.opening = Opening::Staggered(STAGGER);
+    plan.spin = SPIN;
+    plan.interval = Duration::from_secs_f64(INTERVAL_MIN_MS / 1000.0);
+    plan
+}
+
+/// Prints calibrations as they come.
+struct Calibrations<'a> {
+    out: &'a mut dyn Write,
+    result: io::Result<()>,
+}
+
+impl Watch<Option<Calibration>> for Calibrations<'_> {
+    fn on_interval(&mut self, _thread: u32, _elapsed: Duration, found: Option<Calibration>) {
+        if let (Some(calibration), Ok(())) = (found, &self.result) {
+            self.result =
+                report::emit_calibration(calibration, self.out).and_then(|()| self.out.flush());
+        }
+    }
+}
+
+/// How long before its moment a request is awaited without sleeping: sleeping is precise to about 50 µs.
+const SPIN: Duration = Duration::from_micros(50);
