@@ -31,6 +31,10 @@ pub struct Plan {
     pub spin: Duration,
     /// How often [`crate::record::Record::cut`] is called.
     pub interval: Duration,
+    /// Each thread stays on one CPU (sephe's wrk: `-B`).
+    pub pin: bool,
+    /// The server's process on this machine; `None`: whoever listens at the first endpoint, if that is here.
+    pub server_pid: Option<u32>,
     /// Of all random choices: arrivals, weights, requests per connection.
     pub seed: u64,
 }
@@ -145,6 +149,8 @@ impl Plan {
             ending: Ending::Framed,
             spin: Duration::ZERO,
             interval: Duration::from_secs(1),
+            pin: false,
+            server_pid: None,
             seed: 1,
         }
     }
