@@ -1,8 +1,8 @@
 //! Command lines of others, byte for byte in form: arguments in, a plan and the tool's own report out.
 
+/// ApacheBench 2.3.
+pub mod ab;
 /// wrk 4.1 and 4.2, with the extensions of sephe's branch.
 pub mod wrk;
 /// wrk2: wrk at a constant rate.
 pub mod wrk2;
-/// ApacheBench 2.3.
-pub mod ab;

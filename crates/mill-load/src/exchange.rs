@@ -44,9 +44,7 @@ async fn attempt<E: Engine, R: Record>(
     number: u32,
     deadline: Instant,
 ) -> Result<E::Stream, Failure> {
-    let endpoints = &local.plan.endpoints;
-    let index = (number as usize).checked_rem(endpoints.len()).unwrap_or(0);
-    let Some(endpoint) = endpoints.get(index) else {
+    let Some(endpoint) = local.plan.endpoint(local.share.thread, number) else {
         return Err(Failure::Connect(StreamError::Unreachable));
     };
     let (target, source) = match endpoint {
@@ -74,10 +72,11 @@ async fn attempt<E: Engine, R: Record>(
 /// Hands the next request to the stream; a script that fails ends the run, and nothing is sent.
 pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &E::Stream) -> Batch {
     let random = &mut local.schedules.borrow_mut().random;
-    let sent = local
-        .requests
-        .borrow_mut()
-        .next(random, |payload| stream.write(payload));
+    let mut requests = local.requests.borrow_mut();
+    let sent = requests.next(random, |payload| stream.write(payload));
+    if requests.script().is_some_and(|script| script.has_stopped()) {
+        local.abort(Abort::Stopped);
+    }
     match sent {
         Ok((batch, bytes)) => {
             local.memory.borrow_mut().tally.bytes_sent += bytes;
@@ -153,7 +152,8 @@ fn take<E: Engine, R: Record>(
     let mut memory = local.memory.borrow_mut();
     let mut requests = local.requests.borrow_mut();
     let content_before = reply.received.content_bytes;
-    let scanned = reply.on_bytes(bytes, &mut *memory, requests.script());
+    let heads = &mut local.heads.borrow_mut();
+    let scanned = reply.on_bytes(bytes, heads, &mut *memory, requests.script());
     if let Ok((taken, _)) = &scanned {
         memory.tally.bytes_received += *taken as u64;
         memory.tally.content_bytes += reply.received.content_bytes - content_before;

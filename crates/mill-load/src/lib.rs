@@ -29,6 +29,8 @@ mod connection;
 mod exchange;
 /// One thread of a run: its worker, its connections, its turns.
 pub mod generator;
+/// The last response head.
+mod head_memory;
 /// What the connections of one thread share.
 pub mod local;
 /// Precise moments.
@@ -52,9 +54,9 @@ pub mod ground;
 
 /// Command lines of others: wrk, sephe's wrk, wrk2, ab.
 pub mod dialect;
-/// wrk's Lua scripts.
-pub mod script;
 /// Our own command line and everything behind it.
 pub mod native;
 /// A server that answers always the same, with known delays: what generators are measured against.
 pub mod responder;
+/// wrk's Lua scripts.
+pub mod script;

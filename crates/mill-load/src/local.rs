@@ -2,6 +2,7 @@
 
 use crate::arrivals::Schedule;
 use crate::failure::Failure;
+use crate::head_memory::HeadMemory;
 use crate::pacer::Pacer;
 use crate::plan::Arrivals;
 use crate::plan::{Opening, Pace, Plan, Share};
@@ -34,6 +35,7 @@ pub(crate) struct Local<E, R> {
     pub(crate) schedules: RefCell<Schedules>,
     pub(crate) memory: RefCell<Memory<R>>,
     pub(crate) requests: RefCell<RequestSource>,
+    pub(crate) heads: RefCell<HeadMemory>,
     pub(crate) sources: RefCell<SourceChoice>,
     /// Requests that this thread may still start.
     pub(crate) budget: Cell<Option<u64>>,
@@ -105,6 +107,7 @@ impl<E: Engine, R: Record> Local<E, R> {
                 measuring: false,
             }),
             requests: RefCell::new(requests),
+            heads: RefCell::default(),
             aborted: RefCell::new(None),
         }
     }

@@ -11,6 +11,8 @@ use core::time::Duration;
 pub struct Plan {
     /// Where connections go; connection n goes to endpoint n modulo their number. Never empty.
     pub endpoints: Vec<Endpoint>,
+    /// Where the connections of thread n go instead, if a script chose for each thread; else empty.
+    pub endpoints_of_threads: Vec<Endpoint>,
     /// Connections that are kept open or busy at a time, all threads together; at least one per thread.
     pub connections: u32,
     pub threads: u32,
@@ -128,6 +130,7 @@ impl Plan {
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoints: vec![endpoint],
+            endpoints_of_threads: Vec::new(),
             connections: 1,
             threads: 1,
             pace: Pace::Closed {
@@ -153,6 +156,15 @@ impl Plan {
             server_pid: None,
             seed: 1,
         }
+    }
+
+    /// Where connection `number`, one of `thread`, goes.
+    pub fn endpoint(&self, thread: u32, number: u32) -> Option<&Endpoint> {
+        let chosen = self.endpoints_of_threads.get(thread as usize);
+        chosen.or_else(|| {
+            let index = (number as usize).checked_rem(self.endpoints.len())?;
+            self.endpoints.get(index)
+        })
     }
 
     /// The part of each thread. Remainders are handed out one each to the first threads, never dropped.
@@ -197,6 +209,21 @@ mod tests {
         check(100, 3, &[34, 33, 33]);
         check(5, 8, &[1, 1, 1, 1, 1, 0, 0, 0]);
         check(8, 2, &[4, 4]);
+    }
+
+    #[test]
+    fn connections_go_round_the_endpoints_unless_their_thread_has_its_own() {
+        let of = |text: &str| Endpoint::Unix(text.as_bytes().into());
+        let mut plan = Plan::new(of("a"));
+        plan.endpoints.push(of("b"));
+        let check = |plan: &Plan, thread, number, expected: &str| {
+            assert_eq!(plan.endpoint(thread, number), Some(&of(expected)));
+        };
+        check(&plan, 0, 2, "a");
+        check(&plan, 1, 3, "b");
+        plan.endpoints_of_threads = vec![of("c"), of("d")];
+        check(&plan, 0, 3, "c");
+        check(&plan, 1, 2, "d");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The responses to what was sent: scanned as they come, counted, and kept only for a script.
 
 use crate::failure::Failure;
+use crate::head_memory::HeadMemory;
 use crate::plan::Ending;
 use crate::request::{Batch, Script, ScriptError};
 use mill_http::h1::response::{Framing, RequestKind, ResponseBody, ResponseHead, ResponseScan};
@@ -73,6 +74,7 @@ impl Reply {
     pub(crate) fn on_bytes(
         &mut self,
         bytes: &[u8],
+        heads: &mut HeadMemory,
         observer: &mut impl Observe,
         mut script: Option<&mut (dyn Script + 'static)>,
     ) -> Result<(usize, Step), Fault> {
@@ -80,7 +82,7 @@ impl Reply {
         while self.left > 0 {
             let rest = bytes.get(taken..).unwrap_or_default();
             let (count, complete) = match &mut self.phase {
-                Phase::Head(scan) => match scan.parse(rest)? {
+                Phase::Head(scan) => match parse_head(scan, rest, self.batch, heads)? {
                     None => return Ok((taken, Step::More)),
                     Some(head) => (head.len, self.on_head(head, rest, observer)?),
                 },
@@ -184,6 +186,23 @@ impl Kept {
             self.content.extend_from_slice(slice);
         }
     }
+}
+
+/// Parses the head that `bytes` begin with, unless it is the one before again.
+fn parse_head(
+    scan: &mut ResponseScan,
+    bytes: &[u8],
+    batch: Batch,
+    heads: &mut HeadMemory,
+) -> Result<Option<ResponseHead>, Fault> {
+    if let Some(head) = heads.recall(bytes, batch.is_head) {
+        return Ok(Some(head));
+    }
+    let head = scan.parse(bytes)?;
+    if let Some(head) = head {
+        heads.keep(bytes, head, batch.is_head);
+    }
+    Ok(head)
 }
 
 fn scan(batch: Batch) -> ResponseScan {
