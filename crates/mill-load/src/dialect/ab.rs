@@ -1,1 +1,97 @@
-//! ApacheBench 2.3.
+//! ApacheBench 2.3, as httpd 2.4 of Debian 12 has it: its command line, its requests, its report.
+//!
+//! One thread; connections of one request, read to their end, unless `-k` keeps them. What differs from ab:
+//! - A failed request counts once, and its time is in no statistic; ab counts a reset connection up to three times.
+//! - With `-k` the end of a response is known by its framing, not by the word Keep-Alive in its head.
+//! - `-s` is the time that each response may take, as the usage says; ab waits so long for anything to happen.
+//! - `-v 2` shows heads of responses without the content that came with them.
+//! - TLS is refused, `-b` is not carried out, and both are said.
+//!
+//! The trunk of httpd has more: `-W` threads, `-R` to spread the opening of connections. Debian's ab does not know them.
+//! Lines on stderr that begin with "millstream: " are ours: what ab's form hides.
+
+/// The command line.
+mod arguments;
+/// CSV and gnuplot files.
+mod files;
+/// apr_getopt.
+mod getopt;
+/// The report in HTML.
+mod html;
+/// How runs end early.
+mod message;
+/// Lines while a run goes on.
+mod progress;
+/// What is kept of each request.
+mod recorder;
+/// The report as text.
+mod report;
+/// What is sent.
+mod request;
+/// From a command line to a report.
+mod run;
+/// Definitions of numbers.
+mod statistics;
+/// The system's words for errors.
+mod strerror;
+/// The URL.
+mod url;
+/// Usage and banner.
+mod usage;
+
+use crate::ground::Ground;
+use arguments::{Parsed, Refusal};
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Runs ab with the arguments behind the program's name; returns its exit status.
+pub fn main(
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let read = |path: &[u8]| std::fs::read(Path::new(OsStr::from_bytes(path)));
+    let parsed = arguments::parse(arguments, &read);
+    // An error here means that whoever read the output is gone.
+    obey(parsed, ground, out, err).unwrap_or(FATAL)
+}
+
+fn obey(
+    parsed: Parsed,
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    if let Some(mut line) = parsed.complaint {
+        line.push(b'\n');
+        err.write_all(&line)?;
+    }
+    match parsed.outcome {
+        Ok(options) => run::run(&options, ground, out, err),
+        Err(Refusal::Version { html }) => {
+            usage::emit_banner(html, out)?;
+            Ok(0)
+        }
+        Err(Refusal::Usage(reason)) => {
+            if let Some(reason) = reason {
+                writeln!(err, "ab: {reason}")?;
+            }
+            err.write_all(usage::USAGE.as_bytes())?;
+            Ok(WRONG_USAGE)
+        }
+        Err(Refusal::Fatal(text)) => {
+            writeln!(err, "{text}")?;
+            Ok(FATAL)
+        }
+    }
+}
+
+/// Exit statuses: ab's for whatever has no number of its own, and EINVAL for a command line that it can't use.
+const FATAL: u8 = 1;
+const WRONG_USAGE: u8 = 22;
+
+#[cfg(test)]
+mod tests;

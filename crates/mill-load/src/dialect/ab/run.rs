@@ -1,0 +1,341 @@
+//! From a command line to a report: the plan, the run, what is printed around it.
+
+use super::FATAL;
+use super::arguments::Options;
+use super::files::{Began, emit_csv, emit_gnuplot};
+use super::message::{self, Message};
+use super::progress::{Progress, every};
+use super::recorder::Recorder;
+use super::report::{self, Outcome};
+use super::request::{Request, render};
+use super::{html, statistics, strerror, usage};
+use crate::failure::{Failure, FailureKind};
+use crate::ground::{Ground, Hand};
+use crate::local::Abort;
+use crate::plan::{AfterFailure, Ending, Life, Plan, Stop};
+use crate::request::{Batch, Rendered, Requests};
+use crate::target::Endpoint;
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Carries out a command line; returns ab's exit status.
+pub(super) fn run(
+    options: &Options,
+    ground: &impl Ground,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let every = every(options);
+    announce(options, every.is_some(), out)?;
+    let Ok(request) = render(options) else {
+        return end(&Message::fatal("Request too long\n"), 0, out, err);
+    };
+    show(options, &request, out)?;
+    let plan = match plan(options, ground) {
+        Ok(plan) => plan,
+        Err(message) => return end(&message, 0, out, err),
+    };
+    let Ok(recorder) = Recorder::new(options) else {
+        return end(&no_memory(options), 0, out, err);
+    };
+    if options.window_bytes != 0 {
+        err.write_all(WINDOW_WARNING.as_bytes())?;
+    }
+    out.flush()?;
+    let hand = Hand {
+        requests: Requests::always(rendered(request)),
+        recorder,
+    };
+    let now = || began(ground);
+    let mut progress = Progress::new(every, &now, out, err);
+    let ran = ground.run(&plan, vec![hand], &mut progress);
+    let (ran, part) = match ran.map(|mut ran| (ran.parts.pop(), ran)) {
+        Ok((Some(part), ran)) => (ran, part),
+        Ok((None, _)) => return end(&Message::fatal("ab: the run has no thread"), 0, out, err),
+        Err(error) => return end(&Message::fatal(&format!("ab: {error}")), 0, out, err),
+    };
+    let mut recorder = part.recorder;
+    let mut lines = recorder.take_lines();
+    let failure = match part.aborted {
+        Some(Abort::Failure(failure)) => Some(failure),
+        _ => None,
+    };
+    if failure.is_some() {
+        // ab ends at once, and does not count what ended it.
+        lines.done -= 1;
+    }
+    progress.tell(&lines);
+    let began = progress.began;
+    if let Some(failure) = failure {
+        return give_up(options, failure, lines.done, out, err);
+    }
+    if !ran.interrupted {
+        finished(every.is_some(), lines.done, out, err)?;
+    }
+    let times = statistics::measure(&mut recorder.rows);
+    let taken = if ran.interrupted {
+        ran.measured
+    } else {
+        recorder.taken()
+    };
+    let outcome = Outcome {
+        options,
+        server: recorder.server.as_deref().unwrap_or_default(),
+        document_len: recorder.document_len.unwrap_or(0),
+        taken,
+        counts: recorder.counts,
+        bytes_received: part.tally.bytes_received,
+        content_bytes: part.tally.content_bytes,
+        bytes_sent: part.tally.bytes_sent,
+        times,
+        rows: &recorder.rows,
+    };
+    conclude(&outcome, began, ran.interrupted, out, err)
+}
+
+/// The banner and whom it is about.
+fn announce(options: &Options, has_progress: bool, out: &mut dyn Write) -> io::Result<()> {
+    usage::emit_banner(options.html.is_some(), out)?;
+    if options.html.is_some() {
+        return Ok(());
+    }
+    out.write_all(&[b"Benchmarking ", &*options.url.host, b" "].concat())?;
+    if let Some((name, port)) = &options.proxy {
+        out.write_all(&[b"[through ", &**name].concat())?;
+        write!(out, ":{port}] ")?;
+    }
+    let end = if has_progress { "\n" } else { "..." };
+    write!(out, "(be patient){end}")
+}
+
+fn show(options: &Options, request: &Request, out: &mut dyn Write) -> io::Result<()> {
+    if options.verbosity < 2 {
+        return Ok(());
+    }
+    let parts: [&[u8]; 5] = [
+        b"INFO: ",
+        options.method.name(),
+        b" header == \n---\n",
+        &request.head,
+        b"\n---\n",
+    ];
+    out.write_all(&parts.concat())
+}
+
+fn plan(options: &Options, ground: &impl Ground) -> Result<Plan, Message> {
+    let source = match &options.source {
+        None => None,
+        Some(name) => resolve(ground, name, 0)?.first().map(SocketAddr::ip),
+    };
+    let (host, port) = match &options.proxy {
+        Some((name, port)) => (name.as_slice(), *port),
+        None => (options.url.host.as_slice(), options.url.port),
+    };
+    let addresses = resolve(ground, host, port)?;
+    let Some(address) = choose(ground, &addresses, source) else {
+        let reason = "no address of the family that -B asks for";
+        return Err(message::unresolved(&text(host), reason));
+    };
+    if options.concurrency == 0 {
+        return Err(message::no_connections());
+    }
+    let mut plan = Plan::new(Endpoint::Ip(address));
+    plan.connections = options.concurrency;
+    plan.sources.addresses = source.into_iter().collect();
+    // ab leaves small segments to the system.
+    plan.nodelay = false;
+    plan.stop = Stop {
+        after: options.time_limit,
+        requests: Some(u64::from(options.requests)),
+    };
+    (plan.life, plan.ending) = if options.keep_alive {
+        (Life::Unlimited, Ending::FramedOrClose)
+    } else {
+        (Life::Requests(1), Ending::Close)
+    };
+    plan.timeout = options.timeout;
+    plan.after_failure = AfterFailure::AbortOn(if options.goes_on {
+        &ENDING_ALWAYS
+    } else {
+        &ENDING
+    });
+    plan.interval = INTERVAL;
+    Ok(plan)
+}
+
+fn resolve(ground: &impl Ground, host: &[u8], port: u16) -> Result<Vec<SocketAddr>, Message> {
+    let host = text(host);
+    ground
+        .resolve(&host, port)
+        .map_err(|reason| message::unresolved(&host, &reason))
+}
+
+/// The first address that accepts connections, the last if none does: ab goes on to the next address of a name as
+/// long as nothing was answered. Nobody is asked if there is no choice.
+fn choose(
+    ground: &impl Ground,
+    addresses: &[SocketAddr],
+    source: Option<IpAddr>,
+) -> Option<SocketAddr> {
+    let fits =
+        |address: &&SocketAddr| source.is_none_or(|source| source.is_ipv4() == address.is_ipv4());
+    let mut fitting = addresses.iter().copied().filter(|address| fits(&address));
+    let mut chosen = fitting.next()?;
+    for next in fitting {
+        if ground.accepts(chosen) {
+            break;
+        }
+        chosen = next;
+    }
+    Some(chosen)
+}
+
+fn rendered(request: Request) -> Rendered {
+    Rendered {
+        bytes: Arc::from([request.head, request.body].concat()),
+        batch: Batch {
+            is_head: request.is_head,
+            ..Batch::ONE
+        },
+    }
+}
+
+fn began(ground: &impl Ground) -> Began {
+    let clock = ground.wall_clock();
+    Began {
+        unix_us: clock
+            .seconds
+            .saturating_mul(1_000_000)
+            .saturating_add(i64::from(clock.nanos / 1000)),
+        utc_offset_seconds: ground.utc_offset_seconds(clock.seconds),
+    }
+}
+
+/// ab's last words before its time.
+fn end(message: &Message, done: u64, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    writeln!(err, "{}", message.text)?;
+    if done > 0 {
+        writeln!(out, "Total of {done} requests completed")?;
+    }
+    Ok(message.status)
+}
+
+fn give_up(
+    options: &Options,
+    failure: Failure,
+    done: u64,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let message = if failure == Failure::NoPort && options.source.is_some() {
+        message::bind()
+    } else {
+        message::of(failure)
+    };
+    let status = end(&message, done, out, err)?;
+    if !options.goes_on && !ENDING_ALWAYS.contains(&failure.kind()) {
+        err.write_all(FAILURE_WARNING.as_bytes())?;
+    }
+    Ok(status)
+}
+
+fn finished(
+    has_progress: bool,
+    done: u64,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<()> {
+    if has_progress {
+        writeln!(err, "Finished {done} requests")
+    } else {
+        out.write_all(b"..done\n")
+    }
+}
+
+/// The report, the files, our own line. An interrupted run is reported as text always, and fails.
+fn conclude(
+    outcome: &Outcome<'_>,
+    began: Began,
+    interrupted: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    match &outcome.options.html {
+        Some(html) if !interrupted => html::emit(outcome, html, out)?,
+        _ => report::emit(outcome, out)?,
+    }
+    out.flush()?;
+    if !outcome.rows.is_empty() {
+        let csv = save(outcome.options.csv.as_deref(), |file| {
+            emit_csv(outcome.rows, file)
+        });
+        let gnuplot = save(outcome.options.gnuplot.as_deref(), |file| {
+            emit_gnuplot(outcome.rows, began, file)
+        });
+        for (saved, what) in [(csv, "CSV"), (gnuplot, "gnuplot")] {
+            if let Err(error) = saved {
+                let reason = strerror::text(&error);
+                writeln!(err, "Cannot open {what} output file: {reason}")?;
+                return Ok(FATAL);
+            }
+        }
+    }
+    if let Some(line) = report::warning(outcome) {
+        writeln!(err, "{line}")?;
+    }
+    Ok(u8::from(interrupted))
+}
+
+fn save(
+    path: Option<&[u8]>,
+    emit: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
+    let mut file = BufWriter::new(File::create(Path::new(OsStr::from_bytes(path)))?);
+    emit(&mut file)?;
+    file.flush()
+}
+
+fn no_memory(options: &Options) -> Message {
+    let bytes = u64::from(options.requests) * size_of::<super::recorder::Row>() as u64;
+    Message::fatal(&format!("Could not allocate memory ({bytes} bytes)"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What ends ab's runs whatever its options say.
+pub(super) const ENDING_ALWAYS: [FailureKind; 4] = [
+    FailureKind::ConnectTimeout,
+    FailureKind::NoDescriptor,
+    FailureKind::NoPort,
+    FailureKind::Timeout,
+];
+
+/// What ends ab's runs without `-r`.
+const ENDING: [FailureKind; 6] = [
+    FailureKind::Connect,
+    FailureKind::ConnectTimeout,
+    FailureKind::NoDescriptor,
+    FailureKind::NoPort,
+    FailureKind::Reset,
+    FailureKind::Timeout,
+];
+
+/// How often progress is looked at: lines come late by as much, and a person does not see it.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+const WINDOW_WARNING: &str =
+    "millstream: -b is not carried out, the sizes of the socket's buffers are the system's\n";
+
+const FAILURE_WARNING: &str =
+    "millstream: one failure ended the run, as it ends ab's; with -r it goes on and counts them\n";
