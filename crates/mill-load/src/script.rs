@@ -24,10 +24,13 @@ use std::path::Path;
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     /// The addresses of a name, with this port; or a sentence.
-    pub resolve: &'a dyn Fn(&str, u16) -> Result<Vec<SocketAddr>, String>,
+    pub resolve: &'a Resolve<'a>,
     /// Whether something accepts connections there.
     pub accepts: &'a dyn Fn(SocketAddr) -> bool,
 }
+
+/// Finds the addresses of a name.
+pub type Resolve<'a> = dyn Fn(&str, u16) -> Result<Vec<SocketAddr>, String> + 'a;
 
 /// A script on its way through a run: loaded, set up, run by others, done.
 #[derive(Debug)]

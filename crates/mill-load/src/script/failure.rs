@@ -26,16 +26,30 @@ fn message(error: &Error) -> (String, Option<String>) {
             let (message, place) = message(cause);
             (format!("{context}: {message}"), place)
         }
-        Error::BadArgument { pos, cause, .. } => {
+        Error::BadArgument { cause, .. } => {
             let (message, place) = message(cause);
-            // Methods count their object as the first.
-            (format!("bad argument #{pos}: {message}"), place)
+            (format!("bad argument: {message}"), place)
         }
-        Error::RuntimeError(message) | Error::SyntaxError { message, .. } => {
-            (message.clone(), None)
+        Error::FromLuaConversionError { from, to, .. } => {
+            let wanted = match to.as_str() {
+                "f64" | "u64" => "number",
+                other => other,
+            };
+            (format!("{wanted} expected, got {from}"), None)
         }
+        Error::RuntimeError(message) => {
+            of_prelude(message).unwrap_or_else(|| (message.clone(), None))
+        }
+        Error::SyntaxError { message, .. } => (message.clone(), None),
         other => (other.to_string(), None),
     }
+}
+
+/// A message of our prelude, and the line of the script that called it: it was given something unusable.
+fn of_prelude(message: &str) -> Option<(String, Option<String>)> {
+    let prelude = place(message).filter(|place| place.starts_with(PRELUDE))?;
+    let rest = message.get(prelude.len()..)?.trim_start();
+    Some((String::from(rest), calling_line(rest)))
 }
 
 /// A message has one line; what may follow is a trace of the stack.
@@ -50,7 +64,7 @@ fn first_line(message: &str) -> &str {
 /// The first line of a trace that is a script's, as `file:line:`.
 fn calling_line(traceback: &str) -> Option<String> {
     let places = traceback.lines().map(str::trim_start).filter_map(place);
-    let mut scripts = places.filter(|place| !place.starts_with("wrk:"));
+    let mut scripts = places.filter(|place| !INNER.iter().any(|inner| place.starts_with(inner)));
     scripts.next().map(String::from)
 }
 
@@ -76,6 +90,12 @@ fn place(text: &str) -> Option<&str> {
     }
     None
 }
+
+/// How places begin that are no script's: our prelude's, and those of the binding's own chunks.
+const INNER: [&str; 2] = [PRELUDE, "__mlua_"];
+
+/// How places in the prelude begin, as its chunk is named.
+const PRELUDE: &str = "wrk:";
 
 #[cfg(test)]
 mod tests {
@@ -105,6 +125,12 @@ mod tests {
             "s.lua:3: oops",
         );
         check(Error::RuntimeError("oops".into()), "s.lua: oops");
+        check(
+            Error::RuntimeError(
+                "wrk:9: no\nstack traceback:\n\twrk:9: in x\n\ts.lua:4: in y".into(),
+            ),
+            "s.lua:4: no",
+        );
         let traceback =
             "stack traceback:\n\t[C]: in function 'set'\n\ts.lua:7: in function <s.lua:6>";
         check(

@@ -97,13 +97,15 @@ impl UserData for Thread {
 
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("get", |lua, this, name: LuaString| {
-            let value: Value = this.state()?.globals().get(&*name.as_bytes())?;
+            let state = this.state()?;
+            let name = state.create_string(name.as_bytes())?;
+            let value: Value = state.globals().get(name)?;
             transfer(&value, lua)
         });
         methods.add_method("set", |_, this, (name, value): (LuaString, Value)| {
             let state = this.state()?;
-            let value = transfer(&value, &state)?;
-            state.globals().set(&*name.as_bytes(), value)
+            let name = state.create_string(name.as_bytes())?;
+            state.globals().set(name, transfer(&value, &state)?)
         });
         methods.add_method("stop", |_, this, ()| {
             this.strings.stopped.store(true, Ordering::Relaxed);
