@@ -235,8 +235,15 @@ fn percentiles(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 
 /// What ab's form does not tell, in one line of our own; `None` if the form tells enough.
 pub(super) fn warning(outcome: &Outcome<'_>) -> Option<String> {
+    let parts: Vec<String> = [hidden_times(outcome), unanswered(outcome)]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!parts.is_empty()).then(|| format!("millstream: {}", parts.join("; ")))
+}
+
+fn hidden_times(outcome: &Outcome<'_>) -> Option<String> {
     let times = outcome.times.as_ref()?;
-    let mut parts = Vec::new();
     if times.total.mean < ROUNDING_MATTERS_US {
         let exact = [
             ("min", times.total.min),
@@ -246,23 +253,28 @@ pub(super) fn warning(outcome: &Outcome<'_>) -> Option<String> {
             ("max", times.total.max),
         ];
         let exact = exact.map(|(name, us)| format!("{name} {:.3}", ms(us)));
-        parts.push(format!(
+        return Some(format!(
             "ab rounds to whole milliseconds; the total times are {} ms",
             exact.join(", ")
         ));
-    } else if round_ms(times.total.median) != round_ms(times.true_median) {
-        parts.push(format!(
+    }
+    (round_ms(times.total.median) != round_ms(times.true_median)).then(|| {
+        format!(
             "ab's median lies beyond the middle, that of the total times is {:.3} ms",
             ms(times.true_median)
-        ));
-    }
-    let unanswered = outcome.counts.done - outcome.rows.len() as u64;
-    if unanswered > 0 {
-        parts.push(format!(
-            "{unanswered} requests failed without an answer: they are counted once each, and are not in the times"
-        ));
-    }
-    (!parts.is_empty()).then(|| format!("millstream: {}", parts.join("; ")))
+        )
+    })
+}
+
+/// ab counts a failed request once for each of the ways that it sees it fail.
+fn unanswered(outcome: &Outcome<'_>) -> Option<String> {
+    let count = outcome
+        .counts
+        .done
+        .saturating_sub(outcome.rows.len() as u64);
+    (count > 0).then(|| {
+        format!("{count} requests failed without an answer: they are counted once each, and are not in the times")
+    })
 }
 
 /// A mean total time below which half a millisecond, the error of rounding, is 5 % and more.

@@ -176,4 +176,8 @@ fn our_own_line_appears_when_rounding_or_abs_median_hide_something() {
     assert!(odd.ends_with("is 30.000 ms"), "{odd}");
     assert_eq!(said(&mut [row(0, 30), row(0, 30), row(0, 30)]), None);
     assert_eq!(said(&mut []), None);
+    let mut refused = outcome(&options, &mut []);
+    refused.counts.done = 3;
+    let told = warning(&refused).unwrap();
+    assert!(told.starts_with("millstream: 3 requests failed"), "{told}");
 }
