@@ -28,11 +28,13 @@ use crate::dialect::wrk::arguments::Tool;
 use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, prepare};
 use crate::dialect::wrk::recorder::{Recorder, responses};
 use crate::dialect::wrk::report::Totals;
+use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::warnings::{Corrected, Glance};
 use crate::dialect::wrk2;
 use crate::ground::{Ground, Hand, Ran, Unwatched};
 use crate::local::Abort;
 use crate::record::Record;
+use crate::script::{Environment, Stage};
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
@@ -57,7 +59,11 @@ fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
-    let status = match prepare(Tool::Wrk, arguments, ground, (out, err))? {
+    let environment = Environment {
+        resolve: &|host, port| ground.resolve(host, port),
+        accepts: &|address| ground.accepts(address),
+    };
+    let status = match prepare(Tool::Wrk, arguments, environment, (out, err))? {
         Preparation::Exit(status) => status,
         Preparation::ConstantRate => return Ok(wrk2::main(arguments, ground, out, err)),
         Preparation::Ready(prepared) => measure(*prepared, ground, out, err)?,
@@ -67,19 +73,20 @@ fn run(
 }
 
 fn measure(
-    prepared: Prepared,
+    mut prepared: Prepared<'_>,
     ground: &impl Ground,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
-    let arguments = &prepared.arguments;
-    let timeout = Duration::from_secs(arguments.timeout_s);
     let mut plan = prepared.plan();
     plan.interval = RECORD_INTERVAL;
-    let hands = prepared.requests().into_iter().map(|requests| Hand {
+    let timeout = Duration::from_secs(prepared.arguments.timeout_s);
+    let requests = std::mem::take(&mut prepared.requests).into_iter();
+    let hands = requests.map(|requests| Hand {
         requests,
         recorder: Recorder::new(timeout),
     });
+    let arguments = &prepared.arguments;
     report::emit_banner(arguments, out)?;
     out.flush()?;
     let mut ran = match ground.run(&plan, hands.collect(), &mut Unwatched) {
@@ -109,7 +116,8 @@ fn measure(
         arguments.timeout_s,
         err,
     )?;
-    emit_aborted(&ran, err)
+    let statistics = (&sum.latency as &dyn Statistics, &sum.requests as _);
+    finish(prepared.stage.as_ref(), (&ran, &totals), statistics, err)
 }
 
 /// What all threads have counted.
@@ -124,21 +132,26 @@ pub(crate) fn totals<R: Record>(ran: &Ran<R>, errors: recorder::SocketErrors) ->
     }
 }
 
-/// Says why a run ended early, if something was wrong; returns the exit status.
-pub(crate) fn emit_aborted<R>(ran: &Ran<R>, err: &mut dyn Write) -> io::Result<u8> {
+/// Says why a run ended early if something was wrong, and lets the script do its part; returns the exit status.
+pub(crate) fn finish<R>(
+    stage: Option<&Stage<'_>>,
+    (ran, totals): (&Ran<R>, &Totals),
+    (latency, requests): (&dyn Statistics, &dyn Statistics),
+    err: &mut dyn Write,
+) -> io::Result<u8> {
     let mut status = 0;
-    for part in &ran.parts {
-        match &part.aborted {
-            None | Some(Abort::Stopped) => {}
-            Some(Abort::Script(error)) => {
-                writeln!(err, "millstream: {error}")?;
-                status = EXIT_FAILURE;
-            }
-            Some(Abort::Failure(failure)) => {
-                writeln!(err, "millstream: {failure}")?;
-                status = EXIT_FAILURE;
-            }
+    for aborted in ran.parts.iter().filter_map(|part| part.aborted.as_ref()) {
+        match aborted {
+            Abort::Stopped => continue,
+            Abort::Script(error) => writeln!(err, "millstream: {error}")?,
+            Abort::Failure(failure) => writeln!(err, "millstream: {failure}")?,
         }
+        status = EXIT_FAILURE;
+    }
+    let done = stage.map(|stage| stage.done(&totals.summary(), latency, requests));
+    if let Some(Err(error)) = done {
+        writeln!(err, "millstream: {error}")?;
+        status = EXIT_FAILURE;
     }
     Ok(status)
 }

@@ -13,10 +13,12 @@ mod report;
 
 use crate::dialect::wrk::arguments::Tool;
 use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, prepare};
-use crate::dialect::wrk::{emit_aborted, report as wrk_report, totals};
+use crate::dialect::wrk::statistics::Statistics;
+use crate::dialect::wrk::{finish, report as wrk_report, totals};
 use crate::dialect::wrk2::recorder::{Calibration, INTERVAL_MIN_MS, Recorder, STAGGER};
 use crate::ground::{Ground, Hand, Watch};
 use crate::plan::{Opening, Pace, Plan};
+use crate::script::Environment;
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
@@ -40,7 +42,11 @@ fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
-    let status = match prepare(Tool::Wrk2, arguments, ground, (out, err))? {
+    let environment = Environment {
+        resolve: &|host, port| ground.resolve(host, port),
+        accepts: &|address| ground.accepts(address),
+    };
+    let status = match prepare(Tool::Wrk2, arguments, environment, (out, err))? {
         Preparation::Exit(status) => status,
         Preparation::ConstantRate => EXIT_FAILURE,
         Preparation::Ready(prepared) => measure(*prepared, ground, out, err)?,
@@ -50,15 +56,17 @@ fn run(
 }
 
 fn measure(
-    prepared: Prepared,
+    mut prepared: Prepared<'_>,
     ground: &impl Ground,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
+    let plan = plan(&prepared);
+    let requests = std::mem::take(&mut prepared.requests).into_iter();
     let arguments = &prepared.arguments;
     let timeout = Duration::from_secs(arguments.timeout_s);
     let connections = arguments.connections / arguments.threads;
-    let hands = prepared.requests().into_iter().map(|requests| Hand {
+    let hands = requests.map(|requests| Hand {
         requests,
         recorder: Recorder::new(timeout, connections),
     });
@@ -68,7 +76,7 @@ fn measure(
         out,
         result: Ok(()),
     };
-    let ran = match ground.run(&plan(&prepared), hands.collect(), &mut calibrations) {
+    let ran = match ground.run(&plan, hands.collect(), &mut calibrations) {
         Ok(ran) => ran,
         Err(error) => {
             writeln!(err, "millstream: {error}")?;
@@ -88,13 +96,15 @@ fn measure(
     if arguments.constant.uncorrected {
         report::emit_uncorrected(&sum.uncorrected, out)?;
     }
-    wrk_report::emit_totals(&totals(&ran, sum.errors), out)?;
+    let totals = totals(&ran, sum.errors);
+    wrk_report::emit_totals(&totals, out)?;
     out.flush()?;
-    emit_aborted(&ran, err)
+    let statistics = (&sum.latency as &dyn Statistics, &sum.requests as _);
+    finish(prepared.stage.as_ref(), (&ran, &totals), statistics, err)
 }
 
 /// wrk's plan at a constant rate, its connections opened one after another.
-fn plan(prepared: &Prepared) -> Plan {
+fn plan(prepared: &Prepared<'_>) -> Plan {
     let mut plan = prepared.plan();
     plan.pace = Pace::Each {
         rate: prepared.arguments.constant.rate as f64,

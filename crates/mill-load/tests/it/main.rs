@@ -15,3 +15,5 @@ mod connections;
 mod faults;
 /// Open loops: arrivals, lateness, what was never started.
 mod open_loop;
+/// wrk and wrk2 from the command line to the report.
+mod wrk;

@@ -90,7 +90,10 @@ impl Ground for SimGround {
         }
         drop(engine);
 
-        let plan = Arc::new(plan.clone());
+        let mut plan = plan.clone();
+        // Virtual time stands still while somebody spins.
+        plan.spin = Duration::ZERO;
+        let plan = Arc::new(plan);
         let begin = self.world.now();
         let mut generators: Vec<_> = plan
             .shares()

@@ -1,20 +1,22 @@
 //! What wrk and wrk2 do before a run: read the command line, find the server, make the requests.
 
 use crate::dialect::wrk::arguments::{Arguments, Reading, Refusal, Tool, parse};
-use crate::dialect::wrk::request::render;
+use crate::dialect::wrk::request::{field, render};
 use crate::dialect::wrk::{usage, warnings};
-use crate::ground::Ground;
 use crate::plan::{AfterFailure, Life, Plan, Stop};
-use crate::request::{Rendered, Requests};
+use crate::request::{Requests, ScriptError};
+use crate::script::{Environment, Stage};
 use crate::target::{Endpoint, Scheme};
-use core::net::SocketAddr;
 use mill_runtime::time::Duration;
+use std::ffi::OsStr;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// What came of preparing.
 #[derive(Debug)]
-pub(crate) enum Preparation {
-    Ready(Box<Prepared>),
+pub(crate) enum Preparation<'a> {
+    Ready(Box<Prepared<'a>>),
     /// There is nothing to run; why has been printed.
     Exit(u8),
     /// The command line has wrk2's options.
@@ -23,19 +25,24 @@ pub(crate) enum Preparation {
 
 /// All that a run needs.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct Prepared<'a> {
     pub(crate) arguments: Arguments,
-    pub(crate) address: SocketAddr,
-    rendered: Rendered,
+    /// The first of the server's addresses.
+    first: Endpoint,
+    /// Where each thread's connections go, if a script chose.
+    endpoints: Vec<Endpoint>,
+    /// What each thread sends.
+    pub(crate) requests: Vec<Requests>,
+    pub(crate) stage: Option<Stage<'a>>,
 }
 
 /// Reads a command line and finds its server; prints the version if asked and why it can't go on.
-pub(crate) fn prepare(
+pub(crate) fn prepare<'a>(
     tool: Tool,
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    environment: Environment<'a>,
     (out, err): (&mut dyn Write, &mut dyn Write),
-) -> io::Result<Preparation> {
+) -> io::Result<Preparation<'a>> {
     let Reading { versions, result } = parse(tool, arguments);
     if result == Err(Refusal::ConstantRate) {
         return Ok(Preparation::ConstantRate);
@@ -64,56 +71,85 @@ pub(crate) fn prepare(
             err,
         );
     }
-    if arguments.script.is_some() {
-        return exit("millstream: scripts are not supported yet", err);
-    }
-    let address = match find(&arguments, ground) {
-        Ok(address) => address,
+    let addresses = match find(&arguments, &environment) {
+        Ok(addresses) => addresses,
         Err(sentence) => return exit(&sentence, err),
     };
     warnings::emit_before(&arguments, err)?;
-    let rendered = render(&arguments.url, &arguments.headers);
-    Ok(Preparation::Ready(Box::new(Prepared {
-        arguments,
-        address,
-        rendered,
-    })))
+    match Prepared::new(arguments, addresses, environment) {
+        Ok(prepared) => Ok(Preparation::Ready(Box::new(prepared))),
+        Err(error) => exit(&format!("millstream: {error}"), err),
+    }
 }
 
-fn exit(sentence: &str, err: &mut dyn Write) -> io::Result<Preparation> {
+fn exit<'a>(sentence: &str, err: &mut dyn Write) -> io::Result<Preparation<'a>> {
     writeln!(err, "{sentence}")?;
     Ok(Preparation::Exit(EXIT_FAILURE))
 }
 
-/// The first of the server's addresses that accepts a connection.
-fn find(arguments: &Arguments, ground: &impl Ground) -> Result<SocketAddr, String> {
+/// The server's addresses that accept a connection: one, and others if there are.
+fn find(
+    arguments: &Arguments,
+    environment: &Environment<'_>,
+) -> Result<(Endpoint, Vec<Endpoint>), String> {
     let url = &arguments.url;
     let service = url
         .port
         .map_or(String::from("http"), |port| port.to_string());
     let place = format!("{}:{service}", url.host);
-    let addresses = ground
-        .resolve(&url.host, url.port_or_default())
+    let mut addresses = (environment.resolve)(&url.host, url.port_or_default())
         .map_err(|error| format!("unable to resolve {place} {error}"))?;
-    let mut addresses = addresses.into_iter();
-    addresses
-        .find(|address| ground.accepts(*address))
-        .ok_or_else(|| format!("unable to connect to {place} Connection refused"))
+    addresses.retain(|address| (environment.accepts)(*address));
+    let addresses: Vec<Endpoint> = addresses.into_iter().map(Endpoint::from).collect();
+    match addresses.first().cloned() {
+        Some(first) => Ok((first, addresses)),
+        None => Err(format!("unable to connect to {place} Connection refused")),
+    }
 }
 
-impl Prepared {
-    /// One for each thread.
-    pub(crate) fn requests(&self) -> Vec<Requests> {
-        let threads = 0..self.arguments.threads;
-        threads
-            .map(|_| Requests::always(self.rendered.clone()))
-            .collect()
+impl<'a> Prepared<'a> {
+    /// Makes the requests of each thread, by the script if there is one.
+    fn new(
+        arguments: Arguments,
+        (first, addresses): (Endpoint, Vec<Endpoint>),
+        environment: Environment<'a>,
+    ) -> Result<Self, ScriptError> {
+        let Some(path) = &arguments.script else {
+            let rendered = render(&arguments.url, &arguments.headers);
+            let requests = (0..arguments.threads).map(|_| Requests::always(rendered.clone()));
+            return Ok(Self {
+                requests: requests.collect(),
+                endpoints: Vec::new(),
+                first,
+                arguments,
+                stage: None,
+            });
+        };
+        let headers = arguments.headers.iter();
+        let headers: Vec<(&[u8], &[u8])> = headers.filter_map(|line| field(line)).collect();
+        let path = Path::new(OsStr::from_bytes(path));
+        let stage = Stage::load(path, &arguments.url, &headers, environment)?;
+        let mut words = vec![arguments.url_text.clone().into_bytes()];
+        words.extend(arguments.operands.iter().cloned());
+        let threads = stage.setup(arguments.threads, &addresses, &words)?;
+        let (endpoints, requests) = threads
+            .into_iter()
+            .map(|thread| (thread.endpoint, thread.requests))
+            .unzip();
+        Ok(Self {
+            arguments,
+            first,
+            endpoints,
+            requests,
+            stage: Some(stage),
+        })
     }
 
     /// wrk's plan: a closed loop over connections that stay, for a time, and no end to a request.
     pub(crate) fn plan(&self) -> Plan {
         let arguments = &self.arguments;
-        let mut plan = Plan::new(Endpoint::from(self.address));
+        let mut plan = Plan::new(self.first.clone());
+        plan.endpoints_of_threads.clone_from(&self.endpoints);
         plan.threads = arguments.threads;
         plan.connections = arguments.connections_opened();
         plan.stop = Stop {

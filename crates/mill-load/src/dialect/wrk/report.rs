@@ -4,6 +4,7 @@ use crate::dialect::wrk::arguments::Arguments;
 use crate::dialect::wrk::recorder::SocketErrors;
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::units::{binary, decimal, metric, padded, time_s, time_us};
+use crate::script::{Errors, Summary};
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
@@ -22,6 +23,23 @@ pub(crate) struct Totals {
 impl Totals {
     pub(crate) fn runtime_us(&self) -> u64 {
         u64::try_from(self.runtime.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The same as scripts see it.
+    pub(crate) fn summary(&self) -> Summary {
+        let errors = self.errors;
+        Summary {
+            duration: self.runtime,
+            requests: self.requests,
+            bytes: self.bytes,
+            errors: Errors {
+                connect: errors.connect,
+                read: errors.read,
+                write: errors.write,
+                status: self.statuses_bad,
+                timeout: errors.timeout,
+            },
+        }
     }
 }
 

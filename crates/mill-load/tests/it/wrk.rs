@@ -1,0 +1,342 @@
+//! wrk and wrk2 from the command line to the report, in a simulated world.
+
+use crate::server::{Act, Then};
+use crate::sim_ground::SimGround;
+use mill_load::dialect::{wrk, wrk2};
+use mill_runtime::time::Duration;
+use std::fs;
+use std::path::PathBuf;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Exit status, standard output, error output.
+type Printed = (u8, String, String);
+
+fn words(line: &str) -> Vec<Vec<u8>> {
+    line.split_whitespace()
+        .map(|word| word.as_bytes().to_vec())
+        .collect()
+}
+
+fn run(ground: &SimGround, line: &str) -> Printed {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = match line.split_once(' ') {
+        Some(("wrk2", line)) => wrk2::main(&words(line), ground, &mut out, &mut err),
+        Some((_, line)) => wrk::main(&words(line), ground, &mut out, &mut err),
+        None => wrk::main(&[], ground, &mut out, &mut err),
+    };
+    (
+        status,
+        String::from_utf8(out).expect("reports are text"),
+        String::from_utf8(err).expect("warnings are text"),
+    )
+}
+
+#[track_caller]
+fn check(ground: &SimGround, line: &str, out: &str, err: &str) {
+    let (status, found, errors) = run(ground, line);
+    assert_eq!((found.as_str(), errors.as_str()), (out, err));
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_steady_server_gives_an_even_report() {
+    let ground = SimGround::new(|_| Act::answer("hello").after(10 * MS));
+    let expected = "\
+Running 2s test @ http://10.0.0.1/
+  2 threads and 4 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency    10.00ms    0.00us  10.00ms  100.00%
+    Req/Sec   199.00      4.41   200.00     95.00%
+  Latency Distribution
+     50%   10.00ms
+     75%   10.00ms
+     90%   10.00ms
+     99%   10.00ms
+  796 requests in 2.00s, 33.43KB read
+Requests/sec:    398.00
+Transfer/sec:     16.71KB
+";
+    check(
+        &ground,
+        "wrk -t2 -c4 -d2 --latency http://10.0.0.1/",
+        expected,
+        "",
+    );
+}
+
+#[test]
+fn each_misleading_figure_has_a_line_on_the_error_output() {
+    // Every tenth answer takes 3 s, more than the two that wrk keeps.
+    let ground = SimGround::new(|request| {
+        let delay = if request % 10 == 9 { 3000 * MS } else { MS };
+        Act::answer("x").after(delay)
+    });
+    let (status, out, err) = run(&ground, "wrk -t2 -c3 -d20 http://10.0.0.1/");
+    assert_eq!(status, 0);
+    assert!(out.contains("  2 threads and 3 connections\n"), "{out}");
+    assert!(
+        out.contains("  Socket errors: connect 0, read 0, write 0, timeout 12\n"),
+        "{out}"
+    );
+    let expected = "\
+millstream: 2 connections are opened, not 3: wrk gives each of 2 threads the same number and drops the rest
+millstream: 12 answers took longer than 2s; wrk counts them as timeouts and leaves their latency out
+";
+    assert_eq!(err, expected);
+}
+
+#[test]
+fn a_stall_that_the_correction_spreads_is_told() {
+    let ground = SimGround::new(|request| {
+        let delay = if request == 50 { 1000 * MS } else { MS };
+        Act::answer("x").after(delay)
+    });
+    let (_, out, err) = run(&ground, "wrk -t1 -c1 -d2 http://10.0.0.1/");
+    assert!(out.contains("    Latency   "), "{out}");
+    assert!(
+        err.starts_with("millstream: wrk's correction fills in"),
+        "{err}"
+    );
+    assert_eq!(err.lines().count(), 1);
+}
+
+#[test]
+fn bad_answers_and_lost_connections_have_their_lines() {
+    let ground = SimGround::new(|request| match request % 4 {
+        0 => Act::raw("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n").after(100 * MS),
+        1 => Act::raw("HTTP/1.1 200").then(Then::Close).after(100 * MS),
+        _ => Act::answer("").after(100 * MS),
+    });
+    let (status, out, err) = run(&ground, "wrk -t1 -c1 -d1 http://10.0.0.1/");
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(
+        out.contains("  Socket errors: connect 0, read 2, write 0, timeout 0\n"),
+        "{out}"
+    );
+    assert!(out.contains("  Non-2xx or 3xx responses: 3\n"), "{out}");
+}
+
+#[test]
+fn requests_per_connection_are_in_the_banner_and_held() {
+    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let line = "wrk -t1 -c2 -d1 --connreqs 4 --delay --latency http://10.0.0.1/";
+    let (status, out, err) = run(&ground, line);
+    assert_eq!((status, err.as_str()), (0, ""));
+    let banner = "Running 1s test @ http://10.0.0.1/\n  1 threads and 2 connections, 4 requests/connection\n";
+    assert!(out.starts_with(banner), "{out}");
+    let answered = ground.log.requests.borrow().len();
+    assert_eq!(
+        ground.log.connections.get() as usize,
+        answered.div_ceil(4) + answered.div_ceil(4) % 2
+    );
+}
+
+#[test]
+fn what_cant_be_reached_ends_before_the_banner() {
+    let mut ground = SimGround::new(|_| Act::answer("x"));
+    let check = |ground: &SimGround, line, out: &str, err: &str| {
+        assert_eq!(run(ground, line), (1, String::from(out), String::from(err)));
+    };
+    let err =
+        "unable to resolve nowhere.invalid:http nowhere.invalid: no such name in this world\n";
+    check(&ground, "wrk http://nowhere.invalid/", "", err);
+    check(
+        &ground,
+        "wrk https://10.0.0.1/",
+        "",
+        "millstream: https:// is not supported yet; use http://\n",
+    );
+    ground.listens = false;
+    let err = "unable to connect to 10.0.0.1:80 Connection refused\n";
+    check(&ground, "wrk http://10.0.0.1:80/", "", err);
+    assert!(
+        run(&ground, "wrk")
+            .1
+            .starts_with("Usage: wrk <options> <url>   ")
+    );
+}
+
+#[test]
+fn connections_beyond_the_descriptors_are_counted_once_and_told() {
+    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    ground.streams_max = 2;
+    let (status, out, err) = run(&ground, "wrk -t1 -c5 -d1 http://10.0.0.1/");
+    assert_eq!(status, 0);
+    assert!(
+        out.contains("  Socket errors: connect 3, read 0, write 0, timeout 0\n"),
+        "{out}"
+    );
+    let expected =
+        "millstream: 3 connections could not be opened and, as wrk does it, were not tried again\n";
+    assert_eq!(err, expected);
+}
+
+/// A script in a file of its own, which is gone afterwards.
+struct File(PathBuf);
+
+impl File {
+    /// `name` tells tests apart that run at the same time.
+    fn new(name: &str, text: &str) -> Self {
+        let name = format!("millstream-wrk-{}-{name}.lua", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, text).expect("the temporary directory can be written");
+        Self(path)
+    }
+
+    fn line(&self, before: &str, after: &str) -> String {
+        format!("{before} -s {} {after}", self.0.display())
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // A file that is left over harms nobody.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_script_makes_the_requests_and_has_the_last_word() {
+    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let report = std::env::temp_dir().join(format!("millstream-wrk-{}.txt", std::process::id()));
+    let text = format!(
+        r#"
+        local number = 0
+        function init(args) word = args[1] end
+        function delay() return 40 end
+        function request()
+           number = number + 1
+           return wrk.format("POST", "/" .. word .. number, nil, "body")
+        end
+        function done(summary, latency, requests)
+           local file = io.open("{}", "w")
+           file:write(string.format("%d %d %d %g %d %d", summary.duration, summary.requests,
+              summary.errors.status, latency:percentile(50), #latency, latency.max))
+           file:close()
+        end
+        "#,
+        report.display()
+    );
+    let script = File::new("done", &text);
+    let line = script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/ -- page");
+    let (status, out, err) = run(&ground, &line);
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    let told = fs::read_to_string(&report).unwrap();
+    fs::remove_file(&report).unwrap();
+    // 40 ms of delay and 10 of latency: the answers come at 50, 100, … and the run ends as the last one would.
+    assert_eq!(told, "1000000 19 0 10000 1 10000");
+    let sent = ground.log.requests.borrow().concat();
+    let sent = String::from_utf8(sent).unwrap();
+    assert!(sent.starts_with("POST /page1 HTTP/1.1\r\n"), "{sent}");
+    assert!(
+        sent.contains("\r\n\r\nbodyPOST /page2 HTTP/1.1\r\n"),
+        "{sent}"
+    );
+}
+
+#[test]
+fn a_script_with_an_error_is_told_with_its_line() {
+    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let check = |name: &str, text: &str, expected: &str, begins: bool| {
+        let script = File::new(name, text);
+        let (status, out, err) = run(&ground, &script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/"));
+        assert_eq!((status, out.is_empty()), (1, !begins), "{out}");
+        assert!(
+            err.starts_with("millstream: ") && err.contains(expected),
+            "{err}"
+        );
+        assert_eq!(err.lines().count(), 1);
+    };
+    check("syntax", "x = = 1", "syntax.lua:1:", false);
+    check(
+        "setup",
+        "\nfunction setup(thread) error('no') end",
+        "setup.lua:2:",
+        false,
+    );
+    check(
+        "done",
+        "\n\nfunction done() local x = nil + 1 end",
+        "done.lua:3:",
+        true,
+    );
+}
+
+#[test]
+fn a_constant_rate_is_held_and_reported_in_wrk2s_form() {
+    let ground = SimGround::new(|_| Act::answer("x").after(2 * MS));
+    let line = "wrk -t1 -c2 -d14 -R100 -L -U http://10.0.0.1/";
+    let (status, out, err) = run(&ground, line);
+    assert_eq!((status, err.as_str()), (0, ""));
+    let expected = "\
+Running 14s test @ http://10.0.0.1/
+  1 threads and 2 connections
+  Thread calibration: mean lat.: 2.000ms, rate sampling interval: 10ms
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     2.00ms    0.00us   2.00ms  100.00%
+    Req/Sec   100.00    100.00   200.00    100.00%
+  Latency Distribution (HdrHistogram - Recorded Latency)
+ 50.000%    2.00ms
+ 75.000%    2.00ms
+ 90.000%    2.00ms
+ 99.000%    2.00ms
+ 99.900%    2.00ms
+ 99.990%    2.00ms
+ 99.999%    2.00ms
+100.000%    2.00ms
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+
+       2.000     0.000000          398         1.00
+       2.000     1.000000          398          inf
+#[Mean    =        2.000, StdDeviation   =        0.000]
+#[Max     =        2.000, Total count    =          398]
+#[Buckets =           27, SubBuckets     =         2048]
+----------------------------------------------------------
+
+  Latency Distribution (HdrHistogram - Uncorrected Latency (measured without taking delayed starts into account))
+ 50.000%    2.00ms
+ 75.000%    2.00ms
+ 90.000%    2.00ms
+ 99.000%    2.00ms
+ 99.900%    2.00ms
+ 99.990%    2.00ms
+ 99.999%    2.00ms
+100.000%    2.00ms
+
+  Detailed Percentile spectrum:
+       Value   Percentile   TotalCount 1/(1-Percentile)
+
+       2.000     0.000000          398         1.00
+       2.000     1.000000          398          inf
+#[Mean    =        2.000, StdDeviation   =        0.000]
+#[Max     =        2.000, Total count    =          398]
+#[Buckets =           27, SubBuckets     =         2048]
+----------------------------------------------------------
+  1400 requests in 14.00s, 53.32KB read
+Requests/sec:    100.00
+Transfer/sec:      3.81KB
+";
+    assert_eq!(out, expected);
+    assert_eq!(run(&ground, &line.replacen("wrk", "wrk2", 1)).1, expected);
+}
+
+#[test]
+fn a_run_too_short_for_a_calibration_has_no_rate() {
+    let ground = SimGround::new(|_| Act::answer("x").after(2 * MS));
+    let (status, out, err) = run(&ground, "wrk2 -t1 -c2 -d1 -R100 http://10.0.0.1/");
+    assert_eq!((status, err.as_str()), (0, ""));
+    let expected = "\
+Running 1s test @ http://10.0.0.1/
+  1 threads and 2 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency     2.00ms    0.00us   2.00ms  100.00%
+    Req/Sec       -nan      -nan   0.00      0.00%
+  100 requests in 1.00s, 3.81KB read
+Requests/sec:    100.00
+Transfer/sec:      3.81KB
+";
+    assert_eq!(out, expected);
+}
