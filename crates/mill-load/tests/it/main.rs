@@ -7,6 +7,8 @@ mod server;
 /// A ground that is a simulated world.
 mod sim_ground;
 
+/// ab from the command line to the report.
+mod ab;
 /// Closed loops: counts, times, ends.
 mod closed_loop;
 /// Requests per connection, openings, sources.

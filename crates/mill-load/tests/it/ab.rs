@@ -1,0 +1,136 @@
+//! ab from the command line to the report, in virtual time: every figure is known.
+
+use crate::closed_loop::MS;
+use crate::server::{Act, Then};
+use crate::sim_ground::SimGround;
+use mill_load::dialect::ab;
+
+const ANSWER: &str = "HTTP/1.1 200 OK\r\nServer: sim/1 (x)\r\nContent-Length: 5\r\n\r\nhello";
+
+/// Runs `line` against the world's server; output, errors, status.
+fn outcome(ground: &SimGround, line: &str) -> (String, String, u8) {
+    let arguments: Vec<Vec<u8>> = line.split_whitespace().map(Vec::from).collect();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let status = ab::main(&arguments, ground, &mut out, &mut err);
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (text(out), text(err), status)
+}
+
+/// The report from `first` on.
+#[track_caller]
+fn check(ground: &SimGround, line: &str, first: &str, expected: &str) {
+    let (out, err, status) = outcome(ground, line);
+    let start = out.find(first).unwrap_or_else(|| panic!("{out}{err}"));
+    assert_eq!(&out[start..], expected);
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn connections_of_one_request_have_the_handshake_in_their_time() {
+    let ground =
+        SimGround::new(|_| Act::raw(ANSWER).after(8 * MS).then(Then::Close)).with_delay(MS);
+    let expected = "Complete requests:      3
+Failed requests:        0
+Total transferred:      186 bytes
+HTML transferred:       15 bytes
+Requests per second:    83.33 [#/sec] (mean)
+Time per request:       12.000 [ms] (mean)
+Time per request:       12.000 [ms] (mean, across all concurrent requests)
+Transfer rate:          5.05 [Kbytes/sec] received
+
+Connection Times (ms)
+              min  mean[+/-sd] median   max
+Connect:        2    2   0.0      2       2
+Processing:    10   10   0.0     10      10
+Waiting:       10   10   0.0     10      10
+Total:         12   12   0.0     12      12
+
+Percentage of the requests served within a certain time (ms)
+  50%     12
+  66%     12
+  75%     12
+  80%     12
+  90%     12
+  95%     12
+  98%     12
+  99%     12
+ 100%     12 (longest request)
+";
+    check(&ground, "-n 3 10.0.0.1/", "Complete requests", expected);
+    let heard = ground.log.requests.borrow();
+    let request =
+        b"GET / HTTP/1.0\r\nHost: 10.0.0.1\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n";
+    assert_eq!(heard.len(), 3);
+    assert!(heard.iter().all(|heard| heard == request));
+}
+
+#[test]
+fn a_kept_connection_is_opened_once() {
+    let ground = SimGround::new(|_| Act::raw(ANSWER).after(8 * MS)).with_delay(MS);
+    let expected = "Connection Times (ms)
+              min   avg   max
+Connect:        0     1    2
+Processing:    10    10   10
+Waiting:       10    10   10
+Total:         10    11   12
+";
+    let line = "-k -d -S -n 3 10.0.0.1/";
+    check(&ground, line, "Connection Times", expected);
+    assert_eq!(ground.log.connections.get(), 1);
+}
+
+#[test]
+fn without_k_a_response_lasts_until_its_connection_ends() {
+    // The server keeps the connection; only our patience ends it.
+    let ground = SimGround::new(|_| Act::raw(ANSWER));
+    let (out, err, status) = outcome(&ground, "-s 1 -n 3 10.0.0.1/");
+    assert!(out.ends_with("(be patient)..."), "{out}");
+    let timeout = "apr_pollset_poll: The timeout specified has expired (70007)\n";
+    assert_eq!((err.as_str(), status), (timeout, 119));
+}
+
+#[test]
+fn failures_end_a_run_or_are_counted() {
+    let every_third = || {
+        SimGround::new(|number| {
+            if number % 3 == 2 {
+                Act::raw("").then(Then::Reset)
+            } else {
+                Act::raw(ANSWER).then(Then::Close)
+            }
+        })
+    };
+    let (out, err, status) = outcome(&every_third(), "-n 9 10.0.0.1/");
+    assert!(out.ends_with("Total of 2 requests completed\n"), "{out}");
+    let reset = "apr_socket_recv: Connection reset by peer (104)\n";
+    assert!(err.starts_with(reset), "{err}");
+    assert_eq!(status, 104);
+
+    let (out, err, status) = outcome(&every_third(), "-r -v 1 -n 9 10.0.0.1/");
+    let counts = "Complete requests:      9\nFailed requests:        3\n   \
+                  (Connect: 0, Receive: 3, Length: 0, Exceptions: 0)\n";
+    assert!(out.contains(counts), "{out}");
+    assert!(err.starts_with(&reset.repeat(3)), "{err}");
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn nobody_listening_ends_a_run_at_once_and_with_r_after_all_attempts() {
+    let mut ground = SimGround::new(|_| Act::raw(ANSWER));
+    ground.listens = false;
+    let (_, err, status) = outcome(&ground, "-n 9 10.0.0.1/");
+    assert!(err.starts_with("apr_socket_recv: Connection refused (111)\n"));
+    assert_eq!(status, 111);
+    let (out, _, status) = outcome(&ground, "-r -n 9 -c 3 10.0.0.1/");
+    assert!(out.contains("   (Connect: 9, Receive: 0,"), "{out}");
+    assert_eq!(status, 0);
+}
+
+#[test]
+fn a_time_limit_ends_a_run() {
+    let ground = SimGround::new(|_| Act::raw(ANSWER).after(100 * MS));
+    let (out, err, status) = outcome(&ground, "-k -t 2 10.0.0.1/");
+    assert!(out.contains("Complete requests:      19\n"), "{out}");
+    assert!(err.contains("Finished 19 requests\n"), "{err}");
+    assert_eq!(status, 0);
+}
