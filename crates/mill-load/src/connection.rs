@@ -96,6 +96,8 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 let connections = f64::from(self.local.plan.connections.max(1));
                 let gap = Duration::from_secs(1).mul_f64(connections / rate.max(MIN_RATE));
                 let due = self.begin_of_own() + mul(gap, self.finished);
+                self.local
+                    .count_wait(self.local.scheduler.now().since(due));
                 self.local.pacer.until(&self.local.scheduler, due).await;
                 self.local.take_budget().then_some(Some(due))
             }

@@ -17,7 +17,7 @@ use core::task::Poll;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
-use mill_runtime::time::Instant;
+use mill_runtime::time::{Duration, Instant};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -126,7 +126,10 @@ impl<E: Engine, R: Record> Local<E, R> {
 
     /// Takes the next arrival of the open loop, waiting for it if it is not due yet.
     pub(crate) async fn arrival(&self) -> Option<Instant> {
-        if let Some(due) = self.schedules.borrow_mut().take_due(self.scheduler.now()) {
+        let now = self.scheduler.now();
+        if let Some(due) = self.schedules.borrow_mut().take_due(now) {
+            // Idle connections are granted what is due before any task runs: this one waited for a connection.
+            self.count_wait(now.since(due));
             return self.take_budget().then_some(due);
         }
         let granted = Rc::new(Cell::new(None));
@@ -136,6 +139,12 @@ impl<E: Engine, R: Record> Local<E, R> {
         });
         let due = poll_fn(|_| granted.take().map_or(Poll::Pending, Poll::Ready)).await;
         self.take_budget().then_some(due)
+    }
+
+    /// Counts a request that was due `waited` before any connection was idle for it.
+    pub(crate) fn count_wait(&self, waited: Duration) {
+        let is_late = waited > Duration::from_millis(1) && self.budget.get() != Some(0);
+        self.memory.borrow_mut().tally.waited_1ms += u64::from(is_late);
     }
 
     /// Hands arrivals that are due to idle connections, the longest idle first.

@@ -35,6 +35,8 @@ pub struct Tally {
     pub late_50us: u64,
     /// Requests that started more than 1 ms after their time.
     pub late_1ms: u64,
+    /// Those of them that found no idle connection when they were due: the answers were late, not the thread.
+    pub waited_1ms: u64,
     /// Requests that were due and that nobody had begun when the run ended.
     pub never_started: u64,
 }
@@ -91,7 +93,7 @@ impl Tally {
     }
 
     /// Every counter that only grows, but for those by kind.
-    fn sums(&mut self) -> [&mut u64; 13] {
+    fn sums(&mut self) -> [&mut u64; 14] {
         [
             &mut self.started,
             &mut self.answered,
@@ -105,6 +107,7 @@ impl Tally {
             &mut self.content_bytes,
             &mut self.late_50us,
             &mut self.late_1ms,
+            &mut self.waited_1ms,
             &mut self.never_started,
         ]
     }

@@ -71,6 +71,10 @@ fn what_was_due_and_could_not_be_started_is_counted() {
     assert_eq!((tally.answered, tally.started), (9, 10));
     assert_eq!(tally.never_started, 90);
     assert_eq!(tally.late_1ms, 9);
+    assert_eq!(
+        tally.waited_1ms, 9,
+        "for the connection, not for the thread"
+    );
 }
 
 #[test]
