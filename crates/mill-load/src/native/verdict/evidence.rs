@@ -1,0 +1,73 @@
+//! What is judged.
+
+use crate::ground::{Machine, ThreadCpu};
+use crate::plan::{Life, Opening, Pace, Plan};
+use crate::tally::Tally;
+use core::time::Duration;
+
+/// Everything known about a run once it has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    pub plan: &'a Plan,
+    /// Of the measured period, all threads together.
+    pub tally: &'a Tally,
+    pub machine: &'a Machine,
+    /// How long was measured.
+    pub measured: Duration,
+    /// The user ended it.
+    pub interrupted: bool,
+    /// Answered requests in each whole interval of the measured period, all threads together.
+    pub answers: &'a [u64],
+    /// Mean time from the actual start of a request to its answer, if any was answered.
+    pub mean_time: Option<Duration>,
+    /// Answers whose length was not that of the first; `None` if the requests were not all the same.
+    pub differing_sizes: Option<u64>,
+}
+
+impl Evidence<'_> {
+    /// Whether requests or connections come at times of their own, or connections pause: then nothing need be saturated.
+    pub fn is_paced(&self) -> bool {
+        match self.plan.pace {
+            Pace::Open { .. } | Pace::Each { .. } => true,
+            Pace::Closed { think } => {
+                let opens_at_a_rate = matches!(self.plan.opening, Opening::Rate(_));
+                think > Duration::ZERO || (opens_at_a_rate && self.plan.life != Life::Unlimited)
+            }
+        }
+    }
+
+    pub(super) fn has_schedule(&self) -> bool {
+        matches!(self.plan.pace, Pace::Open { .. } | Pace::Each { .. })
+    }
+
+    /// The busiest thread's share of a CPU, 0 to 1, if that means anything: a thread that spins until the next
+    /// sending is always busy. When its connections are, nothing is waited for, and it does not spin.
+    pub fn busiest_thread(&self) -> Option<f64> {
+        let spins = self.has_schedule() && self.plan.spin > Duration::ZERO;
+        if spins && !self.connections_were_busy() {
+            return None;
+        }
+        self.machine.threads.iter().map(share).reduce(f64::max)
+    }
+
+    /// Requests that were due in the measured period.
+    pub fn due(&self) -> u64 {
+        self.tally.started + self.tally.never_started
+    }
+
+    /// Whether arrivals usually found no idle connection.
+    fn connections_were_busy(&self) -> bool {
+        let waited = self.tally.waited_1ms + self.tally.never_started;
+        waited * 2 >= self.due().max(1)
+    }
+}
+
+/// What share of a CPU a thread used.
+pub(super) fn share(cpu: &ThreadCpu) -> f64 {
+    let wall = cpu.wall.as_secs_f64();
+    if wall > 0.0 {
+        (cpu.user + cpu.system).as_secs_f64() / wall
+    } else {
+        0.0
+    }
+}
