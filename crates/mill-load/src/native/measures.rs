@@ -1,0 +1,84 @@
+//! What is measured of a request, as histograms.
+
+use crate::sample::Sample;
+use core::time::Duration;
+use mill_metrics::Histogram;
+
+/// The durations of all answered requests of a thread, or of all threads.
+///
+/// ```text
+///  intended      started     connected=sent   first byte        done
+///     |- lateness -|--- connect ---|-- first byte --|             |
+///     |            |               |--------- service ------------|
+///     |            |----------------- raw ------------------------|
+///     |------------------------ latency --------------------------|
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measures {
+    /// From the intended start: what a user would have waited.
+    pub latency: Histogram,
+    /// From the actual start. In a closed loop it is the latency, and kept there only.
+    pub raw: Option<Histogram>,
+    /// From the actual start after the intended one; open loop only.
+    pub lateness: Option<Histogram>,
+    /// From sending to the end of the response.
+    pub service: Histogram,
+    /// From sending to the first byte of the response.
+    pub first_byte: Histogram,
+    /// Every handshake, also those that no request waited for.
+    pub connect: Histogram,
+}
+
+impl Measures {
+    /// Nothing yet. `open_loop` is whether requests have times of their own.
+    pub fn new(open_loop: bool) -> Self {
+        let optional = || open_loop.then(Histogram::new);
+        Self {
+            latency: Histogram::new(),
+            raw: optional(),
+            lateness: optional(),
+            service: Histogram::new(),
+            first_byte: Histogram::new(),
+            connect: Histogram::new(),
+        }
+    }
+
+    /// The time from the actual start, in either loop.
+    pub fn raw(&self) -> &Histogram {
+        self.raw.as_ref().unwrap_or(&self.latency)
+    }
+
+    pub(crate) fn on_sample(&mut self, sample: &Sample) {
+        self.latency.record(sample.latency());
+        if let Some(raw) = &mut self.raw {
+            raw.record(sample.time());
+        }
+        if let Some(lateness) = &mut self.lateness {
+            lateness.record(sample.lateness());
+        }
+        self.service.record(sample.service_time());
+        self.first_byte.record(sample.first_byte_time());
+    }
+
+    pub(crate) fn on_connected(&mut self, took: Duration) {
+        self.connect.record(took);
+    }
+
+    /// Counts what `other` counted.
+    pub fn add(&mut self, other: &Self) {
+        self.latency.add(&other.latency);
+        add_optional(&mut self.raw, other.raw.as_ref());
+        add_optional(&mut self.lateness, other.lateness.as_ref());
+        self.service.add(&other.service);
+        self.first_byte.add(&other.first_byte);
+        self.connect.add(&other.connect);
+    }
+}
+
+fn add_optional(sum: &mut Option<Histogram>, other: Option<&Histogram>) {
+    match (sum, other) {
+        (Some(sum), Some(other)) => sum.add(other),
+        (sum @ None, Some(other)) => *sum = Some(other.clone()),
+        (_, None) => {}
+    }
+}

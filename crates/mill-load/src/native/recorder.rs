@@ -1,0 +1,93 @@
+//! One thread's memory of a run: histograms, the answers' kinds, an example of each failure.
+
+use crate::failure::{Failure, FailureKind};
+use crate::native::answers::Answers;
+use crate::native::measures::Measures;
+use crate::record::Record;
+use crate::sample::Sample;
+use crate::tally::Tally;
+use core::time::Duration;
+use mill_metrics::Histogram;
+use mill_runtime::time::Instant;
+
+/// The native command's [`Record`]. Everything it holds is allocated when it is made, so that a request costs some
+/// additions and nothing else.
+#[derive(Debug)]
+pub struct Recorder {
+    pub measures: Measures,
+    pub answers: Answers,
+    /// The first failure of each kind, in the order of [`FailureKind::ALL`]: its sentence says more than its kind.
+    pub examples: [Option<Failure>; FailureKind::ALL.len()],
+    /// Latencies since the last cut.
+    interval: Histogram,
+    /// What had been counted at the last cut.
+    cut_at: Tally,
+}
+
+/// What one thread did in one interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Interval {
+    pub latency: Histogram,
+    pub started: u64,
+    pub answered: u64,
+    pub failed: u64,
+    pub bytes_received: u64,
+    /// Connections that were established in it.
+    pub connected: u64,
+    /// Connections that are established at its end.
+    pub open: u64,
+}
+
+impl Recorder {
+    pub fn new(open_loop: bool) -> Self {
+        Self {
+            measures: Measures::new(open_loop),
+            answers: Answers::default(),
+            examples: [None; FailureKind::ALL.len()],
+            interval: Histogram::new(),
+            cut_at: Tally::default(),
+        }
+    }
+}
+
+impl Record for Recorder {
+    type Interval = Interval;
+
+    fn on_sample(&mut self, sample: &Sample) {
+        self.measures.on_sample(sample);
+        self.interval.record(sample.latency());
+        self.answers.on_answer(sample.status, sample.content_bytes);
+    }
+
+    fn on_failure(&mut self, failure: Failure, _now: Instant) {
+        let kind = failure.kind();
+        for (known, example) in FailureKind::ALL.iter().zip(&mut self.examples) {
+            if *known == kind {
+                example.get_or_insert(failure);
+            }
+        }
+    }
+
+    fn on_connected(&mut self, _now: Instant, took: Duration) {
+        self.measures.on_connected(took);
+    }
+
+    /// Copies the interval's histogram, which is the one allocation after the start: one per interval.
+    fn cut(&mut self, _now: Instant, tally: &Tally) -> Interval {
+        let before = core::mem::replace(&mut self.cut_at, *tally);
+        let interval = Interval {
+            latency: self.interval.clone(),
+            started: tally.started.saturating_sub(before.started),
+            answered: tally.answered.saturating_sub(before.answered),
+            failed: tally.failed().saturating_sub(before.failed()),
+            bytes_received: tally.bytes_received.saturating_sub(before.bytes_received),
+            connected: tally.connected.saturating_sub(before.connected),
+            open: tally.open,
+        };
+        self.interval.clear();
+        interval
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Figures of known samples.
+
+use super::*;
+use mill_runtime::stream::StreamError;
+
+fn at_us(us: u64) -> Instant {
+    Instant::from_nanos(us * 1000)
+}
+
+/// A request that was due at 100 µs, started at 130, on a connection that stood at 180 and was sent at once.
+fn sample() -> Sample {
+    Sample {
+        connection: 0,
+        intended: at_us(100),
+        started: at_us(130),
+        connected: Some(at_us(180)),
+        sent: at_us(180),
+        first_byte: at_us(380),
+        done: at_us(400),
+        status: 200,
+        head_bytes: 90,
+        content_bytes: 10,
+        bytes: 100,
+        keep_alive: true,
+    }
+}
+
+fn recorder(open_loop: bool) -> Recorder {
+    let mut recorder = Recorder::new(open_loop);
+    recorder.on_sample(&sample());
+    recorder.on_connected(at_us(180), Duration::from_micros(50));
+    recorder
+}
+
+fn tally(started: u64, answered: u64) -> Tally {
+    Tally {
+        started,
+        answered,
+        bytes_received: answered * 100,
+        connected: 1,
+        open: 1,
+        ..Tally::default()
+    }
+}
+
+#[track_caller]
+fn check(histogram: &Histogram, expected_us: u64) {
+    assert_eq!(histogram.count(), 1);
+    let off = histogram.max().abs_diff(Duration::from_micros(expected_us));
+    assert!(
+        off.as_nanos() <= u128::from(expected_us),
+        "{:?}",
+        histogram.max()
+    );
+}
+
+#[test]
+fn each_histogram_measures_its_own_stretch() {
+    let measures = recorder(true).measures;
+    check(&measures.latency, 300);
+    check(measures.raw(), 270);
+    check(measures.lateness.as_ref().unwrap(), 30);
+    check(&measures.service, 220);
+    check(&measures.first_byte, 200);
+    check(&measures.connect, 50);
+}
+
+#[test]
+fn a_closed_loop_has_one_latency() {
+    let measures = recorder(false).measures;
+    assert_eq!((&measures.raw, &measures.lateness), (&None, &None));
+    check(measures.raw(), 300);
+}
+
+#[test]
+fn the_measures_of_threads_add_up() {
+    let mut sum = Measures::new(true);
+    sum.add(&recorder(true).measures);
+    assert_eq!(sum, recorder(true).measures);
+    sum.add(&recorder(true).measures);
+    assert_eq!(sum.lateness.map(|lateness| lateness.count()), Some(2));
+}
+
+#[test]
+fn an_interval_tells_what_happened_since_the_last() {
+    let mut recorder = recorder(false);
+    let first = recorder.cut(at_us(500), &tally(3, 1));
+    assert_eq!((first.started, first.answered, first.connected), (3, 1, 1));
+    check(&first.latency, 300);
+    recorder.on_sample(&sample());
+    let second = recorder.cut(at_us(600), &tally(5, 2));
+    assert_eq!(
+        (second.started, second.answered, second.connected),
+        (2, 1, 0)
+    );
+    assert_eq!((second.bytes_received, second.open), (100, 1));
+    check(&second.latency, 300);
+    assert_eq!(recorder.measures.latency.count(), 2);
+}
+
+#[test]
+fn the_first_failure_of_a_kind_is_its_example() {
+    let mut recorder = Recorder::new(false);
+    for failure in [
+        Failure::Timeout,
+        Failure::Connect(StreamError::Refused),
+        Failure::Connect(StreamError::Unreachable),
+    ] {
+        recorder.on_failure(failure, at_us(1));
+    }
+    let examples: Vec<Failure> = recorder.examples.into_iter().flatten().collect();
+    let expected = [Failure::Connect(StreamError::Refused), Failure::Timeout];
+    assert_eq!(examples, expected);
+}
