@@ -5,6 +5,7 @@ local host = ...
 local type, rawget, tostring, pairs, error = type, rawget, tostring, pairs, error
 local concat, remove, length = table.concat, table.remove, string.len
 local stdout = io.stdout
+local new_table = require "table.new"
 local globals = _G
 
 wrk = {
@@ -150,9 +151,15 @@ function steps.request()
    return (request())
 end
 
-function steps.response(status, headers, body)
+-- The fields come as name, value, name, value.
+function steps.response(status, body, ...)
    local response = rawget(globals, "response")
    if type(response) == "function" then
+      local fields = { ... }
+      local headers = new_table(0, #fields / 2)
+      for index = 1, #fields, 2 do
+         headers[fields[index]] = fields[index + 1]
+      end
       response(status, headers, body)
    end
 end

@@ -5,7 +5,7 @@ use super::state::State;
 use super::thread::Strings;
 use crate::request::{Batch, Rendered, Requests, Script, ScriptError};
 use core::time::Duration;
-use mlua::{Function, Value};
+use mlua::{Function, Lua, LuaString, MultiValue, Value};
 use std::sync::Arc;
 
 /// The script of one thread, its functions at hand.
@@ -16,6 +16,7 @@ pub(super) struct Runner {
     source: Source,
     delay: Option<Function>,
     response: Option<Function>,
+    fields: Fields,
 }
 
 #[derive(Debug)]
@@ -30,6 +31,14 @@ enum Source {
         /// The last request and its answer: many scripts send few different ones, and these are looked at once.
         last: (Vec<u8>, Batch),
     },
+}
+
+/// The fields of the last response as Lua's strings, name and value in turn. Most of them come again in the next
+/// response, and comparing them costs less than making them.
+#[derive(Debug, Default)]
+struct Fields {
+    bytes: Vec<Vec<u8>>,
+    values: MultiValue,
 }
 
 impl Runner {
@@ -63,6 +72,7 @@ impl Runner {
             source,
             delay,
             response,
+            fields: Fields::default(),
         })
     }
 
@@ -98,6 +108,35 @@ fn make(state: &State, request: &Function, into: &mut Vec<u8>) -> Result<(), Scr
     };
     into.extend_from_slice(&text.as_bytes());
     Ok(())
+}
+
+impl Fields {
+    fn update(
+        &mut self,
+        lua: &Lua,
+        fields: &mut dyn Iterator<Item = (&[u8], &[u8])>,
+    ) -> mlua::Result<()> {
+        let mut count = 0;
+        for bytes in fields.flat_map(|(name, value)| [name, value]) {
+            match (self.bytes.get_mut(count), self.values.get_mut(count)) {
+                (Some(known), Some(_)) if known == bytes => {}
+                (Some(known), Some(value)) => {
+                    *value = Value::String(lua.create_string(bytes)?);
+                    known.clear();
+                    known.extend_from_slice(bytes);
+                }
+                _ => {
+                    let value = lua.create_string(bytes)?;
+                    self.values.push_back(Value::String(value));
+                    self.bytes.push(bytes.to_vec());
+                }
+            }
+            count += 1;
+        }
+        self.bytes.truncate(count);
+        self.values.truncate(count);
+        Ok(())
+    }
 }
 
 impl Script for Runner {
@@ -163,15 +202,13 @@ impl Script for Runner {
         let Some(response) = &self.response else {
             return Ok(());
         };
-        let lua = &self.state.lua;
-        let call = || {
-            let headers = lua.create_table()?;
-            for (name, value) in fields {
-                headers.raw_set(lua.create_string(name)?, lua.create_string(value)?)?;
-            }
-            response.call((status, headers, lua.create_string(content)?))
+        let mut call = || {
+            self.fields.update(&self.state.lua, fields)?;
+            let content = LuaString::wrap(content);
+            response.call((status, content, &self.fields.values))
         };
-        self.state.told(call())
+        let result = call();
+        self.state.told(result)
     }
 
     fn has_stopped(&self) -> bool {

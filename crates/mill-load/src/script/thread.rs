@@ -71,7 +71,7 @@ impl Thread {
         }
     }
 
-    fn state(&self) -> mlua::Result<Lua> {
+    pub(super) fn state(&self) -> mlua::Result<Lua> {
         let state = match &self.state {
             State::Other(state) => Some(state.clone()),
             State::Own(state) => state.try_upgrade(),
