@@ -10,10 +10,12 @@ use super::report::{self, Outcome};
 use super::request::{Request, render};
 use super::{html, statistics, strerror, usage};
 use crate::failure::{Failure, FailureKind};
+use crate::generator::Part;
 use crate::ground::{Ground, Hand};
 use crate::local::Abort;
 use crate::plan::{AfterFailure, Ending, Life, Plan, Stop};
 use crate::request::{Batch, Rendered, Requests};
+use crate::tally::Tally;
 use crate::target::Endpoint;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -60,9 +62,14 @@ pub(super) fn run(
         Ok((None, _)) => return end(&Message::fatal("ab: the run has no thread"), 0, out, err),
         Err(error) => return end(&Message::fatal(&format!("ab: {error}")), 0, out, err),
     };
-    let mut recorder = part.recorder;
+    let Part {
+        mut recorder,
+        tally,
+        aborted,
+        ..
+    } = part;
     let mut lines = recorder.take_lines();
-    let failure = match part.aborted {
+    let failure = match aborted {
         Some(Abort::Failure(failure)) => Some(failure),
         _ => None,
     };
@@ -75,28 +82,33 @@ pub(super) fn run(
     if let Some(failure) = failure {
         return give_up(options, failure, lines.done, out, err);
     }
+    let mut taken = ran.measured;
     if !ran.interrupted {
         finished(every.is_some(), lines.done, out, err)?;
+        taken = recorder.taken();
     }
-    let times = statistics::measure(&mut recorder.rows);
-    let taken = if ran.interrupted {
-        ran.measured
-    } else {
-        recorder.taken()
-    };
-    let outcome = Outcome {
+    let outcome = outcome(options, &mut recorder, &tally, taken);
+    conclude(&outcome, began, ran.interrupted, out, err)
+}
+
+fn outcome<'a>(
+    options: &'a Options,
+    recorder: &'a mut Recorder,
+    tally: &Tally,
+    taken: Duration,
+) -> Outcome<'a> {
+    Outcome {
         options,
         server: recorder.server.as_deref().unwrap_or_default(),
         document_len: recorder.document_len.unwrap_or(0),
         taken,
         counts: recorder.counts,
-        bytes_received: part.tally.bytes_received,
-        content_bytes: part.tally.content_bytes,
-        bytes_sent: part.tally.bytes_sent,
-        times,
+        bytes_received: tally.bytes_received,
+        content_bytes: tally.content_bytes,
+        bytes_sent: tally.bytes_sent,
+        times: statistics::measure(&mut recorder.rows),
         rows: &recorder.rows,
-    };
-    conclude(&outcome, began, ran.interrupted, out, err)
+    }
 }
 
 /// The banner and whom it is about.
