@@ -75,7 +75,7 @@ pub(super) fn run(
     };
     if failure.is_some() {
         // ab ends at once, and does not count what ended it.
-        lines.done -= 1;
+        lines.done = lines.done.saturating_sub(1);
     }
     progress.tell(&lines);
     let began = progress.began;
