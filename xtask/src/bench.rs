@@ -1,4 +1,36 @@
-//! The measurements: one file each in `bench/`, one line each in `LIST` and in `run`.
+//! The measurements: one file each in `bench/` (`serve`), one line each in `LIST` and in `run`. What
+//! several of them need lies beside them.
+
+/// What the kernel's accounts say.
+mod accounting;
+/// One answer as a client reads it.
+mod answer;
+/// Cleans up after this process.
+mod caretaker;
+/// A started process.
+mod child;
+/// What is served.
+mod content;
+/// Numbers on the command line.
+mod count;
+/// Why something could not be measured.
+mod failure;
+/// JSON values.
+mod json;
+/// Folder, CPUs, ports.
+mod lab;
+/// Where and with what was measured.
+mod machine;
+/// Waiting with an end.
+mod patience;
+/// The programs that are measured.
+mod programs;
+/// How two subjects compare.
+mod ratio;
+/// System calls per request.
+mod strace;
+/// Tables.
+mod table;
 
 /// The least work that a server on kernel sockets can do, to hold others against.
 mod floor;
@@ -28,7 +60,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["serve", options @ ..] => serve::run(root, options),
         [floor::ARGUMENT, port, cpu] => floor::run(port, cpu),
-        [serve::CARETAKER_ARGUMENT, folder] => serve::take_care(Path::new(folder)),
+        [caretaker::ARGUMENT, folder] => caretaker::run(Path::new(folder)),
         [name, ..] => {
             eprintln!("xtask bench: no measurement is called \"{name}\"\n\n{LIST}");
             ExitCode::from(EXIT_USAGE)

@@ -1,42 +1,26 @@
 //! Millstream against nginx: the same configuration, the same client, in turn, on one machine.
 //!
 //! Read on in this order: `case` is what is asked, `server` who is asked, `block` one timed
-//! measurement, `system_calls`, `allocations` and `idle_memory` what is counted apart, `ratio` how
-//! two servers compare, `report` what is told. Whatever is started here ends with this process:
-//! see `caretaker`.
+//! measurement, `system_calls`, `allocations` and `idle_memory` what is counted apart, `results` what
+//! follows, `report` what is told. Whatever is started here ends with this process: see
+//! `bench/caretaker.rs`.
 
-/// What the kernel's accounts say.
-mod accounting;
 /// Heap allocations per request.
 mod allocations;
 /// One timed block.
 mod block;
-/// Cleans up after this process.
-mod caretaker;
 /// What is asked of the servers.
 mod case;
-/// A started process.
-mod child;
 /// A client for what wrk does not tell.
 mod client;
 /// The configuration of both servers.
 mod configuration;
-/// Why something could not be measured.
-mod failure;
 /// Memory per idle connection.
 mod idle_memory;
 /// The results for programs.
 mod json;
-/// Folder, CPUs, ports.
-mod lab;
-/// Where and with what was measured.
-mod machine;
 /// The command line.
 mod options;
-/// Waiting with an end.
-mod patience;
-/// How two servers compare.
-mod ratio;
 /// The results for people.
 mod report;
 /// What was measured.
@@ -45,26 +29,23 @@ mod results;
 mod server;
 /// System calls per request.
 mod system_calls;
-/// Tables.
-mod table;
 /// The load generator.
 mod wrk;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
+use super::failure::{Failure, Result};
+use super::lab::Lab;
+use super::machine::{self, Machine, first_line};
+use super::programs::{build, in_path};
 use crate::EXIT_USAGE;
 use case::Case;
-use failure::{Failure, Result};
-use lab::Lab;
-use machine::Machine;
 use options::{Options, USAGE};
 use report::Report;
 use results::{CaseResult, Costs, IdleResult};
 use server::{Programs, Subject};
-
-pub(super) use caretaker::{ARGUMENT as CARETAKER_ARGUMENT, run as take_care};
 
 /// Measures what the options ask for.
 pub(super) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
@@ -124,7 +105,7 @@ fn measure(root: &Path, options: &Options, cases: Vec<Case>, command_line: &str)
     let lab = Lab::open()?;
     let mut report = Report {
         command_line: command_line.to_owned(),
-        machine: Machine::describe(root, &lab, &programs),
+        machine: Machine::describe(root, &lab, versions(root, &programs)),
         softirq_account: lab.softirq_account,
         seconds: options.seconds,
         cases: Vec::new(),
@@ -219,6 +200,20 @@ fn write_files(options: &Options, report: &Report) -> Result<()> {
     Ok(())
 }
 
+/// What was measured, against what, with what.
+fn versions(root: &Path, programs: &Programs) -> Vec<(&'static str, String)> {
+    let nginx = programs.nginx.display().to_string();
+    let wrk = first_line(root, &["wrk", "-v"]);
+    vec![
+        (
+            "baseline",
+            first_line(root, &[&nginx, "-v"]).unwrap_or(nginx),
+        ),
+        ("measured", machine::built(root, &programs.millstream)),
+        ("client", wrk.unwrap_or_else(|| "wrk".to_owned())),
+    ]
+}
+
 fn find_programs(root: &Path, options: &Options) -> Result<Programs> {
     for program in ["wrk", "taskset", "gzip"] {
         if in_path(program).is_none() {
@@ -243,39 +238,6 @@ fn find_programs(root: &Path, options: &Options) -> Result<Programs> {
         millstream,
         floor,
     })
-}
-
-/// /usr/sbin is where Debian puts nginx, and not in the PATH of most users.
-fn in_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-    folders
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
-}
-
-/// Builds an optimised binary of this workspace.
-fn build(root: &Path, package: &str) -> Result<PathBuf> {
-    eprintln!("building {package}");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--locked",
-            "--package",
-            package,
-        ])
-        .current_dir(root)
-        .status()
-        .map_err(Failure::during("cargo"))?;
-    if !status.success() {
-        return Err(Failure(format!("{package} does not build")));
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root.join("target"), |target| root.join(target));
-    Ok(target.join("release").join(package))
 }
 
 #[cfg(test)]

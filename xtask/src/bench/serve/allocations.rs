@@ -5,9 +5,9 @@
 
 use super::case::{Case, Connections};
 use super::client::Client;
-use super::failure::{Failure, Result};
-use super::lab::Lab;
 use super::server::{Programs, Server, Subject};
+use crate::bench::failure::{Failure, Result};
+use crate::bench::lab::Lab;
 
 pub(super) fn measure(
     lab: &Lab,

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::accounting::{CpuTime, SoftirqAccount, cpu_ticks, cpu_time, time_wait};
 use super::case::{Case, Connections};
-use super::failure::{Failure, Result};
-use super::lab::Lab;
 use super::server::{Programs, Server, Subject};
 use super::wrk::{self, Latency, Load};
+use crate::bench::accounting::{CpuTime, SoftirqAccount, cpu_ticks, cpu_time, time_wait};
+use crate::bench::failure::{Failure, Result};
+use crate::bench::lab::Lab;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {

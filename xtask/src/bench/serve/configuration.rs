@@ -15,9 +15,6 @@ pub(super) struct Place<'a> {
     pub(super) cpu: u16,
 }
 
-/// The name of the served file, whose type nginx compresses by default.
-pub(super) const FILE_NAME: &str = "body.html";
-
 pub(super) fn text(case: &Case, place: Place<'_>) -> String {
     let run = place.run.display();
     let content = place.content.display();

@@ -1,11 +1,11 @@
 //! Memory per idle connection: thousands of connections that made one request each and stay.
 
-use super::accounting::memory;
 use super::case::Case;
 use super::client::Client;
-use super::failure::{Failure, Result};
-use super::lab::Lab;
 use super::server::{Programs, Server, Subject};
+use crate::bench::accounting::memory;
+use crate::bench::failure::{Failure, Result};
+use crate::bench::lab::Lab;
 
 /// What a server's processes hold, without the kernel's memory for the sockets.
 #[derive(Clone, Copy, Debug, PartialEq)]

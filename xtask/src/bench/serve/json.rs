@@ -5,32 +5,28 @@ use super::case::Connections;
 use super::report::Report;
 use super::results::{CPU, CaseResult, Costs, IdleResult, Measured, RATE};
 use super::server::Subject;
-
-/// A JSON value that is built once and written once.
-#[derive(Clone, Debug)]
-enum Value {
-    Null,
-    Bool(bool),
-    Number(f64),
-    Text(String),
-    List(Vec<Self>),
-    Object(Vec<(&'static str, Self)>),
-}
+use crate::bench::json::Value;
 
 /// The whole report. Names end in their units; shares are of 1.
 pub(super) fn emit(report: &Report) -> String {
     let machine = &report.machine;
     let value = Value::Object(vec![
-        ("command_line", text(&report.command_line)),
-        ("date", text(&machine.date)),
+        ("command_line", Value::text(&report.command_line)),
+        ("date", Value::text(&machine.date)),
         (
             "machine",
-            Value::List(machine.lines().iter().map(|line| text(line)).collect()),
+            Value::List(
+                machine
+                    .lines()
+                    .iter()
+                    .map(|line| Value::text(line))
+                    .collect(),
+            ),
         ),
         ("block_seconds", Value::Number(f64::from(report.seconds))),
         (
             "softirq_account",
-            text(&format!("{:?}", report.softirq_account)),
+            Value::text(&format!("{:?}", report.softirq_account)),
         ),
         (
             "cases",
@@ -54,9 +50,9 @@ fn case(result: &CaseResult) -> Value {
         Connections::PerRequest => Value::Number(1.0),
         Connections::OfRequests(count) => Value::Number(f64::from(count)),
     };
-    let failure = result.failure.as_deref().map_or(Value::Null, text);
+    let failure = result.failure.as_deref().map_or(Value::Null, Value::text);
     Value::Object(vec![
-        ("name", text(&case.name)),
+        ("name", Value::text(&case.name)),
         ("body_bytes", Value::Number(case.body_bytes as f64)),
         ("requests_per_connection", per_connection),
         ("concurrency", Value::Number(f64::from(case.concurrency))),
@@ -83,8 +79,8 @@ fn ratios(result: &CaseResult) -> Value {
                 continue;
             };
             list.push(Value::Object(vec![
-                ("to", text(to.name())),
-                ("figure", text(figure_name)),
+                ("to", Value::text(to.name())),
+                ("figure", Value::text(figure_name)),
                 ("mean", Value::Number(ratio.mean)),
                 ("low", Value::Number(ratio.low)),
                 ("high", Value::Number(ratio.high)),
@@ -99,14 +95,14 @@ fn costs(costs: &Costs) -> Value {
     let calls = measured(&costs.system_calls, |calls| {
         let rows = calls.by_name.iter().map(|(name, count)| {
             Value::Object(vec![
-                ("name", text(name)),
+                ("name", Value::text(name)),
                 ("per_request", Value::Number(*count)),
             ])
         });
         Value::List(rows.collect())
     });
     Value::Object(vec![
-        ("server", text(costs.subject.name())),
+        ("server", Value::text(costs.subject.name())),
         ("system_calls", calls),
         (
             "allocations_per_request",
@@ -119,7 +115,7 @@ fn block(block: &Block) -> Value {
     let latency = block.latency;
     let count = |number: u64| Value::Number(number as f64);
     Value::Object(vec![
-        ("server", text(block.subject.name())),
+        ("server", Value::text(block.subject.name())),
         ("pass", Value::Number(f64::from(block.pass))),
         ("requests", Value::Number(block.requests)),
         ("requests_per_s", Value::Number(block.requests_per_s)),
@@ -168,7 +164,7 @@ fn idle(result: &IdleResult) -> Value {
         ])
     });
     Value::Object(vec![
-        ("server", text(result.subject.name())),
+        ("server", Value::text(result.subject.name())),
         ("memory", memory),
     ])
 }
@@ -178,79 +174,10 @@ fn measured<T>(figure: &Measured<T>, emit: impl FnOnce(&T) -> Value) -> Value {
     figure.as_ref().map_or(Value::Null, emit)
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
-}
-
-impl Value {
-    fn emit(&self, out: &mut String) {
-        match self {
-            Self::Bool(value) => *out += if *value { "true" } else { "false" },
-            Self::Number(number) if number.is_finite() => *out += &number.to_string(),
-            // JSON has no word for an infinite number or none.
-            Self::Null | Self::Number(_) => *out += "null",
-            Self::Text(text) => emit_string(text, out),
-            Self::List(values) => {
-                out.push('[');
-                for (index, value) in values.iter().enumerate() {
-                    *out += if index == 0 { "" } else { "," };
-                    value.emit(out);
-                }
-                out.push(']');
-            }
-            Self::Object(members) => {
-                out.push('{');
-                for (index, (name, value)) in members.iter().enumerate() {
-                    *out += if index == 0 { "\n" } else { ",\n" };
-                    emit_string(name, out);
-                    out.push(':');
-                    value.emit(out);
-                }
-                out.push('}');
-            }
-        }
-    }
-}
-
-/// RFC 8259 section 7.
-fn emit_string(text: &str, out: &mut String) {
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => *out += "\\\"",
-            '\\' => *out += "\\\\",
-            control if control < ' ' => *out += &format!("\\u{:04x}", u32::from(control)),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Value, case};
+    use super::case;
     use crate::bench::serve::results::tests::two_passes;
-
-    fn check(value: &Value, expected: &str) {
-        let mut out = String::new();
-        value.emit(&mut out);
-        assert_eq!(out, expected);
-    }
-
-    #[test]
-    fn values_are_written_as_json_has_them() {
-        check(&Value::Number(f64::INFINITY), "null");
-        check(&Value::Number(0.25), "0.25");
-        check(&Value::Text("a\"b\\c\n".to_owned()), r#""a\"b\\c\u000a""#);
-        check(
-            &Value::List(vec![Value::Null, Value::Bool(true)]),
-            "[null,true]",
-        );
-        check(
-            &Value::Object(vec![("a", Value::Number(1.0)), ("b", Value::Null)]),
-            "{\n\"a\":1,\n\"b\":null}",
-        );
-    }
 
     #[test]
     fn every_block_of_a_case_is_there() {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::bench::count::count;
+
 pub(super) const USAGE: &str = "\
 Usage: cargo xtask bench serve [OPTION]...
 
@@ -79,18 +81,6 @@ impl Options {
             }
         }
         Ok(options)
-    }
-}
-
-/// The most that is taken for seconds and rounds: nobody waits longer on purpose.
-const COUNT_MAX: u32 = 3600;
-
-fn count(name: &str, text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(number @ 1..=COUNT_MAX) => Ok(number),
-        _ => Err(format!(
-            "{name} wants a number from 1 to {COUNT_MAX}, not \"{text}\""
-        )),
     }
 }
 

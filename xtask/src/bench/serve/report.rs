@@ -1,13 +1,13 @@
 //! The results in words and tables, for people.
 
-use super::accounting::SoftirqAccount;
 use super::case::Target;
 use super::idle_memory::CONNECTIONS;
-use super::machine::Machine;
-use super::ratio::{Ratio, Verdict};
 use super::results::{CPU, CaseResult, IdleResult, RATE};
 use super::server::Subject;
-use super::table::Table;
+use crate::bench::accounting::SoftirqAccount;
+use crate::bench::machine::Machine;
+use crate::bench::ratio::{Ratio, Verdict};
+use crate::bench::table::Table;
 
 /// Everything that a run has found.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use super::block::Block;
 use super::case::{Case, Target};
 use super::idle_memory::IdleMemory;
-use super::ratio::{Ratio, Verdict};
 use super::server::Subject;
-use super::system_calls::SystemCalls;
+use crate::bench::ratio::{Ratio, Verdict};
+use crate::bench::strace::SystemCalls;
 
 /// A figure, or why there is none.
 pub(super) type Measured<T> = Result<T, String>;

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::accounting::descendants;
 use super::case::Case;
-use super::child::{Child, SIGTERM};
-use super::client::{Answer, Client};
+use super::client::Client;
 use super::configuration::{Place, text};
-use super::failure::{Failure, Result};
-use super::lab::{Lab, body};
-use super::patience::wait_for;
+use crate::bench::accounting::descendants;
+use crate::bench::answer::Answer;
+use crate::bench::child::{Child, SIGTERM};
+use crate::bench::content::{self, body};
+use crate::bench::failure::{Failure, Result};
+use crate::bench::lab::Lab;
+use crate::bench::patience::wait_for;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -137,13 +139,13 @@ fn command_line(
     let program = programs.of(subject)?;
     let mut line = vec![program.display().to_string()];
     if subject == Subject::Floor {
-        line.extend(["bench", super::super::floor::ARGUMENT].map(str::to_owned));
+        line.extend(["bench", crate::bench::floor::ARGUMENT].map(str::to_owned));
         line.extend([port.to_string(), lab.server_cpu.to_string()]);
         return Ok(line);
     }
     let place = Place {
         run: folder,
-        content: &lab.content(case.body_bytes)?,
+        content: &content::folder(lab, case.body_bytes)?,
         port,
         cpu: lab.server_cpu,
     };

@@ -4,13 +4,13 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use super::accounting::{CpuTime, cpu_time};
 use super::case::Case;
-use super::child::Child;
-use super::client::target;
-use super::failure::{Failure, Result};
-use super::lab::Lab;
-use super::patience::{pause, wait_for};
+use crate::bench::accounting::{CpuTime, cpu_time};
+use crate::bench::child::Child;
+use crate::bench::content::target;
+use crate::bench::failure::{Failure, Result};
+use crate::bench::lab::Lab;
+use crate::bench::patience::{pause, wait_for};
 
 /// What wrk counted in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use super::failure::{Failure, Result};
 
 /// The word after `bench` that starts the caretaker, before the folder's path.
-pub(in super::super) const ARGUMENT: &str = "caretaker";
+pub(super) const ARGUMENT: &str = "caretaker";
 
 /// The measuring process's end of the pipe. Dropping it waits until everything is gone.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Drop for Caretaker {
 }
 
 /// What the caretaker's process does.
-pub(in super::super) fn run(folder: &Path) -> ExitCode {
+pub(super) fn run(folder: &Path) -> ExitCode {
     for group in orphans(io::stdin().lock()) {
         kill_group(group);
     }

@@ -11,7 +11,6 @@ use mill_sys::rlimit::Resource;
 
 use super::accounting::{SoftirqAccount, softirq_account};
 use super::caretaker::Caretaker;
-use super::configuration::FILE_NAME;
 use super::failure::{Failure, Result};
 
 #[derive(Debug)]
@@ -51,17 +50,6 @@ impl Lab {
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
-    }
-
-    /// A folder whose one file has `body_bytes` bytes; made once.
-    pub(super) fn content(&self, body_bytes: usize) -> Result<PathBuf> {
-        let folder = self.folder.join(format!("content-{body_bytes}"));
-        if !folder.exists() {
-            fs::create_dir(&folder).map_err(Failure::during(folder.display()))?;
-            let file = folder.join(FILE_NAME);
-            fs::write(&file, body(body_bytes)).map_err(Failure::during(file.display()))?;
-        }
-        Ok(folder)
     }
 
     /// An empty folder, for the files of one server.
@@ -109,46 +97,10 @@ fn folder_base() -> PathBuf {
     }
 }
 
-/// Text that compresses about as well as a page does: words of a small vocabulary, in an order that
-/// does not repeat.
-pub(super) fn body(bytes: usize) -> Vec<u8> {
-    const WORDS: [&str; 16] = [
-        "<p>", "</p>\n", "mill ", "stream ", "wheel ", "water ", "stone ", "grain ", "flour ",
-        "the ", "of ", "turns ", "<em>", "</em> ", "quick ", "river ",
-    ];
-    // Marsaglia's xorshift with a constant seed: every run serves the same bytes.
-    let mut state: u32 = 2_463_534_242;
-    let mut body = Vec::with_capacity(bytes + 16);
-    while body.len() < bytes {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        let word = usize::try_from(state % 16)
-            .ok()
-            .and_then(|index| WORDS.get(index));
-        body.extend_from_slice(word.copied().unwrap_or_default().as_bytes());
-    }
-    body.truncate(bytes);
-    body
-}
-
 /// wrk and the idle connections need more descriptors than the usual soft limit.
 fn raise_descriptor_limit() -> Result<()> {
     let failed = || Failure::during("cannot raise the limit of open files");
     let mut limit = Resource::Descriptors.limit().map_err(failed())?;
     limit.soft = limit.hard;
     Resource::Descriptors.set_limit(limit).map_err(failed())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::body;
-
-    #[test]
-    fn a_body_has_its_size_and_is_the_same_each_time() {
-        for bytes in [0, 1, 600, 100_000] {
-            assert_eq!(body(bytes).len(), bytes);
-            assert_eq!(body(bytes), body(bytes));
-        }
-    }
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::lab::Lab;
-use super::server::Programs;
 
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
@@ -15,28 +14,19 @@ pub(super) struct Machine {
     pub(super) kernel: String,
     pub(super) server_cpu: u16,
     pub(super) client_cpu: u16,
-    pub(super) nginx: String,
-    pub(super) millstream: String,
-    pub(super) wrk: String,
+    /// What each program is there for, and its version.
+    pub(super) programs: Vec<(&'static str, String)>,
 }
 
 impl Machine {
-    pub(super) fn describe(root: &Path, lab: &Lab, programs: &Programs) -> Self {
+    pub(super) fn describe(root: &Path, lab: &Lab, programs: Vec<(&'static str, String)>) -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let models = cpuinfo
             .lines()
             .filter(|line| line.starts_with("model name"));
         let model = models.clone().next().and_then(|line| line.split_once(": "));
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let nginx = programs.nginx.display().to_string();
         let date = first_line(root, &["date", "-u", "+%Y-%m-%d %H:%M UTC"]);
-        let commit = first_line(root, &["git", "describe", "--always", "--dirty"]);
-        // As the checkout names it: where the checkout lies is nobody's business.
-        let millstream = programs
-            .millstream
-            .strip_prefix(root)
-            .unwrap_or(&programs.millstream);
-        let millstream = millstream.display();
         Self {
             date: date.unwrap_or_default(),
             cpu_model: model.map_or("unknown CPU", |(_, name)| name).to_owned(),
@@ -44,9 +34,7 @@ impl Machine {
             kernel: kernel.trim().to_owned(),
             server_cpu: lab.server_cpu,
             client_cpu: lab.client_cpu,
-            nginx: first_line(root, &[&nginx, "-v"]).unwrap_or(nginx),
-            millstream: format!("{millstream}, commit {}", commit.unwrap_or_default()),
-            wrk: first_line(root, &["wrk", "-v"]).unwrap_or_else(|| "wrk".to_owned()),
+            programs,
         }
     }
 
@@ -58,19 +46,27 @@ impl Machine {
             client_cpu,
             ..
         } = self;
-        vec![
+        let mut lines = vec![
             format!("date: {}", self.date),
             format!("machine: {}, {cpus} CPUs, Linux {kernel}", self.cpu_model),
             format!("CPUs: server on {server_cpu}, client on {client_cpu}, loopback between them"),
-            format!("baseline: {}", self.nginx),
-            format!("measured: {}", self.millstream),
-            format!("client: {}", self.wrk),
-        ]
+        ];
+        let programs = self.programs.iter();
+        lines.extend(programs.map(|(part, version)| format!("{part}: {version}")));
+        lines
     }
 }
 
+/// A program of this workspace, as the checkout names it (where the checkout lies is nobody's business),
+/// with the commit.
+pub(super) fn built(root: &Path, program: &Path) -> String {
+    let commit = first_line(root, &["git", "describe", "--always", "--dirty"]);
+    let program = program.strip_prefix(root).unwrap_or(program).display();
+    format!("{program}, commit {}", commit.unwrap_or_default())
+}
+
 /// The first line that a program says, on whichever stream.
-fn first_line(folder: &Path, command: &[&str]) -> Option<String> {
+pub(super) fn first_line(folder: &Path, command: &[&str]) -> Option<String> {
     let (program, arguments) = command.split_first()?;
     let output = Command::new(program)
         .args(arguments)

@@ -1,0 +1,139 @@
+//! System calls per request, counted by strace.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use super::accounting::all_traced;
+use super::child::{Child, SIGTERM};
+use super::failure::{Failure, Result};
+use super::lab::Lab;
+use super::patience::wait_for;
+
+/// Calls per request, by name, the most frequent first.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct SystemCalls {
+    pub(super) by_name: Vec<(String, f64)>,
+}
+
+impl SystemCalls {
+    pub(super) fn total(&self) -> f64 {
+        self.by_name.iter().map(|(_, calls)| calls).sum()
+    }
+}
+
+/// How often each call was made.
+pub(super) type Counts = Vec<(String, u64)>;
+
+/// strace, attached to processes.
+#[derive(Debug)]
+pub(super) struct Strace<'a> {
+    child: Child<'a>,
+    report: PathBuf,
+}
+
+const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+
+impl<'a> Strace<'a> {
+    pub(super) fn attach(lab: &'a Lab, pids: &[u32]) -> Result<Self> {
+        let (report, output) = (lab.file("strace.txt"), lab.file("strace-output.txt"));
+        let mut command = Command::new("strace");
+        command.args(["-f", "-c", "-o"]).arg(&report);
+        for pid in pids {
+            command.args(["-p", &pid.to_string()]);
+        }
+        let mut child = Child::start(&lab.caretaker, &mut command, &output)?;
+        let attached = wait_for(ATTACH_PATIENCE, || {
+            let ended = child.ended().is_some();
+            (ended || all_traced(pids)).then_some(!ended)
+        });
+        if attached != Some(true) {
+            let said = fs::read_to_string(&output).unwrap_or_default();
+            return Err(Failure(format!("strace does not attach: {}", said.trim())));
+        }
+        Ok(Self { child, report })
+    }
+
+    /// Ends it and tells what it has counted.
+    pub(super) fn finish(mut self) -> Result<Counts> {
+        if self.child.end(SIGTERM, ATTACH_PATIENCE).is_none() {
+            return Err(Failure("strace does not end".to_owned()));
+        }
+        let report = &self.report;
+        let text = fs::read_to_string(report).map_err(Failure::during(report.display()))?;
+        Ok(parse(&text))
+    }
+}
+
+/// The rows of strace's table: share, seconds, microseconds, calls, errors if any, name.
+pub(super) fn parse(text: &str) -> Counts {
+    let rows = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (&name, numbers) = words.split_last()?;
+        let calls = numbers.get(3)?.parse().ok()?;
+        (name != "total").then(|| (name.to_owned(), calls))
+    });
+    rows.collect()
+}
+
+pub(super) fn per_request(
+    calls: &[(String, u64)],
+    less: &[(String, u64)],
+    requests: u64,
+) -> Result<SystemCalls> {
+    if requests == 0 {
+        return Err(Failure("no request was served under strace".to_owned()));
+    }
+    let mut by_name: Vec<(String, f64)> = calls
+        .iter()
+        .map(|(name, count)| {
+            let less = less.iter().find(|(other, _)| other == name);
+            let count = *count as f64 - less.map_or(0.0, |(_, count)| *count as f64);
+            (name.clone(), count / requests as f64)
+        })
+        .filter(|(_, calls)| *calls > 0.0)
+        .collect();
+    by_name.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    Ok(SystemCalls { by_name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, per_request};
+
+    const TABLE: &str = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 60.00    0.006000           3      2000           writev
+ 40.00    0.004000           2      2000         7 recvfrom
+  0.00    0.000000           2        40           epoll_wait
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.010000           2      4040         7 total
+";
+
+    #[test]
+    fn each_row_is_counted_and_the_total_is_not() {
+        let calls = parse(TABLE);
+        let names: Vec<_> = calls
+            .iter()
+            .map(|(name, count)| (name.as_str(), *count))
+            .collect();
+        assert_eq!(
+            names,
+            [("writev", 2000), ("recvfrom", 2000), ("epoll_wait", 40)]
+        );
+    }
+
+    #[test]
+    fn calls_of_the_shorter_run_are_taken_off() {
+        let less = [("writev".to_owned(), 1000), ("epoll_wait".to_owned(), 40)];
+        let calls = per_request(&parse(TABLE), &less, 1000).unwrap();
+        assert_eq!(
+            calls.by_name,
+            [("recvfrom".to_owned(), 2.0), ("writev".to_owned(), 1.0)]
+        );
+        assert!((calls.total() - 3.0).abs() < 1e-9);
+        assert!(per_request(&parse(TABLE), &[], 0).is_err());
+    }
+}
