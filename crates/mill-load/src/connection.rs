@@ -24,6 +24,8 @@ struct Connection<E: Engine, R: Record> {
     finished: u64,
     /// Connects that failed in a row.
     failed_connects: u32,
+    /// Since when the connection lags behind its schedule, and what was finished then.
+    behind: Option<(Instant, u64)>,
 }
 
 /// Runs connection `number` until its budget is used up or it gives up. At the end of the run it is dropped.
@@ -35,6 +37,7 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u3
         left: None,
         finished: 0,
         failed_connects: 0,
+        behind: None,
     };
     connection.prepare().await;
     while let Some(intended) = connection.next_start().await {
@@ -96,12 +99,24 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 let connections = f64::from(self.local.plan.connections.max(1));
                 let gap = Duration::from_secs(1).mul_f64(connections / rate.max(MIN_RATE));
                 let due = self.begin_of_own() + mul(gap, self.finished);
-                self.local
-                    .count_wait(self.local.scheduler.now().since(due));
-                self.local.pacer.until(&self.local.scheduler, due).await;
+                let now = self.local.scheduler.now();
+                self.local.count_wait(now.since(due));
+                let at = self.catch_up(due, now, gap);
+                self.local.pacer.until(&self.local.scheduler, at).await;
                 self.local.take_budget().then_some(Some(due))
             }
         }
+    }
+
+    /// When to start what is due on the connection's own schedule: a connection that lags behind goes at twice its
+    /// rate at most until it has caught up (wrk2).
+    fn catch_up(&mut self, due: Instant, now: Instant, gap: Duration) -> Instant {
+        if due > now {
+            self.behind = None;
+            return due;
+        }
+        let (since, finished) = *self.behind.get_or_insert((now, self.finished));
+        since + mul(gap / 2, self.finished - finished)
     }
 
     /// How long the closed loop waits before the next request; a script has the last word.
@@ -167,7 +182,11 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 self.local.abort(Abort::Failure(failure));
                 ControlFlow::Break(())
             }
-            AfterFailure::GiveUpConnecting if connecting => ControlFlow::Break(()),
+            AfterFailure::GiveUpConnecting if failure.is_local() => ControlFlow::Break(()),
+            AfterFailure::GiveUpConnecting if connecting => {
+                self.local.scheduler.sleep(REFUSED_PAUSE).await;
+                ControlFlow::Continue(())
+            }
             AfterFailure::Retry { pause } if connecting => {
                 let doublings = self.failed_connects.min(BACKOFF_DOUBLINGS_MAX);
                 self.failed_connects += 1;
@@ -319,6 +338,10 @@ fn mul(gap: Duration, times: u64) -> Duration {
 
 /// After so many failed connects in a row the pause grows no more; it is bounded besides by a hundred times the first.
 const BACKOFF_DOUBLINGS_MAX: u32 = 7;
+
+/// Between two connects of a connection that is refused, so that a server that restarts is not drowned. wrk waits
+/// for nothing.
+const REFUSED_PAUSE: Duration = Duration::from_millis(1);
 
 /// Requests per second below which a schedule would overflow its duration.
 const MIN_RATE: f64 = 1e-6;

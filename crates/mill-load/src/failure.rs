@@ -75,6 +75,14 @@ impl FailureKind {
 }
 
 impl Failure {
+    /// Whether a connect failed on this side: no descriptor, no port, no route.
+    pub(crate) const fn is_local(self) -> bool {
+        matches!(
+            self,
+            Self::NoDescriptor | Self::NoPort | Self::Connect(StreamError::Unreachable)
+        )
+    }
+
     /// What a failed connect means.
     pub(crate) const fn of_connect(error: StreamError) -> Self {
         match error {

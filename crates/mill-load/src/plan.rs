@@ -96,7 +96,8 @@ pub struct Stop {
 pub enum AfterFailure {
     /// Goes on; after a failed connect it waits first, from `pause` doubling to a hundred times that.
     Retry { pause: Duration },
-    /// Goes on, but a failed connect ends the connection for good (wrk).
+    /// Goes on, but a connect that this machine could not even begin ends the connection for good (wrk). One that
+    /// was refused is tried again a millisecond later; wrk does so at once.
     GiveUpConnecting,
     /// The whole run ends.
     Abort,

@@ -81,13 +81,22 @@ fn a_refused_connection_is_tried_again_ever_more_slowly() {
 }
 
 #[test]
-fn a_refused_connection_is_given_up_if_the_plan_says_so() {
+fn a_connection_that_this_side_cant_open_is_given_up_if_the_plan_says_so() {
+    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    ground.streams_max = 2;
+    let mut plan = for_100_ms();
+    plan.connections = 5;
+    plan.after_failure = AfterFailure::GiveUpConnecting;
+    check(&ground, &plan, FailureKind::NoDescriptor, 18, 3);
+}
+
+#[test]
+fn a_refused_connection_is_tried_again_every_millisecond_by_such_a_plan() {
     let mut ground = SimGround::new(|_| Act::answer("x"));
     ground.listens = false;
     let mut plan = for_100_ms();
-    plan.connections = 3;
     plan.after_failure = AfterFailure::GiveUpConnecting;
-    check(&ground, &plan, FailureKind::Connect, 0, 3);
+    check(&ground, &plan, FailureKind::Connect, 0, 100);
 }
 
 #[test]
@@ -168,7 +177,11 @@ fn a_run_is_ended_by_the_kinds_of_failure_that_it_names_and_by_no_other() {
         plan.after_failure = AfterFailure::AbortOn(kinds);
         let ran = run(&ground, &plan);
         let tally = ran.tally();
-        (ran.parts[0].aborted.is_some(), tally.answered, tally.failed())
+        (
+            ran.parts[0].aborted.is_some(),
+            tally.answered,
+            tally.failed(),
+        )
     };
     assert_eq!(ended(&[FailureKind::Reset]), (true, 1, 1));
     assert_eq!(ended(&[FailureKind::Timeout]), (false, 3, 3));

@@ -340,3 +340,15 @@ Transfer/sec:      3.81KB
 ";
     assert_eq!(out, expected);
 }
+
+#[test]
+fn a_connection_that_lags_behind_catches_up_at_twice_its_rate() {
+    // 100 a second for a second, a stall of two, and then 200 a second for the last one.
+    let ground = SimGround::new(|request| {
+        let delay = if request == 100 { 2000 * MS } else { 2 * MS };
+        Act::answer("x").after(delay)
+    });
+    let (_, out, _) = run(&ground, "wrk2 -t1 -c1 -d4 -R100 http://10.0.0.1/");
+    assert!(out.contains("  301 requests in 4.00s"), "{out}");
+    assert!(out.contains("    Latency   "), "{out}");
+}

@@ -97,8 +97,12 @@ fn find(
         .port
         .map_or(String::from("http"), |port| port.to_string());
     let place = format!("{}:{service}", url.host);
-    let mut addresses = (environment.resolve)(&url.host, url.port_or_default())
-        .map_err(|error| format!("unable to resolve {place} {error}"))?;
+    let mut addresses =
+        (environment.resolve)(&url.host, url.port_or_default()).map_err(|error| {
+            let named = format!("unable to resolve {}: ", url.host);
+            let reason = error.strip_prefix(&named).unwrap_or(&error);
+            format!("unable to resolve {place} {reason}")
+        })?;
     addresses.retain(|address| (environment.accepts)(*address));
     let addresses: Vec<Endpoint> = addresses.into_iter().map(Endpoint::from).collect();
     match addresses.first().cloned() {

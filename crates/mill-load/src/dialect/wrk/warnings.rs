@@ -101,3 +101,81 @@ fn emit_correction(corrected: &Corrected, err: &mut dyn Write) -> io::Result<()>
 
 /// A correction that changes a figure by less is not worth a line: a tenth is about what two runs differ.
 const NOTICED: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::wrk::recorder::SocketErrors;
+    use crate::failure::Failure;
+    use mill_runtime::stream::StreamError;
+    use mill_runtime::time::Duration;
+
+    /// The lines after a run with these failures and corrected figures.
+    fn lines(failures: &[Failure], timeout: u64, corrected: &Corrected) -> Vec<String> {
+        let mut errors = SocketErrors {
+            timeout,
+            ..SocketErrors::default()
+        };
+        let mut tally = Tally::default();
+        for failure in failures {
+            errors.on_failure(*failure);
+            tally.on_failure(failure.kind());
+        }
+        let totals = Totals {
+            runtime: Duration::from_secs(1),
+            requests: 1,
+            bytes: 1,
+            errors,
+            statuses_bad: 0,
+        };
+        let mut err = Vec::new();
+        emit_after((&totals, &tally), corrected, 2, &mut err).unwrap();
+        let text = String::from_utf8(err).unwrap();
+        text.lines().map(String::from).collect()
+    }
+
+    fn glance(mean_us: f64, p99_us: u64) -> Glance {
+        Glance { mean_us, p99_us }
+    }
+
+    #[test]
+    fn a_run_without_anything_to_say_is_silent() {
+        assert!(lines(&[], 0, &Corrected::default()).is_empty());
+        assert!(lines(&[Failure::EndedEarly], 0, &Corrected::default()).is_empty());
+    }
+
+    #[test]
+    fn each_thing_that_misleads_has_one_line() {
+        let check = |failures: &[Failure], timeout, expected: &str| {
+            let lines = lines(failures, timeout, &Corrected::default());
+            assert!(
+                lines.len() == 1 && lines[0].starts_with("millstream: "),
+                "{lines:?}"
+            );
+            assert!(lines[0].contains(expected), "{lines:?}");
+        };
+        check(
+            &[Failure::NoPort, Failure::NoDescriptor],
+            0,
+            "2 connections could not be opened",
+        );
+        let refused = Failure::Connect(StreamError::Refused);
+        check(
+            &[refused, Failure::ConnectTimeout],
+            0,
+            "2 handshakes were refused or timed out",
+        );
+        check(&[], 7, "7 answers took longer than 2s");
+        let unreachable = Failure::Connect(StreamError::Unreachable);
+        check(&[unreachable], 0, "1 connections could not be opened");
+    }
+
+    #[test]
+    fn a_correction_is_told_from_a_tenth_on() {
+        let told = |before, after| !lines(&[], 0, &Corrected { before, after }).is_empty();
+        assert!(!told(glance(100.0, 1000), glance(109.0, 1090)));
+        assert!(told(glance(100.0, 1000), glance(111.0, 1000)));
+        assert!(told(glance(100.0, 1000), glance(89.0, 1000)));
+        assert!(told(glance(100.0, 1000), glance(100.0, 1101)));
+    }
+}
