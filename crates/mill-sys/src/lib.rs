@@ -53,3 +53,6 @@ pub mod affinity;
 
 /// Civil time where the machine is.
 pub mod local_time;
+
+/// Network interfaces and their addresses.
+pub mod interface;

@@ -27,7 +27,7 @@ pub struct Received {
     pub sender: Option<Pid>,
 }
 
-/// A descriptor that becomes readable when one of [`Signal::ALL`] arrives.
+/// A descriptor that becomes readable when one of the signals arrives that it was opened for.
 #[derive(Debug)]
 pub struct SignalDescriptor(OwnedFd);
 
@@ -78,15 +78,20 @@ impl SignalDescriptor {
     /// Blocks [`Signal::ALL`] in the calling thread (threads and processes it starts inherit that) and opens the
     /// descriptor. A signal that came before stays pending, none is lost.
     pub fn open() -> io::Result<Self> {
-        let set = set_of(&Signal::ALL);
+        Self::open_for(&Signal::ALL)
+    }
+
+    /// As [`SignalDescriptor::open`] for these signals alone; all others are delivered.
+    pub fn open_for(signals: &[Signal]) -> io::Result<Self> {
+        let set = set_of(signals);
         // SAFETY: the set is initialised; the old mask is not asked for.
         let blocked =
             unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
         check(blocked)?;
         // A process started by a shell in the background inherits SIGINT and SIGQUIT as ignored, and an ignored
         // signal does not even become pending.
-        for signal in Signal::ALL {
-            set_default(signal)?;
+        for signal in signals {
+            set_default(*signal)?;
         }
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         // SAFETY: the set is initialised and read only during the call.
@@ -164,6 +169,22 @@ mod tests {
                 assert_ne!(signal.number(), other.number());
                 assert_ne!(signal.name(), other.name());
             }
+        }
+    }
+
+    #[test]
+    fn only_the_signals_asked_for_are_blocked() {
+        let thread = std::thread::spawn(|| {
+            let _signals = SignalDescriptor::open_for(&[Signal::User1]).unwrap();
+            let mut mask = set_of(&[]);
+            // SAFETY: the new mask is not given, the old one is written to a local.
+            unsafe { libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut mask) };
+            // SAFETY: the set is initialised; the number is a signal's.
+            let holds = |signal: Signal| unsafe { libc::sigismember(&mask, signal.number()) };
+            Signal::ALL.map(|signal| (signal, holds(signal) == 1))
+        });
+        for (signal, is_blocked) in thread.join().unwrap() {
+            assert_eq!(is_blocked, signal == Signal::User1, "{signal:?}");
         }
     }
 

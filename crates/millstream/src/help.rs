@@ -16,7 +16,7 @@ pub(crate) const PRODUCT: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"
 pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
-const COMMANDS: &[&str] = &["serve", "help"];
+const COMMANDS: &[&str] = &["serve", "wrk", "wrk2", "ab", "help"];
 
 /// What stands behind `nginx version: `. Scripts take the number behind `nginx/`, as distributions write theirs:
 /// `nginx/1.18.0 (Ubuntu)`; so it is the version that is compatible, and what this really is stands in parentheses.
@@ -105,17 +105,22 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Commands that are planned and not there.
-const LATER: &[&str] = &["run", "wrk", "ab", "load", "lab", "status"];
+const LATER: &[&str] = &["run", "load", "lab", "status"];
 
 const OVERVIEW: &str = "\
-Millstream: an HTTP server that takes nginx.conf as it is.
+Millstream: an HTTP server that takes nginx.conf as it is, and load generators.
 
   millstream serve [DIRECTORY] [--port N]   serve a directory, without any configuration
   millstream serve -c FILE                  serve what an nginx.conf says
   millstream serve -h                       all options, which are nginx's
   nginx …                                   the same through a link of that name to this binary
 
-Not in this version: load generators (wrk, ab, load), the lab (lab), acceleration of other programs (run),
+  millstream wrk [-t 2] [-c 10] [-d 10s] URL   load as wrk makes it, with its options, scripts and report
+  millstream wrk2 -R RATE URL                  at a constant rate, as wrk2
+  millstream ab [-n 1] [-c 1] URL              as ab
+  wrk …, wrk2 …, ab …                          the same through links of these names to this binary
+
+Not in this version: load with our own options (load), the lab (lab), acceleration of other programs (run),
 a status command (status), and the network stack of its own. They come later.
 ";
 

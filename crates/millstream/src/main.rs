@@ -1,4 +1,4 @@
-//! One binary: by its name it is nginx, else its first argument says what it does.
+//! One binary: by its name it is nginx or a load generator, else its first argument says what it does.
 #![forbid(unsafe_code)]
 
 /// The options of nginx.
@@ -15,6 +15,9 @@ mod command;
 
 /// `millstream serve`.
 mod serve;
+
+/// wrk, wrk2, ab and `millstream load`.
+mod load;
 
 /// The nearest known word.
 mod nearest;
@@ -34,6 +37,14 @@ fn main() -> ExitCode {
     };
     if name == Some(OsStr::new("nginx")) {
         return command::nginx(rest);
+    }
+    if let Some(tool) = name.and_then(load::Tool::named) {
+        return load::run(tool, rest);
+    }
+    if let Some((first, rest)) = rest.split_first()
+        && let Some(tool) = load::Tool::named(OsStr::from_bytes(first))
+    {
+        return load::run(tool, rest);
     }
     match rest.split_first() {
         Some((first, rest)) if first == b"serve" => serve::run(rest),

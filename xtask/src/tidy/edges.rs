@@ -5,7 +5,7 @@ use super::{Tree, Violation};
 
 /// Each crate, and those of ours that it may use. What is absent says most: the server knows no
 /// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
-const EDGES: [(&str, Allowed); 12] = [
+const EDGES: [(&str, Allowed); 13] = [
     ("mill-http", Allowed::Only(&[])),
     ("mill-runtime", Allowed::Only(&[])),
     ("mill-config", Allowed::Only(&[])),
@@ -31,6 +31,10 @@ const EDGES: [(&str, Allowed); 12] = [
     (
         "mill-load",
         Allowed::Only(&["mill-runtime", "mill-http", "mill-metrics"]),
+    ),
+    (
+        "mill-drive",
+        Allowed::Only(&["mill-sys", "mill-engine", "mill-runtime", "mill-load"]),
     ),
     ("millstream", Allowed::Every),
     // The measurements need clocks, CPU affinity, limits and signals, and the floor that they hold

@@ -1,0 +1,76 @@
+//! The machine, as a run asks for it.
+
+use crate::interrupt::Interrupts;
+use crate::{names, run};
+use mill_load::ground::{Ground, GroundError, Hand, Ran, Watch};
+use mill_load::plan::Plan;
+use mill_load::record::Record;
+use mill_runtime::time::UnixTime;
+use mill_sys::local_time::local_time;
+use mill_sys::{affinity, clock};
+use std::net::SocketAddr;
+
+/// Kernel sockets, threads of the operating system, its clocks and names.
+#[derive(Debug, Default)]
+pub struct KernelGround {
+    interrupts: Interrupts,
+}
+
+impl KernelGround {
+    /// A ground whose runs end early when `interrupts` says so.
+    pub fn new(interrupts: Interrupts) -> Self {
+        Self { interrupts }
+    }
+}
+
+impl Ground for KernelGround {
+    fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+        names::resolve(host, port)
+    }
+
+    fn accepts(&self, address: SocketAddr) -> bool {
+        names::accepts(address)
+    }
+
+    fn wall_clock(&self) -> UnixTime {
+        let civil = clock::realtime();
+        UnixTime {
+            seconds: i64::try_from(civil.as_secs()).unwrap_or(i64::MAX),
+            nanos: civil.subsec_nanos(),
+        }
+    }
+
+    fn utc_offset_seconds(&self, at: i64) -> i32 {
+        local_time(at).map_or(0, |local| local.offset_s)
+    }
+
+    fn cpus(&self) -> u32 {
+        let allowed = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
+        u32::try_from(allowed).map_or(1, |cpus| cpus.max(1))
+    }
+
+    fn run<R: Record>(
+        &self,
+        plan: &Plan,
+        hands: Vec<Hand<R>>,
+        watch: &mut dyn Watch<R::Interval>,
+    ) -> Result<Ran<R>, GroundError> {
+        let stop = self.interrupts.begin_run();
+        run::run(plan, hands, watch, &stop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_tells_its_time_and_its_cpus() {
+        let ground = KernelGround::default();
+        assert!(ground.cpus() >= 1);
+        let now = ground.wall_clock();
+        // 2020-01-01: a clock before that is not set.
+        assert!(now.seconds > 1_577_836_800, "{now:?}");
+        assert!(ground.utc_offset_seconds(now.seconds).abs() <= 14 * 3600);
+    }
+}

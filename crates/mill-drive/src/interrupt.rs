@@ -1,0 +1,108 @@
+//! Ctrl-C: the first ends the run and its results are printed, the second ends the process.
+
+use mill_sys::descriptor;
+use mill_sys::signal::{Signal, SignalDescriptor};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The user's wish to end. Clones are the same wish.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupts(Arc<State>);
+
+/// What the threads of one run look at.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop {
+    interrupts: Interrupts,
+    /// The run ends for a reason of its own.
+    ended: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// A run has begun: there is something to print.
+    begun: AtomicBool,
+    asked: AtomicBool,
+}
+
+impl Interrupts {
+    /// Takes SIGINT and SIGTERM from now on, on a thread of its own. To be called before any other thread is started:
+    /// they inherit that both are blocked.
+    pub fn listen() -> io::Result<Self> {
+        let signals = SignalDescriptor::open_for(&[Signal::Interrupt, Signal::Terminate])?;
+        let interrupts = Self::default();
+        let told = interrupts.clone();
+        std::thread::Builder::new()
+            .name(String::from("signals"))
+            .spawn(move || told.take(&signals))?;
+        Ok(interrupts)
+    }
+
+    /// Asks the run to end, or the process if that was asked before or no run has ever begun.
+    pub fn ask(&self) {
+        let again = self.0.asked.swap(true, Ordering::Relaxed);
+        if again || !self.0.begun.load(Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+    }
+
+    pub(crate) fn begin_run(&self) -> Stop {
+        self.0.begun.store(true, Ordering::Relaxed);
+        Stop {
+            interrupts: self.clone(),
+            ended: Arc::default(),
+        }
+    }
+
+    fn take(&self, signals: &SignalDescriptor) {
+        while descriptor::wait_readable(&[signals.as_fd()], None).is_ok() {
+            while let Ok(Some(_)) = signals.read() {
+                self.ask();
+            }
+        }
+    }
+}
+
+impl Stop {
+    /// Whether threads end now. Two loads.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.is_interrupted()
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupts.0.asked.load(Ordering::Relaxed)
+    }
+
+    /// Ends all threads of this run.
+    pub(crate) fn end_run(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The exit status of a process that SIGINT ended, as shells write it: 128 and the signal's number.
+const INTERRUPTED: i32 = 130;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_wish_ends_all_runs_from_then_on() {
+        let interrupts = Interrupts::default();
+        let first = interrupts.begin_run();
+        assert!(!first.is_asked());
+        interrupts.ask();
+        let second = interrupts.begin_run();
+        assert!(first.is_interrupted() && second.is_interrupted());
+    }
+
+    #[test]
+    fn a_run_that_ends_by_itself_was_not_interrupted() {
+        let interrupts = Interrupts::default();
+        let (first, second) = (interrupts.begin_run(), interrupts.begin_run());
+        first.clone().end_run();
+        assert!(first.is_asked() && !first.is_interrupted());
+        assert!(!second.is_asked());
+    }
+}

@@ -1,0 +1,26 @@
+//! Carries load onto this machine: threads, descriptor tables, clocks, signals, names, what /proc tells.
+//!
+//! mill-load says what is to be done and knows no machine; this crate is the machine under it. Read on in this
+//! order: `ground` is what a run asks for, `run` starts its threads and listens to them, `thread` is one of them.
+//!
+//! Invariants:
+//! - A thread that sends for itself has a descriptor table of its own; nothing is shared but one flag that is read
+//!   once a turn.
+//! - Whatever this machine does not tell is `None`, never a guess.
+#![forbid(unsafe_code)]
+
+/// The machine, as a run asks for it.
+mod ground;
+/// Ctrl-C, once and twice.
+mod interrupt;
+/// What the machine noticed during the measured period.
+mod machine;
+/// Host names and what listens there.
+mod names;
+/// One run: its threads, and what they say.
+mod run;
+/// One generating thread.
+mod thread;
+
+pub use ground::KernelGround;
+pub use interrupt::Interrupts;

@@ -1,0 +1,62 @@
+//! Host names and what listens there.
+
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// The addresses of a host, in the system's order (getaddrinfo(3)); the error is the system's, as gai_strerror(3) has
+/// it, for each dialect writes the name in its own place.
+pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let found = (host, port).to_socket_addrs().map_err(|error| {
+        let text = error.to_string();
+        String::from(text.strip_prefix(STD_PREFIX).unwrap_or(&text))
+    })?;
+    let addresses: Vec<SocketAddr> = found.collect();
+    if addresses.is_empty() {
+        return Err(String::from("No address associated with hostname"));
+    }
+    Ok(addresses)
+}
+
+/// Whether a connection can be established.
+pub(crate) fn accepts(address: SocketAddr) -> bool {
+    TcpStream::connect_timeout(&address, ACCEPT_PATIENCE).is_ok()
+}
+
+/// What std puts before the system's words.
+const STD_PREFIX: &str = "failed to lookup address information: ";
+
+/// How long an address may take to accept. Linux itself would go on for two minutes.
+const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn addresses_resolve_to_themselves() {
+        let check = |host: &str, expected: &str| {
+            let expected: SocketAddr = expected.parse().unwrap();
+            assert_eq!(resolve(host, 80), Ok(vec![expected]), "{host}");
+        };
+        check("127.0.0.1", "127.0.0.1:80");
+        check("::1", "[::1]:80");
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_an_error_in_the_systems_words() {
+        // RFC 2606 keeps this domain empty for ever; without a network the words are others.
+        let error = resolve("host.invalid", 80).unwrap_err();
+        assert!(!error.is_empty());
+        assert!(!error.contains(STD_PREFIX), "{error}");
+    }
+
+    #[test]
+    fn what_listens_accepts() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert!(accepts(address));
+        drop(listener);
+        assert!(!accepts(address));
+    }
+}

@@ -1,0 +1,203 @@
+//! One run: its threads are started, wait for each other, and tell the caller's thread what they have measured.
+
+use crate::interrupt::Stop;
+use crate::machine::Observer;
+use crate::thread::{self, Orders, Told};
+use mill_load::generator::Part;
+use mill_load::ground::{GroundError, Hand, Ran, ThreadCpu, Watch};
+use mill_load::local::Abort;
+use mill_load::plan::Plan;
+use mill_load::record::Record;
+use mill_runtime::time::{Duration, Instant};
+use mill_sys::rlimit::{Limit, Resource};
+use mill_sys::{affinity, clock};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+
+/// Carries out a plan. `watch` is called on this thread.
+pub(crate) fn run<R: Record>(
+    plan: &Plan,
+    hands: Vec<Hand<R>>,
+    watch: &mut dyn Watch<R::Interval>,
+    stop: &Stop,
+) -> Result<Ran<R>, GroundError> {
+    raise_descriptors();
+    let mut observer = Observer::new(plan);
+    let plan = Arc::new(plan.clone());
+    let mut crew = Crew::start(&plan, hands, stop)?;
+    if plan.warm_up.is_zero() {
+        observer.begin();
+    }
+    let begin = now() + START_LEAD + START_LEAD_OF_THREAD * plan.threads;
+    crew.begin(begin);
+    watch.on_begin();
+    let measure_from = begin + plan.warm_up;
+    crew.listen(measure_from, &mut observer, watch, stop);
+    let machine = observer.end();
+    let (parts, threads): (Vec<Part<R>>, Vec<ThreadCpu>) = crew.join()?.into_iter().unzip();
+    let measured = parts.iter().map(|part| part.measured).max();
+    Ok(Ran {
+        parts,
+        measured: measured.unwrap_or_default(),
+        interrupted: stop.is_interrupted(),
+        machine: mill_load::ground::Machine { threads, ..machine },
+    })
+}
+
+/// The monotonic clock, as engines give it.
+pub(crate) fn now() -> Instant {
+    let nanos = u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX);
+    Instant::from_nanos(nanos)
+}
+
+/// The threads of a run.
+struct Crew<R: Record> {
+    handles: Vec<JoinHandle<()>>,
+    begins: Vec<Sender<Instant>>,
+    told: Receiver<(u32, Told<R>)>,
+    ended: Vec<Option<(Part<R>, ThreadCpu)>>,
+}
+
+impl<R: Record> Crew<R> {
+    /// Starts the threads, and waits until each has its engine.
+    fn start(plan: &Arc<Plan>, hands: Vec<Hand<R>>, stop: &Stop) -> Result<Self, GroundError> {
+        let (sender, told) = mpsc::channel();
+        let mut crew = Self {
+            handles: Vec::new(),
+            begins: Vec::new(),
+            told,
+            ended: hands.iter().map(|_| None).collect(),
+        };
+        let cpus = affinity::allowed_cpus().unwrap_or_default();
+        for (share, hand) in plan.shares().zip(hands) {
+            let (begin, begins) = mpsc::channel();
+            let number = share.thread;
+            let orders = Orders {
+                plan: Arc::clone(plan),
+                share,
+                cpu: plan.pin.then(|| nth(&cpus, number)).flatten(),
+                begins,
+                stop: stop.clone(),
+            };
+            let told = sender.clone();
+            let spawned = std::thread::Builder::new()
+                .name(format!("load {number}"))
+                .spawn(move || thread::live(orders, hand, &told));
+            match spawned {
+                Ok(handle) => crew.handles.push(handle),
+                Err(error) => {
+                    let sentence = format!(
+                        "thread {} of {} could not be started: {error}; use fewer threads",
+                        number + 1,
+                        plan.threads
+                    );
+                    return Err(crew.give_up(sentence));
+                }
+            }
+            crew.begins.push(begin);
+        }
+        drop(sender);
+        crew.wait_until_ready()
+    }
+
+    fn wait_until_ready(self) -> Result<Self, GroundError> {
+        for _ in 0..self.handles.len() {
+            match self.told.recv() {
+                Ok((_, Told::Ready)) => {}
+                Ok((_, Told::Failed(sentence))) => return Err(self.give_up(sentence)),
+                Ok((_, Told::Interval { .. } | Told::Ended(..))) | Err(_) => {
+                    return Err(self.give_up(String::from(PANICKED)));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Lets the threads that wait for their beginning go home.
+    fn give_up(self, sentence: String) -> GroundError {
+        drop(self.begins);
+        for handle in self.handles {
+            // A thread that panicked has said so; the run has failed either way.
+            let _ = handle.join();
+        }
+        GroundError(sentence)
+    }
+
+    fn begin(&mut self, at: Instant) {
+        for begin in self.begins.drain(..) {
+            // A thread that is gone is missed when it is joined.
+            let _ = begin.send(at);
+        }
+    }
+
+    /// Hands intervals to `watch` until all threads have ended.
+    fn listen(
+        &mut self,
+        measure_from: Instant,
+        observer: &mut Observer,
+        watch: &mut dyn Watch<R::Interval>,
+        stop: &Stop,
+    ) {
+        loop {
+            let received = if observer.has_begun() {
+                self.told.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                self.told.recv_timeout(measure_from.since(now()))
+            };
+            match received {
+                Ok((thread, Told::Interval { elapsed, interval })) => {
+                    watch.on_interval(thread, elapsed, interval);
+                }
+                Ok((thread, Told::Ended(part, cpu))) => {
+                    if ends_the_run(part.aborted.as_ref()) {
+                        stop.end_run();
+                    }
+                    if let Some(place) = self.ended.get_mut(thread as usize) {
+                        *place = Some((*part, cpu));
+                    }
+                }
+                Ok((_, Told::Ready | Told::Failed(_))) => {}
+                Err(RecvTimeoutError::Timeout) => observer.begin(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// What the threads brought home, in their order.
+    fn join(self) -> Result<Vec<(Part<R>, ThreadCpu)>, GroundError> {
+        for handle in self.handles {
+            if handle.join().is_err() {
+                return Err(GroundError(String::from(PANICKED)));
+            }
+        }
+        let all: Option<Vec<_>> = self.ended.into_iter().collect();
+        all.ok_or_else(|| GroundError(String::from(PANICKED)))
+    }
+}
+
+/// Whether what ended one thread ends the others too. A script that told its thread to stop meant that thread.
+fn ends_the_run(aborted: Option<&Abort>) -> bool {
+    matches!(aborted, Some(Abort::Failure(_) | Abort::Script(_)))
+}
+
+fn nth(cpus: &[u16], number: u32) -> Option<u16> {
+    let index = (number as usize).checked_rem(cpus.len())?;
+    cpus.get(index).copied()
+}
+
+/// Every connection is a descriptor: takes as many as the system allows.
+fn raise_descriptors() {
+    if let Ok(Limit { hard, .. }) = Resource::Descriptors.limit() {
+        // Where it is refused, connections that lack a descriptor are counted as such.
+        let _ = Resource::Descriptors.set_limit(Limit { soft: hard, hard });
+    }
+}
+
+/// How long before the common beginning it is told to the threads: they all have to wake up, one after the other
+/// where CPUs are few.
+const START_LEAD: Duration = Duration::from_millis(1);
+const START_LEAD_OF_THREAD: Duration = Duration::from_micros(50);
+
+/// A bug of ours; the panic's own message stands above it.
+const PANICKED: &str = "a thread of the load generator panicked; this is a bug";

@@ -1,0 +1,160 @@
+//! One generating thread: a descriptor table, an engine, turns until the end.
+
+use crate::interrupt::Stop;
+use mill_engine::{KernelEngine, KernelOptions};
+use mill_load::generator::{Part, Progress, generator};
+use mill_load::ground::{Hand, ThreadCpu};
+use mill_load::plan::{Plan, Share};
+use mill_load::record::Record;
+use mill_load::request::Requests;
+use mill_runtime::engine::Engine;
+use mill_runtime::time::{Duration, Instant};
+use mill_sys::usage::CpuUsage;
+use mill_sys::{affinity, descriptor, process};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+/// What a thread is to do.
+pub(crate) struct Orders {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) share: Share,
+    /// The CPU to stay on.
+    pub(crate) cpu: Option<u16>,
+    /// Gives the common beginning once; ends without one if there is no run after all.
+    pub(crate) begins: Receiver<Instant>,
+    pub(crate) stop: Stop,
+}
+
+/// What a thread tells whoever started it.
+pub(crate) enum Told<R: Record> {
+    /// It has what it needs.
+    Ready,
+    /// It has not: a sentence.
+    Failed(String),
+    Interval {
+        /// Since the measured period began.
+        elapsed: Duration,
+        interval: R::Interval,
+    },
+    Ended(Box<Part<R>>, ThreadCpu),
+}
+
+/// The whole life of a thread.
+pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32, Told<R>)>) {
+    let number = orders.share.thread;
+    // Whoever started us listens until all threads have ended; if not, it has panicked.
+    let tell = |what| drop(told.send((number, what)));
+    let engine = match settle_in(orders.cpu, &hand.requests) {
+        Ok(engine) => engine,
+        Err(sentence) => return tell(Told::Failed(sentence)),
+    };
+    tell(Told::Ready);
+    let Ok(begin) = orders.begins.recv() else {
+        return;
+    };
+    let measure_from = begin + orders.plan.warm_up;
+    let part = (orders.plan, orders.share);
+    let mut generator = generator(engine.clone(), part, begin, hand.requests, hand.recorder);
+    let mut cpu = CpuWatch::new(measure_from);
+    loop {
+        let now = engine.now();
+        cpu.look(now);
+        if orders.stop.is_asked() {
+            break;
+        }
+        match generator.turn(cpu.next_look(now + STOP_DELAY_MAX)) {
+            Progress::Running => {}
+            Progress::Interval(interval) => {
+                let elapsed = now.since(measure_from);
+                tell(Told::Interval { elapsed, interval });
+            }
+            Progress::Ended => break,
+        }
+    }
+    let used = cpu.end(engine.now());
+    drop(engine);
+    tell(Told::Ended(Box::new(generator.finish()), used));
+}
+
+/// Makes the thread what it has to be; the error is a sentence.
+fn settle_in(cpu: Option<u16>, requests: &Requests) -> Result<KernelEngine, String> {
+    if let Some(cpu) = cpu {
+        affinity::bind_to(&[cpu])
+            .map_err(|error| format!("a thread could not be bound to CPU {cpu}: {error}"))?;
+    }
+    // A script's files are opened and closed by other threads too: its descriptors must stay those of all.
+    if !matches!(requests, Requests::Script(_)) {
+        // Where a sandbox forbids it the table is shared, which costs some of the speed and nothing else.
+        let _ = descriptor::unshare_table();
+    }
+    // Refused nowhere; a wait that ends 50 us late is measured as lateness.
+    let _ = process::set_timer_slack(TIMER_SLACK);
+    let engine = KernelEngine::new(KernelOptions {
+        mailbox: None,
+        exact_waits: true,
+    });
+    engine.map_err(|error| no_engine(&error))
+}
+
+fn no_engine(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(EMFILE | ENFILE) => {
+            String::from("no descriptor is left even to wait for connections; raise \"ulimit -n\"")
+        }
+        _ => format!("a thread could not set up its connections: {error}"),
+    }
+}
+
+/// What the thread uses of its CPU in the measured period.
+struct CpuWatch {
+    measure_from: Instant,
+    before: Option<(Instant, CpuUsage)>,
+}
+
+impl CpuWatch {
+    fn new(measure_from: Instant) -> Self {
+        Self {
+            measure_from,
+            before: None,
+        }
+    }
+
+    /// Looks for the first time once the measured period has begun.
+    fn look(&mut self, now: Instant) {
+        if self.before.is_none() && now >= self.measure_from {
+            self.before = Some((now, CpuUsage::of_thread().unwrap_or_default()));
+        }
+    }
+
+    /// When the thread has to be back here.
+    fn next_look(&self, at_latest: Instant) -> Instant {
+        match self.before {
+            None => self.measure_from.min(at_latest),
+            Some(_) => at_latest,
+        }
+    }
+
+    fn end(self, now: Instant) -> ThreadCpu {
+        let Some((since, before)) = self.before else {
+            return ThreadCpu::default();
+        };
+        let used = CpuUsage::of_thread().unwrap_or(before) - before;
+        ThreadCpu {
+            user: used.user,
+            system: used.system,
+            wall: now.since(since),
+            involuntary_switches: used.involuntary_switches,
+        }
+    }
+}
+
+/// How long a thread may take to see that it has to stop.
+const STOP_DELAY_MAX: Duration = Duration::from_millis(20);
+
+/// Linux would wake a thread up to 50 us late, to save power; the smallest there is.
+const TIMER_SLACK: Duration = Duration::from_nanos(1);
+
+/// Linux's error numbers (asm-generic/errno-base.h).
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;

@@ -1,0 +1,82 @@
+//! The load generators: wrk, wrk2, ab and our own, on this machine's sockets.
+
+use crate::help;
+use mill_drive::{Interrupts, KernelGround};
+use mill_load::dialect::{ab, wrk, wrk2};
+use std::ffi::OsStr;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+/// A command line that makes load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    Wrk,
+    Wrk2,
+    Ab,
+}
+
+impl Tool {
+    /// By the name of the binary, or by the first argument.
+    pub(crate) fn named(name: &OsStr) -> Option<Self> {
+        match name.as_bytes() {
+            b"wrk" => Some(Self::Wrk),
+            b"wrk2" => Some(Self::Wrk2),
+            b"ab" => Some(Self::Ab),
+            _ => None,
+        }
+    }
+}
+
+/// Does what the arguments of a tool say.
+pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
+    let interrupts = match Interrupts::listen() {
+        Ok(interrupts) => interrupts,
+        Err(error) => return refuse(&format!("signals cannot be received: {error}")),
+    };
+    let ground = KernelGround::new(interrupts);
+    let mut out = standard_output();
+    let mut err = io::stderr();
+    let status = match tool {
+        Tool::Wrk => wrk::main(arguments, &ground, &mut out, &mut err),
+        Tool::Wrk2 => wrk2::main(arguments, &ground, &mut out, &mut err),
+        Tool::Ab => ab::main(arguments, &ground, &mut out, &mut err),
+    };
+    match out.flush() {
+        // Whoever read the output has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            refuse(&format!("standard output: {error}"))
+        }
+        _ => ExitCode::from(status),
+    }
+}
+
+/// Lines at once where somebody looks on, else few large pieces.
+fn standard_output() -> Box<dyn Write> {
+    let out = io::stdout();
+    if out.is_terminal() {
+        Box::new(out)
+    } else {
+        Box::new(BufWriter::new(out))
+    }
+}
+
+fn refuse(why: &str) -> ExitCode {
+    help::complain(&format!("millstream: {why}\n"));
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tools_are_called_by_their_names() {
+        let check = |name: &str, expected| assert_eq!(Tool::named(OsStr::new(name)), expected);
+        check("wrk", Some(Tool::Wrk));
+        check("wrk2", Some(Tool::Wrk2));
+        check("ab", Some(Tool::Ab));
+        check("abc", None);
+        check("nginx", None);
+    }
+}
