@@ -25,7 +25,7 @@ pub(crate) mod usage;
 mod warnings;
 
 use crate::dialect::wrk::arguments::Tool;
-use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, prepare};
+use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, exit_status, prepare};
 use crate::dialect::wrk::recorder::{Recorder, responses};
 use crate::dialect::wrk::report::Totals;
 use crate::dialect::wrk::statistics::Statistics;
@@ -46,11 +46,7 @@ pub fn main(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    match run(arguments, ground, out, err) {
-        Ok(status) => status,
-        // Nobody reads what we print: there is nobody to tell.
-        Err(_) => EXIT_FAILURE,
-    }
+    exit_status(run(arguments, ground, out, err))
 }
 
 fn run(

@@ -12,7 +12,7 @@ mod recorder;
 mod report;
 
 use crate::dialect::wrk::arguments::Tool;
-use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, prepare};
+use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, exit_status, prepare};
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::{finish, report as wrk_report, totals};
 use crate::dialect::wrk2::recorder::{Calibration, INTERVAL_MIN_MS, Recorder, STAGGER};
@@ -29,11 +29,7 @@ pub fn main(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    match run(arguments, ground, out, err) {
-        Ok(status) => status,
-        // Nobody reads what we print: there is nobody to tell.
-        Err(_) => EXIT_FAILURE,
-    }
+    exit_status(run(arguments, ground, out, err))
 }
 
 fn run(

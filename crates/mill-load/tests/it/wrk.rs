@@ -5,6 +5,7 @@ use crate::sim_ground::SimGround;
 use mill_load::dialect::{wrk, wrk2};
 use mill_runtime::time::Duration;
 use std::fs;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 const MS: Duration = Duration::from_millis(1);
@@ -339,6 +340,27 @@ Requests/sec:    100.00
 Transfer/sec:      3.81KB
 ";
     assert_eq!(out, expected);
+}
+
+/// An output that nobody reads.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn an_output_that_nobody_reads_ends_the_run() {
+    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let line = words("-t1 -c1 -d1000 http://10.0.0.1/");
+    assert_eq!(wrk::main(&line, &ground, &mut Closed, &mut Vec::new()), 0);
+    assert_eq!(ground.log.requests.borrow().len(), 0);
 }
 
 #[test]

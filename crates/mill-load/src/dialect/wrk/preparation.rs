@@ -171,5 +171,14 @@ impl<'a> Prepared<'a> {
     }
 }
 
+/// The exit status of a run. wrk is content when nobody reads on.
+pub(crate) fn exit_status(result: io::Result<u8>) -> u8 {
+    match result {
+        Ok(status) => status,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(_) => EXIT_FAILURE,
+    }
+}
+
 /// wrk's exit status whenever it does not run.
 pub(crate) const EXIT_FAILURE: u8 = 1;
