@@ -18,3 +18,7 @@ pub mod series;
 pub mod verdict;
 /// The highest rate under an objective.
 pub mod search;
+/// Several results as one.
+pub mod merge;
+/// Processes times connections.
+pub mod sweep;
