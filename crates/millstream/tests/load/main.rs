@@ -1,0 +1,7 @@
+//! The load generators as processes, beside the tools whose command lines they take.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+/// Beside Debian's ab.
+mod ab;
+/// Beside Debian's wrk.
+mod wrk;
