@@ -6,7 +6,7 @@ use crate::record::Record;
 use crate::request::Requests;
 use core::net::SocketAddr;
 use core::time::Duration;
-use mill_runtime::time::UnixTime;
+use mill_runtime::time::{Instant, UnixTime};
 
 /// The machine under a run.
 pub trait Ground {
@@ -28,6 +28,11 @@ pub trait Ground {
     /// CPUs that this process may use.
     fn cpus(&self) -> u32;
 
+    /// Other processes that may take a part of a run; `None`: there is only this one.
+    fn crew(&self) -> Option<&dyn Crew> {
+        None
+    }
+
     /// Carries out a plan: one thread per hand, started together. `watch` is called on the caller's thread.
     fn run<R: Record>(
         &self,
@@ -35,6 +40,40 @@ pub trait Ground {
         hands: Vec<Hand<R>>,
         watch: &mut dyn Watch<R::Interval>,
     ) -> Result<Ran<R>, GroundError>;
+}
+
+/// Other processes of this program, each with a part of a run. They and we speak in lines.
+pub trait Crew {
+    /// The monotonic clock, which all processes of this machine share.
+    fn now(&self) -> Instant;
+
+    /// Starts this program's `load` once for each list of arguments; the error is a sentence.
+    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String>;
+
+    /// In a part: waits for the next line from the process that started us; `None`: it is gone.
+    fn order(&self) -> Option<String>;
+
+    /// In a part: from now on whatever the process that started us says, or its end, interrupts the run.
+    fn obey(&self);
+}
+
+/// The processes that were started. Dropping it ends those that still run.
+pub trait Team {
+    /// Says a line to one of them. One that is gone is missed when it is received from.
+    fn send(&mut self, part: u32, line: &str);
+
+    /// Waits for the next thing that happens.
+    fn receive(&mut self) -> FromPart;
+}
+
+/// What a part has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromPart {
+    Line(u32, String),
+    /// It has ended and said all it had to say; how, as a sentence's end.
+    Ended(u32, String),
+    /// The user wants the run to end.
+    Interrupted,
 }
 
 /// What a thread is given besides its share of the plan.

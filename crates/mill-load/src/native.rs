@@ -22,3 +22,5 @@ pub mod search;
 pub mod merge;
 /// Processes times connections.
 pub mod sweep;
+/// A run in several processes.
+pub mod part;

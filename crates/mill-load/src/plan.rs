@@ -5,6 +5,7 @@ use crate::source::Sources;
 use crate::target::Endpoint;
 use core::ops::Range;
 use core::time::Duration;
+use mill_runtime::time::Instant;
 
 /// A whole run. Every dialect and the native command line end in one of these.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +38,8 @@ pub struct Plan {
     pub pin: bool,
     /// The server's process on this machine; `None`: whoever listens at the first endpoint, if that is here.
     pub server_pid: Option<u32>,
+    /// When the schedules begin, if that is not to be as soon as all threads are up: several processes begin together.
+    pub begin: Option<Instant>,
     /// Of all random choices: arrivals, weights, requests per connection.
     pub seed: u64,
 }
@@ -155,6 +158,7 @@ impl Plan {
             interval: Duration::from_secs(1),
             pin: false,
             server_pid: None,
+            begin: None,
             seed: 1,
         }
     }
@@ -187,7 +191,7 @@ impl Plan {
 }
 
 /// Part `index` of `parts` of `0..total`; parts differ by one at most.
-fn cut(total: u64, parts: u32, index: u32) -> Range<u64> {
+pub(crate) fn cut(total: u64, parts: u32, index: u32) -> Range<u64> {
     let (parts, index) = (u64::from(parts.max(1)), u64::from(index));
     let (whole, rest) = (total / parts, total % parts);
     let start = index * whole + index.min(rest);

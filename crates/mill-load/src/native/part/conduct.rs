@@ -1,0 +1,139 @@
+//! The side that starts the others.
+
+use super::message::{Order, Said};
+use super::{PartError, Place};
+use crate::ground::{Crew, FromPart, Team};
+use crate::native::results::Results;
+use crate::native::series::Period;
+use core::time::Duration;
+
+/// Runs the command line `arguments` in `count` processes and returns what each measured. `on_period` is told of each
+/// part's intervals as they pass.
+pub fn conduct(
+    crew: &dyn Crew,
+    arguments: &[Vec<u8>],
+    count: u32,
+    on_period: &mut dyn FnMut(Place, &Period),
+) -> Result<Vec<Results>, PartError> {
+    let places = (0..count).map(|index| Place { index, count });
+    let all: Vec<Vec<Vec<u8>>> = places
+        .map(|place| {
+            let mut own = vec![b"--part".to_vec(), place.to_string().into_bytes()];
+            own.extend_from_slice(arguments);
+            own
+        })
+        .collect();
+    let mut conductor = Conductor {
+        team: crew.start(&all).map_err(PartError)?,
+        count,
+        ready: vec![false; count as usize],
+        results: vec![None; count as usize],
+        interrupted: false,
+    };
+    while conductor.ready.iter().any(|ready| !ready) {
+        conductor.hear(on_period)?;
+    }
+    let lead = START_LEAD + START_LEAD_OF_PART * count;
+    conductor.say_to_all(Order::Start(crew.now() + lead));
+    while conductor.results.iter().any(Option::is_none) {
+        conductor.hear(on_period)?;
+    }
+    Ok(conductor.results.into_iter().flatten().collect())
+}
+
+/// What is known of the parts.
+struct Conductor {
+    team: Box<dyn Team>,
+    count: u32,
+    ready: Vec<bool>,
+    results: Vec<Option<Results>>,
+    interrupted: bool,
+}
+
+impl Conductor {
+    /// Takes in the next thing that happens.
+    fn hear(&mut self, on_period: &mut dyn FnMut(Place, &Period)) -> Result<(), PartError> {
+        let (part, line) = match self.team.receive() {
+            FromPart::Line(part, line) => (part, line),
+            FromPart::Ended(part, how) => {
+                let is_done = self.results.get(part as usize).is_none_or(Option::is_some);
+                return if is_done {
+                    Ok(())
+                } else {
+                    Err(self.lost(part, &how))
+                };
+            }
+            FromPart::Interrupted => return self.interrupt(),
+        };
+        let place = self.place(part);
+        match Said::parse(&line) {
+            Some(Said::Hello { version }) if version == VERSION => {}
+            Some(Said::Hello { version }) => {
+                return Err(PartError(format!(
+                    "part {place} is version {version} and this is {VERSION}: the program was replaced meanwhile; \
+                     start again"
+                )));
+            }
+            Some(Said::Ready) => {
+                if let Some(ready) = self.ready.get_mut(part as usize) {
+                    *ready = true;
+                }
+            }
+            Some(Said::Interval(period)) => on_period(place, &period),
+            Some(Said::Result(results)) => {
+                if let Some(result) = self.results.get_mut(part as usize) {
+                    *result = Some(*results);
+                }
+            }
+            Some(Said::Failed(sentence)) => return Err(PartError(sentence)),
+            None => {
+                let shown: String = line.chars().take(SHOWN_MAX).collect();
+                return Err(self.lost(part, &format!("said what is no message: {shown:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The parts end early and their results count; before they have begun there are none.
+    fn interrupt(&mut self) -> Result<(), PartError> {
+        if self.ready.iter().any(|ready| !ready) {
+            return Err(PartError(String::from("interrupted before the run began")));
+        }
+        if !self.interrupted {
+            self.interrupted = true;
+            self.say_to_all(Order::Stop);
+        }
+        Ok(())
+    }
+
+    fn say_to_all(&mut self, order: Order) {
+        for part in 0..self.count {
+            self.team.send(part, &order.emit());
+        }
+    }
+
+    fn lost(&self, part: u32, how: &str) -> PartError {
+        let place = self.place(part);
+        PartError(format!(
+            "part {place} was lost ({how}): the run is void, because the load was not the one asked for"
+        ))
+    }
+
+    const fn place(&self, part: u32) -> Place {
+        Place {
+            index: part,
+            count: self.count,
+        }
+    }
+}
+
+/// The version that all parts have.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// From the order to the beginning: a part has to read a line and to start its threads, and all of them share the
+/// machine's CPUs while they do. Longer costs nothing but the wait.
+const START_LEAD: Duration = Duration::from_millis(100);
+const START_LEAD_OF_PART: Duration = Duration::from_millis(20);
+
+/// Characters of a line that are shown when it is no message.
+const SHOWN_MAX: usize = 80;

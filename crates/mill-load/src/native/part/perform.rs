@@ -1,0 +1,84 @@
+//! The side that was started.
+
+use super::conduct::VERSION;
+use super::message::{Order, Said};
+use super::{PartError, Place};
+use crate::ground::{Crew, Ground, Hand, Watch};
+use crate::native::recorder::{Interval, Recorder};
+use crate::native::results::Results;
+use crate::native::series::Series;
+use crate::plan::Plan;
+use core::time::Duration;
+use std::io::Write;
+
+/// Does one part of a run: `plan` is already [`Place::share`]d, `hands` are its threads'. Whatever happens is said
+/// on `out`, where the conductor listens; the error is for the exit status.
+pub fn perform(
+    ground: &impl Ground,
+    place: Place,
+    prepared: Result<(Plan, Vec<Hand<Recorder>>), String>,
+    out: &mut dyn Write,
+) -> Result<(), PartError> {
+    let done = run(ground, place, prepared, out);
+    match &done {
+        Ok(results) => say(out, &Said::Result(Box::new(results.clone())))?,
+        Err(PartError(sentence)) => say(out, &Said::Failed(sentence.clone()))?,
+    }
+    done.map(|_| ())
+}
+
+fn run(
+    ground: &impl Ground,
+    place: Place,
+    prepared: Result<(Plan, Vec<Hand<Recorder>>), String>,
+    out: &mut dyn Write,
+) -> Result<Results, PartError> {
+    let version = String::from(VERSION);
+    say(out, &Said::Hello { version })?;
+    let (mut plan, hands) = prepared.map_err(PartError)?;
+    let alone = || PartError(String::from("several processes are not possible here"));
+    let crew: &dyn Crew = ground.crew().ok_or_else(alone)?;
+    say(out, &Said::Ready)?;
+    let order = crew.order().as_deref().and_then(Order::parse);
+    let Some(Order::Start(at)) = order else {
+        return Err(PartError(String::from(
+            "the process that started this part went away before the run began",
+        )));
+    };
+    crew.obey();
+    plan.begin = Some(at + place.offset(&plan));
+    let mut teller = Teller {
+        series: Series::new(plan.threads, plan.interval),
+        out,
+    };
+    let began = ground.wall_clock();
+    let ran = ground.run(&plan, hands, &mut teller);
+    let ran = ran.map_err(|error| PartError(error.0))?;
+    let has_schedule = !matches!(plan.pace, crate::plan::Pace::Closed { .. });
+    Ok(Results::of(ran, teller.series, began, has_schedule))
+}
+
+/// Tells the conductor of each interval.
+struct Teller<'a> {
+    series: Series,
+    out: &'a mut dyn Write,
+}
+
+impl Watch<Interval> for Teller<'_> {
+    fn on_interval(&mut self, thread: u32, elapsed: Duration, interval: Interval) {
+        if let Some(period) = self.series.on_interval(thread, elapsed, &interval) {
+            // A conductor that is gone has closed our input too, which ends the run.
+            let _ = say(self.out, &Said::Interval(Box::new(period.clone())));
+        }
+    }
+}
+
+fn say(out: &mut dyn Write, said: &Said) -> Result<(), PartError> {
+    writeln!(out, "{}", said.emit())
+        .and_then(|()| out.flush())
+        .map_err(|error| {
+            PartError(format!(
+                "the process that started this part is gone: {error}"
+            ))
+        })
+}
