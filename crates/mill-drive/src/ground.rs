@@ -1,8 +1,9 @@
 //! The machine, as a run asks for it.
 
 use crate::interrupt::Interrupts;
+use crate::parts::Processes;
 use crate::{names, run};
-use mill_load::ground::{Ground, GroundError, Hand, Ran, Watch};
+use mill_load::ground::{Crew, Ground, GroundError, Hand, Ran, Watch};
 use mill_load::plan::Plan;
 use mill_load::record::Record;
 use mill_runtime::time::UnixTime;
@@ -11,15 +12,25 @@ use mill_sys::{affinity, clock};
 use std::net::SocketAddr;
 
 /// Kernel sockets, threads of the operating system, its clocks and names.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct KernelGround {
     interrupts: Interrupts,
+    processes: Processes,
 }
 
 impl KernelGround {
     /// A ground whose runs end early when `interrupts` says so.
     pub fn new(interrupts: Interrupts) -> Self {
-        Self { interrupts }
+        Self {
+            processes: Processes::new(interrupts.clone()),
+            interrupts,
+        }
+    }
+}
+
+impl Default for KernelGround {
+    fn default() -> Self {
+        Self::new(Interrupts::default())
     }
 }
 
@@ -47,6 +58,10 @@ impl Ground for KernelGround {
     fn cpus(&self) -> u32 {
         let allowed = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
         u32::try_from(allowed).map_or(1, |cpus| cpus.max(1))
+    }
+
+    fn crew(&self) -> Option<&dyn Crew> {
+        Some(&self.processes)
     }
 
     fn run<R: Record>(

@@ -17,6 +17,8 @@ mod interrupt;
 mod machine;
 /// Host names and what listens there.
 mod names;
+/// Other processes that take a part of a run.
+mod parts;
 /// One run: its threads, and what they say.
 mod run;
 /// One generating thread.
@@ -24,3 +26,4 @@ mod thread;
 
 pub use ground::KernelGround;
 pub use interrupt::Interrupts;
+pub use parts::Processes;

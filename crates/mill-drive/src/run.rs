@@ -26,10 +26,11 @@ pub(crate) fn run<R: Record>(
     let mut observer = Observer::new(plan);
     let plan = Arc::new(plan.clone());
     let mut crew = Crew::start(&plan, hands, stop)?;
-    if plan.warm_up.is_zero() {
+    if plan.warm_up.is_zero() && plan.begin.is_none() {
         observer.begin();
     }
-    let begin = now() + START_LEAD + START_LEAD_OF_THREAD * plan.threads;
+    let earliest = now() + START_LEAD + START_LEAD_OF_THREAD * plan.threads;
+    let begin = plan.begin.map_or(earliest, |begin| begin.max(earliest));
     crew.begin(begin);
     watch.on_begin();
     let measure_from = begin + plan.warm_up;

@@ -1,0 +1,212 @@
+//! Other processes of this program, each with a part of a run.
+//!
+//! A part is a child whose standard input and output are pipes to us and whose process group is its own: a Ctrl-C at the
+//! terminal reaches only us, and we tell the parts. A part whose input ends has lost us, and ends too.
+
+use crate::interrupt::{Interrupts, Stop};
+use crate::run;
+use mill_load::ground::{Crew, FromPart, Team};
+use mill_runtime::time::{Duration, Instant};
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+
+/// Starts this very program.
+#[derive(Debug)]
+pub struct Processes {
+    interrupts: Interrupts,
+    /// `None`: this program, as the system knows it.
+    program: Option<PathBuf>,
+    /// The arguments before those of a part.
+    command: Vec<OsString>,
+}
+
+/// The parts of one run.
+#[derive(Debug)]
+struct Parts {
+    children: Vec<Child>,
+    told: Receiver<(u32, Read)>,
+    stop: Stop,
+    /// The interrupt was passed on.
+    interrupted: bool,
+}
+
+/// What a part's output brought.
+#[derive(Debug)]
+enum Read {
+    Line(String),
+    End,
+}
+
+impl Processes {
+    /// Parts that are `load` of this program; they end when `interrupts` says so.
+    pub fn new(interrupts: Interrupts) -> Self {
+        Self {
+            interrupts,
+            program: None,
+            command: vec![OsString::from("load")],
+        }
+    }
+
+    /// Starts `program` with `command` before the arguments of a part instead: what tests do.
+    #[must_use]
+    pub fn of(self, program: PathBuf, command: Vec<OsString>) -> Self {
+        Self {
+            program: Some(program),
+            command,
+            ..self
+        }
+    }
+
+    fn program(&self) -> Result<PathBuf, String> {
+        match &self.program {
+            Some(program) => Ok(program.clone()),
+            None => std::env::current_exe()
+                .map_err(|error| format!("where this program lies is not known: {error}")),
+        }
+    }
+
+    fn start_one(&self, program: &PathBuf, arguments: &[Vec<u8>]) -> Result<Child, String> {
+        Command::new(program)
+            .args(&self.command)
+            .args(arguments.iter().map(|argument| OsStr::from_bytes(argument)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(|error| {
+                format!(
+                    "a part could not be started: {error}; use fewer processes, or see ulimit -u"
+                )
+            })
+    }
+}
+
+impl Crew for Processes {
+    fn now(&self) -> Instant {
+        run::now()
+    }
+
+    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String> {
+        let program = self.program()?;
+        let (sender, told) = mpsc::channel();
+        let mut parts = Parts {
+            children: Vec::new(),
+            told,
+            stop: self.interrupts.begin_run(),
+            interrupted: false,
+        };
+        for (number, own) in (0..).zip(arguments) {
+            let mut child = self.start_one(&program, own)?;
+            let output = child.stdout.take();
+            parts.children.push(child);
+            let sender = sender.clone();
+            std::thread::Builder::new()
+                .name(format!("part {number}"))
+                .spawn(move || read(number, output, &sender))
+                .map_err(|error| format!("a part could not be listened to: {error}"))?;
+        }
+        Ok(Box::new(parts))
+    }
+
+    fn order(&self) -> Option<String> {
+        read_line(&mut std::io::stdin().lock())
+    }
+
+    fn obey(&self) {
+        // From here on a wish to end ends the run and not the process: its results count.
+        drop(self.interrupts.begin_run());
+        let interrupts = self.interrupts.clone();
+        let spawned = std::thread::Builder::new()
+            .name(String::from("orders"))
+            .spawn(move || {
+                read_line(&mut std::io::stdin().lock());
+                interrupts.ask();
+            });
+        if spawned.is_err() {
+            // Nobody could tell us to end: better not to begin.
+            self.interrupts.ask();
+        }
+    }
+}
+
+impl Team for Parts {
+    fn send(&mut self, part: u32, line: &str) {
+        let child = self.children.get_mut(part as usize);
+        if let Some(input) = child.and_then(|child| child.stdin.as_mut()) {
+            // A part that is gone is noticed by the end of its output.
+            let _ = input.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    fn receive(&mut self) -> FromPart {
+        loop {
+            if self.stop.is_interrupted() && !self.interrupted {
+                self.interrupted = true;
+                return FromPart::Interrupted;
+            }
+            match self.told.recv_timeout(INTERRUPT_DELAY_MAX) {
+                Ok((part, Read::Line(line))) => return FromPart::Line(part, line),
+                Ok((part, Read::End)) => return FromPart::Ended(part, self.wait(part)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return FromPart::Ended(0, String::from("all parts have ended"));
+                }
+            }
+        }
+    }
+}
+
+impl Parts {
+    /// How a part ended whose output has.
+    fn wait(&mut self, part: u32) -> String {
+        let child = self.children.get_mut(part as usize);
+        match child.map(Child::wait) {
+            Some(Ok(status)) => status.to_string(),
+            Some(Err(error)) => error.to_string(),
+            None => String::from("never started"),
+        }
+    }
+}
+
+impl Drop for Parts {
+    /// Leaves no process behind, whatever the reason to go.
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            if let Ok(None) = child.try_wait() {
+                // It may end by itself at this moment; either way it is waited for.
+                let _ = child.kill();
+            }
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Passes on what a part says until it says no more.
+fn read(part: u32, output: Option<ChildStdout>, told: &Sender<(u32, Read)>) {
+    let lines = output
+        .into_iter()
+        .flat_map(|output| BufReader::new(output).lines());
+    for line in lines.map_while(Result::ok) {
+        if told.send((part, Read::Line(line))).is_err() {
+            return;
+        }
+    }
+    // Nobody listens any more when the run has failed.
+    let _ = told.send((part, Read::End));
+}
+
+fn read_line(input: &mut impl BufRead) -> Option<String> {
+    let mut line = String::new();
+    match input.read_line(&mut line) {
+        Ok(length) if length > 0 => Some(line),
+        _ => None,
+    }
+}
+
+/// How long a Ctrl-C may wait until the parts are told.
+const INTERRUPT_DELAY_MAX: Duration = Duration::from_millis(50);
