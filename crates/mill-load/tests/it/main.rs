@@ -13,8 +13,6 @@ mod ab;
 mod closed_loop;
 /// Requests per connection, openings, sources.
 mod connections;
-/// When runs end, and what counts then.
-mod ends;
 /// Servers that answer garbage, never, slowly, with wrong lengths, or close early.
 mod faults;
 /// Open loops: arrivals, lateness, what was never started.
