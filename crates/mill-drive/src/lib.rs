@@ -19,6 +19,8 @@ mod machine;
 mod names;
 /// Other processes that take a part of a run.
 mod parts;
+/// The responder on kernel sockets.
+mod respond;
 /// One run: its threads, and what they say.
 mod run;
 /// One generating thread.
@@ -27,3 +29,4 @@ mod thread;
 pub use ground::KernelGround;
 pub use interrupt::Interrupts;
 pub use parts::Processes;
+pub use respond::{Responding, respond};

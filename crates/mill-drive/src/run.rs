@@ -188,7 +188,7 @@ fn nth(cpus: &[u16], number: u32) -> Option<u16> {
 }
 
 /// Every connection is a descriptor: takes as many as the system allows.
-fn raise_descriptors() {
+pub(crate) fn raise_descriptors() {
     if let Ok(Limit { hard, .. }) = Resource::Descriptors.limit() {
         // Where it is refused, connections that lack a descriptor are counted as such.
         let _ = Resource::Descriptors.set_limit(Limit { soft: hard, hard });

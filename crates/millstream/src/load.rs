@@ -1,7 +1,7 @@
 //! The load generators: wrk, wrk2, ab and our own, on this machine's sockets.
 
 use crate::help;
-use mill_drive::{Interrupts, KernelGround};
+use mill_drive::{Interrupts, KernelGround, respond};
 use mill_load::dialect::{ab, wrk, wrk2};
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -30,18 +30,29 @@ impl Tool {
 
 /// Does what the arguments of a tool say.
 pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
+    carry_out(|interrupts, out, err| {
+        let ground = KernelGround::new(interrupts);
+        match tool {
+            Tool::Wrk => wrk::main(arguments, &ground, out, err),
+            Tool::Wrk2 => wrk2::main(arguments, &ground, out, err),
+            Tool::Ab => ab::main(arguments, &ground, out, err),
+        }
+    })
+}
+
+/// `millstream load respond`: a server to measure generators against.
+pub(crate) fn run_responder(arguments: &[Vec<u8>]) -> ExitCode {
+    carry_out(|interrupts, out, err| respond(arguments, &interrupts, out, err))
+}
+
+/// Gives a command its signals and streams, and ends as it says.
+fn carry_out(command: impl FnOnce(Interrupts, &mut dyn Write, &mut dyn Write) -> u8) -> ExitCode {
     let interrupts = match Interrupts::listen() {
         Ok(interrupts) => interrupts,
         Err(error) => return refuse(&format!("signals cannot be received: {error}")),
     };
-    let ground = KernelGround::new(interrupts);
     let mut out = standard_output();
-    let mut err = io::stderr();
-    let status = match tool {
-        Tool::Wrk => wrk::main(arguments, &ground, &mut out, &mut err),
-        Tool::Wrk2 => wrk2::main(arguments, &ground, &mut out, &mut err),
-        Tool::Ab => ab::main(arguments, &ground, &mut out, &mut err),
-    };
+    let status = command(interrupts, &mut out, &mut io::stderr());
     match out.flush() {
         // Whoever read the output has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

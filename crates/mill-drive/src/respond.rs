@@ -1,0 +1,203 @@
+//! `millstream load respond`: the responder on kernel sockets, a thread and a listening socket each.
+
+use crate::interrupt::{Interrupts, Stop};
+use crate::run::now;
+use mill_engine::{KernelEngine, KernelOptions, offer};
+use mill_load::responder::{
+    Asked, Conduct, HELP, Refused, RespondOptions, Served, parse, responder,
+};
+use mill_runtime::address::Address;
+use mill_runtime::engine::ListenOptions;
+use mill_runtime::time::Duration;
+use mill_sys::listener::{self, Endpoint, ListenerOptions};
+use mill_sys::{descriptor, passing, process};
+use std::io::{self, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+/// Does what stands behind `millstream load respond`; returns the exit status.
+pub fn respond(
+    arguments: &[Vec<u8>],
+    interrupts: &Interrupts,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let told = match parse(arguments) {
+        Ok(Asked::Help) => out.write_all(HELP.as_bytes()).map(|()| 0),
+        Ok(Asked::Respond(options)) => serve(&options, interrupts, out, err),
+        Err(Refused(sentence)) => writeln!(err, "millstream: {sentence}").map(|()| 1),
+    };
+    // An error means that nobody reads what is told.
+    told.unwrap_or(1)
+}
+
+fn serve(
+    options: &RespondOptions,
+    interrupts: &Interrupts,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> io::Result<u8> {
+    let responding = match Responding::start(options, interrupts) {
+        Ok(responding) => responding,
+        Err(sentence) => {
+            writeln!(err, "millstream: {sentence}")?;
+            return Ok(1);
+        }
+    };
+    writeln!(
+        out,
+        "answering at http://{}/ until Ctrl-C",
+        responding.address
+    )?;
+    out.flush()?;
+    responding.join().emit(out)?;
+    Ok(0)
+}
+
+/// A responder that runs.
+#[derive(Debug)]
+pub struct Responding {
+    /// Where it listens, its port chosen.
+    pub address: SocketAddr,
+    threads: Vec<JoinHandle<Served>>,
+}
+
+impl Responding {
+    /// Starts the threads; they listen when this returns. The error is a sentence.
+    pub fn start(options: &RespondOptions, interrupts: &Interrupts) -> Result<Self, String> {
+        crate::run::raise_descriptors();
+        let stop = interrupts.begin_run();
+        let mut responding = Self {
+            address: options.address,
+            threads: Vec::new(),
+        };
+        let shares = options.threads > 1;
+        for number in 0..options.threads {
+            let socket = listen(responding.address, shares)?;
+            let socket = TcpListener::from(socket);
+            let bound = socket.local_addr();
+            responding.address =
+                bound.map_err(|error| format!("no socket to listen at: {error}"))?;
+            let place = (socket.into(), responding.address);
+            match start(number, place, &options.conduct, &stop) {
+                Ok(thread) => responding.threads.push(thread),
+                Err(error) => {
+                    stop.end_run();
+                    return Err(format!("thread {number} could not be started: {error}"));
+                }
+            }
+        }
+        Ok(responding)
+    }
+
+    /// Waits until it was interrupted; what its threads served.
+    pub fn join(self) -> Served {
+        let mut served = Served::default();
+        for thread in self.threads {
+            // A thread that panicked has said so, and what it served is lost.
+            if let Ok(part) = thread.join() {
+                served.add(&part);
+            }
+        }
+        served
+    }
+}
+
+fn listen(address: SocketAddr, reuseport: bool) -> Result<OwnedFd, String> {
+    let options = ListenerOptions {
+        reuseport,
+        backlog: BACKLOG,
+        deferred: false,
+        fastopen: None,
+        receive_buffer_bytes: None,
+        send_buffer_bytes: None,
+        ipv6only: None,
+        nodelay: true,
+        keepalive: None,
+        keepalive_idle_s: None,
+        keepalive_interval_s: None,
+        keepalive_count: None,
+    };
+    listener::listen(Endpoint::Ip(address), &options)
+        .map_err(|failed| format!("{} at {address} failed: {}", failed.call, failed.error))
+}
+
+fn start(
+    number: u32,
+    (socket, address): (OwnedFd, SocketAddr),
+    conduct: &Conduct,
+    stop: &Stop,
+) -> io::Result<JoinHandle<Served>> {
+    let (mailbox, far) = passing::pair()?;
+    let key = offer::encode(&Address::Ip(address), Some(number));
+    passing::send(mailbox.as_fd(), &key, &[socket.as_fd()])?;
+    let mut conduct = conduct.clone();
+    conduct.seed = conduct.seed.wrapping_add(u64::from(number));
+    let (ready, is_ready) = mpsc::channel();
+    let (stop, far_number) = (stop.clone(), far.as_raw_fd());
+    let thread = std::thread::Builder::new()
+        .name(format!("respond {number}"))
+        .spawn(move || {
+            let mut listening = ListenOptions::new(Address::Ip(address));
+            listening.share = Some(number);
+            live(far_number, &listening, &conduct, &ready, &stop)
+        })?;
+    // The thread has its own duplicate once it is ready.
+    is_ready
+        .recv()
+        .unwrap_or_else(|_| Err(io::Error::other("it panicked")))?;
+    Ok(thread)
+}
+
+/// The whole life of a thread.
+fn live(
+    mailbox: RawFd,
+    listening: &ListenOptions,
+    conduct: &Conduct,
+    ready: &Sender<io::Result<()>>,
+    stop: &Stop,
+) -> Served {
+    let engine = match settle_in(mailbox) {
+        Ok(engine) => engine,
+        Err(error) => {
+            // Whoever started us waits for this.
+            let _ = ready.send(Err(error));
+            return Served::default();
+        }
+    };
+    let mut responder = responder(engine, conduct);
+    let listens = responder
+        .listen(listening)
+        .map_err(|failed| io::Error::from_raw_os_error(failed.code));
+    let is_listening = listens.is_ok();
+    let _ = ready.send(listens);
+    while is_listening && !stop.is_asked() {
+        responder.turn(now() + STOP_DELAY_MAX);
+    }
+    responder.served()
+}
+
+/// A descriptor table and an engine of the thread's own. The mailbox's number is the same in both tables; whoever
+/// started us keeps it open until we are ready.
+fn settle_in(mailbox: RawFd) -> io::Result<KernelEngine> {
+    let has_own_table = descriptor::unshare_table().is_ok();
+    let mailbox = descriptor::duplicate(mailbox)?;
+    if has_own_table {
+        descriptor::close_all_but(&[mailbox.as_fd()])?;
+    }
+    // A wait that ends later shows in what is told of lateness.
+    let _ = process::set_timer_slack(Duration::from_nanos(1));
+    KernelEngine::new(KernelOptions {
+        mailbox: Some(mailbox),
+        exact_waits: true,
+    })
+}
+
+/// Connections that may wait to be accepted: a load's connections come all at once. The system cuts it to
+/// `net.core.somaxconn`.
+const BACKLOG: u32 = 65_535;
+
+/// How long a thread may take to see that it has to stop.
+const STOP_DELAY_MAX: Duration = Duration::from_millis(20);
