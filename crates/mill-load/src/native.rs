@@ -1,4 +1,7 @@
 //! `millstream load`: our own command line and everything behind it.
+//!
+//! The walk: [`options`] → [`preparation`] → the ground's run, with a [`recorder`] per thread and `live` looking on →
+//! [`results`] → [`outcome`] with its [`verdict`] → `summary`, `json`, `hlog`, `csv`, `svg`.
 
 /// What stands behind the output.
 pub mod terminal;
@@ -14,13 +17,49 @@ pub mod results;
 /// Interval by interval.
 pub mod series;
 
-/// What a run has shown, in one word.
-pub mod verdict;
-/// The highest rate under an objective.
-pub mod search;
 /// Several results as one.
 pub mod merge;
-/// Processes times connections.
-pub mod sweep;
 /// A run in several processes.
 pub mod part;
+/// The highest rate under an objective.
+pub mod search;
+/// Processes times connections.
+pub mod sweep;
+/// What a run has shown, in one word.
+pub mod verdict;
+
+/// Requests as bytes.
+mod message;
+/// The command line.
+pub mod options;
+/// Options, results and verdict together.
+pub mod outcome;
+/// From options to a plan.
+pub mod preparation;
+/// Requests of a file.
+mod replay;
+/// What a run must keep.
+pub mod requirements;
+/// What people read.
+mod summary;
+/// Figures as people read them.
+pub mod units;
+/// The time series as a table.
+mod csv;
+/// The files that were asked for.
+mod files;
+/// Latencies as an HdrHistogram log.
+mod hlog;
+/// Everything as JSON.
+pub mod json;
+/// What is shown while a run goes on.
+mod live;
+/// A picture of the latencies.
+mod svg;
+/// Results that tests know.
+#[cfg(test)]
+mod sample_results;
+/// From arguments to an exit status.
+mod command;
+
+pub use command::{STATUS_FAILED, main};

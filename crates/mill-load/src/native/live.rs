@@ -1,0 +1,282 @@
+//! What is shown while a run goes on: a block that is drawn anew on a terminal, else one line an interval.
+
+use crate::ground::Watch;
+use crate::native::options::Options;
+use crate::native::recorder::Interval;
+use crate::native::series::{Period, Series};
+use crate::native::terminal::Terminal;
+use crate::native::units;
+use core::time::Duration;
+use std::io::Write;
+
+/// Looks on, keeps the time series, and shows each period as it closes. Whether anybody reads it does not matter to the run.
+pub(super) struct Live<'a> {
+    pub(super) series: Series,
+    screen: Screen<'a>,
+}
+
+/// Where and how it is shown.
+pub(super) struct Screen<'a> {
+    err: &'a mut dyn Write,
+    form: Form,
+    duration: Option<Duration>,
+    requests: Option<u64>,
+    warm_up: Duration,
+    offered: Option<f64>,
+    /// The last rates, oldest first.
+    rates: Vec<f64>,
+    answered: u64,
+    failed: u64,
+    /// Lines of the block that is on the screen.
+    drawn: usize,
+    /// The end of the period that was shown last.
+    shown: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Silent,
+    Lines,
+    Block { columns: usize },
+}
+
+impl<'a> Live<'a> {
+    pub(super) fn new(
+        threads: u32,
+        options: &Options,
+        terminal: Terminal,
+        err: &'a mut dyn Write,
+    ) -> Self {
+        Self {
+            series: Series::new(threads, options.interval),
+            screen: Screen::new(options, terminal, err),
+        }
+    }
+
+    /// Takes the block away and gives the series.
+    pub(super) fn finish(mut self) -> Series {
+        self.screen.clear();
+        self.series
+    }
+}
+
+impl Watch<Interval> for Live<'_> {
+    fn on_begin(&mut self) {
+        self.screen.begin();
+    }
+
+    fn on_interval(&mut self, thread: u32, elapsed: Duration, interval: Interval) {
+        if let Some(period) = self.series.on_interval(thread, elapsed, &interval) {
+            self.screen.show(period);
+        }
+    }
+}
+
+impl<'a> Screen<'a> {
+    pub(super) fn new(options: &Options, terminal: Terminal, err: &'a mut dyn Write) -> Self {
+        let form = match (options.quiet, terminal.screen_columns) {
+            (true, _) => Form::Silent,
+            (false, None) => Form::Lines,
+            (false, Some(columns)) => Form::Block {
+                columns: usize::from(columns),
+            },
+        };
+        Self {
+            err,
+            form,
+            duration: options.duration,
+            requests: options.requests,
+            warm_up: options.warm_up,
+            offered: options.rate,
+            rates: Vec::new(),
+            answered: 0,
+            failed: 0,
+            drawn: 0,
+            shown: Duration::ZERO,
+        }
+    }
+
+    /// The run has begun, and nothing is known yet.
+    pub(super) fn begin(&mut self) {
+        let warm_up = units::given(self.warm_up);
+        match self.form {
+            Form::Silent => {}
+            Form::Lines if self.warm_up.is_zero() => {}
+            Form::Lines => self.write(&format!("warming up for {warm_up}\n")),
+            Form::Block { columns } if self.warm_up.is_zero() => {
+                let bar = self.bar(Duration::ZERO);
+                self.draw(columns, &[bar]);
+            }
+            Form::Block { columns } => {
+                self.draw(columns, &[format!("  warming up for {warm_up}")]);
+            }
+        }
+    }
+
+    pub(super) fn show(&mut self, period: &Period) {
+        self.answered += period.answered;
+        self.failed += period.failed;
+        let rate = period.per_second(period.answered);
+        self.rates.push(rate);
+        if self.rates.len() > SPARKS {
+            self.rates.remove(0);
+        }
+        let is_due = period.end.saturating_sub(self.shown) * 10 >= SHOWN_EVERY * 9;
+        let is_first = self.shown.is_zero();
+        match self.form {
+            Form::Silent => return,
+            Form::Lines if !is_due && !is_first => return,
+            Form::Lines => self.line(period, rate),
+            Form::Block { columns } => self.block(columns, period, rate),
+        }
+        self.shown = period.end;
+    }
+
+    /// Takes the block away.
+    pub(super) fn clear(&mut self) {
+        if self.drawn > 0 {
+            let up = format!("\x1b[{}A\r\x1b[J", self.drawn);
+            self.write(&up);
+            self.drawn = 0;
+        }
+    }
+
+    fn line(&mut self, period: &Period, rate: f64) {
+        let text = format!(
+            "{:>7} {:>12}  p50 {:>8}  p99 {:>8}  max {:>8}  errors {}  open {}\n",
+            seconds(period.end),
+            units::rate(rate),
+            units::duration(period.p50),
+            units::duration(period.p99),
+            units::duration(period.max),
+            units::count(period.failed),
+            units::count(period.open),
+        );
+        self.write(&text);
+    }
+
+    fn block(&mut self, columns: usize, period: &Period, rate: f64) {
+        let offered = self.offered.map_or_else(String::new, |offered| {
+            format!("  of {}", units::rate(offered))
+        });
+        let lines = [
+            self.bar(period.end),
+            format!(
+                "  rate     {:<12} {}{offered}",
+                units::rate(rate),
+                self.sparks()
+            ),
+            format!(
+                "  latency  p50 {:<8}   p99 {:<8}   max {:<8}",
+                units::duration(period.p50),
+                units::duration(period.p99),
+                units::duration(period.max)
+            ),
+            format!(
+                "  errors   {:<12} connections {}",
+                units::count(self.failed),
+                units::count(period.open)
+            ),
+        ];
+        self.draw(columns, &lines);
+    }
+
+    /// How far the run is: by time, by requests, or only how long it has gone on.
+    fn bar(&self, elapsed: Duration) -> String {
+        let by_time = self
+            .duration
+            .map(|whole| elapsed.as_secs_f64() / whole.as_secs_f64());
+        let by_requests = self
+            .requests
+            .map(|whole| ratio(self.answered + self.failed, whole));
+        let done = by_time.into_iter().chain(by_requests).reduce(f64::max);
+        let done = done.unwrap_or(0.0).clamp(0.0, 1.0);
+        // Filled up to the place that is reached: compared as numbers, no cast needed.
+        let bar: String = (0_u32..BAR)
+            .map(|place| {
+                if f64::from(place) + 0.5 < done * f64::from(BAR) {
+                    '━'
+                } else {
+                    '╌'
+                }
+            })
+            .collect();
+        let of = match (self.duration, self.requests) {
+            (Some(whole), _) => format!(" of {}", units::given(whole)),
+            (None, Some(whole)) => format!(
+                ", {} of {} requests",
+                units::count(self.answered),
+                units::count(whole)
+            ),
+            (None, None) => String::new(),
+        };
+        format!("  {bar}  {}{of}", seconds(elapsed))
+    }
+
+    /// The last rates as bars, the highest as high as a line; lower bars are steady against the top, not the bottom.
+    fn sparks(&self) -> String {
+        let top = self.rates.iter().copied().fold(0.0, f64::max);
+        let height = |rate: f64| {
+            let level = if top > 0.0 { rate / top } else { 0.0 };
+            let above = |index: &u32| level * 8.0 > f64::from(*index) + 0.5;
+            (1..8_u32).filter(above).count()
+        };
+        let bars = self.rates.iter().map(|rate| {
+            let bar = SPARK_BARS.get(height(*rate));
+            bar.copied().unwrap_or(' ')
+        });
+        bars.collect()
+    }
+
+    /// Draws over what was drawn before, each line cut to the screen.
+    fn draw(&mut self, columns: usize, lines: &[String]) {
+        let mut text = String::new();
+        if self.drawn > 0 {
+            text.push_str(&format!("\x1b[{}A\r", self.drawn));
+        }
+        for line in lines {
+            text.extend(line.chars().take(columns.saturating_sub(1)));
+            text.push_str("\x1b[K\n");
+        }
+        text.push_str("\x1b[J");
+        self.drawn = lines.len();
+        self.write(&text);
+    }
+
+    /// A standard error that is closed is nobody's fault: the run goes on.
+    fn write(&mut self, text: &str) {
+        let written = self.err.write_all(text.as_bytes());
+        if written.and_then(|()| self.err.flush()).is_err() {
+            self.form = Form::Silent;
+            self.drawn = 0;
+        }
+    }
+}
+
+/// `7 s`, `0.25 s`: the clock of a run, without digits that say nothing.
+fn seconds(elapsed: Duration) -> String {
+    let millis = (elapsed.as_micros() + 500) / 1000;
+    let (seconds, rest) = (millis / 1000, millis % 1000);
+    // A cut is a little late: what is within a hundredth of a second is that second.
+    match rest {
+        0..10 => format!("{seconds} s"),
+        990.. => format!("{} s", seconds + 1),
+        _ => format!("{seconds}.{:02} s", rest / 10),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a bar has thirty places")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// Plain lines come no closer together than this.
+const SHOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// Places of the progress bar.
+const BAR: u32 = 30;
+
+/// Rates that the block shows.
+const SPARKS: usize = 24;
+
+const SPARK_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -1,0 +1,154 @@
+//! From separate options to a whole that makes sense.
+
+use super::{Body, Draft, Message, Options, Refused};
+use crate::plan::{Arrivals, Life};
+use crate::target::{Scheme, Url};
+use core::time::Duration;
+
+/// Puts defaults where nothing was said, and refuses what contradicts itself.
+pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
+    check(&draft)?;
+    let connections = draft.connections.unwrap_or(CONNECTIONS);
+    let is_open = draft.rate.is_some();
+    let has_end = draft.duration.is_some() || draft.requests.is_some();
+    let spin = if is_open { SPIN } else { Duration::ZERO };
+    let timeout = draft.timeout.unwrap_or(TIMEOUT);
+    let life = match draft.life.take() {
+        Some(life) => life,
+        None if draft.closes => Life::Requests(1),
+        None => Life::Unlimited,
+    };
+    Ok(Options {
+        connections,
+        threads: draft.threads,
+        duration: draft.duration.or((!has_end).then_some(DURATION)),
+        requests: draft.requests,
+        warm_up: draft.warm_up,
+        rate: draft.rate,
+        arrivals: draft.arrivals.unwrap_or(Arrivals::Uniform),
+        think: draft.think.unwrap_or_default(),
+        life,
+        connection_rate: draft.connection_rate,
+        ramp: draft.ramp,
+        timeout: (!timeout.is_zero()).then_some(timeout),
+        message: message(&mut draft),
+        urls: draft.urls,
+        sources: draft.sources,
+        nodelay: !draft.delays_small,
+        spin: draft.spin.unwrap_or(spin),
+        pin: draft.pin,
+        seed: draft.seed.unwrap_or(1),
+        interval: draft.interval.unwrap_or(INTERVAL),
+        processes: draft.processes.unwrap_or(1),
+        start_at: draft.start_at,
+        server_pid: draft.server_pid,
+        requirements: draft.requirements,
+        thresholds: draft.thresholds,
+        outputs: draft.outputs,
+        quiet: draft.quiet,
+        colour: !draft.no_colour,
+    })
+}
+
+fn message(draft: &mut Draft) -> Message {
+    let method = draft.method.take().unwrap_or_else(|| {
+        String::from(match draft.body {
+            Body::None => "GET",
+            Body::Text(_) | Body::File(_) => "POST",
+        })
+    });
+    Message {
+        method,
+        version: draft.version.unwrap_or_default(),
+        headers: core::mem::take(&mut draft.headers),
+        body: core::mem::take(&mut draft.body),
+        user: draft.user.take(),
+        keep_alive: !draft.closes,
+        replay: draft.replay.take(),
+    }
+}
+
+fn check(draft: &Draft) -> Result<(), Refused> {
+    check_urls(&draft.urls)?;
+    let connections = draft.connections.unwrap_or(CONNECTIONS);
+    let replays = draft.replay.is_some();
+    let names_request = draft.method.is_some() || draft.body != Body::None;
+    let many_lives = draft
+        .life
+        .as_ref()
+        .is_some_and(|life| *life != Life::Requests(1));
+    let standard_outputs = draft.outputs.all().filter(|file| *file == "-").count();
+    let contradictions = [
+        (
+            draft.threads.is_some_and(|threads| threads > connections),
+            "--threads is more than --connections: a thread without a connection does nothing",
+        ),
+        (
+            draft.rate.is_some() && draft.think.is_some(),
+            "--think is for a closed loop; the requests of --rate come at their own times",
+        ),
+        (
+            draft.rate.is_none() && draft.arrivals.is_some(),
+            "--arrivals says how the requests of --rate lie in time; give --rate, too",
+        ),
+        (
+            draft.connection_rate.is_some() && draft.ramp.is_some(),
+            "--connection-rate and --ramp both say when connections are opened; give one of them",
+        ),
+        (
+            draft.closes && many_lives,
+            "--no-keepalive is one request per connection; leave out --requests-per-connection",
+        ),
+        (
+            replays && (names_request || draft.urls.len() > 1),
+            "--replay takes methods and targets from its file; give one URL and no method or body",
+        ),
+        (
+            standard_outputs > 1,
+            "only one of --json, --hlog, --csv and --svg can go to standard output",
+        ),
+    ];
+    match contradictions.into_iter().find(|(holds, _)| *holds) {
+        Some((_, why)) => Err(Refused(String::from(why))),
+        None => Ok(()),
+    }
+}
+
+/// All URLs go to one place.
+fn check_urls(urls: &[(Url, f64)]) -> Result<(), Refused> {
+    let Some((first, _)) = urls.first() else {
+        return Err(Refused(String::from("there is no URL")));
+    };
+    for (url, _) in urls {
+        if url.scheme == Scheme::Https {
+            return Err(Refused(format!(
+                "https://{}: TLS is not in this version; use http://",
+                url.authority()
+            )));
+        }
+        let same_place = url.host == first.host && url.port_or_default() == first.port_or_default();
+        if !same_place {
+            return Err(Refused(format!(
+                "{} and {} are two servers; all URLs of a run have the same host and port for now, \
+                 start one run for each",
+                first.authority(),
+                url.authority()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What wrk takes.
+const CONNECTIONS: u32 = 10;
+
+/// Long enough for steady figures, short enough to wait for.
+const DURATION: Duration = Duration::from_secs(10);
+
+/// ab's; a user has gone by then.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The kernel wakes a sleeper about so late on a busy machine.
+const SPIN: Duration = Duration::from_micros(50);
+
+const INTERVAL: Duration = Duration::from_secs(1);

@@ -1,0 +1,521 @@
+//! All options of `millstream load`, one entry each, by subject.
+
+use super::values::{count, duration, life, moment, positive, small_count, some_duration};
+use super::{Body, Draft, Version, addresses};
+use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
+use crate::plan::Arrivals;
+use core::time::Duration;
+
+/// One option.
+pub(super) struct Entry {
+    pub(super) subject: Subject,
+    /// Its names and what stands for its value: `-c, --connections N`.
+    pub(super) usage: &'static str,
+    pub(super) help: &'static str,
+    /// Whether the help that fits a screen has it.
+    pub(super) often: bool,
+    pub(super) set: Set,
+}
+
+type Set = fn(&mut Draft, &str) -> Result<(), String>;
+
+/// Under which heading the help has an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Load,
+    Connections,
+    Requests,
+    Network,
+    Several,
+    Success,
+    Output,
+}
+
+impl Subject {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Load,
+        Self::Connections,
+        Self::Requests,
+        Self::Network,
+        Self::Several,
+        Self::Success,
+        Self::Output,
+    ];
+
+    pub(super) const fn heading(self) -> &'static str {
+        match self {
+            Self::Load => "How much",
+            Self::Connections => "Connections",
+            Self::Requests => "Requests",
+            Self::Network => "Network and timing",
+            Self::Several => "Several processes",
+            Self::Success => "Success (exit status 2 if one does not hold)",
+            Self::Output => "Output",
+        }
+    }
+}
+
+impl Entry {
+    /// An option that the short help has, too.
+    const fn often(subject: Subject, usage: &'static str, help: &'static str, set: Set) -> Self {
+        Self {
+            often: true,
+            ..Self::rare(subject, usage, help, set)
+        }
+    }
+
+    const fn rare(subject: Subject, usage: &'static str, help: &'static str, set: Set) -> Self {
+        Self {
+            subject,
+            usage,
+            help,
+            often: false,
+            set,
+        }
+    }
+
+    /// With both dashes.
+    pub(super) fn long(&self) -> &'static str {
+        self.usage
+            .split([' ', ','])
+            .find(|word| word.starts_with("--"))
+            .unwrap_or(self.usage)
+    }
+
+    pub(super) fn short(&self) -> Option<&'static str> {
+        self.usage.split_once(", ").map(|(short, _)| short)
+    }
+
+    /// What stands for its value; `None`: it has none.
+    pub(super) fn value(&self) -> Option<&'static str> {
+        let names = self.usage.split_once("--").map_or("", |(_, name)| name);
+        names.split_once(' ').map(|(_, value)| value)
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        name == self.long() || self.short() == Some(name)
+    }
+}
+
+use Subject::{Connections, Load, Network, Output, Requests, Several, Success};
+
+pub(super) const TABLE: &[Entry] = &[
+    Entry::often(
+        Load,
+        "-d, --duration TIME",
+        "measure so long: 30s, 1.5m, 250ms (default 10s)",
+        |draft, value| put(&mut draft.duration, some_duration(value)),
+    ),
+    Entry::often(
+        Load,
+        "-n, --requests N",
+        "end after so many requests",
+        |draft, value| put(&mut draft.requests, count(value, 1)),
+    ),
+    Entry::often(
+        Load,
+        "-r, --rate N",
+        "open loop: so many requests are due each second, whatever the answers take",
+        |draft, value| put(&mut draft.rate, positive(value)),
+    ),
+    Entry::rare(
+        Load,
+        "--arrivals KIND",
+        "how an open loop's requests lie in time: uniform (default) or poisson",
+        |draft, value| put(&mut draft.arrivals, arrivals(value)),
+    ),
+    Entry::rare(
+        Load,
+        "--think TIME",
+        "closed loop: wait so long after an answer before asking again",
+        |draft, value| put(&mut draft.think, duration(value)),
+    ),
+    Entry::rare(
+        Load,
+        "--send-delay TIME",
+        "the same, as dpdk-httpperf calls it (-D)",
+        |draft, value| put(&mut draft.think, duration(value)),
+    ),
+    Entry::often(
+        Load,
+        "--warm-up TIME",
+        "load so long before measuring",
+        |draft, value| {
+            draft.warm_up = duration(value)?;
+            Ok(())
+        },
+    ),
+    Entry::often(
+        Connections,
+        "-c, --connections N",
+        "connections at a time (default 10)",
+        |draft, value| put(&mut draft.connections, small_count(value, 1)),
+    ),
+    Entry::often(
+        Connections,
+        "-t, --threads N",
+        "threads (default: one per CPU, at most one per connection)",
+        |draft, value| put(&mut draft.threads, small_count(value, 1)),
+    ),
+    Entry::often(
+        Connections,
+        "--no-keepalive",
+        "one request per connection: Connection: close",
+        |draft, _| {
+            draft.closes = true;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Connections,
+        "--requests-per-connection N",
+        "close after N requests, or after as many as a distribution says: 1:35%,4:25%,14:40%",
+        |draft, value| put(&mut draft.life, life(value)),
+    ),
+    Entry::rare(
+        Connections,
+        "--connection-rate N",
+        "open at most N connections each second",
+        |draft, value| put(&mut draft.connection_rate, positive(value)),
+    ),
+    Entry::rare(
+        Connections,
+        "--ramp TIME",
+        "open the connections evenly over this time",
+        |draft, value| put(&mut draft.ramp, some_duration(value)),
+    ),
+    Entry::often(
+        Connections,
+        "--timeout TIME",
+        "a request fails after this time (default 30s, 0: never)",
+        |draft, value| put(&mut draft.timeout, duration(value)),
+    ),
+    Entry::often(
+        Requests,
+        "-X, --method METHOD",
+        "GET, HEAD, POST … (default GET, POST with a body)",
+        |draft, value| put(&mut draft.method, method(value)),
+    ),
+    Entry::often(
+        Requests,
+        "-H, --header LINE",
+        "add a field: 'Name: value'; several are allowed",
+        |draft, value| {
+            draft.headers.push(header(value)?);
+            Ok(())
+        },
+    ),
+    Entry::often(
+        Requests,
+        "--body TEXT",
+        "send this content",
+        |draft, value| {
+            draft.body = one_body(&draft.body, Body::Text(String::from(value)))?;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Requests,
+        "--body-file FILE",
+        "send the content of a file",
+        |draft, value| {
+            draft.body = one_body(&draft.body, Body::File(String::from(value)))?;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Requests,
+        "--user NAME:PASSWORD",
+        "basic authentication",
+        |draft, value| put(&mut draft.user, user(value)),
+    ),
+    Entry::rare(
+        Requests,
+        "--replay FILE",
+        "send the requests of a file in turn: one a line, METHOD TARGET or TARGET",
+        |draft, value| put(&mut draft.replay, Ok(String::from(value))),
+    ),
+    Entry::rare(
+        Requests,
+        "--http VERSION",
+        "1.1 (default) or 1.0; 2 and 3 come later",
+        |draft, value| put(&mut draft.version, version(value)),
+    ),
+    Entry::rare(
+        Network,
+        "--source LIST",
+        "connect from these addresses: 10.0.0.1-10.0.0.20,10.0.1.0/28",
+        |draft, value| {
+            draft.sources.addresses = addresses::parse(value)?;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Network,
+        "--source-ports LO-HI",
+        "choose source ports ourselves, from this range",
+        |draft, value| {
+            draft.sources.ports = Some(addresses::ports(value)?);
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Network,
+        "--no-nodelay",
+        "leave small segments to Nagle's algorithm (no TCP_NODELAY)",
+        |draft, _| {
+            draft.delays_small = true;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Network,
+        "--spin TIME",
+        "do not sleep in the last TIME before a request is due (default 50us with --rate)",
+        |draft, value| put(&mut draft.spin, duration(value)),
+    ),
+    Entry::rare(
+        Network,
+        "--pin",
+        "keep each thread on one CPU",
+        |draft, _| {
+            draft.pin = true;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Network,
+        "--seed N",
+        "of all random choices: the same seed, the same choices (default 1)",
+        |draft, value| put(&mut draft.seed, count(value, 0)),
+    ),
+    Entry::rare(
+        Network,
+        "--server-pid PID",
+        "whose CPU time to count as the server's (default: who listens at the URL)",
+        |draft, value| put(&mut draft.server_pid, small_count(value, 1)),
+    ),
+    Entry::rare(
+        Several,
+        "--processes N",
+        "share the load among N processes that start together",
+        |draft, value| put(&mut draft.processes, small_count(value, 1)),
+    ),
+    Entry::rare(
+        Several,
+        "--start-at SECONDS",
+        "begin at this moment: seconds since 1970, fractions allowed",
+        |draft, value| put(&mut draft.start_at, moment(value)),
+    ),
+    requirement("--max-p50 TIME", "the median of latency", |draft, value| {
+        latency(draft, "--max-p50", value)
+    }),
+    requirement("--max-p90 TIME", "the 90th percentile", |draft, value| {
+        latency(draft, "--max-p90", value)
+    }),
+    Entry::often(
+        Success,
+        "--max-p99 TIME",
+        "at most this 99th percentile of latency; also --max-p50, --max-p90, --max-p999",
+        |draft, value| latency(draft, "--max-p99", value),
+    ),
+    requirement(
+        "--max-p999 TIME",
+        "the 99.9th percentile",
+        |draft, value| latency(draft, "--max-p999", value),
+    ),
+    requirement(
+        "--max-latency TIME",
+        "the longest latency",
+        |draft, value| latency(draft, "--max-latency", value),
+    ),
+    Entry::often(
+        Success,
+        "--max-errors N",
+        "at most N failed requests and answers above 399, or N%",
+        |draft, value| {
+            draft
+                .requirements
+                .push(Requirement::Errors(MostErrors::parse(value)?));
+            Ok(())
+        },
+    ),
+    Entry::often(
+        Success,
+        "--min-rate N",
+        "at least N answers each second",
+        |draft, value| {
+            draft.requirements.push(Requirement::Rate {
+                least: positive(value)?,
+            });
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Success,
+        "--threshold NAME=WARN:FAIL",
+        "change a limit of the verdict, such as client_cpu=85:95",
+        |draft, value| {
+            draft
+                .thresholds
+                .set(value)
+                .map_err(|error| error.to_string())
+        },
+    ),
+    Entry::often(
+        Output,
+        "--json FILE",
+        "everything as JSON; - is standard output, for this and the next three",
+        |draft, value| put(&mut draft.outputs.json, file(value)),
+    ),
+    Entry::rare(
+        Output,
+        "--hlog FILE",
+        "the latencies of each interval as an HdrHistogram log",
+        |draft, value| put(&mut draft.outputs.hlog, file(value)),
+    ),
+    Entry::rare(
+        Output,
+        "--csv FILE",
+        "the time series as comma-separated values",
+        |draft, value| put(&mut draft.outputs.csv, file(value)),
+    ),
+    Entry::often(
+        Output,
+        "--svg FILE",
+        "the latency's percentiles as a picture",
+        |draft, value| put(&mut draft.outputs.svg, file(value)),
+    ),
+    Entry::rare(
+        Output,
+        "--interval TIME",
+        "of the time series and the live screen (default 1s)",
+        |draft, value| put(&mut draft.interval, interval(value)),
+    ),
+    Entry::often(
+        Output,
+        "-q, --quiet",
+        "no progress and no summary",
+        |draft, _| {
+            draft.quiet = true;
+            Ok(())
+        },
+    ),
+    Entry::rare(
+        Output,
+        "--no-color",
+        "no colours (also the environment's NO_COLOR)",
+        |draft, _| {
+            draft.no_colour = true;
+            Ok(())
+        },
+    ),
+];
+
+const fn requirement(usage: &'static str, help: &'static str, set: Set) -> Entry {
+    Entry::rare(Success, usage, help, set)
+}
+
+fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
+    *place = Some(value?);
+    Ok(())
+}
+
+fn arrivals(value: &str) -> Result<Arrivals, String> {
+    match value {
+        "uniform" => Ok(Arrivals::Uniform),
+        "poisson" => Ok(Arrivals::Poisson),
+        _ => Err(format!("\"{value}\" is neither uniform nor poisson")),
+    }
+}
+
+/// A token of RFC 9110 5.6.2.
+fn method(value: &str) -> Result<String, String> {
+    if is_token(value) {
+        Ok(String::from(value))
+    } else {
+        Err(format!("\"{value}\" is no method"))
+    }
+}
+
+fn header(value: &str) -> Result<(String, String), String> {
+    let (name, content) = value
+        .split_once(':')
+        .ok_or_else(|| format!("\"{value}\" has no colon; write 'Name: value'"))?;
+    if !is_token(name) {
+        return Err(format!("\"{name}\" is no field name"));
+    }
+    let content = content.trim_matches([' ', '\t']);
+    if content.chars().any(|c| c.is_ascii_control() && c != '\t') {
+        return Err(format!("the value of {name} has a control character"));
+    }
+    Ok((String::from(name), String::from(content)))
+}
+
+fn is_token(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_part)
+}
+
+fn one_body(before: &Body, body: Body) -> Result<Body, String> {
+    if *before == Body::None {
+        Ok(body)
+    } else {
+        Err(String::from(
+            "a request has one content; give --body or --body-file once",
+        ))
+    }
+}
+
+fn user(value: &str) -> Result<String, String> {
+    if value.contains(':') {
+        Ok(String::from(value))
+    } else {
+        Err(String::from("write NAME:PASSWORD"))
+    }
+}
+
+fn version(value: &str) -> Result<Version, String> {
+    match value {
+        "1.1" | "1" => Ok(Version::Http11),
+        "1.0" => Ok(Version::Http10),
+        "2" | "2.0" => Err(String::from(
+            "HTTP/2 is not in this version; h2load speaks it. Use 1.1",
+        )),
+        "3" | "3.0" => Err(String::from(
+            "HTTP/3 is not in this version; h2load speaks it. Use 1.1",
+        )),
+        _ => Err(format!(
+            "\"{value}\" is no version of HTTP; there are 1.0 and 1.1"
+        )),
+    }
+}
+
+fn latency(draft: &mut Draft, option: &str, value: &str) -> Result<(), String> {
+    let most = some_duration(value)?;
+    let known = LATENCIES.iter().find(|(_, known, _)| *known == option);
+    let percent = known.map_or(100.0, |(percent, _, _)| *percent);
+    draft
+        .requirements
+        .push(Requirement::Latency { percent, most });
+    Ok(())
+}
+
+fn file(value: &str) -> Result<String, String> {
+    if value.is_empty() {
+        Err(String::from("the name of the file is empty"))
+    } else {
+        Ok(String::from(value))
+    }
+}
+
+fn interval(value: &str) -> Result<Duration, String> {
+    let interval = duration(value)?;
+    if interval < INTERVAL_MIN {
+        return Err(format!("\"{value}\" is too short, it is at least 10ms"));
+    }
+    Ok(interval)
+}
+
+/// Each interval copies a histogram of 264 KiB per thread: at this rate it costs a core less than 1 %.
+const INTERVAL_MIN: Duration = Duration::from_millis(10);

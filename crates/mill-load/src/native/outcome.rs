@@ -1,0 +1,80 @@
+//! Everything that reports are made of: what was asked for, what was done, and what it means.
+
+use crate::native::options::Options;
+use crate::native::preparation::Prepared;
+use crate::native::requirements::{Outcome as Kept, Requirement};
+use crate::native::results::Results;
+use crate::native::verdict::{Evidence, Verdict, Word, judge};
+
+/// One run, from its options to its verdict.
+#[derive(Clone, Debug)]
+pub struct Outcome<'a> {
+    pub options: &'a Options,
+    pub prepared: &'a Prepared,
+    pub results: &'a Results,
+    pub verdict: Verdict,
+    /// What became of each requirement, in the order of the command line.
+    pub requirements: Vec<Kept>,
+}
+
+impl<'a> Outcome<'a> {
+    pub fn new(options: &'a Options, prepared: &'a Prepared, results: &'a Results) -> Self {
+        let examine = |requirement: &Requirement| requirement.examine(results);
+        Self {
+            options,
+            prepared,
+            results,
+            verdict: verdict(options, prepared, results),
+            requirements: options.requirements.iter().map(examine).collect(),
+        }
+    }
+
+    /// The exit status: a requirement that did not hold comes before figures that mean nothing.
+    pub fn status(&self) -> u8 {
+        if self.requirements.iter().any(|kept| !kept.held) {
+            STATUS_MISSED
+        } else if self.verdict.word == Word::Invalid {
+            STATUS_INVALID
+        } else {
+            0
+        }
+    }
+
+    /// Whether requests had times of their own.
+    pub fn is_open_loop(&self) -> bool {
+        self.options.rate.is_some()
+    }
+}
+
+fn verdict(options: &Options, prepared: &Prepared, results: &Results) -> Verdict {
+    let interval = prepared.plan.interval;
+    let whole = results.periods.iter().filter(|period| {
+        // A period a tenth shorter is the rest at the end: its count says nothing about the rate.
+        period.length() * 10 >= interval * 9
+    });
+    let answers: Vec<u64> = whole.map(|period| period.answered).collect();
+    let raw = results.measures.raw();
+    let first = results.answers.kinds().next();
+    let first_count = first.map_or(0, |kind| kind.count);
+    let all: u64 = results.answers.kinds().map(|kind| kind.count).sum();
+    let differing = all + results.answers.others() - first_count;
+    judge(
+        &Evidence {
+            plan: &prepared.plan,
+            tally: &results.tally,
+            machine: &results.machine,
+            measured: results.measured,
+            interrupted: results.interrupted,
+            answers: &answers,
+            mean_time: (!raw.is_empty()).then(|| raw.mean()),
+            differing_sizes: prepared.sending.is_one().then_some(differing),
+        },
+        &options.thresholds,
+    )
+}
+
+/// A requirement of the command line did not hold.
+pub const STATUS_MISSED: u8 = 2;
+
+/// The verdict is [`Word::Invalid`].
+pub const STATUS_INVALID: u8 = 3;

@@ -1,0 +1,135 @@
+//! What must hold for a run to be a success: `--max-p99 5ms`, `--max-errors 0`, `--min-rate 20k`.
+
+use crate::native::options::values;
+use crate::native::results::Results;
+use crate::native::units;
+use core::time::Duration;
+
+/// Something that a run must keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Requirement {
+    /// So many percent of the latencies are not longer.
+    Latency { percent: f64, most: Duration },
+    /// Failed requests and answers with a status above 399.
+    Errors(MostErrors),
+    /// Answers per second.
+    Rate { least: f64 },
+}
+
+/// How many errors are allowed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MostErrors {
+    Count(u64),
+    /// Of all requests that were finished.
+    Percent(f64),
+}
+
+/// A requirement and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub requirement: Requirement,
+    pub held: bool,
+    /// What was measured, as text with its unit.
+    pub measured: String,
+}
+
+impl Requirement {
+    /// The option that asks for it.
+    pub fn option(&self) -> &'static str {
+        match self {
+            Self::Latency { percent, .. } => LATENCIES
+                .iter()
+                .find(|(known, _, _)| known == percent)
+                .map_or("--max-latency", |(_, option, _)| option),
+            Self::Errors(_) => "--max-errors",
+            Self::Rate { .. } => "--min-rate",
+        }
+    }
+
+    /// What it asks for, as people write it.
+    pub fn limit(&self) -> String {
+        match self {
+            Self::Latency { most, .. } => units::duration(*most),
+            Self::Errors(MostErrors::Count(count)) => units::count(*count),
+            Self::Errors(MostErrors::Percent(percent)) => format!("{percent} %"),
+            Self::Rate { least } => units::rate(*least),
+        }
+    }
+
+    /// The figure that it is about.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Latency { percent, .. } => LATENCIES
+                .iter()
+                .find(|(known, _, _)| known == percent)
+                .map_or("latency", |(_, _, name)| name),
+            Self::Errors(_) => "errors",
+            Self::Rate { .. } => "rate",
+        }
+    }
+
+    /// Whether a run kept it. A run without an answer keeps no latency and no rate.
+    pub fn examine(&self, results: &Results) -> Outcome {
+        let (held, measured) = match self {
+            Self::Latency { percent, most } => {
+                let latency = &results.measures.latency;
+                let measured = latency.percentile(*percent);
+                if latency.is_empty() {
+                    (false, String::from("no answer"))
+                } else {
+                    (measured <= *most, units::duration(measured))
+                }
+            }
+            Self::Errors(most) => most.examine(results),
+            Self::Rate { least } => (results.rate() >= *least, units::rate(results.rate())),
+        };
+        Outcome {
+            requirement: *self,
+            held,
+            measured,
+        }
+    }
+}
+
+impl MostErrors {
+    /// `3`, or `0.1%`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        match text.strip_suffix('%') {
+            None => values::count(text, 0).map(Self::Count),
+            Some(percent) => values::decimal(percent)
+                .filter(|percent| *percent <= 100.0)
+                .map(Self::Percent)
+                .ok_or_else(|| format!("\"{text}\" is no share, such as 0.1%")),
+        }
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a share needs no more than 53 bits"
+    )]
+    fn examine(self, results: &Results) -> (bool, String) {
+        let errors = results.tally.failed() + results.tally.statuses_bad;
+        let finished = results.tally.failed() + results.tally.answered;
+        let percent = if finished == 0 {
+            0.0
+        } else {
+            errors as f64 * 100.0 / finished as f64
+        };
+        match self {
+            Self::Count(most) => (errors <= most, units::count(errors)),
+            Self::Percent(most) => (percent <= most, format!("{} %", units::digits(percent))),
+        }
+    }
+}
+
+/// Percentiles that have an option, with the names of both. The maximum is the hundredth percentile.
+pub(crate) const LATENCIES: [(f64, &str, &str); 5] = [
+    (50.0, "--max-p50", "p50"),
+    (90.0, "--max-p90", "p90"),
+    (99.0, "--max-p99", "p99"),
+    (99.9, "--max-p999", "p99.9"),
+    (100.0, "--max-latency", "longest latency"),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Each trial as a run of an open loop.
+
+use super::{Found, Objective, Outcome, Point, SEND_RATE_MIN, Search, Settings, Trial};
+use crate::ground::{Ground, GroundError, Hand, Unwatched};
+use crate::native::recorder::Recorder;
+use crate::native::results::Results;
+use crate::native::series::Series;
+use crate::plan::{Arrivals, Pace, Plan};
+
+/// What a search brought.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    pub found: Found,
+    /// Every trial, in its order.
+    pub points: Vec<Point>,
+    /// Of the last trial that kept the objective for long.
+    pub results: Option<Results>,
+    /// The user ended it: what was found is what was known then.
+    pub interrupted: bool,
+}
+
+/// Searches the highest rate that keeps `objective`. Each trial is `plan` at its own rate and duration, with new
+/// `hands`; `on_point` is told of each as it ends.
+pub fn search(
+    ground: &impl Ground,
+    (plan, arrivals): (&Plan, Arrivals),
+    hands: &dyn Fn() -> Vec<Hand<Recorder>>,
+    (objective, settings): (&Objective, Settings),
+    on_point: &mut dyn FnMut(&Point),
+) -> Result<Searched, GroundError> {
+    let mut search = Search::new(settings);
+    let mut points = Vec::new();
+    let (mut results, mut interrupted) = (None, false);
+    while let Some(trial) = search.next() {
+        let ran = run(ground, (plan, arrivals), hands(), trial)?;
+        if ran.interrupted {
+            interrupted = true;
+            break;
+        }
+        let outcome = judge(&ran, objective);
+        let point = point(trial, &ran, outcome);
+        on_point(&point);
+        points.push(point);
+        if outcome == Outcome::Kept && trial.duration == settings.long {
+            results = Some(ran);
+        }
+        search.on_result(outcome);
+    }
+    Ok(Searched {
+        found: search.found(),
+        points,
+        results,
+        interrupted,
+    })
+}
+
+fn run(
+    ground: &impl Ground,
+    (plan, arrivals): (&Plan, Arrivals),
+    hands: Vec<Hand<Recorder>>,
+    trial: Trial,
+) -> Result<Results, GroundError> {
+    let mut plan = plan.clone();
+    plan.pace = Pace::Open {
+        rate: trial.rate,
+        arrivals,
+    };
+    plan.stop.after = Some(trial.duration);
+    plan.stop.requests = None;
+    let began = ground.wall_clock();
+    let ran = ground.run(&plan, hands, &mut Unwatched)?;
+    let series = Series::new(plan.threads, plan.interval);
+    Ok(Results::of(ran, series, began, true))
+}
+
+/// A rate whose requests were not sent, or whose answers were still missing when it ended, was not kept.
+fn judge(results: &Results, objective: &Objective) -> Outcome {
+    let tally = &results.tally;
+    let due = results.due();
+    if tally.answered == 0 || (tally.started as f64) < due as f64 * SEND_RATE_MIN {
+        return Outcome::NotSent;
+    }
+    match objective.missed(&results.measures.latency, errors(results)) {
+        Some(missed) => Outcome::Missed {
+            excess: missed.excess(),
+        },
+        None => Outcome::Kept,
+    }
+}
+
+/// Failures and answers with an error's status, as a share of what was finished.
+fn errors(results: &Results) -> f64 {
+    let tally = &results.tally;
+    let finished = tally.answered + tally.failed();
+    (tally.failed() + tally.statuses_bad) as f64 / finished.max(1) as f64
+}
+
+fn point(trial: Trial, results: &Results, outcome: Outcome) -> Point {
+    let latency = &results.measures.latency;
+    Point {
+        rate: trial.rate,
+        achieved: results.rate(),
+        p50: latency.percentile(50.0),
+        p90: latency.percentile(90.0),
+        p99: latency.percentile(99.0),
+        max: latency.max(),
+        errors: errors(results),
+        outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests;

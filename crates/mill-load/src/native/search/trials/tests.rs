@@ -1,0 +1,195 @@
+//! Searches over a ground that answers as a server of known capacity would.
+
+use super::*;
+use crate::failure::{Failure, FailureKind};
+use crate::generator::Part;
+use crate::ground::{Machine, Ran, Watch};
+use crate::native::search::Limit;
+use crate::record::Record;
+use crate::request::{Batch, Rendered, Requests};
+use crate::sample::Sample;
+use crate::tally::Tally;
+use crate::target::Endpoint;
+use core::net::SocketAddr;
+use core::time::Duration;
+use mill_runtime::time::{Instant, UnixTime};
+use std::cell::Cell;
+
+/// Answers in a millisecond up to `capacity`, in twenty above it; above `sendable` not all can be sent.
+struct Model {
+    capacity: f64,
+    sendable: f64,
+    /// The run of this number is interrupted.
+    interrupted_in: u32,
+    /// One request in so many fails.
+    failing: u64,
+    runs: Cell<u32>,
+}
+
+const MODEL: Model = Model {
+    capacity: 9000.0,
+    sendable: 1e9,
+    interrupted_in: u32::MAX,
+    failing: u64::MAX,
+    runs: Cell::new(0),
+};
+
+impl Ground for Model {
+    fn resolve(&self, _: &str, _: u16) -> Result<Vec<SocketAddr>, String> {
+        Ok(Vec::new())
+    }
+
+    fn accepts(&self, _: SocketAddr) -> bool {
+        true
+    }
+
+    fn wall_clock(&self) -> UnixTime {
+        UnixTime::default()
+    }
+
+    fn cpus(&self) -> u32 {
+        1
+    }
+
+    fn run<R: Record>(
+        &self,
+        plan: &Plan,
+        hands: Vec<Hand<R>>,
+        _: &mut dyn Watch<R::Interval>,
+    ) -> Result<Ran<R>, GroundError> {
+        let Pace::Open { rate, .. } = plan.pace else {
+            return Err(GroundError(String::from("a trial is an open loop")));
+        };
+        let time = if rate <= self.capacity { 1 } else { 20 };
+        let sent = if rate <= self.sendable { 100 } else { 98 };
+        let parts = hands.into_iter().map(|hand| {
+            let mut recorder = hand.recorder;
+            let mut tally = Tally {
+                started: sent,
+                never_started: 100 - sent,
+                ..Tally::default()
+            };
+            for number in 1..=sent {
+                if number % self.failing == 0 {
+                    tally.on_failure(FailureKind::Timeout);
+                    recorder.on_failure(Failure::Timeout, Instant::default());
+                } else {
+                    tally.answered += 1;
+                    recorder.on_sample(&sample(Duration::from_millis(time)));
+                }
+            }
+            Part {
+                recorder,
+                tally,
+                measured: plan.stop.after.unwrap_or_default(),
+                aborted: None,
+                script: None,
+            }
+        });
+        let run = self.runs.replace(self.runs.get() + 1);
+        Ok(Ran {
+            parts: parts.collect(),
+            measured: plan.stop.after.unwrap_or_default(),
+            interrupted: run == self.interrupted_in,
+            machine: Machine::default(),
+        })
+    }
+}
+
+fn sample(time: Duration) -> Sample {
+    let begin = Instant::from_nanos(1_000_000);
+    Sample {
+        connection: 0,
+        intended: begin,
+        started: begin,
+        connected: None,
+        sent: begin,
+        first_byte: begin + time,
+        done: begin + time,
+        status: 200,
+        head_bytes: 10,
+        content_bytes: 10,
+        bytes: 20,
+        keep_alive: true,
+    }
+}
+
+fn searched(model: &Model, objective: &str) -> Searched {
+    let plan = Plan::new(Endpoint::example());
+    let hands = || {
+        vec![Hand {
+            requests: Requests::always(Rendered {
+                bytes: b"GET / HTTP/1.1\r\n\r\n".as_slice().into(),
+                batch: Batch::ONE,
+            }),
+            recorder: Recorder::new(true),
+        }]
+    };
+    let objective = Objective::parse(objective).unwrap();
+    let mut told = 0;
+    let searched = search(
+        model,
+        (&plan, Arrivals::Uniform),
+        &hands,
+        (&objective, Settings::default()),
+        &mut |_| told += 1,
+    )
+    .unwrap();
+    assert_eq!(told, searched.points.len());
+    searched
+}
+
+#[test]
+fn the_capacity_of_a_server_is_found_by_running() {
+    let searched = searched(&MODEL, "p99<5ms,errors<0.1%");
+    let rate = searched.found.rate.unwrap();
+    assert!((8800.0..=9000.0).contains(&rate), "{rate}");
+    assert_eq!(searched.found.limit, Limit::Objective);
+    assert_eq!(searched.points.len(), searched.found.trials as usize);
+    let results = searched.results.unwrap();
+    assert_eq!(results.measured, Settings::default().long);
+    let bend = searched
+        .points
+        .iter()
+        .find(|point| point.rate > 9000.0)
+        .unwrap();
+    assert!(bend.p99 > Duration::from_millis(19));
+}
+
+#[test]
+fn what_could_not_be_sent_is_not_kept_however_fast_the_rest_was() {
+    let model = Model {
+        capacity: 1e9,
+        sendable: 3000.0,
+        ..MODEL
+    };
+    let found = searched(&model, "p99<5ms").found;
+    assert_eq!(found.limit, Limit::Sending);
+    assert!(
+        (2900.0..=3000.0).contains(&found.rate.unwrap()),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn errors_miss_the_objective_too() {
+    let model = Model {
+        failing: 50,
+        ..MODEL
+    };
+    let outcome = searched(&model, "p99<5ms,errors<1%");
+    assert_eq!(outcome.found.rate, None);
+    assert!((outcome.points[0].errors - 0.02).abs() < 1e-9);
+    assert!(searched(&model, "p99<5ms,errors<3%").found.rate.is_some());
+}
+
+#[test]
+fn an_interrupt_ends_the_search_with_what_is_known() {
+    let model = Model {
+        interrupted_in: 2,
+        ..MODEL
+    };
+    let searched = searched(&model, "p99<5ms");
+    assert!(searched.interrupted && searched.results.is_none());
+    assert_eq!((searched.points.len(), searched.found.rate), (2, None));
+}
