@@ -3,9 +3,12 @@
 //! A part that differs from the others is told, because it dominates the tail of the sum: Treadmill (Zhang et al., ISCA
 //! 2016) found one bad client among good ones to be a common reason for wrong percentiles.
 
+/// `millstream load merge`.
+mod command;
 /// The parts beside each other.
 mod spread;
 
+pub use command::main;
 pub use spread::{PartLine, emit_parts, part_lines};
 
 use crate::ground::Machine;

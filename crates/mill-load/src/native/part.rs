@@ -131,4 +131,6 @@ impl std::error::Error for PartError {}
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15 ^ 0x5555;
 
 #[cfg(test)]
+pub(crate) mod answering;
+#[cfg(test)]
 mod tests;

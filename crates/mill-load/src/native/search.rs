@@ -9,9 +9,12 @@
 mod curve;
 /// What has to be kept.
 mod objective;
+/// Each trial as a run.
+mod trials;
 
 pub use curve::{Point, emit_curve};
 pub use objective::{Figure, Goal, Missed, Objective, ObjectiveError};
+pub use trials::{Searched, search};
 
 use core::time::Duration;
 

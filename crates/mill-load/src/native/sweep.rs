@@ -1,8 +1,9 @@
 //! Processes times connections: the sweep that people ran with dpdk-httpperf, and the table it was written down in.
 
 use crate::dialect::wrk::units;
-use crate::ground::{Machine, ThreadCpu};
+use crate::ground::{Crew, Machine, ThreadCpu};
 use crate::native::merge::{Hosts, merge};
+use crate::native::part::{PartError, conduct};
 use crate::native::results::Results;
 use core::time::Duration;
 use std::fmt;
@@ -72,6 +73,27 @@ impl Sweep {
             .filter(|cell| cell.connections >= cell.processes)
             .collect()
     }
+}
+
+/// Runs every cell, each in as many processes as it says, and writes its line as soon as it is known. `arguments` are
+/// the command line of a cell; an interrupt ends the sweep after the line of the cell it was in.
+pub fn sweep(
+    crew: &dyn Crew,
+    cells: &[Cell],
+    arguments: &dyn Fn(Cell) -> Vec<Vec<u8>>,
+    out: &mut dyn Write,
+) -> Result<(), PartError> {
+    let told = |done: io::Result<()>| done.map_err(|error| PartError(error.to_string()));
+    told(emit_head(out))?;
+    for cell in cells {
+        let own = arguments(*cell);
+        let parts = conduct(crew, &own, cell.processes, &mut |_, _| {})?;
+        told(emit_row(*cell, &parts, out).and_then(|()| out.flush()))?;
+        if parts.iter().any(|part| part.interrupted) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Writes the head of the table. Columns are separated by tabs, so that a line can be pasted into a sheet.
@@ -204,6 +226,7 @@ mod tests {
     use super::*;
     use crate::ground::ServerCpu;
     use crate::native::merge::tests::part;
+    use crate::native::part::answering::Answering;
 
     #[test]
     fn the_cells_are_those_of_the_table() {
@@ -247,6 +270,35 @@ mod tests {
             let error = Sweep::parse(text).unwrap_err();
             assert!(error.to_string().contains("no sweep; write"), "{text}");
         }
+    }
+
+    #[test]
+    fn every_cell_is_run_in_its_processes_until_an_interrupt() {
+        let run = |interrupted_in| {
+            let crew = Answering::new(interrupted_in);
+            let cells = Sweep::parse("processes=1,2 connections=2,4")
+                .unwrap()
+                .cells();
+            let arguments =
+                |cell: Cell| vec![b"-c".to_vec(), cell.connections.to_string().into_bytes()];
+            let mut out = Vec::new();
+            sweep(&crew, &cells, &arguments, &mut out).unwrap();
+            let lines = String::from_utf8(out).unwrap();
+            (crew.started(), lines.lines().count())
+        };
+        let all = [
+            "--part 1/1 -c 4",
+            "--part 1/1 -c 2",
+            "--part 1/2 -c 4",
+            "--part 2/2 -c 4",
+            "--part 1/2 -c 2",
+            "--part 2/2 -c 2",
+        ];
+        assert_eq!(run(usize::MAX), (all.map(String::from).to_vec(), 5));
+        assert_eq!(
+            run(1),
+            (all[..2].iter().map(ToString::to_string).collect(), 3)
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub fn main(arguments: &[Vec<u8>], out: &mut dyn Write, err: &mut dyn Write) -> 
 
 enum Asked {
     Help,
-    Merged(Merged),
+    Merged(Box<Merged>),
 }
 
 /// The parts and their sum.
@@ -69,12 +69,12 @@ fn run(arguments: &[Vec<u8>]) -> Result<Asked, String> {
                 .map_err(|error| format!("--json {file}: {error}"))?;
         }
     }
-    Ok(Asked::Merged(Merged {
+    Ok(Asked::Merged(Box::new(Merged {
         names: request.files,
         parts,
         sum,
         json_to_out,
-    }))
+    })))
 }
 
 /// What the command line says.

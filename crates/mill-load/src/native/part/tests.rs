@@ -140,8 +140,11 @@ impl Team for ToldTeam {
     }
 }
 
+/// What became of a run.
+type Conducted = Result<Vec<Results>, PartError>;
+
 /// Conducts two parts that say this; returns the outcome and the orders they got.
-fn conducted(says: Vec<FromPart>) -> (Result<Vec<Results>, PartError>, Vec<(u32, Order)>) {
+fn conducted(says: Vec<FromPart>) -> (Conducted, Vec<(u32, Order)>) {
     let crew = Told {
         says: RefCell::new(says.into()),
         heard: Rc::default(),

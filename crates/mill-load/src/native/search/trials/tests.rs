@@ -26,13 +26,15 @@ struct Model {
     runs: Cell<u32>,
 }
 
-const MODEL: Model = Model {
-    capacity: 9000.0,
-    sendable: 1e9,
-    interrupted_in: u32::MAX,
-    failing: u64::MAX,
-    runs: Cell::new(0),
-};
+fn model() -> Model {
+    Model {
+        capacity: 9000.0,
+        sendable: 1e9,
+        interrupted_in: u32::MAX,
+        failing: u64::MAX,
+        runs: Cell::new(0),
+    }
+}
 
 impl Ground for Model {
     fn resolve(&self, _: &str, _: u16) -> Result<Vec<SocketAddr>, String> {
@@ -141,7 +143,7 @@ fn searched(model: &Model, objective: &str) -> Searched {
 
 #[test]
 fn the_capacity_of_a_server_is_found_by_running() {
-    let searched = searched(&MODEL, "p99<5ms,errors<0.1%");
+    let searched = searched(&model(), "p99<5ms,errors<0.1%");
     let rate = searched.found.rate.unwrap();
     assert!((8800.0..=9000.0).contains(&rate), "{rate}");
     assert_eq!(searched.found.limit, Limit::Objective);
@@ -158,12 +160,12 @@ fn the_capacity_of_a_server_is_found_by_running() {
 
 #[test]
 fn what_could_not_be_sent_is_not_kept_however_fast_the_rest_was() {
-    let model = Model {
+    let limited = Model {
         capacity: 1e9,
         sendable: 3000.0,
-        ..MODEL
+        ..model()
     };
-    let found = searched(&model, "p99<5ms").found;
+    let found = searched(&limited, "p99<5ms").found;
     assert_eq!(found.limit, Limit::Sending);
     assert!(
         (2900.0..=3000.0).contains(&found.rate.unwrap()),
@@ -173,23 +175,23 @@ fn what_could_not_be_sent_is_not_kept_however_fast_the_rest_was() {
 
 #[test]
 fn errors_miss_the_objective_too() {
-    let model = Model {
+    let limited = Model {
         failing: 50,
-        ..MODEL
+        ..model()
     };
-    let outcome = searched(&model, "p99<5ms,errors<1%");
+    let outcome = searched(&limited, "p99<5ms,errors<1%");
     assert_eq!(outcome.found.rate, None);
     assert!((outcome.points[0].errors - 0.02).abs() < 1e-9);
-    assert!(searched(&model, "p99<5ms,errors<3%").found.rate.is_some());
+    assert!(searched(&limited, "p99<5ms,errors<3%").found.rate.is_some());
 }
 
 #[test]
 fn an_interrupt_ends_the_search_with_what_is_known() {
-    let model = Model {
+    let limited = Model {
         interrupted_in: 2,
-        ..MODEL
+        ..model()
     };
-    let searched = searched(&model, "p99<5ms");
+    let searched = searched(&limited, "p99<5ms");
     assert!(searched.interrupted && searched.results.is_none());
     assert_eq!((searched.points.len(), searched.found.rate), (2, None));
 }
