@@ -82,3 +82,6 @@ fn say(out: &mut dyn Write, said: &Said) -> Result<(), PartError> {
             ))
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! A part over a ground that does nothing but tell what it was asked for.
+
+use super::*;
+use crate::generator::Part;
+use crate::ground::{GroundError, Machine, Ran, Team};
+use crate::plan::{Arrivals, Pace};
+use crate::record::Record;
+use crate::request::{Batch, Rendered, Requests};
+use crate::tally::Tally;
+use crate::target::Endpoint;
+use core::net::SocketAddr;
+use mill_runtime::time::{Instant, UnixTime};
+use std::cell::Cell;
+
+/// What the conductor says, and what became of it.
+#[derive(Default)]
+struct Quiet {
+    order: Option<String>,
+    obeyed: Cell<bool>,
+    begin: Cell<Option<Instant>>,
+    fails: bool,
+}
+
+impl Crew for Quiet {
+    fn now(&self) -> Instant {
+        Instant::default()
+    }
+
+    fn start(&self, _: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String> {
+        Err(String::from("a part starts nobody"))
+    }
+
+    fn order(&self) -> Option<String> {
+        self.order.clone()
+    }
+
+    fn obey(&self) {
+        self.obeyed.set(true);
+    }
+}
+
+impl Ground for Quiet {
+    fn resolve(&self, _: &str, _: u16) -> Result<Vec<SocketAddr>, String> {
+        Ok(Vec::new())
+    }
+
+    fn accepts(&self, _: SocketAddr) -> bool {
+        true
+    }
+
+    fn wall_clock(&self) -> UnixTime {
+        UnixTime::from_seconds(77)
+    }
+
+    fn cpus(&self) -> u32 {
+        1
+    }
+
+    fn crew(&self) -> Option<&dyn Crew> {
+        Some(self)
+    }
+
+    fn run<R: Record>(
+        &self,
+        plan: &Plan,
+        hands: Vec<Hand<R>>,
+        watch: &mut dyn Watch<R::Interval>,
+    ) -> Result<Ran<R>, GroundError> {
+        assert!(
+            self.obeyed.get(),
+            "an order to stop must be heard from the beginning"
+        );
+        if self.fails {
+            return Err(GroundError(String::from("no thread left")));
+        }
+        self.begin.set(plan.begin);
+        let tally = Tally {
+            started: 5,
+            answered: 5,
+            ..Tally::default()
+        };
+        let parts = hands.into_iter().zip(0..).map(|(mut hand, thread)| {
+            let interval = hand.recorder.cut(Instant::default(), &tally);
+            watch.on_interval(thread, plan.interval, interval);
+            Part {
+                recorder: hand.recorder,
+                tally,
+                measured: plan.interval,
+                aborted: None,
+                script: None,
+            }
+        });
+        Ok(Ran {
+            parts: parts.collect(),
+            measured: plan.interval,
+            interrupted: false,
+            machine: Machine::default(),
+        })
+    }
+}
+
+fn prepared() -> Result<(Plan, Vec<Hand<Recorder>>), String> {
+    let mut plan = Plan::new(Endpoint::example());
+    plan.pace = Pace::Open {
+        rate: 1000.0,
+        arrivals: Arrivals::Uniform,
+    };
+    let hand = Hand {
+        requests: Requests::always(Rendered {
+            bytes: b"GET / HTTP/1.1\r\n\r\n".as_slice().into(),
+            batch: Batch::ONE,
+        }),
+        recorder: Recorder::new(true),
+    };
+    Ok((plan, vec![hand]))
+}
+
+/// Performs the second of two parts; returns what it said and whether that was a success.
+fn performed(
+    ground: &Quiet,
+    prepared: Result<(Plan, Vec<Hand<Recorder>>), String>,
+) -> (Vec<Said>, bool) {
+    let mut out = Vec::new();
+    let place = Place { index: 1, count: 2 };
+    let done = perform(ground, place, prepared, &mut out);
+    let said = String::from_utf8(out).unwrap();
+    let said = said.lines().map(|line| Said::parse(line).unwrap());
+    (said.collect(), done.is_ok())
+}
+
+fn told_to_start() -> Quiet {
+    Quiet {
+        order: Some(Order::Start(Instant::from_nanos(1_000_000)).emit()),
+        ..Quiet::default()
+    }
+}
+
+#[test]
+fn a_part_begins_when_it_is_told_and_says_all_it_measured() {
+    let ground = told_to_start();
+    let (said, done) = performed(&ground, prepared());
+    assert!(done);
+    let [
+        Said::Hello { .. },
+        Said::Ready,
+        Said::Interval(period),
+        Said::Result(results),
+    ] = &said[..]
+    else {
+        panic!("{said:?}");
+    };
+    assert_eq!((period.answered, results.tally.answered), (5, 5));
+    assert_eq!(results.began, UnixTime::from_seconds(77));
+    // The other part begins at 1 ms; at 1000 a second each, the second one's arrivals lie between.
+    assert_eq!(ground.begin.get(), Some(Instant::from_nanos(1_500_000)));
+}
+
+#[test]
+fn whatever_goes_wrong_is_said() {
+    let check = |ground: &Quiet, prepared, expected: &str| {
+        let (said, done) = performed(ground, prepared);
+        let Some(Said::Failed(sentence)) = said.last() else {
+            panic!("{said:?}");
+        };
+        assert!(!done && sentence.contains(expected), "{sentence}");
+    };
+    check(
+        &Quiet::default(),
+        prepared(),
+        "went away before the run began",
+    );
+    let stopped = Quiet {
+        order: Some(Order::Stop.emit()),
+        ..Quiet::default()
+    };
+    check(&stopped, prepared(), "went away before the run began");
+    check(
+        &told_to_start(),
+        Err(String::from("no such name")),
+        "no such name",
+    );
+    let failing = Quiet {
+        fails: true,
+        ..told_to_start()
+    };
+    check(&failing, prepared(), "no thread left");
+}
