@@ -19,10 +19,14 @@ mod machine;
 mod names;
 /// Other processes that take a part of a run.
 mod parts;
+/// The formats of /proc and /sys.
+mod proc;
 /// The responder on kernel sockets.
 mod respond;
 /// One run: its threads, and what they say.
 mod run;
+/// Which processes the server is.
+mod server;
 /// One generating thread.
 mod thread;
 

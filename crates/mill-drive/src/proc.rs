@@ -1,0 +1,12 @@
+//! The formats of /proc and /sys (proc(5)): text in, figures out. What is missing is `None`.
+
+/// /proc/net/netstat and /proc/net/snmp.
+pub(crate) mod counters;
+/// /proc/stat.
+pub(crate) mod cpu;
+/// /proc/net/dev.
+pub(crate) mod device;
+/// /proc/PID/stat and /proc/PID/task/TID/stat.
+pub(crate) mod process;
+/// /proc/net/tcp and /proc/net/tcp6.
+pub(crate) mod sockets;
