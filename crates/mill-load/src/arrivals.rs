@@ -24,7 +24,7 @@ impl Schedule {
         (thread, threads): (u32, u32),
         random: &mut Random,
     ) -> Self {
-        let gap_ns = 1e9 / rate.max(f64::MIN_POSITIVE);
+        let gap_ns = (1e9 / rate.max(f64::MIN_POSITIVE)).min(GAP_MAX_NS);
         let next_ns = match law {
             Arrivals::Uniform => gap_ns * f64::from(thread) / f64::from(threads.max(1)),
             Arrivals::Poisson => random.exponential() * gap_ns,
@@ -52,15 +52,39 @@ impl Schedule {
         due
     }
 
-    /// How many arrivals are due until `end` and were not taken; the schedule is used up by that.
+    /// Drops what was due before `since` and not taken.
+    pub(crate) fn forget(&mut self, since: Instant) {
+        if self.next() < since {
+            self.next_ns = nanos_of(since.since(self.begin));
+        }
+    }
+
+    /// How many arrivals are due until `end` and were not taken; beyond a million of random ones, their mean number.
+    /// The schedule is used up by that.
     pub(crate) fn count_until(&mut self, end: Instant, random: &mut Random) -> u64 {
         let mut count = 0;
-        while self.next() < end && count < COUNT_MAX {
+        while self.law == Arrivals::Poisson && self.next() < end && count < COUNT_MAX {
             self.take(random);
             count += 1;
         }
+        let left_ns = nanos_of(end.since(self.begin)) - self.next_ns;
+        if left_ns > 0.0 {
+            count = count.saturating_add(whole((left_ns / self.gap_ns).ceil()));
+        }
         count
     }
+}
+
+fn nanos(value: f64) -> Duration {
+    Duration::from_nanos(whole(value))
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "2^53 ns are a hundred days, and less than a microsecond is lost after a century"
+)]
+fn nanos_of(duration: Duration) -> f64 {
+    duration.as_nanos() as f64
 }
 
 #[expect(
@@ -68,12 +92,17 @@ impl Schedule {
     clippy::cast_sign_loss,
     reason = "never negative, and a float's cast saturates"
 )]
-fn nanos(value: f64) -> Duration {
-    Duration::from_nanos(value as u64)
+fn whole(value: f64) -> u64 {
+    value as u64
 }
 
-/// Arrivals that are counted after the end, at most: a rate far beyond the machine must not make its end long.
-const COUNT_MAX: u64 = 100_000_000;
+/// Random arrivals that are counted one by one after the end, at most: a rate far beyond the machine must not make
+/// its end long. A million take some ten milliseconds.
+const COUNT_MAX: u64 = 1_000_000;
+
+/// The longest gap between two arrivals, in nanoseconds: 31 years. Infinity times nothing would be no number, and
+/// everything due at once.
+const GAP_MAX_NS: f64 = 1e18;
 
 #[cfg(test)]
 mod tests {
@@ -136,5 +165,43 @@ mod tests {
         schedule.take(&mut random);
         let end = BEGIN + Duration::from_millis(10);
         assert_eq!(schedule.count_until(end, &mut random), 9);
+        assert_eq!(schedule.count_until(BEGIN, &mut random), 0);
+    }
+
+    #[test]
+    fn a_rate_far_beyond_the_machine_is_counted_to_its_end() {
+        let check = |law, tolerance: f64| {
+            let mut random = Random::new(1);
+            let mut schedule = Schedule::new(BEGIN, 1e9, law, (0, 1), &mut random);
+            let end = BEGIN + Duration::from_secs(10);
+            let count = schedule.count_until(end, &mut random) as f64;
+            assert!((count / 1e10 - 1.0).abs() <= tolerance, "{count}");
+        };
+        check(Arrivals::Uniform, 0.0);
+        check(Arrivals::Poisson, 1e-6);
+    }
+
+    #[test]
+    fn a_rate_of_almost_nothing_is_no_rate_without_end() {
+        for rate in [0.0, f64::MIN_POSITIVE, 1e-300, -1.0, f64::NAN] {
+            for law in [Arrivals::Uniform, Arrivals::Poisson] {
+                let mut random = Random::new(1);
+                let mut schedule = Schedule::new(BEGIN, rate, law, (0, 1), &mut random);
+                schedule.take(&mut random);
+                let next = schedule.next().since(BEGIN);
+                assert!(next > Duration::from_secs(3600), "{rate} {law:?} {next:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_made_up_for() {
+        let mut random = Random::new(1);
+        let mut schedule = Schedule::new(BEGIN, 1000.0, Arrivals::Uniform, (0, 1), &mut random);
+        let at = |ms| BEGIN + Duration::from_millis(ms);
+        schedule.forget(at(7));
+        assert_eq!(schedule.take(&mut random), at(7));
+        schedule.forget(at(5));
+        assert_eq!(schedule.take(&mut random), at(8));
     }
 }

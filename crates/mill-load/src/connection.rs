@@ -7,6 +7,7 @@ use crate::plan::{AfterFailure, Life, Opening, Pace};
 use crate::record::Record;
 use crate::request::Batch;
 use crate::sample::Sample;
+use core::task::Poll;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
@@ -70,6 +71,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         let stays = plan.life != Life::Requests(1);
         if matches!(self.local.plan.pace, Pace::Open { .. }) && stays {
             self.wait_for_opening().await;
+            self.local.openings.pass(&self.local.scheduler).await;
             // A failure shows again, and is counted, when the first request is due.
             let _ = self.open(self.deadline(self.local.scheduler.now())).await;
         }
@@ -151,10 +153,10 @@ impl<E: Engine, R: Record> Connection<E, R> {
         let due = {
             let mut schedules = self.local.schedules.borrow_mut();
             let schedules = &mut *schedules;
-            schedules
-                .openings
-                .as_mut()
-                .map(|openings| openings.take(&mut schedules.random))
+            schedules.openings.as_mut().map(|openings| {
+                openings.forget(self.local.scheduler.now() - OPENINGS_BURST);
+                openings.take(&mut schedules.random)
+            })
         };
         if let Some(due) = due {
             self.local.pacer.until(&self.local.scheduler, due).await;
@@ -183,7 +185,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 ControlFlow::Break(())
             }
             AfterFailure::GiveUpConnecting if failure.is_local() => ControlFlow::Break(()),
-            AfterFailure::GiveUpConnecting if connecting => {
+            AfterFailure::GiveUpConnecting | AfterFailure::AbortOn(_) if connecting => {
                 self.local.scheduler.sleep(REFUSED_PAUSE).await;
                 ControlFlow::Continue(())
             }
@@ -192,7 +194,8 @@ impl<E: Engine, R: Record> Connection<E, R> {
                 self.failed_connects += 1;
                 let pause = pause
                     .saturating_mul(1 << doublings)
-                    .min(pause.saturating_mul(100));
+                    .min(pause.saturating_mul(100))
+                    .max(REFUSED_PAUSE);
                 self.local.scheduler.sleep(pause).await;
                 ControlFlow::Continue(())
             }
@@ -219,8 +222,9 @@ impl<E: Engine, R: Record> Connection<E, R> {
 
     async fn answer(&mut self, intended: Instant, started: Instant) -> Result<Sample, Failure> {
         let deadline = self.deadline(started);
-        if self.peer_has_closed() {
+        if self.is_spent() {
             self.close();
+            self.wait_for_opening().await;
         }
         let mut sent = started;
         let mut connected = None;
@@ -250,14 +254,21 @@ impl<E: Engine, R: Record> Connection<E, R> {
         })
     }
 
-    /// Whether the server has closed the connection while nothing was under way: no failure, a new one is opened.
-    fn peer_has_closed(&self) -> bool {
-        let stream = self.stream.as_ref();
-        stream.is_some_and(|stream| match stream.poll_readable(1) {
-            core::task::Poll::Ready(Ok(readable)) => readable.finished && readable.unread == 0,
-            core::task::Poll::Ready(Err(_)) => true,
-            core::task::Poll::Pending => false,
-        })
+    /// Whether the server has closed the connection while nothing was under way, or has sent what nobody asked for:
+    /// no failure, and no answer to what is sent now; a new one is opened.
+    fn is_spent(&self) -> bool {
+        let Some(stream) = &self.stream else {
+            return false;
+        };
+        match stream.poll_readable(1) {
+            Poll::Ready(Ok(readable)) => {
+                let surplus = readable.unread > 0;
+                self.local.memory.borrow_mut().tally.surplus += u64::from(surplus);
+                surplus || readable.finished
+            }
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        }
     }
 
     /// Opens the stream; returns when it was established.
@@ -339,9 +350,13 @@ fn mul(gap: Duration, times: u64) -> Duration {
 /// After so many failed connects in a row the pause grows no more; it is bounded besides by a hundred times the first.
 const BACKOFF_DOUBLINGS_MAX: u32 = 7;
 
-/// Between two connects of a connection that is refused, so that a server that restarts is not drowned. wrk waits
-/// for nothing.
+/// Between two connects of a connection that is refused, at least: a server that restarts is not drowned, and a
+/// connect that fails at once leaves the thread to the other connections. wrk and ab wait for nothing.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1);
+
+/// Openings that were due and that nobody needed are made up for only so far back: a thread whose turns are long
+/// keeps its rate, and connections that all close at once are not all opened again at once.
+const OPENINGS_BURST: Duration = Duration::from_millis(10);
 
 /// Requests per second below which a schedule would overflow its duration.
 const MIN_RATE: f64 = 1e-6;

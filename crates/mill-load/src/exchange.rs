@@ -19,7 +19,8 @@ pub(crate) struct Times {
     pub(crate) done: Instant,
 }
 
-/// Establishes a connection for connection `number` of the plan. A source port that is taken is passed over.
+/// Establishes a connection for connection `number` of the plan. A source port that is taken is passed over; others
+/// have their turn in between, for there may be tens of thousands of such ports.
 pub(crate) async fn connect<E: Engine, R: Record>(
     local: &Local<E, R>,
     number: u32,
@@ -33,6 +34,12 @@ pub(crate) async fn connect<E: Engine, R: Record>(
         match attempted {
             Err(Failure::NoPort) if attempts > 0 => {
                 local.memory.borrow_mut().tally.ports_taken += 1;
+                if attempts.is_multiple_of(PORTS_PER_TURN) {
+                    local.scheduler.yield_now().await;
+                }
+                if local.scheduler.now() >= deadline {
+                    return Err(Failure::ConnectTimeout);
+                }
             }
             attempted => return attempted,
         }
@@ -48,6 +55,7 @@ async fn attempt<E: Engine, R: Record>(
         return Err(Failure::Connect(StreamError::Unreachable));
     };
     let (target, source) = match endpoint {
+        Endpoint::Ip(_) if local.sources.borrow().lacks_ports() => return Err(Failure::NoPort),
         Endpoint::Ip(address) => {
             let source = local.sources.borrow_mut().next(number, *address);
             (Address::Ip(*address), source)
@@ -104,7 +112,16 @@ pub(crate) async fn receive<E: Engine, R: Record>(
     let mut reply = Reply::new(batch, local.plan.ending, keep);
     let mut first_byte = None;
     let mut least = 1;
+    let mut share = RECEIVED_PER_TURN;
     loop {
+        if share == 0 {
+            // A server that sends faster than we read would have the thread for itself, past every end.
+            local.scheduler.yield_now().await;
+            if local.scheduler.now() >= deadline {
+                return Err(Failure::Timeout);
+            }
+            share = RECEIVED_PER_TURN;
+        }
         let readable = local
             .scheduler
             .until(deadline, stream.readable(least))
@@ -139,6 +156,7 @@ pub(crate) async fn receive<E: Engine, R: Record>(
                 },
             ));
         }
+        share = share.saturating_sub(taken.max(1));
         least = readable.unread.saturating_sub(taken) + 1;
     }
 }
@@ -205,3 +223,9 @@ impl<R: Record> Observe for Memory<R> {
         self.tally.on_status(status);
     }
 }
+
+/// Bytes that one connection may receive before others have their turn: some ten receives, a tenth of a millisecond.
+const RECEIVED_PER_TURN: usize = 512 << 10;
+
+/// Source ports that one connection may find taken before others have their turn: each costs some microseconds.
+const PORTS_PER_TURN: u32 = 8;

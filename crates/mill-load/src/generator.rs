@@ -72,6 +72,10 @@ pub fn generator<E: Engine, R: Record>(
         requests,
         recorder,
     ));
+    if measure_from == begin {
+        // What a thread does that begins late belongs to the measured period too.
+        local.begin_measuring(begin);
+    }
     let mut worker = ConnectingWorker::connecting(engine, scheduler);
     for number in connections {
         worker.spawn(connection::run(Rc::clone(&local), number));
@@ -94,12 +98,13 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
             return Progress::Ended;
         }
         if now >= self.measure_from {
-            self.local.begin_measuring(now);
+            local.begin_measuring(now);
             if now >= self.next_cut {
                 return Progress::Interval(self.cut(now));
             }
         }
         local.pacer.release(&local.scheduler, now);
+        local.openings.admit(&local.scheduler);
         local.grant(now);
         let precise = local.pacer.next().min(local.next_grant()) - local.plan.spin;
         let next_phase = if now < self.measure_from {
@@ -124,12 +129,14 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
         let mut memory = local.memory.into_inner();
         let mut schedules = local.schedules.into_inner();
         let budget = local.budget.get().unwrap_or(u64::MAX);
-        if let Some(mut schedule) = schedules.requests.take() {
+        if let Some(mut schedule) = schedules.requests.take()
+            && memory.measuring
+        {
             let due = schedule.count_until(end, &mut schedules.random);
             memory.tally.never_started = due.min(budget);
         }
         Part {
-            tally: memory.tally.since(&memory.tally_before),
+            tally: memory.measured(),
             recorder: memory.recorder,
             measured: end.since(self.measure_from),
             aborted: local.aborted.into_inner(),
@@ -139,13 +146,15 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
 
     /// What has been counted so far in the measured period.
     pub fn tally(&self) -> Tally {
-        let memory = self.local.memory.borrow();
-        memory.tally.since(&memory.tally_before)
+        self.local.memory.borrow().measured()
     }
 
+    /// Whether nothing more will happen that counts, whatever connections still wait for.
     fn is_over(&self) -> bool {
-        let used_up = self.local.budget.get() == Some(0) || self.local.share.requests == Some(0);
-        self.local.aborted.borrow().is_some() || (used_up && self.worker.tasks() == 0)
+        let used_up = self.local.budget.get() == Some(0);
+        let all_finished = || self.local.memory.borrow().tally.unfinished() == 0;
+        let all_gave_up = self.local.plan.stop.after.is_none() && self.worker.tasks() == 0;
+        self.local.aborted.borrow().is_some() || (used_up && all_finished()) || all_gave_up
     }
 
     fn cut(&mut self, now: Instant) -> R::Interval {
@@ -154,7 +163,7 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
             self.next_cut = self.next_cut + interval;
         }
         let mut memory = self.local.memory.borrow_mut();
-        let tally = memory.tally.since(&memory.tally_before);
+        let tally = memory.measured();
         memory.recorder.cut(now, &tally)
     }
 }
@@ -162,7 +171,7 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
 impl<E: Engine, R: Record> Local<E, R> {
     /// Forgets the warm-up, once.
     fn begin_measuring(&self, now: Instant) {
-        let mut memory = self.memory.borrow_mut();
+        let memory = &mut *self.memory.borrow_mut();
         if !memory.measuring {
             memory.measuring = true;
             memory.tally_before = memory.tally;

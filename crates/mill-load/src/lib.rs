@@ -39,6 +39,8 @@ mod pacer;
 mod random;
 /// Responses, scanned as they come.
 mod reply;
+/// So many tasks a turn.
+mod turnstile;
 
 /// Why a request was not answered.
 pub mod failure;

@@ -104,7 +104,8 @@ pub enum AfterFailure {
     GiveUpConnecting,
     /// The whole run ends.
     Abort,
-    /// The whole run ends after a failure of these kinds; after another one the connection goes on at once (ab).
+    /// The whole run ends after a failure of these kinds; after another one the connection goes on at once, after a
+    /// failed connect a millisecond later (ab).
     AbortOn(&'static [FailureKind]),
 }
 

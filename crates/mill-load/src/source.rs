@@ -55,6 +55,11 @@ impl SourceChoice {
         }
     }
 
+    /// Whether ports were given, and fewer than threads: then some have none.
+    pub(crate) fn lacks_ports(&self) -> bool {
+        self.sources.ports.is_some() && self.ports_per_address() == 0
+    }
+
     /// How many ports one address has in this thread: attempts beyond that would only repeat.
     pub(crate) fn ports_per_address(&self) -> u32 {
         let Some(ports) = &self.sources.ports else {

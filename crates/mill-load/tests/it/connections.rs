@@ -1,10 +1,11 @@
 //! Requests per connection, openings, sources.
 
 use crate::closed_loop::{MS, plan, run};
-use crate::server::Act;
+use crate::server::{Act, Then};
 use crate::sim_ground::SimGround;
-use mill_load::plan::{Life, Opening};
+use mill_load::plan::{Life, Opening, Pace};
 use mill_load::source::Sources;
+use mill_runtime::time::Duration;
 use std::collections::BTreeMap;
 
 fn quick() -> SimGround {
@@ -62,6 +63,43 @@ fn a_connection_rate_bounds_openings_also_of_later_connections() {
     plan.stop.after = Some(500 * MS);
     let tally = run(&ground, &plan).tally();
     assert!((49..=51).contains(&tally.connected), "{}", tally.connected);
+}
+
+#[test]
+fn a_connection_rate_bounds_openings_also_after_the_server_has_closed() {
+    let ground = SimGround::new(|_| Act::answer("x").then(Then::Close));
+    let mut plan = plan();
+    plan.connections = 10;
+    plan.pace = Pace::Closed { think: 5 * MS };
+    plan.opening = Opening::Rate(100.0);
+    plan.stop.after = Some(500 * MS);
+    let tally = run(&ground, &plan).tally();
+    assert!((49..=51).contains(&tally.connected), "{}", tally.connected);
+}
+
+#[test]
+fn openings_that_nobody_needed_are_not_made_up_for() {
+    // The first of all connections are answered after a second, all at once.
+    let ground = SimGround::new(|number| {
+        let delay = 1000_usize.saturating_sub(10 * number).max(100);
+        Act::answer("x").after(MS * u32::try_from(delay).unwrap())
+    });
+    let mut plan = plan();
+    plan.connections = 20;
+    plan.life = Life::Requests(1);
+    plan.opening = Opening::Rate(100.0);
+    plan.stop.after = Some(Duration::from_secs(3));
+    let ran = run(&ground, &plan);
+    let mut opened: Vec<_> = ran.parts[0]
+        .recorder
+        .samples
+        .iter()
+        .filter_map(|sample| sample.connected)
+        .collect();
+    opened.sort_unstable();
+    assert!(opened.len() > 40, "{}", opened.len());
+    let least = opened.windows(12).map(|some| some[11].since(some[0])).min();
+    assert!(least >= Some(100 * MS), "{least:?}");
 }
 
 #[test]

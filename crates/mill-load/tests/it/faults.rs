@@ -5,7 +5,7 @@ use crate::server::{Act, Then};
 use crate::sim_ground::SimGround;
 use mill_load::failure::FailureKind;
 use mill_load::local::Abort;
-use mill_load::plan::{AfterFailure, Ending, Plan};
+use mill_load::plan::{AfterFailure, Ending, Pace, Plan};
 use mill_runtime::time::Duration;
 
 fn for_100_ms() -> Plan {
@@ -140,6 +140,20 @@ fn bytes_beyond_an_answer_are_counted_and_not_taken_for_the_next_one() {
     let tally = run(&ground, &for_100_ms()).tally();
     assert_eq!((tally.answered, tally.failed()), (9, 0));
     assert_eq!((tally.surplus, tally.connected), (9, 10));
+}
+
+#[test]
+fn what_came_before_a_request_does_not_answer_it() {
+    let goodbye = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
+    for then in [Then::Keep, Then::Close] {
+        let ground = SimGround::new(move |_| Act::answer("x").besides(3 * MS, goodbye).then(then));
+        let mut plan = for_100_ms();
+        plan.pace = Pace::Closed { think: 10 * MS };
+        let tally = run(&ground, &plan).tally();
+        assert_eq!((tally.answered, tally.failed()), (10, 0));
+        assert_eq!((tally.statuses[1], tally.statuses_bad), (10, 0));
+        assert_eq!((tally.surplus, tally.connected), (9, 10));
+    }
 }
 
 /// What came until then counts, and whose head never ended has no status.

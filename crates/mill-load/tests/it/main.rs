@@ -13,11 +13,13 @@ mod ab;
 mod closed_loop;
 /// Requests per connection, openings, sources.
 mod connections;
+/// When runs end, and what counts then.
+mod ends;
 /// Servers that answer garbage, never, slowly, with wrong lengths, or close early.
 mod faults;
 /// Open loops: arrivals, lateness, what was never started.
 mod open_loop;
-/// wrk and wrk2 from the command line to the report.
-mod wrk;
 /// The responder: counts of both sides, delays, faults.
 mod responder;
+/// wrk and wrk2 from the command line to the report.
+mod wrk;

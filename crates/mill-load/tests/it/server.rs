@@ -14,6 +14,8 @@ pub(crate) struct Act {
     /// Before anything is sent.
     pub(crate) delay: Duration,
     pub(crate) bytes: Vec<u8>,
+    /// What is sent besides, so much later, without having been asked for.
+    pub(crate) besides: Option<(Duration, Vec<u8>)>,
     pub(crate) then: Then,
 }
 
@@ -46,8 +48,14 @@ impl Act {
         Self {
             delay: Duration::ZERO,
             bytes: text.as_bytes().to_vec(),
+            besides: None,
             then: Then::Keep,
         }
+    }
+
+    pub(crate) fn besides(mut self, delay: Duration, text: &str) -> Self {
+        self.besides = Some((delay, text.as_bytes().to_vec()));
+        self
     }
 
     pub(crate) fn after(mut self, delay: Duration) -> Self {
@@ -95,6 +103,10 @@ pub(crate) async fn serve(
             scheduler.sleep(act.delay).await;
         }
         stream.write(Payload::Copy(&act.bytes));
+        if let Some((delay, bytes)) = &act.besides {
+            scheduler.sleep(*delay).await;
+            stream.write(Payload::Copy(bytes));
+        }
         match act.then {
             Then::Keep => {}
             Then::Close => return,
