@@ -3,5 +3,9 @@
 
 /// Beside Debian's ab.
 mod ab;
+/// Ctrl-C.
+mod interrupt;
+/// Too few descriptors, nobody who reads, nothing to connect to.
+mod scarcity;
 /// Beside Debian's wrk.
 mod wrk;
