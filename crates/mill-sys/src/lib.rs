@@ -56,3 +56,6 @@ pub mod local_time;
 
 /// Network interfaces and their addresses.
 pub mod interface;
+
+/// What a terminal says of itself.
+pub mod terminal;

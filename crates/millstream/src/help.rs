@@ -16,7 +16,7 @@ pub(crate) const PRODUCT: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"
 pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
-const COMMANDS: &[&str] = &["serve", "wrk", "wrk2", "ab", "help"];
+const COMMANDS: &[&str] = &["serve", "wrk", "wrk2", "ab", "load", "help"];
 
 /// What stands behind `nginx version: `. Scripts take the number behind `nginx/`, as distributions write theirs:
 /// `nginx/1.18.0 (Ubuntu)`; so it is the version that is compatible, and what this really is stands in parentheses.
@@ -105,7 +105,7 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Commands that are planned and not there.
-const LATER: &[&str] = &["run", "load", "lab", "status"];
+const LATER: &[&str] = &["run", "lab", "status"];
 
 const OVERVIEW: &str = "\
 Millstream: an HTTP server that takes nginx.conf as it is, and load generators.
@@ -120,8 +120,11 @@ Millstream: an HTTP server that takes nginx.conf as it is, and load generators.
   millstream ab [-n 1] [-c 1] URL              as ab
   wrk …, wrk2 …, ab …                          the same through links of these names to this binary
 
-Not in this version: load with our own options (load), the lab (lab), acceleration of other programs (run),
-a status command (status), and the network stack of its own. They come later.
+  millstream load [OPTIONS] URL                open or closed loop, split latencies, a verdict; --help lists all
+  millstream load respond [ADDRESS:PORT]       a server with known delays, to check a client machine with
+
+Not in this version: the lab (lab), acceleration of other programs (run), a status command (status), and the
+network stack of its own. They come later.
 ";
 
 const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]

@@ -3,8 +3,11 @@
 use crate::help;
 use mill_drive::{Interrupts, KernelGround, respond};
 use mill_load::dialect::{ab, wrk, wrk2};
+use mill_load::native;
+use mill_load::native::terminal::Terminal;
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -14,10 +17,12 @@ pub(crate) enum Tool {
     Wrk,
     Wrk2,
     Ab,
+    /// Our own, `millstream load`.
+    Load,
 }
 
 impl Tool {
-    /// By the name of the binary, or by the first argument.
+    /// By the name of the binary.
     pub(crate) fn named(name: &OsStr) -> Option<Self> {
         match name.as_bytes() {
             b"wrk" => Some(Self::Wrk),
@@ -26,23 +31,32 @@ impl Tool {
             _ => None,
         }
     }
+
+    /// By the first argument.
+    pub(crate) fn of_command(name: &[u8]) -> Option<Self> {
+        match name {
+            b"load" => Some(Self::Load),
+            name => Self::named(OsStr::from_bytes(name)),
+        }
+    }
 }
 
 /// Does what the arguments of a tool say.
 pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
+    if let (Tool::Load, Some((first, rest))) = (tool, arguments.split_first())
+        && first == b"respond"
+    {
+        return carry_out(|interrupts, out, err| respond(rest, &interrupts, out, err));
+    }
     carry_out(|interrupts, out, err| {
         let ground = KernelGround::new(interrupts);
         match tool {
             Tool::Wrk => wrk::main(arguments, &ground, out, err),
             Tool::Wrk2 => wrk2::main(arguments, &ground, out, err),
             Tool::Ab => ab::main(arguments, &ground, out, err),
+            Tool::Load => native::main(arguments, &ground, out, err, terminal()),
         }
     })
-}
-
-/// `millstream load respond`: a server to measure generators against.
-pub(crate) fn run_responder(arguments: &[Vec<u8>]) -> ExitCode {
-    carry_out(|interrupts, out, err| respond(arguments, &interrupts, out, err))
 }
 
 /// Gives a command its signals and streams, and ends as it says.
@@ -59,6 +73,17 @@ fn carry_out(command: impl FnOnce(Interrupts, &mut dyn Write, &mut dyn Write) ->
             refuse(&format!("standard output: {error}"))
         }
         _ => ExitCode::from(status),
+    }
+}
+
+/// Which streams people look at, and what they want to see there (no-color.org).
+fn terminal() -> Terminal {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let moves_cursor = variable("TERM").is_some_and(|term| term != "dumb");
+    let columns = mill_sys::terminal::columns(io::stderr().as_fd());
+    Terminal {
+        screen_columns: columns.filter(|_| moves_cursor),
+        colour: moves_cursor && io::stdout().is_terminal() && variable("NO_COLOR").is_none(),
     }
 }
 
@@ -89,5 +114,9 @@ mod tests {
         check("ab", Some(Tool::Ab));
         check("abc", None);
         check("nginx", None);
+        check("load", None);
+        assert_eq!(Tool::of_command(b"load"), Some(Tool::Load));
+        assert_eq!(Tool::of_command(b"wrk2"), Some(Tool::Wrk2));
+        assert_eq!(Tool::of_command(b"serve"), None);
     }
 }

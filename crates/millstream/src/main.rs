@@ -42,16 +42,12 @@ fn main() -> ExitCode {
         return load::run(tool, rest);
     }
     if let Some((first, rest)) = rest.split_first()
-        && let Some(tool) = load::Tool::named(OsStr::from_bytes(first))
+        && let Some(tool) = load::Tool::of_command(first)
     {
         return load::run(tool, rest);
     }
     match rest.split_first() {
         Some((first, rest)) if first == b"serve" => serve::run(rest),
-        Some((first, rest)) if first == b"load" => match rest.split_first() {
-            Some((second, rest)) if second == b"respond" => load::run_responder(rest),
-            _ => help::unknown(b"load"),
-        },
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
         Some((first, _)) if !help::WORDS.contains(&first.as_slice()) => help::unknown(first),
         _ => help::show(),
