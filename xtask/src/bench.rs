@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/` (`serve`), one line each in `LIST` and in `run`. What
+//! The measurements: one file each in `bench/` (`serve`, `load`), one line each in `LIST` and in `run`. What
 //! several of them need lies beside them.
 
 /// What the kernel's accounts say.
@@ -34,6 +34,8 @@ mod table;
 
 /// The least work that a server on kernel sockets can do, to hold others against.
 mod floor;
+/// Our load generator beside wrk, ab and h2load.
+mod load;
 /// Millstream against nginx, the same configuration, in turn.
 mod serve;
 
@@ -48,6 +50,8 @@ Measurements:
 
   serve    Millstream against nginx: requests, CPU time, system calls, allocations, memory
            (cargo xtask bench serve --help)
+  load     the load generator beside wrk, ab and h2load: CPU time, punctuality, accuracy, verdicts
+           (cargo xtask bench load --help)
 ";
 
 /// Runs the measurement that the first argument names, with the others as its options. The last two
@@ -58,8 +62,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             print!("{LIST}");
             ExitCode::SUCCESS
         }
+        ["load", options @ ..] => load::run(root, options),
         ["serve", options @ ..] => serve::run(root, options),
-        [floor::ARGUMENT, port, cpu] => floor::run(port, cpu),
+        [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [caretaker::ARGUMENT, folder] => caretaker::run(Path::new(folder)),
         [name, ..] => {
             eprintln!("xtask bench: no measurement is called \"{name}\"\n\n{LIST}");

@@ -68,6 +68,17 @@ pub(super) fn cpu_time(pids: &[u32]) -> CpuTime {
     })
 }
 
+/// Each thread of a process by its number.
+pub(super) fn times_of_threads(pid: u32) -> Vec<(u32, CpuTime)> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    let times = tasks.into_iter().flatten().flatten().filter_map(|task| {
+        let thread = task.file_name().to_str()?.parse().ok()?;
+        let schedstat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        Some((thread, parse_schedstat(&schedstat)?))
+    });
+    times.collect()
+}
+
 pub(super) fn cpu_ticks(cpu: u16) -> CpuTicks {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_cpu_line(&stat, cpu).unwrap_or_default()

@@ -13,13 +13,23 @@ use mill_sys::epoll::{Epoll, Event, Interest};
 use mill_sys::listener::{Endpoint, ListenerOptions, listen};
 use mill_sys::{affinity, socket};
 
+use super::content::body;
+
 /// The word after `bench` that starts this server.
 pub(super) const ARGUMENT: &str = "floor-server";
 
-/// About 200 bytes, the head of a static server's answer to a request for an empty file.
-const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: floor\r\n\
-    Date: Fri, 20 Nov 2026 00:00:00 GMT\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\
-    Last-Modified: Fri, 20 Nov 2026 00:00:00 GMT\r\nConnection: keep-alive\r\nETag: \"0-0\"\r\n\r\n";
+/// The head has about 200 bytes, as that of a static server's answer.
+fn response(body_bytes: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nServer: floor\r\n\
+         Date: Fri, 20 Nov 2026 00:00:00 GMT\r\nContent-Type: text/html\r\n\
+         Content-Length: {body_bytes}\r\nLast-Modified: Fri, 20 Nov 2026 00:00:00 GMT\r\n\
+         Connection: keep-alive\r\nETag: \"0-0\"\r\n\r\n"
+    );
+    let mut response = head.into_bytes();
+    response.extend(body(body_bytes));
+    response
+}
 
 /// Descriptors are small numbers, so that this one stays free.
 const LISTENER: u64 = u64::MAX;
@@ -40,13 +50,14 @@ const READABLE: Interest = Interest {
     exclusive: false,
 };
 
-/// Serves 127.0.0.1:`port` on `cpu` until it is killed.
-pub(super) fn run(port: &str, cpu: &str) -> ExitCode {
-    let (Ok(port), Ok(cpu)) = (port.parse(), cpu.parse()) else {
-        eprintln!("xtask bench {ARGUMENT}: wants a port and a CPU");
+/// Serves `body_bytes` at 127.0.0.1:`port` on `cpu` until it is killed.
+pub(super) fn run(port: &str, cpu: &str, body_bytes: &str) -> ExitCode {
+    let (Ok(port), Ok(cpu), Ok(body_bytes)) = (port.parse(), cpu.parse(), body_bytes.parse())
+    else {
+        eprintln!("xtask bench {ARGUMENT}: wants a port, a CPU and a number of bytes");
         return ExitCode::from(crate::EXIT_USAGE);
     };
-    match affinity::bind_to(&[cpu]).and_then(|()| Floor::listen(port)?.serve()) {
+    match affinity::bind_to(&[cpu]).and_then(|()| Floor::listen(port, body_bytes)?.serve()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask bench {ARGUMENT}: {error}");
@@ -61,10 +72,11 @@ struct Floor {
     /// The connections that stayed, by descriptor.
     connections: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
+    response: Vec<u8>,
 }
 
 impl Floor {
-    fn listen(port: u16) -> io::Result<Self> {
+    fn listen(port: u16, body_bytes: usize) -> io::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let options = ListenerOptions {
             reuseport: true,
@@ -88,6 +100,7 @@ impl Floor {
             listener,
             connections: Vec::new(),
             buffer: vec![0; BUFFER_BYTES],
+            response: response(body_bytes),
         })
     }
 
@@ -108,7 +121,7 @@ impl Floor {
 
     fn accept_all(&mut self) -> io::Result<()> {
         while let Ok((connection, _)) = socket::accept(self.listener.as_fd()) {
-            if !stays_after_answer(connection.as_fd(), &mut self.buffer) {
+            if !stays_after_answer(connection.as_fd(), &mut self.buffer, &self.response) {
                 continue;
             }
             let Ok(index) = usize::try_from(connection.as_raw_fd()) else {
@@ -131,19 +144,20 @@ impl Floor {
             .and_then(|index| self.connections.get_mut(index));
         let Some(place) = place else { return };
         let Some(connection) = place else { return };
-        if !stays_after_answer(connection.as_fd(), &mut self.buffer) {
+        if !stays_after_answer(connection.as_fd(), &mut self.buffer, &self.response) {
             *place = None;
         }
     }
 }
 
-/// Answers what can be read. A request that holds the word "close" is the connection's last.
-fn stays_after_answer(connection: BorrowedFd<'_>, buffer: &mut [u8]) -> bool {
+/// Answers what can be read. A request that holds the word "close" is the connection's last, and a
+/// connection that does not take a whole answer at once is too slow for a floor.
+fn stays_after_answer(connection: BorrowedFd<'_>, buffer: &mut [u8], response: &[u8]) -> bool {
     match socket::receive(connection, buffer) {
         Ok(0) => false,
         Ok(count) => {
             let request = buffer.get(..count).unwrap_or_default();
-            socket::send(connection, RESPONSE, false).is_ok()
+            socket::send(connection, response, false).is_ok_and(|sent| sent == response.len())
                 && !request.windows(b"close".len()).any(|word| word == b"close")
         }
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
@@ -156,7 +170,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    use super::{RESPONSE, stays_after_answer};
+    use super::{response, stays_after_answer};
 
     /// Whether the connection stays, and what the client gets.
     fn check(request: &[u8], stays: bool, answer: &[u8]) {
@@ -164,7 +178,10 @@ mod tests {
         server.set_nonblocking(true).unwrap();
         client.write_all(request).unwrap();
         let mut buffer = [0; 4096];
-        assert_eq!(stays_after_answer(server.as_fd(), &mut buffer), stays);
+        assert_eq!(
+            stays_after_answer(server.as_fd(), &mut buffer, &response(1000)),
+            stays
+        );
         drop(server);
         let mut received = Vec::new();
         client.read_to_end(&mut received).unwrap();
@@ -173,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_request_is_answered_and_the_connection_stays_unless_it_says_close() {
-        check(b"GET / HTTP/1.1\r\n\r\n", true, RESPONSE);
+        check(b"GET / HTTP/1.1\r\n\r\n", true, &response(1000));
         check(
             b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
             false,
-            RESPONSE,
+            &response(1000),
         );
         check(b"", true, b"");
     }
@@ -186,11 +203,12 @@ mod tests {
     fn the_end_of_the_client_is_the_end_of_the_connection() {
         let (client, server) = UnixStream::pair().unwrap();
         drop(client);
-        assert!(!stays_after_answer(server.as_fd(), &mut [0; 16]));
+        assert!(!stays_after_answer(server.as_fd(), &mut [0; 16], b""));
     }
 
     #[test]
-    fn the_response_is_as_large_as_a_static_servers_head() {
-        assert!((190..=220).contains(&RESPONSE.len()), "{}", RESPONSE.len());
+    fn the_head_is_as_large_as_a_static_servers() {
+        let head = response(0).len();
+        assert!((190..=220).contains(&head), "{head}");
     }
 }

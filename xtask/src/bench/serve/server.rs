@@ -141,6 +141,7 @@ fn command_line(
     if subject == Subject::Floor {
         line.extend(["bench", crate::bench::floor::ARGUMENT].map(str::to_owned));
         line.extend([port.to_string(), lab.server_cpu.to_string()]);
+        line.push(case.body_bytes.to_string());
         return Ok(line);
     }
     let place = Place {

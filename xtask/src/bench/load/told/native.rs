@@ -1,0 +1,99 @@
+//! The JSON of `millstream load`: schema 1, as docs/load.md describes it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Latency, Told};
+
+/// What only our own client tells, besides what all tell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in super::super) struct Native {
+    pub(in super::super) told: Told,
+    /// The verdict's word and its sentence.
+    pub(in super::super) word: String,
+    pub(in super::super) sentence: String,
+    pub(in super::super) started: u64,
+    /// Requests that were due and never begun.
+    pub(in super::super) never_started: u64,
+    /// Requests begun more than 50 µs and 1 ms after they were due.
+    pub(in super::super) late_50us: u64,
+    pub(in super::super) late_1ms: u64,
+    /// How much later than due requests began; open loop only.
+    pub(in super::super) lateness: Latency,
+}
+
+pub(in super::super) fn parse(text: &str) -> Option<Native> {
+    let document: Value = serde_json::from_str(text).ok()?;
+    let summary = document.get("summary")?;
+    let tally = document.get("results")?.get("tally")?;
+    let verdict = document.get("verdict")?;
+    let word = |name: &str| Some(verdict.get(name)?.as_str()?.to_owned());
+    let failed = number(summary, "failed")?;
+    Some(Native {
+        told: Told {
+            requests: number(summary, "answered")?,
+            duration: Duration::from_nanos(number(summary, "measured_ns")?),
+            bytes: number(tally, "bytes_received")?,
+            errors: failed + number(tally, "statuses_bad")?,
+            latency: summary.get("latency").map(latency)?,
+        },
+        word: word("word")?,
+        sentence: word("sentence")?,
+        started: number(summary, "started")?,
+        never_started: number(summary, "never_started")?,
+        late_50us: number(tally, "late_50us")?,
+        late_1ms: number(tally, "late_1ms")?,
+        lateness: summary.get("lateness").map(latency).unwrap_or_default(),
+    })
+}
+
+fn number(object: &Value, name: &str) -> Option<u64> {
+    object.get(name)?.as_u64()
+}
+
+fn latency(figures: &Value) -> Latency {
+    let ms = |name: &str| Some(number(figures, name)? as f64 / 1e6);
+    Latency {
+        p50: ms("p50_ns"),
+        p90: ms("p90_ns"),
+        p99: ms("p99_ns"),
+        p999: ms("p99_9_ns"),
+        max: ms("max_ns"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Duration, Latency, parse};
+
+    const DOCUMENT: &str = r#"{"schema": 1,
+        "summary": {"measured_ns": 2000000000, "answered": 90, "failed": 3, "started": 95,
+            "never_started": 4, "latency": {"p50_ns": 500000, "p90_ns": 900000, "p99_ns": 1000000,
+            "p99_9_ns": 2000000, "max_ns": 3000000}, "lateness": null},
+        "results": {"tally": {"bytes_received": 8500, "statuses_bad": 2, "late_50us": 7, "late_1ms": 1}},
+        "verdict": {"word": "paced", "sentence": "The rate was kept."}}"#;
+
+    #[test]
+    fn the_document_is_read() {
+        let native = parse(DOCUMENT).unwrap();
+        assert_eq!(native.told.duration, Duration::from_secs(2));
+        assert_eq!((native.told.requests, native.told.errors), (90, 5));
+        let expected = [0.5, 0.9, 1.0, 2.0, 3.0].map(Some);
+        assert_eq!(native.told.latency.all(), expected);
+        assert_eq!(native.lateness, Latency::default());
+        assert_eq!(
+            (native.late_50us, native.late_1ms, native.never_started),
+            (7, 1, 4)
+        );
+        assert_eq!(native.word, "paced");
+    }
+
+    #[test]
+    fn another_document_is_refused() {
+        for text in ["", "{}", "[1]", r#"{"summary": {}}"#] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(parse(&DOCUMENT.replace("\"late_50us\"", "\"late\"")), None);
+    }
+}
