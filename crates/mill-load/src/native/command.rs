@@ -68,7 +68,9 @@ fn load(
         let _ = writeln!(err, "millstream load: {sentence}");
         status = STATUS_FAILED;
     }
-    missed(&outcome, err);
+    if options.quiet {
+        missed(&outcome, err);
+    }
     Ok(status)
 }
 
@@ -96,7 +98,7 @@ fn run(
     Ok(Results::of(ran, series, began, open_loop))
 }
 
-/// Says on standard error what a script that only looks at the exit status would miss.
+/// Says without a summary why the exit status is what it is.
 fn missed(outcome: &Outcome<'_>, err: &mut dyn Write) {
     for kept in outcome.requirements.iter().filter(|kept| !kept.held) {
         let requirement = &kept.requirement;

@@ -83,3 +83,6 @@ fn replace(mut file: File, bytes: &[u8]) -> io::Result<()> {
     }
     file.write_all(bytes)
 }
+
+#[cfg(test)]
+mod tests;

@@ -194,3 +194,6 @@ fn ns(duration: Duration) -> u64 {
 
 /// Grows when a field changes its meaning or goes away, not when one is added.
 const SCHEMA: u64 = 1;
+
+#[cfg(test)]
+mod tests;

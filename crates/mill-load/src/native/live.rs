@@ -280,3 +280,6 @@ const BAR: u32 = 30;
 const SPARKS: usize = 24;
 
 const SPARK_BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,8 @@ mod nearest;
 mod table;
 /// Numbers, times, weights.
 pub(crate) mod values;
+/// Methods, fields, versions.
+mod words;
 
 use crate::native::requirements::Requirement;
 use crate::native::verdict::Thresholds;
@@ -262,3 +264,6 @@ fn unknown(name: &str) -> Refused {
         None => format!("{name} is not an option"),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,6 @@ pub(super) fn emit(outcome: &Outcome<'_>, style: Style) -> String {
     figures(&mut text, outcome);
     text.push('\n');
     table::emit(&mut text, outcome, style);
-    text.push('\n');
     accounts(&mut text, outcome, style);
     cost(&mut text, outcome);
     text.push('\n');
@@ -257,22 +256,19 @@ fn cost(text: &mut String, outcome: &Outcome<'_>) {
     if !own.is_empty() {
         let user = machine.threads.iter().map(|thread| thread.user).sum();
         let system = machine.threads.iter().map(|thread| thread.system).sum();
-        let _ = writeln!(
-            text,
-            "  client CPU: {}; threads busy {} %",
-            per_request(user, system),
-            own.join(" + ")
-        );
+        let busy = own.join(" + ");
+        let line = format!("client CPU: {}; busy {busy} %", per_request(user, system));
+        wrap(text, "  ", &line);
     }
     if let Some(server) = &machine.server {
-        let _ = writeln!(
-            text,
-            "  server CPU: {}; {} (process {}), busiest thread {:.0} %",
+        let line = format!(
+            "server CPU: {}; {} (process {}), its busiest thread {:.0} %",
             per_request(server.user, server.system),
             server.command,
             server.process,
             server.busiest_thread * 100.0
         );
+        wrap(text, "  ", &line);
     }
 }
 
@@ -340,3 +336,6 @@ const COLUMNS: usize = 80;
 
 /// More kinds of answers would be a list and no hint.
 const KINDS_SHOWN: usize = 4;
+
+#[cfg(test)]
+mod tests;

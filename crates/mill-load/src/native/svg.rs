@@ -170,17 +170,20 @@ fn marks(text: &mut String, histogram: &Histogram, across: &Across, up: &Up) {
             continue;
         }
         right_end = x;
-        let (anchor, beside) = if is_last {
-            ("end", x)
+        // A curve rises: above and to the left of a dot is room, but not beyond the axis.
+        let (anchor, beside, height) = if is_last {
+            ("end", x, y - 10.0)
+        } else if x < LEFT + LABEL {
+            ("start", x + 8.0, y + 18.0)
         } else {
-            ("end", x - 6.0)
+            ("end", x - 6.0, y - 10.0)
         };
         let _ = writeln!(
             text,
             "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>\
              <text class=\"mark\" x=\"{beside:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">\
              {name} <tspan class=\"value\">{}</tspan></text>",
-            (y - 10.0).max(TOP - 6.0),
+            height.max(TOP - 6.0),
             units::duration(value)
         );
     }
@@ -230,7 +233,10 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-se
 .grid{stroke:#e6e6e6}.axis{stroke:#888}.tick{fill:#666;font-size:12px}.label{fill:#444}\
 .curve{fill:none;stroke-width:2.5;stroke-linejoin:round;stroke-linecap:round}\
 .latency{stroke:#d55e00}.raw{stroke:#0072b2}.dot{fill:#d55e00;stroke:#fff;stroke-width:1.5}\
-.mark{font-size:12px}.value{font-weight:600;fill:#111}\
+.mark{font-size:12px;paint-order:stroke;stroke:#fff;stroke-width:3px}.value{font-weight:600;fill:#111}\
 @media(prefers-color-scheme:dark){text{fill:#bbb}.paper{fill:#16181c}.title,.value{fill:#f2f2f2}\
 .subtitle,.label{fill:#aaa}.tick{fill:#999}.grid{stroke:#2c2f36}.axis{stroke:#777}\
-.raw{stroke:#56b4e9}.dot{stroke:#16181c}}";
+.raw{stroke:#56b4e9}.dot,.mark{stroke:#16181c}}";
+
+#[cfg(test)]
+mod tests;

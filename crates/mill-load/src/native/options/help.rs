@@ -5,12 +5,12 @@ use std::fmt::Write;
 
 /// What people need first, on one screen of 80 columns.
 pub(crate) fn screen() -> String {
-    let mut text = String::from(USAGE);
+    let mut text = format!("{USAGE}\n");
     for entry in TABLE.iter().filter(|entry| entry.often) {
         line(&mut text, entry, SCREEN_COLUMN);
     }
     text.push_str(
-        "\n  --help-all shows all options by subject; docs/load.md explains them and every figure.\n",
+        "\n  --help-all shows all options; docs/load.md explains them and every figure.\n",
     );
     text
 }
@@ -60,21 +60,22 @@ fn line(text: &mut String, entry: &Entry, column: usize) {
 
 const USAGE: &str = "\
 Usage: millstream load [OPTIONS] URL
-       millstream load [OPTIONS] 3=URL 1=URL      several targets of one server, with weights
+       millstream load [OPTIONS] 3=URL 1=URL    targets of one server, weighted
 
-Without --rate each connection asks again once it was answered (closed loop): what can the server do?
-With --rate requests come at their own times (open loop): how long do users wait at this rate?
-
+Without --rate a connection asks again once it was answered (closed loop): what
+can the server do? With --rate requests come at their own times (open loop):
+how long do users wait?
 ";
 
 const STATUSES: &str = "
-Exit status: 0 done and everything asked for held · 1 could not run · 2 a requirement did not hold
-             3 the verdict is \"invalid\": the figures do not describe the server
+Exit status:
+  0 done, and everything asked for held     2 a requirement did not hold
+  1 it could not be done                    3 the verdict is \"invalid\"
 ";
 
 /// A terminal's width.
-const COLUMNS: usize = 100;
+const COLUMNS: usize = 80;
 
 /// Where the help begins.
-const SCREEN_COLUMN: usize = 28;
-const ALL_COLUMN: usize = 36;
+const SCREEN_COLUMN: usize = 27;
+const ALL_COLUMN: usize = 34;

@@ -1,10 +1,9 @@
 //! All options of `millstream load`, one entry each, by subject.
 
 use super::values::{count, duration, life, moment, positive, small_count, some_duration};
-use super::{Body, Draft, Version, addresses};
+use super::words::{arrivals, file, header, interval, method, one_body, user, version};
+use super::{Body, Draft, addresses};
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
-use crate::plan::Arrivals;
-use core::time::Duration;
 
 /// One option.
 pub(super) struct Entry {
@@ -115,19 +114,19 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Load,
         "-r, --rate N",
-        "open loop: so many requests are due each second, whatever the answers take",
+        "open loop: so many requests are due a second",
         |draft, value| put(&mut draft.rate, positive(value)),
     ),
     Entry::rare(
         Load,
         "--arrivals KIND",
-        "how an open loop's requests lie in time: uniform (default) or poisson",
+        "gaps of an open loop: uniform (default) or poisson",
         |draft, value| put(&mut draft.arrivals, arrivals(value)),
     ),
     Entry::rare(
         Load,
         "--think TIME",
-        "closed loop: wait so long after an answer before asking again",
+        "closed loop: wait so long after an answer",
         |draft, value| put(&mut draft.think, duration(value)),
     ),
     Entry::rare(
@@ -154,7 +153,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Connections,
         "-t, --threads N",
-        "threads (default: one per CPU, at most one per connection)",
+        "threads (default: as many as CPUs)",
         |draft, value| put(&mut draft.threads, small_count(value, 1)),
     ),
     Entry::often(
@@ -169,7 +168,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Connections,
         "--requests-per-connection N",
-        "close after N requests, or after as many as a distribution says: 1:35%,4:25%,14:40%",
+        "close after N requests, or by shares: 1:35%,4:25%,14:40%",
         |draft, value| put(&mut draft.life, life(value)),
     ),
     Entry::rare(
@@ -193,13 +192,13 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Requests,
         "-X, --method METHOD",
-        "GET, HEAD, POST … (default GET, POST with a body)",
+        "default GET, with a body POST",
         |draft, value| put(&mut draft.method, method(value)),
     ),
     Entry::often(
         Requests,
         "-H, --header LINE",
-        "add a field: 'Name: value'; several are allowed",
+        "add a field 'Name: value'; may be repeated",
         |draft, value| {
             draft.headers.push(header(value)?);
             Ok(())
@@ -232,7 +231,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Requests,
         "--replay FILE",
-        "send the requests of a file in turn: one a line, METHOD TARGET or TARGET",
+        "send a file's requests in turn, one METHOD TARGET a line",
         |draft, value| put(&mut draft.replay, Ok(String::from(value))),
     ),
     Entry::rare(
@@ -244,7 +243,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--source LIST",
-        "connect from these addresses: 10.0.0.1-10.0.0.20,10.0.1.0/28",
+        "from these addresses: 10.0.0.1-10.0.0.20,10.0.1.0/28",
         |draft, value| {
             draft.sources.addresses = addresses::parse(value)?;
             Ok(())
@@ -253,7 +252,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--source-ports LO-HI",
-        "choose source ports ourselves, from this range",
+        "take source ports from this range, in turn",
         |draft, value| {
             draft.sources.ports = Some(addresses::ports(value)?);
             Ok(())
@@ -262,7 +261,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--no-nodelay",
-        "leave small segments to Nagle's algorithm (no TCP_NODELAY)",
+        "no TCP_NODELAY: Nagle's algorithm delays",
         |draft, _| {
             draft.delays_small = true;
             Ok(())
@@ -271,7 +270,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--spin TIME",
-        "do not sleep in the last TIME before a request is due (default 50us with --rate)",
+        "stay awake so long before a request is due (default 50us with --rate)",
         |draft, value| put(&mut draft.spin, duration(value)),
     ),
     Entry::rare(
@@ -286,25 +285,25 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--seed N",
-        "of all random choices: the same seed, the same choices (default 1)",
+        "of all random choices (default 1)",
         |draft, value| put(&mut draft.seed, count(value, 0)),
     ),
     Entry::rare(
         Network,
         "--server-pid PID",
-        "whose CPU time to count as the server's (default: who listens at the URL)",
+        "the server's process, for its CPU time (default: who listens at the URL)",
         |draft, value| put(&mut draft.server_pid, small_count(value, 1)),
     ),
     Entry::rare(
         Several,
         "--processes N",
-        "share the load among N processes that start together",
+        "share the load among N processes",
         |draft, value| put(&mut draft.processes, small_count(value, 1)),
     ),
     Entry::rare(
         Several,
         "--start-at SECONDS",
-        "begin at this moment: seconds since 1970, fractions allowed",
+        "begin at this moment, in seconds since 1970",
         |draft, value| put(&mut draft.start_at, moment(value)),
     ),
     requirement("--max-p50 TIME", "the median of latency", |draft, value| {
@@ -316,7 +315,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Success,
         "--max-p99 TIME",
-        "at most this 99th percentile of latency; also --max-p50, --max-p90, --max-p999",
+        "at most this 99th percentile of latency",
         |draft, value| latency(draft, "--max-p99", value),
     ),
     requirement(
@@ -332,7 +331,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Success,
         "--max-errors N",
-        "at most N failed requests and answers above 399, or N%",
+        "at most N (or N%) failures and answers above 399",
         |draft, value| {
             draft
                 .requirements
@@ -365,7 +364,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Output,
         "--json FILE",
-        "everything as JSON; - is standard output, for this and the next three",
+        "everything as JSON; - is standard output",
         |draft, value| put(&mut draft.outputs.json, file(value)),
     ),
     Entry::rare(
@@ -421,76 +420,6 @@ fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String>
     Ok(())
 }
 
-fn arrivals(value: &str) -> Result<Arrivals, String> {
-    match value {
-        "uniform" => Ok(Arrivals::Uniform),
-        "poisson" => Ok(Arrivals::Poisson),
-        _ => Err(format!("\"{value}\" is neither uniform nor poisson")),
-    }
-}
-
-/// A token of RFC 9110 5.6.2.
-fn method(value: &str) -> Result<String, String> {
-    if is_token(value) {
-        Ok(String::from(value))
-    } else {
-        Err(format!("\"{value}\" is no method"))
-    }
-}
-
-fn header(value: &str) -> Result<(String, String), String> {
-    let (name, content) = value
-        .split_once(':')
-        .ok_or_else(|| format!("\"{value}\" has no colon; write 'Name: value'"))?;
-    if !is_token(name) {
-        return Err(format!("\"{name}\" is no field name"));
-    }
-    let content = content.trim_matches([' ', '\t']);
-    if content.chars().any(|c| c.is_ascii_control() && c != '\t') {
-        return Err(format!("the value of {name} has a control character"));
-    }
-    Ok((String::from(name), String::from(content)))
-}
-
-fn is_token(text: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_part)
-}
-
-fn one_body(before: &Body, body: Body) -> Result<Body, String> {
-    if *before == Body::None {
-        Ok(body)
-    } else {
-        Err(String::from(
-            "a request has one content; give --body or --body-file once",
-        ))
-    }
-}
-
-fn user(value: &str) -> Result<String, String> {
-    if value.contains(':') {
-        Ok(String::from(value))
-    } else {
-        Err(String::from("write NAME:PASSWORD"))
-    }
-}
-
-fn version(value: &str) -> Result<Version, String> {
-    match value {
-        "1.1" | "1" => Ok(Version::Http11),
-        "1.0" => Ok(Version::Http10),
-        "2" | "2.0" => Err(String::from(
-            "HTTP/2 is not in this version; h2load speaks it. Use 1.1",
-        )),
-        "3" | "3.0" => Err(String::from(
-            "HTTP/3 is not in this version; h2load speaks it. Use 1.1",
-        )),
-        _ => Err(format!(
-            "\"{value}\" is no version of HTTP; there are 1.0 and 1.1"
-        )),
-    }
-}
-
 fn latency(draft: &mut Draft, option: &str, value: &str) -> Result<(), String> {
     let most = some_duration(value)?;
     let known = LATENCIES.iter().find(|(_, known, _)| *known == option);
@@ -500,22 +429,3 @@ fn latency(draft: &mut Draft, option: &str, value: &str) -> Result<(), String> {
         .push(Requirement::Latency { percent, most });
     Ok(())
 }
-
-fn file(value: &str) -> Result<String, String> {
-    if value.is_empty() {
-        Err(String::from("the name of the file is empty"))
-    } else {
-        Ok(String::from(value))
-    }
-}
-
-fn interval(value: &str) -> Result<Duration, String> {
-    let interval = duration(value)?;
-    if interval < INTERVAL_MIN {
-        return Err(format!("\"{value}\" is too short, it is at least 10ms"));
-    }
-    Ok(interval)
-}
-
-/// Each interval copies a histogram of 264 KiB per thread: at this rate it costs a core less than 1 %.
-const INTERVAL_MIN: Duration = Duration::from_millis(10);

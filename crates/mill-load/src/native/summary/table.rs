@@ -3,6 +3,7 @@
 use super::{Style, wrap};
 use crate::native::outcome::Outcome;
 use crate::native::units;
+use core::time::Duration;
 use mill_metrics::Histogram;
 use std::fmt::Write;
 
@@ -33,6 +34,7 @@ pub(super) fn emit(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     }
     text.push('\n');
     wrap(text, "  ", &meaning(outcome));
+    text.push('\n');
 }
 
 fn header(text: &mut String, style: Style) {
@@ -73,20 +75,29 @@ fn meaning(outcome: &Outcome<'_>) -> String {
     let mut sentence = String::from(
         "latency counts from when each request was due, raw from when it could be started.",
     );
-    let (latency, raw) = (
-        measures.latency.percentile(99.0),
-        measures.raw().percentile(99.0),
-    );
-    let gap = latency.saturating_sub(raw);
-    if gap * 10 > latency {
+    let percentile = |histogram: &Histogram| histogram.percentile(99.0);
+    let latency = percentile(&measures.latency);
+    let gap = latency.saturating_sub(percentile(measures.raw()));
+    let tally = &outcome.results.tally;
+    let waited = tally.waited_1ms + tally.never_started;
+    if gap <= GAP_MIN.max(latency / 10) {
+        sentence.push_str(" They are close: requests were started on time.");
+    } else if waited * 2 >= tally.late_1ms {
         let _ = write!(
             sentence,
-            " At p99 {} of it were spent waiting to be started, because all connections were busy with \
-             earlier requests: whoever measures only raw does not see it.",
+            " The gap at p99, {}, is time in which all connections were busy with earlier requests; \
+             whoever measures only raw does not see it.",
             units::duration(gap)
         );
     } else {
-        sentence.push_str(" They are close: requests were started on time.");
+        let _ = write!(
+            sentence,
+            " The gap at p99, {}, is this client's: connections were idle, but it did not keep time.",
+            units::duration(gap)
+        );
     }
     sentence
 }
+
+/// What a wake-up costs: a gap below it says nothing about anybody.
+const GAP_MIN: Duration = Duration::from_micros(200);
