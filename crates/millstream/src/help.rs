@@ -84,10 +84,10 @@ pub(crate) fn show_version() -> ExitCode {
 pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     let argument = String::from_utf8_lossy(argument);
     let mut text = format!("millstream: unknown command \"{argument}\"");
-    if let Some(known) = nearest(&argument, COMMANDS.iter().copied()) {
-        text.push_str(&format!(", did you mean \"{known}\"?"));
-    } else if LATER.contains(&argument.as_ref()) {
+    if LATER.contains(&argument.as_ref()) {
         text.push_str(": it comes with a later version");
+    } else if let Some(known) = nearest(&argument, COMMANDS.iter().copied()) {
+        text.push_str(&format!(", did you mean \"{known}\"?"));
     }
     text.push_str("\n\"millstream help\" lists what there is.\n");
     complain(&text);

@@ -5,6 +5,8 @@
 mod ab;
 /// Ctrl-C.
 mod interrupt;
+/// By which names generators are called.
+mod names;
 /// Too few descriptors, nobody who reads, nothing to connect to.
 mod scarcity;
 /// Beside Debian's wrk.

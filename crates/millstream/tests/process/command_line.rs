@@ -157,8 +157,16 @@ fn wrong_command_lines_get_an_answer() {
         "millstream: unknown command \"sevre\", did you mean \"serve\"?",
     );
     check(
-        &["wrk"],
-        "millstream: unknown command \"wrk\": it comes with a later version",
+        &["lab"],
+        "millstream: unknown command \"lab\": it comes with a later version",
+    );
+    check(
+        &["laod"],
+        "millstream: unknown command \"laod\", did you mean \"load\"?",
+    );
+    check(
+        &["load", "respond", "--byte", "1"],
+        "millstream: unknown option \"--byte\"",
     );
     check(&["serve", "-x"], "millstream: invalid option: \"x\"");
     check(
