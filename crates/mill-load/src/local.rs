@@ -131,8 +131,11 @@ impl<E: Engine, R: Record> Local<E, R> {
         }
     }
 
-    /// Takes the right to start one request; false when all have been started.
+    /// Takes the right to start one request; false when all have been started, or the run is about to end.
     pub(crate) fn take_budget(&self) -> bool {
+        if self.aborted.borrow().is_some() {
+            return false;
+        }
         match self.budget.get() {
             None => true,
             Some(0) => false,

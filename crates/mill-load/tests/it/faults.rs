@@ -111,6 +111,16 @@ fn a_failure_ends_the_run_if_the_plan_says_so() {
 }
 
 #[test]
+fn nothing_is_started_after_what_ended_the_run() {
+    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    ground.streams_max = 2;
+    let mut plan = for_100_ms();
+    plan.connections = 5;
+    plan.after_failure = AfterFailure::Abort;
+    check(&ground, &plan, FailureKind::NoDescriptor, 0, 1);
+}
+
+#[test]
 fn connections_beyond_the_descriptors_fail_as_such_and_the_others_work() {
     let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
     ground.streams_max = 2;
