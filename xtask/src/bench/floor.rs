@@ -18,17 +18,32 @@ use super::content::body;
 /// The word after `bench` that starts this server.
 pub(super) const ARGUMENT: &str = "floor-server";
 
-/// The head has about 200 bytes, as that of a static server's answer.
-fn response(body_bytes: usize) -> Vec<u8> {
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nServer: floor\r\n\
-         Date: Fri, 20 Nov 2026 00:00:00 GMT\r\nContent-Type: text/html\r\n\
-         Content-Length: {body_bytes}\r\nLast-Modified: Fri, 20 Nov 2026 00:00:00 GMT\r\n\
-         Connection: keep-alive\r\nETag: \"0-0\"\r\n\r\n"
-    );
-    let mut response = head.into_bytes();
-    response.extend(body(body_bytes));
-    response
+/// What is answered: while the connection stays, and at its end.
+#[derive(Debug)]
+struct Responses {
+    keeping: Vec<u8>,
+    closing: Vec<u8>,
+}
+
+impl Responses {
+    /// The head has about 200 bytes, as that of a static server's answer.
+    fn new(body_bytes: usize) -> Self {
+        let response = |connection: &str| {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nServer: floor\r\n\
+                 Date: Fri, 20 Nov 2026 00:00:00 GMT\r\nContent-Type: text/html\r\n\
+                 Content-Length: {body_bytes}\r\nLast-Modified: Fri, 20 Nov 2026 00:00:00 GMT\r\n\
+                 Connection: {connection}\r\nETag: \"0-0\"\r\n\r\n"
+            );
+            let mut response = head.into_bytes();
+            response.extend(body(body_bytes));
+            response
+        };
+        Self {
+            keeping: response("keep-alive"),
+            closing: response("close"),
+        }
+    }
 }
 
 /// Descriptors are small numbers, so that this one stays free.
@@ -72,7 +87,7 @@ struct Floor {
     /// The connections that stayed, by descriptor.
     connections: Vec<Option<OwnedFd>>,
     buffer: Vec<u8>,
-    response: Vec<u8>,
+    responses: Responses,
 }
 
 impl Floor {
@@ -100,7 +115,7 @@ impl Floor {
             listener,
             connections: Vec::new(),
             buffer: vec![0; BUFFER_BYTES],
-            response: response(body_bytes),
+            responses: Responses::new(body_bytes),
         })
     }
 
@@ -121,7 +136,7 @@ impl Floor {
 
     fn accept_all(&mut self) -> io::Result<()> {
         while let Ok((connection, _)) = socket::accept(self.listener.as_fd()) {
-            if !stays_after_answer(connection.as_fd(), &mut self.buffer, &self.response) {
+            if !stays_after_answer(connection.as_fd(), &mut self.buffer, &self.responses) {
                 continue;
             }
             let Ok(index) = usize::try_from(connection.as_raw_fd()) else {
@@ -144,7 +159,7 @@ impl Floor {
             .and_then(|index| self.connections.get_mut(index));
         let Some(place) = place else { return };
         let Some(connection) = place else { return };
-        if !stays_after_answer(connection.as_fd(), &mut self.buffer, &self.response) {
+        if !stays_after_answer(connection.as_fd(), &mut self.buffer, &self.responses) {
             *place = None;
         }
     }
@@ -152,13 +167,23 @@ impl Floor {
 
 /// Answers what can be read. A request that holds the word "close" is the connection's last, and a
 /// connection that does not take a whole answer at once is too slow for a floor.
-fn stays_after_answer(connection: BorrowedFd<'_>, buffer: &mut [u8], response: &[u8]) -> bool {
+fn stays_after_answer(
+    connection: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    responses: &Responses,
+) -> bool {
     match socket::receive(connection, buffer) {
         Ok(0) => false,
         Ok(count) => {
             let request = buffer.get(..count).unwrap_or_default();
-            socket::send(connection, response, false).is_ok_and(|sent| sent == response.len())
-                && !request.windows(b"close".len()).any(|word| word == b"close")
+            let closes = request.windows(b"close".len()).any(|word| word == b"close");
+            let response = if closes {
+                &responses.closing
+            } else {
+                &responses.keeping
+            };
+            let sent = socket::send(connection, response, false);
+            sent.is_ok_and(|sent| sent == response.len()) && !closes
         }
         Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     }
@@ -170,7 +195,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
 
-    use super::{response, stays_after_answer};
+    use super::{Responses, stays_after_answer};
 
     /// Whether the connection stays, and what the client gets.
     fn check(request: &[u8], stays: bool, answer: &[u8]) {
@@ -179,7 +204,7 @@ mod tests {
         client.write_all(request).unwrap();
         let mut buffer = [0; 4096];
         assert_eq!(
-            stays_after_answer(server.as_fd(), &mut buffer, &response(1000)),
+            stays_after_answer(server.as_fd(), &mut buffer, &Responses::new(1000)),
             stays
         );
         drop(server);
@@ -190,11 +215,15 @@ mod tests {
 
     #[test]
     fn a_request_is_answered_and_the_connection_stays_unless_it_says_close() {
-        check(b"GET / HTTP/1.1\r\n\r\n", true, &response(1000));
+        check(
+            b"GET / HTTP/1.1\r\n\r\n",
+            true,
+            &Responses::new(1000).keeping,
+        );
         check(
             b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
             false,
-            &response(1000),
+            &Responses::new(1000).closing,
         );
         check(b"", true, b"");
     }
@@ -203,12 +232,16 @@ mod tests {
     fn the_end_of_the_client_is_the_end_of_the_connection() {
         let (client, server) = UnixStream::pair().unwrap();
         drop(client);
-        assert!(!stays_after_answer(server.as_fd(), &mut [0; 16], b""));
+        assert!(!stays_after_answer(
+            server.as_fd(),
+            &mut [0; 16],
+            &Responses::new(0)
+        ));
     }
 
     #[test]
     fn the_head_is_as_large_as_a_static_servers() {
-        let head = response(0).len();
+        let head = Responses::new(0).keeping.len();
         assert!((190..=220).contains(&head), "{head}");
     }
 }
