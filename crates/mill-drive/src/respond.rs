@@ -73,23 +73,30 @@ impl Responding {
             address: options.address,
             threads: Vec::new(),
         };
-        let shares = options.threads > 1;
         for number in 0..options.threads {
-            let socket = listen(responding.address, shares)?;
-            let socket = TcpListener::from(socket);
-            let bound = socket.local_addr();
-            responding.address =
-                bound.map_err(|error| format!("no socket to listen at: {error}"))?;
-            let place = (socket.into(), responding.address);
-            match start(number, place, &options.conduct, &stop) {
-                Ok(thread) => responding.threads.push(thread),
-                Err(error) => {
-                    stop.end_run();
-                    return Err(format!("thread {number} could not be started: {error}"));
-                }
+            if let Err(sentence) = responding.add(number, options, &stop) {
+                stop.end_run();
+                responding.join();
+                return Err(sentence);
             }
         }
         Ok(responding)
+    }
+
+    /// Starts one more thread; the port that the first one got is that of all.
+    fn add(&mut self, number: u32, options: &RespondOptions, stop: &Stop) -> Result<(), String> {
+        let socket = TcpListener::from(listen(self.address, options.threads > 1)?);
+        let bound = socket.local_addr();
+        self.address = bound.map_err(|error| format!("no socket to listen at: {error}"))?;
+        let thread = start(
+            number,
+            (socket.into(), self.address),
+            &options.conduct,
+            stop,
+        )
+        .map_err(|error| format!("thread {number} could not be started: {error}"))?;
+        self.threads.push(thread);
+        Ok(())
     }
 
     /// Waits until it was interrupted; what its threads served.

@@ -216,3 +216,16 @@ fn an_interrupt_ends_the_run_and_the_runs_after_it() {
         assert_eq!(again.tally().started, 0);
     });
 }
+
+#[test]
+fn an_address_that_is_taken_is_said() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("some port is free");
+    let options = RespondOptions {
+        address: listener.local_addr().expect("it is bound"),
+        threads: 1,
+        conduct: Conduct::default(),
+    };
+    let refused = Responding::start(&options, &Interrupts::default());
+    let sentence = refused.expect_err("the port is somebody's");
+    assert!(sentence.starts_with("bind() at 127.0.0.1:"), "{sentence}");
+}
