@@ -28,6 +28,18 @@ pub mod sweep;
 /// What a run has shown, in one word.
 pub mod verdict;
 
+/// From arguments to an exit status.
+mod command;
+/// The time series as a table.
+mod csv;
+/// The files that were asked for.
+mod files;
+/// Latencies as an HdrHistogram log.
+mod hlog;
+/// Everything as JSON.
+pub mod json;
+/// What is shown while a run goes on.
+mod live;
 /// Requests as bytes.
 mod message;
 /// The command line.
@@ -40,26 +52,16 @@ pub mod preparation;
 mod replay;
 /// What a run must keep.
 pub mod requirements;
-/// What people read.
-mod summary;
-/// Figures as people read them.
-pub mod units;
-/// The time series as a table.
-mod csv;
-/// The files that were asked for.
-mod files;
-/// Latencies as an HdrHistogram log.
-mod hlog;
-/// Everything as JSON.
-pub mod json;
-/// What is shown while a run goes on.
-mod live;
-/// A picture of the latencies.
-mod svg;
+/// The ways in which runs are carried out.
+mod runs;
 /// Results that tests know.
 #[cfg(test)]
 mod sample_results;
-/// From arguments to an exit status.
-mod command;
+/// What people read.
+mod summary;
+/// A picture of the latencies.
+mod svg;
+/// Figures as people read them.
+pub mod units;
 
 pub use command::{STATUS_FAILED, main};

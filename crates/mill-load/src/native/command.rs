@@ -1,15 +1,14 @@
 //! The command itself: from arguments to an exit status.
 
-use crate::ground::{Ground, Hand};
+use crate::ground::Ground;
 use crate::native::files::Files;
-use crate::native::live::Live;
 use crate::native::options::{self, Asked, Options, Refused};
-use crate::native::outcome::Outcome;
-use crate::native::preparation::{Prepared, prepare};
-use crate::native::recorder::Recorder;
-use crate::native::results::Results;
+use crate::native::outcome::{Outcome, STATUS_MISSED};
+use crate::native::part::{self, Place};
+use crate::native::preparation::prepare;
 use crate::native::summary::{self, Style};
 use crate::native::terminal::Terminal;
+use crate::native::{merge, runs};
 use std::io::{self, Write};
 
 /// Runs `millstream load` with the arguments after its name and returns the exit status: 0 done, [`STATUS_FAILED`],
@@ -21,6 +20,11 @@ pub fn main(
     err: &mut dyn Write,
     terminal: Terminal,
 ) -> u8 {
+    if let Some((first, files)) = arguments.split_first()
+        && first == b"merge"
+    {
+        return merge::main(files, out, err);
+    }
     let options = match options::parse(arguments) {
         Ok(Asked::Load(options)) => options,
         Ok(Asked::Help(text)) => return status_of(out.write_all(text.as_bytes()), 0),
@@ -30,7 +34,8 @@ pub fn main(
             return STATUS_FAILED;
         }
     };
-    match load(&options, ground, (out, err), terminal) {
+    let streams = Streams { out, err, terminal };
+    match do_as_asked(&options, arguments, ground, streams) {
         Ok(status) => status,
         Err(Refused(why)) => {
             let _ = writeln!(err, "millstream load: {why}");
@@ -39,63 +44,113 @@ pub fn main(
     }
 }
 
-/// Everything after the command line was understood.
-fn load(
-    options: &Options,
-    ground: &impl Ground,
-    (out, err): (&mut dyn Write, &mut dyn Write),
+/// Where everything is written.
+struct Streams<'a> {
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
     terminal: Terminal,
+}
+
+/// One run, one part of a run, a search or a sweep.
+fn do_as_asked(
+    options: &Options,
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    streams: Streams<'_>,
 ) -> Result<u8, Refused> {
-    let prepared = prepare(options, ground)?;
-    let files = Files::open(&options.outputs)?;
-    let results = run(options, &prepared, ground, err, terminal)?;
-    let outcome = Outcome::new(options, &prepared, &results);
-    let mut status = outcome.status();
-    if !options.quiet {
-        let style = Style {
-            colour: terminal.colour && options.colour,
-        };
-        let text = summary::emit(&outcome, style);
-        // What a program reads from standard output is not to be mixed with what people read.
-        if options.outputs.take_standard_output() {
-            let text = summary::emit(&outcome, Style { colour: false });
-            let _ = err.write_all(text.as_bytes());
-        } else {
-            status = status_of(out.write_all(text.as_bytes()), status);
-        }
+    if let Some(place) = options.part {
+        return perform(options, place, ground, streams.out);
     }
-    for sentence in files.write(&outcome, out) {
+    if let Some(sweep) = &options.sweep {
+        runs::sweep(sweep, arguments, ground, streams.out)?;
+        return Ok(0);
+    }
+    let mut prepared = prepare(options, ground)?;
+    let files = Files::open(&options.outputs)?;
+    if let Some(objective) = &options.search {
+        let searched = runs::search(options, &prepared, objective, ground, streams.err)?;
+        let text = runs::describe(&searched, objective);
+        let written = say(&text, options, streams.out, streams.err);
+        let Some(results) = &searched.results else {
+            return Ok(status_of(written, STATUS_MISSED));
+        };
+        let mut options = options.clone();
+        options.rate = searched.found.rate;
+        prepared.plan.pace = runs::pace(&options);
+        prepared.plan.stop.after = Some(results.measured);
+        let outcome = Outcome::new(&options, &prepared, results);
+        return Ok(report(&outcome, files, streams));
+    }
+    let results = if options.processes > 1 {
+        runs::together(
+            options,
+            arguments,
+            ground,
+            (&mut *streams.err, streams.terminal),
+        )?
+    } else {
+        prepared.plan.begin = runs::begin(options, ground)?;
+        runs::alone(
+            options,
+            &prepared,
+            ground,
+            (&mut *streams.err, streams.terminal),
+        )?
+    };
+    let outcome = Outcome::new(options, &prepared, &results);
+    Ok(report(&outcome, files, streams))
+}
+
+/// Does one part; whatever happens is told the process that conducts.
+fn perform(
+    options: &Options,
+    place: Place,
+    ground: &impl Ground,
+    out: &mut dyn Write,
+) -> Result<u8, Refused> {
+    let prepared = prepare(options, ground).map(|mut prepared| {
+        place.share(&mut prepared.plan);
+        let hands = runs::hands(options, &prepared);
+        (prepared.plan, hands)
+    });
+    let prepared = prepared.map_err(|Refused(why)| why);
+    let done = part::perform(ground, place, prepared, out);
+    done.map(|()| 0).map_err(|error| Refused(error.to_string()))
+}
+
+/// Writes summary and files; returns the exit status.
+fn report(outcome: &Outcome<'_>, files: Files, streams: Streams<'_>) -> u8 {
+    let Streams { out, err, terminal } = streams;
+    let options = outcome.options;
+    let mut status = outcome.status();
+    if options.quiet {
+        missed(outcome, err);
+    } else {
+        let goes_out = !options.outputs.take_standard_output();
+        let style = Style {
+            colour: terminal.colour && options.colour && goes_out,
+        };
+        let text = summary::emit(outcome, style);
+        status = status_of(say(&text, options, out, err), status);
+    }
+    for sentence in files.write(outcome, out) {
         let _ = writeln!(err, "millstream load: {sentence}");
         status = STATUS_FAILED;
     }
-    if options.quiet {
-        missed(&outcome, err);
-    }
-    Ok(status)
+    status
 }
 
-/// One run in this process.
-fn run(
-    options: &Options,
-    prepared: &Prepared,
-    ground: &impl Ground,
-    err: &mut dyn Write,
-    terminal: Terminal,
-) -> Result<Results, Refused> {
-    let open_loop = options.rate.is_some();
-    let threads = prepared.plan.threads;
-    let hands = (0..threads)
-        .map(|_| Hand {
-            requests: prepared.sending.requests(),
-            recorder: Recorder::new(open_loop),
-        })
-        .collect();
-    let mut live = Live::new(threads, options, terminal, err);
-    let began = ground.wall_clock();
-    let ran = ground.run(&prepared.plan, hands, &mut live);
-    let series = live.finish();
-    let ran = ran.map_err(|error| Refused(error.0))?;
-    Ok(Results::of(ran, series, began, open_loop))
+/// Writes what people read: not where a program reads from standard output.
+fn say(text: &str, options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<()> {
+    if options.quiet {
+        return Ok(());
+    }
+    if options.outputs.take_standard_output() {
+        // Nobody there to read it is no failure.
+        let _ = err.write_all(text.as_bytes());
+        return Ok(());
+    }
+    out.write_all(text.as_bytes())
 }
 
 /// Says without a summary why the exit status is what it is.

@@ -18,7 +18,10 @@ pub(crate) mod values;
 /// Methods, fields, versions.
 mod words;
 
+use crate::native::part::Place;
 use crate::native::requirements::Requirement;
+use crate::native::search::Objective;
+use crate::native::sweep::Sweep;
 use crate::native::verdict::Thresholds;
 use crate::plan::{Arrivals, Life};
 use crate::source::Sources;
@@ -63,6 +66,12 @@ pub struct Options {
     pub interval: Duration,
     pub processes: u32,
     pub start_at: Option<UnixTime>,
+    /// Another process started this one to do this part.
+    pub part: Option<Place>,
+    /// Look for the highest rate that keeps this.
+    pub search: Option<Objective>,
+    /// Run every combination, each in processes of its own.
+    pub sweep: Option<Sweep>,
     pub server_pid: Option<u32>,
     pub requirements: Vec<Requirement>,
     pub thresholds: Thresholds,
@@ -111,6 +120,13 @@ pub struct Outputs {
     pub hlog: Option<String>,
     pub csv: Option<String>,
     pub svg: Option<String>,
+}
+
+impl Options {
+    /// Whether requests have times of their own.
+    pub const fn is_open_loop(&self) -> bool {
+        self.rate.is_some() || self.search.is_some()
+    }
 }
 
 impl Outputs {
@@ -199,6 +215,9 @@ struct Draft {
     interval: Option<Duration>,
     processes: Option<u32>,
     start_at: Option<UnixTime>,
+    part: Option<Place>,
+    search: Option<Objective>,
+    sweep: Option<Sweep>,
     server_pid: Option<u32>,
     requirements: Vec<Requirement>,
     thresholds: Thresholds,

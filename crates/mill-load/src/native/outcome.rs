@@ -42,7 +42,7 @@ impl<'a> Outcome<'a> {
 
     /// Whether requests had times of their own.
     pub fn is_open_loop(&self) -> bool {
-        self.options.rate.is_some()
+        self.options.is_open_loop()
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::ground::Ground;
 use crate::native::message;
 use crate::native::options::{Body, Options, Refused};
-use crate::native::replay;
-use crate::plan::{AfterFailure, Ending, Opening, Pace, Plan, Stop};
+use crate::native::{replay, runs};
+use crate::plan::{AfterFailure, Ending, Opening, Plan, Stop};
 use crate::request::{Rendered, Requests};
 use crate::target::Endpoint;
 use core::net::SocketAddr;
@@ -56,15 +56,7 @@ pub fn prepare(options: &Options, ground: &impl Ground) -> Result<Prepared, Refu
         (None, Some(ramp)) => Opening::Ramp(ramp),
         (None, None) => Opening::Together,
     };
-    let pace = match options.rate {
-        Some(rate) => Pace::Open {
-            rate,
-            arrivals: options.arrivals,
-        },
-        None => Pace::Closed {
-            think: options.think,
-        },
-    };
+    let pace = runs::pace(options);
     let first = endpoints.first().cloned();
     let first = first.ok_or_else(|| Refused(String::from("the name has no address")))?;
     let plan = Plan {

@@ -17,7 +17,7 @@ pub struct Series {
 }
 
 /// One interval of the run, all threads together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Period {
     /// Since the beginning of the measured period.
     pub begin: Duration,

@@ -9,7 +9,7 @@ use core::time::Duration;
 pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
     check(&draft)?;
     let connections = draft.connections.unwrap_or(CONNECTIONS);
-    let is_open = draft.rate.is_some();
+    let is_open = draft.rate.is_some() || draft.search.is_some();
     let has_end = draft.duration.is_some() || draft.requests.is_some();
     let spin = if is_open { SPIN } else { Duration::ZERO };
     let timeout = draft.timeout.unwrap_or(TIMEOUT);
@@ -41,6 +41,9 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
         interval: draft.interval.unwrap_or(INTERVAL),
         processes: draft.processes.unwrap_or(1),
         start_at: draft.start_at,
+        part: draft.part,
+        search: draft.search,
+        sweep: draft.sweep,
         server_pid: draft.server_pid,
         requirements: draft.requirements,
         thresholds: draft.thresholds,
@@ -70,6 +73,12 @@ fn message(draft: &mut Draft) -> Message {
 
 fn check(draft: &Draft) -> Result<(), Refused> {
     check_urls(&draft.urls)?;
+    check_load(draft)?;
+    check_processes(draft)
+}
+
+/// What the load is, and of what requests.
+fn check_load(draft: &Draft) -> Result<(), Refused> {
     let connections = draft.connections.unwrap_or(CONNECTIONS);
     let replays = draft.replay.is_some();
     let names_request = draft.method.is_some() || draft.body != Body::None;
@@ -84,11 +93,11 @@ fn check(draft: &Draft) -> Result<(), Refused> {
             "--threads is more than --connections: a thread without a connection does nothing",
         ),
         (
-            draft.rate.is_some() && draft.think.is_some(),
-            "--think is for a closed loop; the requests of --rate come at their own times",
+            (draft.rate.is_some() || draft.search.is_some()) && draft.think.is_some(),
+            "--think is for a closed loop; the requests of --rate and --search come at their own times",
         ),
         (
-            draft.rate.is_none() && draft.arrivals.is_some(),
+            draft.rate.is_none() && draft.search.is_none() && draft.arrivals.is_some(),
             "--arrivals says how the requests of --rate lie in time; give --rate, too",
         ),
         (
@@ -108,6 +117,50 @@ fn check(draft: &Draft) -> Result<(), Refused> {
             "only one of --json, --hlog, --csv and --svg can go to standard output",
         ),
     ];
+    refuse_first(contradictions)
+}
+
+/// How runs are repeated or shared.
+fn check_processes(draft: &Draft) -> Result<(), Refused> {
+    let connections = draft.connections.unwrap_or(CONNECTIONS);
+    let processes = draft.processes.unwrap_or(1);
+    let searches = draft.search.is_some();
+    // A part is given the whole command line, and does only its own.
+    let sweeps = draft.sweep.is_some() && draft.part.is_none();
+    let writes = draft.outputs.all().next().is_some();
+    refuse_first([
+        (
+            processes > connections,
+            "--processes is more than --connections: a process without a connection does nothing",
+        ),
+        (
+            draft.start_at.is_some() && (processes > 1 || searches || sweeps),
+            "--start-at is for one process; those of --processes begin together by themselves",
+        ),
+        (
+            searches && processes > 1,
+            "--search is for one process; give it threads",
+        ),
+        (
+            searches && draft.requests.is_some(),
+            "--search has trials of its own length; leave out --requests",
+        ),
+        (
+            searches && sweeps,
+            "--search and --sweep are two things; give one of them",
+        ),
+        (
+            sweeps && (draft.connections.is_some() || draft.processes.is_some()),
+            "--sweep says how many connections and processes; leave out --connections and --processes",
+        ),
+        (
+            sweeps && writes,
+            "--sweep writes its table to standard output and no files",
+        ),
+    ])
+}
+
+fn refuse_first<const N: usize>(contradictions: [(bool, &str); N]) -> Result<(), Refused> {
     match contradictions.into_iter().find(|(holds, _)| *holds) {
         Some((_, why)) => Err(Refused(String::from(why))),
         None => Ok(()),

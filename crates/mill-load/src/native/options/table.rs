@@ -3,7 +3,10 @@
 use super::values::{count, duration, life, moment, positive, small_count, some_duration};
 use super::words::{arrivals, file, header, interval, method, one_body, user, version};
 use super::{Body, Draft, addresses};
+use crate::native::part::Place;
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
+use crate::native::search::Objective;
+use crate::native::sweep::Sweep;
 
 /// One option.
 pub(super) struct Entry {
@@ -28,6 +31,8 @@ pub(super) enum Subject {
     Several,
     Success,
     Output,
+    /// Between processes of ours; no help tells of it.
+    Hidden,
 }
 
 impl Subject {
@@ -47,9 +52,10 @@ impl Subject {
             Self::Connections => "Connections",
             Self::Requests => "Requests",
             Self::Network => "Network and timing",
-            Self::Several => "Several processes",
+            Self::Several => "Several processes, several runs",
             Self::Success => "Success (exit status 2 if one does not hold)",
             Self::Output => "Output",
+            Self::Hidden => "",
         }
     }
 }
@@ -96,7 +102,7 @@ impl Entry {
     }
 }
 
-use Subject::{Connections, Load, Network, Output, Requests, Several, Success};
+use Subject::{Connections, Hidden, Load, Network, Output, Requests, Several, Success};
 
 pub(super) const TABLE: &[Entry] = &[
     Entry::often(
@@ -306,6 +312,31 @@ pub(super) const TABLE: &[Entry] = &[
         "begin at this moment, in seconds since 1970",
         |draft, value| put(&mut draft.start_at, moment(value)),
     ),
+    Entry::often(
+        Several,
+        "--search OBJECTIVE",
+        "find the highest rate that keeps it: 'p99<5ms,errors<0.1%'",
+        |draft, value| {
+            let objective = Objective::parse(value).map_err(|error| error.to_string());
+            put(&mut draft.search, objective)
+        },
+    ),
+    Entry::rare(
+        Several,
+        "--sweep LISTS",
+        "a run for each combination: 'processes=1,2 connections=1..64'",
+        |draft, value| {
+            let sweep = Sweep::parse(value).map_err(|error| error.to_string());
+            put(&mut draft.sweep, sweep)
+        },
+    ),
+    Entry::rare(Hidden, "--part N/COUNT", "", |draft, value| {
+        let place = Place::parse(value);
+        put(
+            &mut draft.part,
+            place.ok_or_else(|| String::from("no part")),
+        )
+    }),
     requirement("--max-p50 TIME", "the median of latency", |draft, value| {
         latency(draft, "--max-p50", value)
     }),

@@ -1,0 +1,270 @@
+//! The ways in which runs are carried out: alone, in several processes, as a search, as a sweep.
+
+use crate::ground::{Crew, Ground, Hand};
+use crate::native::live::{Live, Screen};
+use crate::native::merge::{Hosts, merge};
+use crate::native::options::{Options, Refused};
+use crate::native::part::{Place, conduct};
+use crate::native::preparation::Prepared;
+use crate::native::recorder::Recorder;
+use crate::native::results::Results;
+use crate::native::search::{
+    self, Limit, Objective, Outcome, Point, Searched, Settings, emit_curve,
+};
+use crate::native::series::Period;
+use crate::native::sweep::{self, Sweep};
+use crate::native::terminal::Terminal;
+use crate::native::units;
+use crate::plan::Pace;
+use core::time::Duration;
+use mill_metrics::Histogram;
+use mill_runtime::time::{Instant, UnixTime};
+use std::collections::VecDeque;
+use std::io::Write;
+
+/// When requests start.
+pub(super) fn pace(options: &Options) -> Pace {
+    match options.rate {
+        Some(rate) => Pace::Open {
+            rate,
+            arrivals: options.arrivals,
+        },
+        None => Pace::Closed {
+            think: options.think,
+        },
+    }
+}
+
+/// What each thread of the plan is given.
+pub(super) fn hands(options: &Options, prepared: &Prepared) -> Vec<Hand<Recorder>> {
+    let hand = |_| Hand {
+        requests: prepared.sending.requests(),
+        recorder: Recorder::new(options.is_open_loop()),
+    };
+    (0..prepared.plan.threads).map(hand).collect()
+}
+
+/// One run in this process.
+pub(super) fn alone(
+    options: &Options,
+    prepared: &Prepared,
+    ground: &impl Ground,
+    (err, terminal): (&mut dyn Write, Terminal),
+) -> Result<Results, Refused> {
+    let mut live = Live::new(prepared.plan.threads, options, terminal, err);
+    let began = ground.wall_clock();
+    let ran = ground.run(&prepared.plan, hands(options, prepared), &mut live);
+    let series = live.finish();
+    let ran = ran.map_err(|error| Refused(error.0))?;
+    Ok(Results::of(ran, series, began, options.is_open_loop()))
+}
+
+/// One run in several processes of this machine, merged.
+pub(super) fn together(
+    options: &Options,
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    (err, terminal): (&mut dyn Write, Terminal),
+) -> Result<Results, Refused> {
+    let mut screen = Screen::new(options, terminal, err);
+    screen.begin();
+    let mut gathering = Gathering::default();
+    let mut on_period = |_: Place, period: &Period| {
+        if let Some(sum) = gathering.add(options, period) {
+            screen.show(&sum);
+        }
+    };
+    let conducted = conduct(crew(ground)?, arguments, options.processes, &mut on_period);
+    screen.clear();
+    let parts = conducted.map_err(|error| Refused(error.to_string()))?;
+    merge(&parts, Hosts::Same).ok_or_else(|| Refused(String::from("no process has done anything")))
+}
+
+/// The moment of `--start-at` on the monotonic clock.
+pub(super) fn begin(options: &Options, ground: &impl Ground) -> Result<Option<Instant>, Refused> {
+    let Some(at) = options.start_at else {
+        return Ok(None);
+    };
+    let crew = ground
+        .crew()
+        .ok_or_else(|| Refused(String::from("--start-at is not possible here")))?;
+    let ahead = nanos(at) - nanos(ground.wall_clock());
+    match u64::try_from(ahead) {
+        Ok(ahead) => Ok(Some(crew.now() + Duration::from_nanos(ahead))),
+        Err(_) => {
+            let late = Duration::from_nanos(u64::try_from(-ahead).unwrap_or(u64::MAX));
+            let late = units::duration(late);
+            Err(Refused(format!("--start-at was {late} ago")))
+        }
+    }
+}
+
+/// Looks for the highest rate that keeps `objective`; tells of each trial on standard error.
+pub(super) fn search(
+    options: &Options,
+    prepared: &Prepared,
+    objective: &Objective,
+    ground: &impl Ground,
+    err: &mut dyn Write,
+) -> Result<Searched, Refused> {
+    let defaults = Settings::default();
+    let settings = Settings {
+        start: options.rate.unwrap_or(defaults.start),
+        long: options.duration.unwrap_or(defaults.long),
+        short: options.duration.map_or(defaults.short, |long| long / 5),
+        ..defaults
+    };
+    let new_hands = || hands(options, prepared);
+    let mut on_point = |point: &Point| {
+        if !options.quiet {
+            let how = match point.outcome {
+                Outcome::Kept => "kept",
+                Outcome::Missed { .. } => "missed",
+                Outcome::NotSent => "not sent in time",
+            };
+            let rate = units::rate(point.rate);
+            let p99 = units::duration(point.p99);
+            let _ = writeln!(err, "{rate:>12}  p99 {p99:>8}  {how}");
+        }
+    };
+    search::search(
+        ground,
+        (&prepared.plan, options.arrivals),
+        &new_hands,
+        (objective, settings),
+        &mut on_point,
+    )
+    .map_err(|error| Refused(error.0))
+}
+
+/// What a search has found, and all its trials.
+pub(super) fn describe(searched: &Searched, objective: &Objective) -> String {
+    let mut table = Vec::new();
+    let written = emit_curve(&searched.points, &mut table);
+    debug_assert!(written.is_ok(), "writing to memory succeeds");
+    let table = String::from_utf8_lossy(&table).into_owned();
+    let limit = match searched.found.limit {
+        Limit::Objective => "beyond it the objective was missed",
+        Limit::Sending => "beyond it requests could not be sent in time",
+        Limit::RateMax => "more was not tried",
+    };
+    let found = match searched.found.rate {
+        Some(rate) => format!(
+            "{objective} was kept at up to {}; {limit}",
+            units::rate(rate)
+        ),
+        None => format!("{objective} was kept at no rate that was tried"),
+    };
+    let precision = if searched.found.is_precise || searched.interrupted {
+        ""
+    } else {
+        "; the trials contradicted each other, so the place is not precise"
+    };
+    let interrupted = if searched.interrupted {
+        "; interrupted"
+    } else {
+        ""
+    };
+    format!("{table}\n{found}{precision}{interrupted}\n\n")
+}
+
+/// Runs every combination and writes the table.
+pub(super) fn sweep(
+    sweep: &Sweep,
+    arguments: &[Vec<u8>],
+    ground: &impl Ground,
+    out: &mut dyn Write,
+) -> Result<(), Refused> {
+    let of_cell = |cell: sweep::Cell| {
+        let option = |name: &str, value: u32| format!("--{name}={value}").into_bytes();
+        let mut own = vec![
+            option("connections", cell.connections),
+            option("processes", cell.processes),
+        ];
+        own.extend_from_slice(arguments);
+        own
+    };
+    sweep::sweep(crew(ground)?, &sweep.cells(), &of_cell, out)
+        .map_err(|error| Refused(error.to_string()))
+}
+
+fn crew(ground: &impl Ground) -> Result<&dyn Crew, Refused> {
+    ground
+        .crew()
+        .ok_or_else(|| Refused(String::from("several processes are not possible here")))
+}
+
+fn nanos(time: UnixTime) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
+}
+
+/// Periods of the parts, until all have told of one.
+#[derive(Debug, Default)]
+struct Gathering {
+    open: VecDeque<Open>,
+    closed: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    told: u32,
+    sum: Period,
+    latency: Histogram,
+}
+
+impl Gathering {
+    /// Adds a part's period; returns the sum once all parts have told of it. They cut at the same times.
+    fn add(&mut self, options: &Options, period: &Period) -> Option<Period> {
+        let interval = options.interval.as_secs_f64().max(f64::MIN_POSITIVE);
+        let number = (period.end.as_secs_f64() / interval).round();
+        let number = Duration::try_from_secs_f64(number).map_or(0, |number| number.as_secs());
+        let place = usize::try_from(number).ok()?.checked_sub(1 + self.closed)?;
+        let latency = Histogram::parse(&period.histogram).ok()?;
+        while self.open.len() <= place.min(OPEN_MAX) {
+            self.open.push_back(Open {
+                told: 0,
+                sum: Period::default(),
+                latency: Histogram::new(),
+            });
+        }
+        self.open.get_mut(place)?.add(period, &latency);
+        let first = self.open.front()?;
+        if first.told < options.processes && self.open.len() < OPEN_MAX {
+            return None;
+        }
+        self.closed += 1;
+        self.open.pop_front().map(Open::close)
+    }
+}
+
+impl Open {
+    fn add(&mut self, period: &Period, latency: &Histogram) {
+        let sum = &mut self.sum;
+        if self.told == 0 {
+            sum.begin = period.begin;
+        }
+        self.told += 1;
+        sum.end = sum.end.max(period.end);
+        sum.started += period.started;
+        sum.answered += period.answered;
+        sum.failed += period.failed;
+        sum.bytes_received += period.bytes_received;
+        sum.connected += period.connected;
+        sum.open += period.open;
+        self.latency.add(latency);
+    }
+
+    fn close(self) -> Period {
+        let latency = &self.latency;
+        Period {
+            p50: latency.percentile(50.0),
+            p90: latency.percentile(90.0),
+            p99: latency.percentile(99.0),
+            max: latency.max(),
+            ..self.sum
+        }
+    }
+}
+
+/// Periods that wait for a part that does not tell; a lost part ends the run anyway.
+const OPEN_MAX: usize = 16;
