@@ -1,19 +1,21 @@
 //! The time series as comma-separated values, one line an interval.
 
+use crate::native::hlog::{Calendar, after};
 use crate::native::results::Results;
+use crate::native::series::Period;
 use core::time::Duration;
 use std::fmt::Write;
 
-/// The whole table with its head. Units are in the names.
-pub(super) fn emit(results: &Results) -> String {
-    let mut text = String::from(
-        "begin_s,end_s,started,answered,failed,answered_per_s,bytes_received,connected,open,\
-         p50_ms,p90_ms,p99_ms,max_ms\n",
-    );
+/// The whole table with its head. Units are in the names; `unix_s` is an interval's beginning by the calendar, so that
+/// the lines can be put beside those of a monitor. The run was warm after `warm_up`.
+pub(super) fn emit(results: &Results, warm_up: Duration) -> String {
+    let mut text = String::from(HEAD);
+    let base = after(results.began, warm_up);
     for period in &results.periods {
         let _ = writeln!(
             text,
-            "{:.3},{:.3},{},{},{},{:.1},{},{},{},{},{},{},{}",
+            "{},{:.3},{:.3},{},{},{},{:.1},{},{},{}{}",
+            Calendar(after(base, period.begin)),
             period.begin.as_secs_f64(),
             period.end.as_secs_f64(),
             period.started,
@@ -23,19 +25,27 @@ pub(super) fn emit(results: &Results) -> String {
             period.bytes_received,
             period.connected,
             period.open,
-            millis(period.p50),
-            millis(period.p90),
-            millis(period.p99),
-            millis(period.max),
+            latencies(period),
         );
     }
     text
 }
 
-/// Milliseconds to the microsecond.
-fn millis(time: Duration) -> String {
-    format!("{:.3}", time.as_secs_f64() * 1e3)
+/// Microseconds to the nanosecond. Without an answer there is no latency: an empty field is not drawn as a zero.
+fn latencies(period: &Period) -> String {
+    let mut fields = String::new();
+    for latency in [period.p50, period.p90, period.p99, period.max] {
+        fields.push(',');
+        if period.answered > 0 {
+            let _ = write!(fields, "{:.3}", latency.as_secs_f64() * 1e6);
+        }
+    }
+    fields
 }
+
+/// Counts are of the interval alone; `open` are the connections at its end. Latencies are from the intended start.
+const HEAD: &str = "unix_s,begin_s,end_s,started,answered,failed,answered_per_s,bytes_received,connected,open,\
+p50_us,p90_us,p99_us,max_us\n";
 
 #[cfg(test)]
 mod tests {
@@ -45,11 +55,29 @@ mod tests {
     #[test]
     fn every_interval_is_a_line() {
         assert_eq!(
-            emit(&results(true)),
-            "begin_s,end_s,started,answered,failed,answered_per_s,bytes_received,connected,open,\
-             p50_ms,p90_ms,p99_ms,max_ms\n\
-             0.000,1.000,603,600,2,600.0,60000,10,10,3.000,5.403,5.943,6.001\n\
-             1.000,2.000,400,400,1,400.0,40000,0,10,2.001,3.600,3.961,4.002\n"
+            emit(&results(true), Duration::from_secs(3)),
+            "unix_s,begin_s,end_s,started,answered,failed,answered_per_s,bytes_received,connected,\
+             open,p50_us,p90_us,p99_us,max_us\n\
+             1700000003.250,0.000,1.000,603,600,2,600.0,60000,10,10,\
+             3000.319,5402.623,5943.295,6000.639\n\
+             1700000004.250,1.000,2.000,400,400,1,400.0,40000,0,10,\
+             2000.895,3600.383,3960.831,4001.791\n"
         );
+    }
+
+    #[test]
+    fn an_interval_without_answers_has_no_latencies() {
+        let mut results = results(true);
+        results.periods.truncate(1);
+        let quiet = &mut results.periods[0];
+        quiet.answered = 0;
+        quiet.failed = 603;
+        let text = emit(&results, Duration::ZERO);
+        let line = text.lines().last().unwrap();
+        assert_eq!(
+            line,
+            "1700000000.250,0.000,1.000,603,0,603,0.0,60000,10,10,,,,"
+        );
+        assert_eq!(line.matches(',').count(), HEAD.matches(',').count());
     }
 }

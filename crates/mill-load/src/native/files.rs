@@ -28,9 +28,11 @@ impl Files {
                 format!("{:#}\n", json::emit(outcome))
             }),
             ("--hlog", &outputs.hlog, |outcome| {
-                hlog::emit(outcome.results)
+                hlog::emit(outcome.results, outcome.options.warm_up)
             }),
-            ("--csv", &outputs.csv, |outcome| csv::emit(outcome.results)),
+            ("--csv", &outputs.csv, |outcome| {
+                csv::emit(outcome.results, outcome.options.warm_up)
+            }),
             ("--svg", &outputs.svg, svg::emit),
         ];
         let mut wanted = Vec::new();

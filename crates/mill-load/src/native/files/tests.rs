@@ -37,7 +37,7 @@ fn each_file_gets_its_form_and_longer_old_content_goes() {
         assert_eq!(std::fs::metadata(&json).unwrap().len(), 1 << 20);
         let mut out = Vec::new();
         assert_eq!(files.write(outcome, &mut out), Vec::<String>::new());
-        assert!(out.starts_with(b"begin_s,end_s,"));
+        assert!(out.starts_with(b"unix_s,begin_s,"));
         assert!(json::parse(&std::fs::read(&json).unwrap()).is_ok());
         assert!(std::fs::read(&hlog).unwrap().starts_with(b"#[Logged with"));
         assert!(std::fs::read(&svg).unwrap().ends_with(b"</svg>\n"));
