@@ -1,20 +1,22 @@
-//! From percentiles and latencies to places in the picture.
+//! From percentiles, times and latencies to places in the picture.
 
-use super::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH};
+use super::area::Area;
 use crate::native::units;
 use core::time::Duration;
 use mill_metrics::Histogram;
 
-/// The horizontal scale: log 1/(1-p) up to the last request.
+/// The horizontal scale of percentiles: log 1/(1-p) up to the last request, so that each nine has the same width.
 #[derive(Debug)]
 pub(super) struct Across {
+    area: Area,
     /// Nines at the right end.
     nines: f64,
 }
 
-/// The vertical scale, in seconds.
+/// A vertical scale.
 #[derive(Debug)]
 pub(super) struct Up {
+    area: Area,
     low: f64,
     high: f64,
     logarithmic: bool,
@@ -25,8 +27,9 @@ impl Across {
         clippy::cast_precision_loss,
         reason = "a logarithm of three digits is shown"
     )]
-    pub(super) fn new(count: u64) -> Self {
+    pub(super) fn new(area: Area, count: u64) -> Self {
         Self {
+            area,
             nines: (count as f64).log10().max(1.0),
         }
     }
@@ -38,13 +41,27 @@ impl Across {
         } else {
             self.nines
         };
-        LEFT + (WIDTH - RIGHT - LEFT) * (nines / self.nines).clamp(0.0, 1.0)
+        self.area.left + self.area.width() * (nines / self.nines).clamp(0.0, 1.0)
+    }
+
+    /// The quantile at a place.
+    pub(super) fn quantile(&self, x: f64) -> f64 {
+        let nines = (x - self.area.left) / self.area.width() * self.nines;
+        1.0 - 10_f64.powf(-nines.clamp(0.0, self.nines))
     }
 
     /// 0, 50, 90, 99, … percent, as far as there are requests.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let mut ticks = vec![(0.0, String::from("0 %")), (0.5, String::from("50 %"))];
-        let names = ["90 %", "99 %", "99.9 %", "99.99 %", "99.999 %", "99.9999 %"];
+        let names = [
+            "90 %",
+            "99 %",
+            "99.9 %",
+            "99.99 %",
+            "99.999 %",
+            "99.9999 %",
+            "99.99999 %",
+        ];
         let mut rest = 1.0;
         for (nines, name) in (1_u32..).zip(names) {
             rest /= 10.0;
@@ -57,143 +74,157 @@ impl Across {
 }
 
 impl Up {
-    /// Linear from zero, as long as the median can be told from zero: else logarithmic.
-    pub(super) fn new(histograms: &[&Histogram]) -> Self {
-        let seconds = |duration: Duration| duration.as_secs_f64();
-        let medians = histograms.iter().map(|one| seconds(one.percentile(50.0)));
-        let longest = histograms
-            .iter()
-            .map(|one| seconds(one.max()))
-            .fold(0.0, f64::max);
-        let median = medians.fold(f64::INFINITY, f64::min).max(1e-9);
-        let shortest = histograms.iter().map(|one| seconds(one.min()));
-        let shortest = shortest.fold(f64::INFINITY, f64::min).max(1e-9);
-        // The maximum of a histogram is up to a thousandth above what was measured; a second stays a second.
-        let longest = (longest / 1.001).max(2e-9);
-        if longest / median < LINEAR_MAX {
-            let step = step(longest);
-            return Self {
-                low: 0.0,
-                high: (longest / step).ceil() * step,
-                logarithmic: false,
-            };
-        }
-        let decade = |exponent: f64| 10_f64.powf(exponent);
-        let low = decade(shortest.log10().floor());
+    /// From zero to somewhat more than `highest`.
+    pub(super) fn linear(area: Area, highest: f64) -> Self {
+        let high = highest.max(NANOSECOND) / (1.0 - head_share(area));
         Self {
+            area,
+            low: 0.0,
+            high,
+            logarithmic: false,
+        }
+    }
+
+    /// Latencies in seconds: from zero as long as the usual one can be told from it, else logarithmic.
+    pub(super) fn latencies(area: Area, lowest: f64, usual: f64, highest: f64) -> Self {
+        let lowest = lowest.max(NANOSECOND);
+        let highest = highest.max(NANOSECOND);
+        if highest / usual.max(NANOSECOND) < LINEAR_MAX {
+            return Self::linear(area, highest);
+        }
+        let low = round_below(lowest * 0.9);
+        Self {
+            area,
             low,
-            high: decade(longest.log10().ceil()).max(low * 10.0),
+            high: low * (highest / low).powf(1.0 / (1.0 - head_share(area))),
             logarithmic: true,
         }
+    }
+
+    /// The latencies of these curves.
+    pub(super) fn of(area: Area, histograms: &[&Histogram]) -> Self {
+        let seconds = |value: fn(&Histogram) -> Duration| {
+            histograms
+                .iter()
+                .map(move |one| value(one).as_secs_f64())
+                .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| {
+                    (low.min(value), high.max(value))
+                })
+        };
+        let (lowest, _) = seconds(Histogram::min);
+        let (usual, _) = seconds(|one| one.percentile(50.0));
+        let (_, highest) = seconds(Histogram::max);
+        Self::latencies(area, lowest, usual, highest)
     }
 
     pub(super) const fn is_logarithmic(&self) -> bool {
         self.logarithmic
     }
 
-    pub(super) fn place(&self, seconds: f64) -> f64 {
+    pub(super) fn place(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
-            (seconds.max(self.low) / self.low).log10() / (self.high / self.low).log10()
+            (value.max(self.low) / self.low).log10() / (self.high / self.low).log10()
         } else {
-            seconds / self.high
+            value / self.high
         };
-        HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * share.clamp(0.0, 1.0)
+        self.area.bottom - self.area.height() * share.clamp(0.0, 1.0)
     }
 
-    /// Round values and what is written beside them.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
-        let mut ticks = Vec::new();
-        let step = step(self.high);
-        let mut at = self.low;
-        while at <= self.high * 1.000_001 && ticks.len() < TICKS_MAX {
-            let duration = Duration::try_from_secs_f64(at).unwrap_or_default();
-            ticks.push((at, units::tick(duration)));
-            at = if self.logarithmic {
-                at * 10.0
-            } else {
-                at + step
-            };
+    /// Round values, with room for what is written beside them.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        let most = most_ticks(self.area);
+        if !self.logarithmic {
+            return multiples(step(self.high, most), self.high);
         }
-        ticks
+        let decades = (self.high / self.low).log10();
+        let round = |exponent: i32| {
+            let decade = 10_f64.powi(exponent);
+            [decade, 2.0 * decade, 5.0 * decade]
+        };
+        let seen = |value: &f64| (self.low * 0.999..=self.high * 1.001).contains(value);
+        let rounds = DECADES.flat_map(round).filter(seen);
+        if decades * 3.0 <= most {
+            return rounds.collect();
+        }
+        let stride = usize::try_from(whole(decades / most)).unwrap_or(usize::MAX);
+        let decades = DECADES.map(|exponent| 10_f64.powi(exponent)).filter(seen);
+        decades.step_by(stride.max(1)).collect()
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that four to ten of them make `high`.
-fn step(high: f64) -> f64 {
-    let decade = 10_f64.powf((high / 4.0).log10().floor());
-    let steps = [5.0, 2.0, 1.0].map(|factor| factor * decade);
-    let fitting = steps.into_iter().find(|step| high / step >= 3.999);
-    fitting.unwrap_or(decade)
+/// A latency beside its line.
+pub(super) fn latency_label(seconds: f64) -> String {
+    units::tick(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
-/// A median below a fiftieth of the height is not told from the axis.
+/// 0, `step`, 2 `step`, … `high`.
+pub(super) fn multiples(step: f64, high: f64) -> Vec<f64> {
+    (0..TICKS_MAX)
+        .map(|times| f64::from(times) * step)
+        .take_while(|value| *value <= high * 1.000_001)
+        .collect()
+}
+
+/// The smallest of 1, 2 or 5 times a power of ten that fits at most `most` times into `high`.
+pub(super) fn step(high: f64, most: f64) -> f64 {
+    round_above(high / most.max(1.0))
+}
+
+/// 1, 2 or 5 times a power of ten, not below `value`.
+fn round_above(value: f64) -> f64 {
+    let decade = 10_f64.powf(value.log10().floor());
+    let rounds = [1.0, 2.0, 5.0].map(|factor| factor * decade);
+    let found = rounds.into_iter().find(|round| *round >= value * 0.999_999);
+    found.unwrap_or(10.0 * decade)
+}
+
+/// The same, not above.
+fn round_below(value: f64) -> f64 {
+    let decade = 10_f64.powf(value.log10().floor());
+    let rounds = [5.0, 2.0].map(|factor| factor * decade);
+    let found = rounds.into_iter().find(|round| *round <= value * 1.000_001);
+    found.unwrap_or(decade)
+}
+
+fn whole(number: f64) -> u64 {
+    Duration::try_from_secs_f64(number.ceil()).map_or(1, |whole| whole.as_secs())
+}
+
+/// How many values have room beside a plot.
+fn most_ticks(area: Area) -> f64 {
+    (area.height() / TICK_ROOM).floor().max(3.0)
+}
+
+/// The share of a plot that stays free above its highest value: a tall one has a label there.
+fn head_share(area: Area) -> f64 {
+    let room = if area.height() > TALL {
+        LABEL_ROOM
+    } else {
+        6.0
+    };
+    room / area.height()
+}
+
+/// A usual latency below a fiftieth of the height is not told from the axis.
 const LINEAR_MAX: f64 = 50.0;
 
+/// What a histogram measures at least, in seconds.
+const NANOSECOND: f64 = 1e-9;
+
+/// Exponents of ten from a nanosecond to some hours, in seconds.
+const DECADES: core::ops::Range<i32> = -9..6;
+
+/// From a line with its value to the next, at least.
+const TICK_ROOM: f64 = 36.0;
+
+/// Height of a label above its dot.
+const LABEL_ROOM: f64 = 28.0;
+
+/// Plots above this height have labels at their curves.
+const TALL: f64 = 200.0;
+
 /// No scale has as many; a bound in case rounding makes a step vanish.
-const TICKS_MAX: usize = 16;
+const TICKS_MAX: u32 = 64;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(micros: &[u64]) -> Histogram {
-        let mut histogram = Histogram::new();
-        for micros in micros {
-            histogram.record(Duration::from_micros(*micros));
-        }
-        histogram
-    }
-
-    #[track_caller]
-    fn check_labels(ticks: &[(f64, String)], expected: &[&str]) {
-        let labels: Vec<&str> = ticks.iter().map(|(_, label)| label.as_str()).collect();
-        assert_eq!(labels, expected);
-    }
-
-    #[test]
-    fn each_nine_has_the_same_width() {
-        let across = Across::new(10_000);
-        let place = |quantile| across.place(quantile);
-        let width = place(0.9) - place(0.0);
-        assert!((place(0.99) - place(0.9) - width).abs() < 0.01);
-        assert!((place(0.999) - place(0.99) - width).abs() < 0.01);
-        assert!((place(1.0) - (WIDTH - RIGHT)).abs() < 0.01);
-        check_labels(
-            &across.ticks(),
-            &["0 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %"],
-        );
-        check_labels(&Across::new(1).ticks(), &["0 %", "50 %", "90 %"]);
-    }
-
-    #[test]
-    fn a_narrow_distribution_stands_on_zero() {
-        let up = Up::new(&[&of(&[900, 1000, 3900])]);
-        assert!(!up.is_logarithmic());
-        check_labels(&up.ticks(), &["0", "1 ms", "2 ms", "3 ms", "4 ms"]);
-        assert!((up.place(0.0) - (HEIGHT - BOTTOM)).abs() < 0.01);
-        assert!((up.place(0.004) - TOP).abs() < 0.01);
-    }
-
-    #[test]
-    fn a_long_tail_makes_it_logarithmic() {
-        let up = Up::new(&[&of(&[80, 100, 1_000_000])]);
-        assert!(up.is_logarithmic());
-        check_labels(
-            &up.ticks(),
-            &["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"],
-        );
-    }
-
-    #[test]
-    fn zeros_and_hours_have_a_scale() {
-        for histogram in [
-            of(&[0]),
-            of(&[0, 0, 0, 3_600_000_000]),
-            of(&[3_600_000_000]),
-        ] {
-            let up = Up::new(&[&histogram]);
-            assert!((2..=TICKS_MAX).contains(&up.ticks().len()));
-            assert!(up.place(histogram.max().as_secs_f64()).is_finite());
-        }
-    }
-}
+mod tests;
