@@ -68,10 +68,10 @@ impl<E: Engine, R: Record> Connection<E, R> {
         };
         let at = self.local.begin + offset;
         self.local.pacer.until(&self.local.scheduler, at).await;
+        self.local.openings.pass(&self.local.scheduler).await;
         let stays = plan.life != Life::Requests(1);
         if matches!(self.local.plan.pace, Pace::Open { .. }) && stays {
             self.wait_for_opening().await;
-            self.local.openings.pass(&self.local.scheduler).await;
             // A failure shows again, and is counted, when the first request is due.
             let _ = self.open(self.deadline(self.local.scheduler.now())).await;
         }

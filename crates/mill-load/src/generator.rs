@@ -125,20 +125,20 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
         let Ok(local) = Rc::try_unwrap(self.local) else {
             unreachable!("the worker's tasks, now dropped, had the only other handles");
         };
-        let end = self.end.min(now);
         let mut memory = local.memory.into_inner();
         let mut schedules = local.schedules.into_inner();
         let budget = local.budget.get().unwrap_or(u64::MAX);
         if let Some(mut schedule) = schedules.requests.take()
             && memory.measuring
         {
-            let due = schedule.count_until(end, &mut schedules.random);
+            let due = schedule.count_until(self.end.min(now), &mut schedules.random);
             memory.tally.never_started = due.min(budget);
         }
         Part {
             tally: memory.measured(),
             recorder: memory.recorder,
-            measured: end.since(self.measure_from),
+            // What a long last turn brought was counted, so its time counts too.
+            measured: now.since(self.measure_from),
             aborted: local.aborted.into_inner(),
             script: local.requests.into_inner().into_script(),
         }
