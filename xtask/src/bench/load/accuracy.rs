@@ -44,6 +44,8 @@ pub(super) struct Account {
 pub(super) struct Found {
     pub(super) told: Latency,
     pub(super) truth: Latency,
+    /// Of 1: how long others kept the client waiting for its CPU.
+    pub(super) waited: f64,
 }
 
 #[derive(Debug)]
@@ -208,7 +210,11 @@ fn find(setting: Setting<'_>, delays: Delays, measurer: Measurer) -> Result<Foun
             .ok_or_else(|| Failure(format!("the responder told no delays: {}", said.trim())))?,
         Delays::Stall => of_stall(),
     };
-    Ok(Found { told, truth })
+    Ok(Found {
+        told,
+        truth,
+        waited: ended.waited(),
+    })
 }
 
 /// What a client that starts its requests in time must see of the stall.
@@ -308,6 +314,7 @@ pub(super) mod tests {
         let found = Found {
             told: latency([1.01, 1.98, 3.0, 4.0, 9.0]),
             truth: latency([1.0, 2.0, 3.0, 4.0, 4.5]),
+            waited: 0.0,
         };
         assert!((found.worst().unwrap() - 0.01).abs() < 1e-9);
         assert!((found.errors()[4].unwrap() - 1.0).abs() < 1e-9);

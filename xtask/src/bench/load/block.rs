@@ -20,7 +20,7 @@ pub(super) struct Block {
     pub(super) cpu_us_per_request: f64,
     pub(super) latency: Latency,
     pub(super) errors: u64,
-    /// Of 1: how long client and server ran, and wanted to.
+    /// Of 1, of the client's life: how long client and server ran, and waited for their CPUs.
     pub(super) client_ran: f64,
     pub(super) client_waited: f64,
     pub(super) server_ran: f64,
@@ -73,10 +73,8 @@ pub(super) fn measure(
     };
     let seconds = told.duration.as_secs_f64();
     let share = |time: CpuTime| {
-        (
-            time.ran.as_secs_f64() / seconds,
-            time.waited.as_secs_f64() / seconds,
-        )
+        let of = |part| run::share(part, ended.lasted);
+        (of(time.ran), of(time.waited))
     };
     let (client_ran, client_waited) = share(ended.time);
     let (server_ran, server_waited) = share(server_time);

@@ -69,7 +69,7 @@ pub(super) fn measure(setting: Setting<'_>) -> Result<Precision> {
     })?;
     Ok(Precision {
         native,
-        waited: ended.time.waited.as_secs_f64() / seconds as f64,
+        waited: ended.waited(),
     })
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Report {
     pub(super) situations: Vec<SituationResult>,
 }
 
-/// Of 1: an open loop whose thread waited longer for its CPU says little about itself.
+/// Of 1: what a client says that waited longer for its CPU is about the others, too.
 const WAITED_MAX: f64 = 0.005;
 
 impl Report {
@@ -116,25 +116,47 @@ impl Report {
         }
         match &self.precision {
             Some(Err(why)) => notes.push(format!("an open loop's times: {why}")),
-            Some(Ok(precision)) if precision.waited > WAITED_MAX => notes.push(format!(
-                "an open loop's times: others kept the client's CPU busy for {:.1} % of the time",
-                100.0 * precision.waited
-            )),
-            _ => {}
+            Some(Ok(precision)) => notes.extend(waited("an open loop's times", precision.waited)),
+            None => {}
         }
         for result in &self.accuracy {
             for account in &result.accounts {
-                if let Err(why) = &account.measured {
-                    let (delays, measurer) = (result.delays.name(), account.measurer.name());
-                    notes.push(format!("{delays}, {measurer}: {why}"));
+                let what = format!("{}, {}", result.delays.name(), account.measurer.name());
+                match &account.measured {
+                    Ok(found) => notes.extend(waited(&what, found.waited)),
+                    Err(why) => notes.push(format!("{what}: {why}")),
                 }
             }
         }
         for result in &self.situations {
-            if let Err(why) = &result.judged {
-                notes.push(format!("{}: no verdict: {why}", result.situation.name()));
+            let what = result.situation.name();
+            match &result.judged {
+                Ok(judged) => notes.extend(waited(what, judged.waited)),
+                Err(why) => notes.push(format!("{what}: no verdict: {why}")),
             }
         }
         notes
+    }
+}
+
+/// A note if others had the client's CPU.
+fn waited(what: &str, share: f64) -> Option<String> {
+    let percent = 100.0 * share;
+    (share > WAITED_MAX)
+        .then(|| format!("{what}: the client waited for its CPU, which others used, for {percent:.1} % of the time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::waited;
+
+    #[test]
+    fn only_a_client_that_was_not_alone_is_noted() {
+        assert_eq!(waited("x", 0.001), None);
+        assert!(
+            waited("x", 0.25)
+                .unwrap()
+                .ends_with("for 25.0 % of the time")
+        );
     }
 }

@@ -6,6 +6,8 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use mill_sys::clock;
+
 use super::client::{Client, Files, PATIENCE_PAST_END};
 use super::told::{self, Told};
 use crate::bench::accounting::{CpuTime, times_of_threads};
@@ -21,6 +23,8 @@ pub(super) struct Ended {
     pub(super) text: String,
     /// Of all threads from start to end, but for the last milliseconds.
     pub(super) time: CpuTime,
+    /// From its start to its end.
+    pub(super) lasted: Duration,
 }
 
 /// How long before its end a client is looked at; looking costs the measured CPUs a little. What it
@@ -32,6 +36,7 @@ pub(super) fn run(lab: &Lab, line: &[OsString], seconds: u64) -> Result<Ended> {
     let output = lab.file("client.txt");
     let mut command = Command::new("taskset");
     command.args(["-c", &lab.client_cpu.to_string()]).args(line);
+    let began = clock::monotonic();
     let mut child = Child::start(&lab.caretaker, &mut command, &output)?;
     pause(Duration::from_secs(seconds).saturating_sub(LOOKING));
     let mut times: BTreeMap<u32, CpuTime> = BTreeMap::new();
@@ -40,6 +45,7 @@ pub(super) fn run(lab: &Lab, line: &[OsString], seconds: u64) -> Result<Ended> {
         times.extend(times_of_threads(child.pid()));
         child.ended()
     });
+    let lasted = clock::monotonic().saturating_sub(began);
     let text = fs::read_to_string(&output).unwrap_or_default();
     if status.is_none() {
         return Err(Failure(format!("the client did not end: {}", text.trim())));
@@ -50,7 +56,23 @@ pub(super) fn run(lab: &Lab, line: &[OsString], seconds: u64) -> Result<Ended> {
             ran: sum.ran + time.ran,
             waited: sum.waited + time.waited,
         });
-    Ok(Ended { text, time })
+    Ok(Ended { text, time, lasted })
+}
+
+impl Ended {
+    /// Of 1: how long others kept it waiting for its CPU.
+    pub(super) fn waited(&self) -> f64 {
+        share(self.time.waited, self.lasted)
+    }
+}
+
+/// Of 1; nothing of no time.
+pub(super) fn share(part: Duration, whole: Duration) -> f64 {
+    if whole.is_zero() {
+        0.0
+    } else {
+        part.as_secs_f64() / whole.as_secs_f64()
+    }
 }
 
 /// The files of a lab's clients; wrk's script is written.

@@ -19,10 +19,12 @@ pub(super) enum Situation {
 }
 
 /// What was said of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Judged {
     pub(super) word: String,
     pub(super) sentence: String,
+    /// Of 1: how long others kept the client waiting for its CPU.
+    pub(super) waited: f64,
 }
 
 #[derive(Debug)]
@@ -122,5 +124,6 @@ fn judge(setting: Setting<'_>, situation: Situation) -> Result<Judged> {
     Ok(Judged {
         word: native.word,
         sentence: native.sentence,
+        waited: ended.waited(),
     })
 }

@@ -319,7 +319,17 @@ mod tests {
     fn an_account_is_three_rows_and_the_open_loop_has_a_target() {
         let truth = latency([1.0, 1.0, 2.0, 2.0, 4.0]);
         let told = latency([1.01, 1.0, 2.0, 1.9, 4.0]);
-        let rows = |measurer| accuracy_rows(["d", "c"], measurer, &Found { told, truth });
+        let rows = |measurer| {
+            accuracy_rows(
+                ["d", "c"],
+                measurer,
+                &Found {
+                    told,
+                    truth,
+                    waited: 0.0,
+                },
+            )
+        };
         let [_, _, errors] = rows(Measurer::OpenLoop);
         let expected = [
             "d",
