@@ -17,6 +17,8 @@ mod connections;
 mod ends;
 /// Servers that answer garbage, never, slowly, with wrong lengths, or close early.
 mod faults;
+/// `millstream load` from the command line to its report.
+mod native;
 /// Open loops: arrivals, lateness, what was never started.
 mod open_loop;
 /// The responder: counts of both sides, delays, faults.
