@@ -4,7 +4,7 @@ use crate::proc::device::Traffic;
 use crate::proc::{counters, cpu, device};
 use crate::run::now;
 use crate::server::{Server, ServerLook};
-use mill_load::ground::{LinkUse, Machine};
+use mill_load::ground::{LinkUse, Machine, ProgramsCpu};
 use mill_load::plan::Plan;
 use mill_load::target::Endpoint;
 use mill_runtime::time::Instant;
@@ -18,6 +18,8 @@ use std::time::Duration;
 pub(crate) struct Observer {
     interface: Option<Interface>,
     server: Server,
+    /// The target is an address of this machine.
+    is_here: bool,
     before: Option<Look>,
 }
 
@@ -58,6 +60,7 @@ impl Observer {
         Self {
             interface: leaves.and_then(Interface::with_address),
             server,
+            is_here,
             before: None,
         }
     }
@@ -76,7 +79,15 @@ impl Observer {
         let Some(before) = &self.before else {
             return Machine::default();
         };
-        self.look().since(before, self.interface.as_ref())
+        let machine = self.look().since(before, self.interface.as_ref());
+        if self.is_here && machine.server.is_none() {
+            Machine {
+                programs: None,
+                ..machine
+            }
+        } else {
+            machine
+        }
     }
 
     fn look(&self) -> Look {
@@ -111,6 +122,7 @@ impl Look {
                 .zip(traffic)
                 .and_then(|(interface, (now, before))| interface.used(now, before, elapsed)),
             steal: self.cpu.zip(before.cpu).and_then(steal),
+            programs: self.cpu.zip(before.cpu).map(programs),
             server: self.server.since(&before.server, elapsed),
         }
     }
@@ -175,6 +187,17 @@ fn steal((now, before): (cpu::CpuTimes, cpu::CpuTimes)) -> Option<f64> {
     (total > 0).then(|| steal as f64 / total as f64)
 }
 
+fn programs((now, before): (cpu::CpuTimes, cpu::CpuTimes)) -> ProgramsCpu {
+    let ticks = |now: u64, before: u64| Duration::from_millis(now.saturating_sub(before) * TICK_MS);
+    ProgramsCpu {
+        used: ticks(now.programs, before.programs),
+        available: ticks(now.total, before.total),
+    }
+}
+
+/// /proc tells CPU time in hundredths of a second (`USER_HZ`, the same on every Linux).
+const TICK_MS: u64 = 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +210,7 @@ mod tests {
             sent: Some(1000 * factor),
             cpu: Some(cpu::CpuTimes {
                 total: 100 * factor,
+                programs: 60 * factor,
                 steal: 25 * factor,
             }),
             traffic: Some(Traffic {

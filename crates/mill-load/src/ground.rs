@@ -127,6 +127,9 @@ pub struct Machine {
     pub link_use: Option<LinkUse>,
     /// Share of CPU time that the hypervisor gave to others, 0 to 1.
     pub steal: Option<f64>,
+    /// CPU time that all programs of this machine used. `None` too if the server runs here and could not be found:
+    /// its share would be taken for somebody else's.
+    pub programs: Option<ProgramsCpu>,
     /// CPU time of the server's process, if it runs here and could be found.
     pub server: Option<ServerCpu>,
 }
@@ -140,6 +143,14 @@ pub struct ThreadCpu {
     pub wall: Duration,
     /// Times that it was put aside although it could have gone on.
     pub involuntary_switches: u64,
+}
+
+/// The CPU time of everything that runs, without interrupts and idling.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramsCpu {
+    pub used: Duration,
+    /// What all CPUs together could have given.
+    pub available: Duration,
 }
 
 /// How much of an interface was used.

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     pub(crate) total: u64,
+    /// Spent by programs and the kernel on their behalf, the kernel's own threads among them; no interrupts.
+    pub(crate) programs: u64,
     /// A guest wanted to run, and the hypervisor ran others.
     pub(crate) steal: u64,
 }
@@ -19,6 +21,7 @@ pub(crate) fn parse(text: &str) -> Option<CpuTimes> {
     let times = times?;
     Some(CpuTimes {
         total: times.iter().sum(),
+        programs: times.iter().take(PROGRAMS).sum(),
         steal: times.get(STEAL).copied()?,
     })
 }
@@ -26,6 +29,8 @@ pub(crate) fn parse(text: &str) -> Option<CpuTimes> {
 /// user, nice, system, idle, iowait, irq, softirq, steal; the time of guests, which follows, is part of user.
 const TIMES: usize = 8;
 const STEAL: usize = 7;
+/// The first three of them.
+const PROGRAMS: usize = 3;
 
 #[cfg(test)]
 mod tests {
@@ -36,6 +41,7 @@ mod tests {
         let text = "cpu  100 2 30 4000 5 6 7 8 90 10\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 5\n";
         let times = CpuTimes {
             total: 4158,
+            programs: 132,
             steal: 8,
         };
         assert_eq!(parse(text), Some(times));

@@ -11,7 +11,7 @@ mod spread;
 pub use command::main;
 pub use spread::{PartLine, emit_parts, part_lines};
 
-use crate::ground::Machine;
+use crate::ground::{Machine, ProgramsCpu};
 use crate::native::results::Results;
 use crate::native::series::Period;
 use core::time::Duration;
@@ -103,6 +103,15 @@ fn add_machine(sum: &mut Machine, part: &Machine, hosts: Hosts) {
     sum.sent_segments = count(sum.sent_segments, part.sent_segments);
     // The worst machine decides whether the run was disturbed or a link full.
     sum.steal = larger(sum.steal, part.steal);
+    sum.programs = match (sum.programs, part.programs) {
+        (Some(one), Some(other)) if hosts == Hosts::Several => Some(ProgramsCpu {
+            used: one.used + other.used,
+            available: one.available + other.available,
+        }),
+        // Each part saw the same programs; the longest look says most.
+        (Some(one), Some(other)) if one.available > other.available => Some(one),
+        (one, other) => other.or(one),
+    };
     let share = |machine: &Machine| machine.link_use.as_ref().and_then(|link| link.share);
     if sum.link_use.is_none() || share(part) > share(sum) {
         sum.link_use = part.link_use.clone().or_else(|| sum.link_use.take());

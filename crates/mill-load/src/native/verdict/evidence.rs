@@ -50,6 +50,17 @@ impl Evidence<'_> {
         self.machine.threads.iter().map(share).reduce(f64::max)
     }
 
+    /// The share of this machine's CPU time that went to others than the load generator and the server, 0 to 1.
+    pub fn other_cpu(&self) -> Option<f64> {
+        let programs = self.machine.programs.filter(|it| !it.available.is_zero())?;
+        let threads = self.machine.threads.iter();
+        let client: Duration = threads.map(|cpu| cpu.user + cpu.system).sum();
+        let server = self.machine.server.as_ref();
+        let server = server.map_or(Duration::ZERO, |cpu| cpu.user + cpu.system);
+        let others = programs.used.saturating_sub(client + server);
+        Some(others.as_secs_f64() / programs.available.as_secs_f64())
+    }
+
     /// Requests that were due in the measured period.
     pub fn due(&self) -> u64 {
         self.tally.started + self.tally.never_started

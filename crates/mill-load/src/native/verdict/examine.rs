@@ -11,7 +11,7 @@ use crate::plan::{Life, Pace};
 
 /// Every check that the evidence allows, in the order of reports.
 pub(super) fn all(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<Check> {
-    let checks: [fn(&Evidence<'_>, &Thresholds) -> Option<Check>; 17] = [
+    let checks: [fn(&Evidence<'_>, &Thresholds) -> Option<Check>; 18] = [
         answers,
         duration,
         errors,
@@ -21,6 +21,7 @@ pub(super) fn all(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<Check
         rate,
         sizes,
         steal,
+        other_cpu,
         client_cpu,
         preemptions,
         link,
@@ -221,6 +222,19 @@ fn steal(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
         Word::Invalid,
         &format!("{figure:.1} % of the CPU time went to other guests of the host"),
         "the machine was not ours alone; repeat the run",
+    ))
+}
+
+fn other_cpu(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
+    let figure = evidence.other_cpu()? * 100.0;
+    Some(Check::compare(
+        thresholds.of(Subject::OtherCpu),
+        figure,
+        Word::Invalid,
+        &format!(
+            "{figure:.0} % of this machine's CPU time went to programs other than the load generator and the server"
+        ),
+        "end them, or give the run CPUs of its own, and repeat it",
     ))
 }
 

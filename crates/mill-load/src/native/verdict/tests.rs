@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::failure::FailureKind;
-use crate::ground::{LinkUse, Machine, ServerCpu, ThreadCpu};
+use crate::ground::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use crate::plan::{Arrivals, Life, Opening, Pace, Plan};
 use crate::tally::Tally;
 use crate::target::Endpoint;
@@ -304,6 +304,18 @@ fn the_machine_may_void_or_explain_a_run() {
         Word::Invalid,
         &["steal!"],
     );
+    // The client's threads used ten seconds of twenty.
+    let programs = |used_s| {
+        changed(sound(), |run| {
+            run.machine.programs = Some(ProgramsCpu {
+                used: Duration::from_secs(used_s),
+                available: Duration::from_secs(20),
+            });
+        })
+    };
+    check(programs(11), Word::ServerBound, &[]);
+    check(programs(12), Word::ServerBound, &["other_cpu?"]);
+    check(programs(16), Word::Invalid, &["other_cpu!"]);
     check(link(None), Word::ServerBound, &[]);
     check(link(Some(0.92)), Word::ServerBound, &["link?"]);
     check(link(Some(0.96)), Word::LinkBound, &["link!"]);

@@ -15,6 +15,7 @@ pub enum Subject {
     Rate,
     Sizes,
     Steal,
+    OtherCpu,
     ClientCpu,
     Preemptions,
     Link,
@@ -175,7 +176,7 @@ const fn limit(
 }
 
 /// How many subjects there are.
-const COUNT: usize = 17;
+const COUNT: usize = 18;
 
 /// The defaults. Where no source is named, the limit is a convention: small enough that a figure within it does not
 /// change what a reader concludes, large enough for a busy machine.
@@ -206,6 +207,8 @@ const DEFAULTS: [Threshold; COUNT] = {
         limit(S::Rate, "rate", Percent, Below, 99.0, 97.0),
         limit(S::Sizes, "sizes", Percent, Above, 0.0, 1.0),
         limit(S::Steal, "steal", Percent, Above, 2.0, 5.0),
+        // Of all CPU time; the kernel's own threads, which work for the run too, stay below the first.
+        limit(S::OtherCpu, "other_cpu", Percent, Above, 5.0, 20.0),
         // A thread at 95 % has no room for what comes in bursts.
         limit(S::ClientCpu, "client_cpu", Percent, Above, 85.0, 95.0),
         // Times a second that a thread is put aside; it never fails a run by itself.

@@ -1,7 +1,7 @@
 //! What the machine noticed, as JSON and back.
 
 use super::{count, duration, ns};
-use crate::ground::{LinkUse, Machine, ServerCpu, ThreadCpu};
+use crate::ground::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use serde_json::{Value, json};
 
 pub(super) fn emit(machine: &Machine) -> Value {
@@ -12,6 +12,7 @@ pub(super) fn emit(machine: &Machine) -> Value {
         sent_segments,
         link_use,
         steal,
+        programs,
         server,
     } = machine;
     let threads: Vec<Value> = threads.iter().map(emit_thread).collect();
@@ -22,6 +23,7 @@ pub(super) fn emit(machine: &Machine) -> Value {
         "sent_segments": sent_segments,
         "link_use": link_use.as_ref().map(emit_link),
         "steal": steal,
+        "programs": programs.as_ref().map(emit_programs),
         "server": server.as_ref().map(emit_server),
     })
 }
@@ -35,6 +37,7 @@ pub(super) fn parse(value: &Value) -> Option<Machine> {
         sent_segments: optional(value, "sent_segments", Value::as_u64)?,
         link_use: optional(value, "link_use", parse_link)?,
         steal: optional(value, "steal", Value::as_f64)?,
+        programs: optional(value, "programs", parse_programs)?,
         server: optional(value, "server", parse_server)?,
     })
 }
@@ -54,6 +57,17 @@ fn parse_thread(value: &Value) -> Option<ThreadCpu> {
         system: duration(value, "system_ns")?,
         wall: duration(value, "wall_ns")?,
         involuntary_switches: count(value, "involuntary_switches")?,
+    })
+}
+
+fn emit_programs(cpu: &ProgramsCpu) -> Value {
+    json!({ "used_ns": ns(cpu.used), "available_ns": ns(cpu.available) })
+}
+
+fn parse_programs(value: &Value) -> Option<ProgramsCpu> {
+    Some(ProgramsCpu {
+        used: duration(value, "used_ns")?,
+        available: duration(value, "available_ns")?,
     })
 }
 

@@ -1,7 +1,7 @@
 //! There and back.
 
 use super::*;
-use crate::ground::{LinkUse, Machine, ServerCpu, ThreadCpu};
+use crate::ground::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use crate::native::merge::tests::part;
 use crate::tally::Tally;
 
@@ -44,6 +44,10 @@ fn full() -> Results {
             share: Some(0.15),
         }),
         steal: Some(0.001),
+        programs: Some(ProgramsCpu {
+            used: Duration::from_millis(30),
+            available: Duration::from_millis(200),
+        }),
         server: Some(ServerCpu {
             process: 77,
             command: String::from("nginx"),
