@@ -176,7 +176,7 @@ fn an_open_loop_sends_what_is_due_and_each_thread_tells_its_intervals() {
             assert!(seen.threads.contains(&thread), "{:?}", seen.threads);
         }
         assert!(seen.elapsed.iter().all(|elapsed| *elapsed >= plan.interval));
-        assert_eq!(ran.measured, Duration::from_millis(500));
+        assert!(ran.measured >= Duration::from_millis(500));
     });
     assert!(served.answered > 0);
 }

@@ -59,10 +59,7 @@ pub fn generator<E: Engine, R: Record>(
     let requests = RequestSource::new(requests, (share.thread, plan.threads));
     let connections = share.connections.clone();
     let measure_from = begin + plan.warm_up;
-    let end = plan
-        .stop
-        .after
-        .map_or(Instant::FAR, |after| measure_from + after);
+    let end = plan.end(begin);
     let next_cut = measure_from + plan.interval;
     let local = Rc::new(Local::new(
         engine.clone(),

@@ -70,6 +70,8 @@ pub(crate) struct Schedules {
     pub(crate) requests: Option<Schedule>,
     pub(crate) openings: Option<Schedule>,
     pub(crate) random: Random,
+    /// Nothing is due any more from here on, also not in a turn that began before.
+    end: Instant,
 }
 
 /// What is counted and recorded.
@@ -188,11 +190,7 @@ impl<E: Engine, R: Record> Local<E, R> {
         if self.idle.borrow().is_empty() {
             return Instant::FAR;
         }
-        let schedules = self.schedules.borrow();
-        schedules
-            .requests
-            .as_ref()
-            .map_or(Instant::FAR, Schedule::next)
+        self.schedules.borrow().next_due()
     }
 
     /// Ends the whole run; the first reason counts.
@@ -230,15 +228,21 @@ impl Schedules {
             requests,
             openings,
             random,
+            end: plan.end(begin),
         }
     }
 
+    /// When the next request is due, [`Instant::FAR`] if none is before the end.
+    fn next_due(&self) -> Instant {
+        let next = self.requests.as_ref().map(Schedule::next);
+        next.filter(|next| *next < self.end).unwrap_or(Instant::FAR)
+    }
+
     fn take_due(&mut self, now: Instant) -> Option<Instant> {
-        let schedule = self
-            .requests
-            .as_mut()
-            .filter(|schedule| schedule.next() <= now)?;
-        Some(schedule.take(&mut self.random))
+        if self.next_due() > now {
+            return None;
+        }
+        Some(self.requests.as_mut()?.take(&mut self.random))
     }
 }
 
@@ -246,3 +250,26 @@ impl Schedules {
 /// To open one takes some 20 µs on loopback, but half a millisecond where the system has to search long for a port
 /// (more than half of them taken): 19 000 at once would take ten seconds.
 const OPENINGS_PER_TURN: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Endpoint;
+
+    /// A turn that begins before the end may find its tasks polled after it.
+    #[test]
+    fn nothing_is_due_at_the_end_or_after_it() {
+        let begin = Instant::from_nanos(1_000_000_000);
+        let mut plan = Plan::new(Endpoint::example());
+        plan.pace = Pace::Open {
+            rate: 10.0,
+            arrivals: Arrivals::Uniform,
+        };
+        plan.stop.after = Some(Duration::from_secs(1));
+        let share = plan.shares().next().expect("one thread");
+        let mut schedules = Schedules::new(&plan, &share, begin);
+        let late = begin + Duration::from_secs(2);
+        let taken = std::iter::from_fn(|| schedules.take_due(late)).count();
+        assert_eq!((taken, schedules.next_due()), (10, Instant::FAR));
+    }
+}

@@ -164,6 +164,14 @@ impl Plan {
         }
     }
 
+    /// When time ends a run that begins at `begin`.
+    pub(crate) fn end(&self, begin: Instant) -> Instant {
+        let measure_from = begin + self.warm_up;
+        self.stop
+            .after
+            .map_or(Instant::FAR, |after| measure_from + after)
+    }
+
     /// Where connection `number`, one of `thread`, goes.
     pub fn endpoint(&self, thread: u32, number: u32) -> Option<&Endpoint> {
         let chosen = self.endpoints_of_threads.get(thread as usize);
