@@ -74,7 +74,11 @@ pub(super) fn title(outcome: &Outcome<'_>) -> String {
         (_, urls) => format!("{} targets", urls.len()),
     };
     let plural = |count: u32, one: &str| {
-        let ending = if count == 1 { "" } else { "s" };
+        let ending = match (count, one.ends_with('s')) {
+            (1, _) => "",
+            (_, true) => "es",
+            (_, false) => "s",
+        };
         format!("{} {one}{ending}", units::count(u64::from(count)))
     };
     let _ = write!(
@@ -83,6 +87,9 @@ pub(super) fn title(outcome: &Outcome<'_>) -> String {
         plural(plan.connections, "connection"),
         plural(plan.threads, "thread")
     );
+    if options.processes > 1 {
+        let _ = write!(what, "{}, ", plural(options.processes, "process"));
+    }
     match options.rate {
         Some(rate) => {
             let _ = write!(what, "open loop at {}", units::rate(rate));
@@ -174,7 +181,7 @@ fn accounts(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     );
     if tally.never_started > 0 {
         let never = format!(
-            "  {} more were due and could not be started: no connection was idle",
+            "  {} more were due and not started when the run ended",
             units::count(tally.never_started)
         );
         let _ = writeln!(text, "{}", style.bad(&never));
