@@ -3,6 +3,8 @@
 
 /// Beside Debian's ab.
 mod ab;
+/// The client commands of published experiments.
+mod commands;
 /// Ctrl-C.
 mod interrupt;
 /// By which names generators are called.

@@ -17,9 +17,9 @@ struct Trial {
 
 /// What a report says of the whole run.
 #[derive(Debug)]
-struct Totals {
-    requests: f64,
-    bytes: f64,
+pub(crate) struct Totals {
+    pub(crate) requests: f64,
+    pub(crate) bytes: f64,
 }
 
 /// Runs both for a second with `options` and a URL of a server, and compares all that does not hang on speed.
@@ -112,7 +112,7 @@ fn shape(word: &str) -> String {
 }
 
 /// From "  1234 requests in 1.00s, 5.67MB read".
-fn totals(text: &str) -> Totals {
+pub(crate) fn totals(text: &str) -> Totals {
     let line = text.lines().find(|line| line.contains(" requests in "));
     let words: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
     let [requests, _, _, _, bytes, _] = words[..] else {
