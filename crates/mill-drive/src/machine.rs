@@ -14,8 +14,11 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 /// Looks at the machine when the measured period begins, and again at its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Observer {
+    /// Somebody wants to know.
+    looks: bool,
+    begun: bool,
     interface: Option<Interface>,
     server: Server,
     /// The target is an address of this machine.
@@ -43,8 +46,11 @@ struct Look {
 }
 
 impl Observer {
-    /// Finds out where to look.
+    /// Finds out where to look, if anybody asks.
     pub(crate) fn new(plan: &Plan) -> Self {
+        if !plan.observe {
+            return Self::default();
+        }
         let target = plan.endpoint(0, 0).and_then(|endpoint| match endpoint {
             Endpoint::Ip(address) => Some(*address),
             Endpoint::Unix(_) => None,
@@ -58,6 +64,8 @@ impl Observer {
         };
         let leaves = source.filter(|_| !is_here);
         Self {
+            looks: true,
+            begun: false,
             interface: leaves.and_then(Interface::with_address),
             server,
             is_here,
@@ -66,12 +74,13 @@ impl Observer {
     }
 
     pub(crate) fn has_begun(&self) -> bool {
-        self.before.is_some()
+        self.begun
     }
 
     /// The measured period begins.
     pub(crate) fn begin(&mut self) {
-        self.before = Some(self.look());
+        self.begun = true;
+        self.before = self.looks.then(|| self.look());
     }
 
     /// What has happened since.
@@ -265,11 +274,22 @@ mod tests {
     #[test]
     fn this_machine_can_be_looked_at() {
         let target = Endpoint::Ip("127.0.0.1:1".parse().unwrap());
-        let mut observer = Observer::new(&Plan::new(target));
-        assert!(!observer.has_begun());
-        observer.begin();
-        let machine = observer.end();
+        let mut plan = Plan::new(target);
+        let observe = |plan: &Plan| {
+            let mut observer = Observer::new(plan);
+            assert!(!observer.has_begun());
+            observer.begin();
+            assert!(observer.has_begun());
+            observer.end()
+        };
+        assert_eq!(observe(&plan), Machine::default(), "nobody asked");
+        plan.observe = true;
+        let machine = observe(&plan);
         assert!(machine.sent_segments.is_some());
         assert_eq!(machine.link_use, None, "loopback has none");
+        assert_eq!(
+            machine.programs, None,
+            "the server that is here was not found"
+        );
     }
 }

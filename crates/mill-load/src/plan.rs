@@ -38,6 +38,9 @@ pub struct Plan {
     pub pin: bool,
     /// The server's process on this machine; `None`: whoever listens at the first endpoint, if that is here.
     pub server_pid: Option<u32>,
+    /// Whether somebody wants to know what the machine noticed: looking costs CPU time that measurements from outside
+    /// would take for the generator's.
+    pub observe: bool,
     /// When the schedules begin, if that is not to be as soon as all threads are up: several processes begin together.
     pub begin: Option<Instant>,
     /// Of all random choices: arrivals, weights, requests per connection.
@@ -159,6 +162,7 @@ impl Plan {
             interval: Duration::from_secs(1),
             pin: false,
             server_pid: None,
+            observe: false,
             begin: None,
             seed: 1,
         }

@@ -80,6 +80,7 @@ pub fn prepare(options: &Options, ground: &impl Ground) -> Result<Prepared, Refu
         interval: options.interval,
         pin: options.pin,
         server_pid: options.server_pid,
+        observe: true,
         seed: options.seed,
         ..Plan::new(first)
     };

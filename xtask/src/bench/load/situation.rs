@@ -1,4 +1,4 @@
-//! Four situations whose bound is known, and the word that `millstream load` ends in.
+//! Situations whose bound is known, and the word that `millstream load` ends in.
 
 use std::fs;
 
@@ -16,6 +16,7 @@ pub(super) enum Situation {
     BusyClient,
     RateTooHigh,
     RateKept,
+    ImpatientClient,
 }
 
 /// What was said of it.
@@ -34,11 +35,12 @@ pub(super) struct SituationResult {
 }
 
 impl Situation {
-    pub(super) const ALL: [Self; 4] = [
+    pub(super) const ALL: [Self; 5] = [
         Self::SlowServer,
         Self::BusyClient,
         Self::RateTooHigh,
         Self::RateKept,
+        Self::ImpatientClient,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -49,6 +51,7 @@ impl Situation {
             }
             Self::RateTooHigh => "10 000 000 requests/s asked for",
             Self::RateKept => "2000 requests/s asked for",
+            Self::ImpatientClient => "answers after 5 ms, given up after 2 ms",
         }
     }
 
@@ -56,8 +59,10 @@ impl Situation {
         match self {
             Self::SlowServer => "server-bound",
             Self::BusyClient => "client-bound",
-            Self::RateTooHigh => "invalid",
+            // What the one thread can't ask for is its own limit.
+            Self::RateTooHigh => "client-bound",
             Self::RateKept => "paced",
+            Self::ImpatientClient => "invalid",
         }
     }
 
@@ -67,13 +72,14 @@ impl Situation {
             Self::BusyClient => "-c1024",
             Self::RateTooHigh => "-c64 --rate 10000000",
             Self::RateKept => "-c64 --rate 2000",
+            Self::ImpatientClient => "-c64 --timeout 2ms",
         }
     }
 
     /// What the server is: slow, or the fastest there is.
     fn server(self) -> (Kind, Service) {
         match self {
-            Self::SlowServer => {
+            Self::SlowServer | Self::ImpatientClient => {
                 let delay = Some("5ms".to_owned());
                 (
                     Kind::Respond,
