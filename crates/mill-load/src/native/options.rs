@@ -192,7 +192,7 @@ struct Draft {
     threads: Option<u32>,
     duration: Option<Duration>,
     requests: Option<u64>,
-    warm_up: Duration,
+    warm_up: Option<Duration>,
     rate: Option<f64>,
     arrivals: Option<Arrivals>,
     think: Option<Duration>,

@@ -13,6 +13,11 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
     let has_end = draft.duration.is_some() || draft.requests.is_some();
     let spin = if is_open { SPIN } else { Duration::ZERO };
     let timeout = draft.timeout.unwrap_or(TIMEOUT);
+    // Opening the connections would delay the first requests, which are due all the same.
+    let warm_up = match (draft.rate, draft.requests) {
+        (Some(_), None) => WARM_UP,
+        _ => Duration::ZERO,
+    };
     let life = match draft.life.take() {
         Some(life) => life,
         None if draft.closes => Life::Requests(1),
@@ -23,7 +28,7 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
         threads: draft.threads,
         duration: draft.duration.or((!has_end).then_some(DURATION)),
         requests: draft.requests,
-        warm_up: draft.warm_up,
+        warm_up: draft.warm_up.unwrap_or(warm_up),
         rate: draft.rate,
         arrivals: draft.arrivals.unwrap_or(Arrivals::Uniform),
         think: draft.think.unwrap_or_default(),
@@ -197,6 +202,9 @@ const CONNECTIONS: u32 = 10;
 
 /// Long enough for steady figures, short enough to wait for.
 const DURATION: Duration = Duration::from_secs(10);
+
+/// Enough to open connections and fill caches; long steady measurements want more.
+const WARM_UP: Duration = Duration::from_secs(1);
 
 /// ab's; a user has gone by then.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -144,11 +144,8 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Load,
         "--warm-up TIME",
-        "load so long before measuring",
-        |draft, value| {
-            draft.warm_up = duration(value)?;
-            Ok(())
-        },
+        "load so long before measuring (at a rate: 1s)",
+        |draft, value| put(&mut draft.warm_up, duration(value)),
     ),
     Entry::often(
         Connections,

@@ -52,8 +52,11 @@ fn how_much() {
         options.rate = Some(20_000.0);
         options.arrivals = Arrivals::Poisson;
         options.spin = Duration::from_micros(50);
+        options.warm_up = Duration::from_secs(1);
     });
-    check("--rate=5 --spin 0", |options| options.rate = Some(5.0));
+    check("--rate=5 --spin 0 --warm-up 0", |options| {
+        options.rate = Some(5.0);
+    });
     check("--think 5ms", |options| {
         options.think = Duration::from_millis(5)
     });

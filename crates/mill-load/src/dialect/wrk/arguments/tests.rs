@@ -1,3 +1,5 @@
+//! wrk's command lines: the seeds', the odd ones, and what is refused.
+
 use super::*;
 
 fn words(line: &str) -> Vec<Vec<u8>> {

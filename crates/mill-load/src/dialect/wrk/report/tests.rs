@@ -1,3 +1,5 @@
+//! Whole reports, byte for byte.
+
 use super::*;
 use crate::dialect::wrk::arguments::{Tool, parse};
 use crate::dialect::wrk::statistics::Counters;

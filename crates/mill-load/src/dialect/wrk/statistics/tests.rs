@@ -1,3 +1,5 @@
+//! wrk's statistics against figures worked out by hand.
+
 use super::*;
 
 fn counters(values: &[u64]) -> Counters {
