@@ -87,11 +87,13 @@ where
     pub fn turn(&mut self) -> Turn {
         self.next_turn();
         self.events.clear();
-        self.engine.poll(self.park(), &mut self.events);
+        let park = self.park();
+        // First of all those who waited for this turn, not behind everything that the engine reports.
+        self.scheduler.drain_woken(&mut self.events.ready);
+        self.engine.poll(park, &mut self.events);
         let (now, wall_clock) = self.engine.clock();
         self.scheduler.set_time(now, wall_clock);
 
-        self.scheduler.drain_woken(&mut self.events.ready);
         self.expire_timers(now);
         self.resume_accepting(now);
         let paused = self.accept();
