@@ -3,7 +3,7 @@
 use crate::ground::Ground;
 use crate::native::files::Files;
 use crate::native::options::{self, Asked, Options, Refused};
-use crate::native::outcome::{Outcome, STATUS_MISSED};
+use crate::native::outcome::{Outcome, STATUS_INVALID, STATUS_MISSED};
 use crate::native::part::{self, Place};
 use crate::native::preparation::prepare;
 use crate::native::summary::{self, Style};
@@ -155,6 +155,10 @@ fn say(text: &str, options: &Options, out: &mut dyn Write, err: &mut dyn Write) 
 
 /// Says without a summary why the exit status is what it is.
 fn missed(outcome: &Outcome<'_>, err: &mut dyn Write) {
+    if outcome.status() == STATUS_INVALID {
+        let why = &outcome.verdict.sentence;
+        let _ = writeln!(err, "millstream load: the verdict is invalid: {why}");
+    }
     for kept in outcome.requirements.iter().filter(|kept| !kept.held) {
         let requirement = &kept.requirement;
         let _ = writeln!(

@@ -121,7 +121,7 @@ fn endpoints(options: &Options, ground: &impl Ground) -> Result<Vec<Endpoint>, R
     };
     let found = ground
         .resolve(&url.host, url.port_or_default())
-        .map_err(Refused)?;
+        .map_err(|why| Refused(format!("{}: {why}", url.host)))?;
     let sources = &options.sources.addresses;
     let suits = |address: &&SocketAddr| {
         sources

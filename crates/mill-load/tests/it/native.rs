@@ -105,6 +105,16 @@ fn the_request_is_what_the_options_say() {
 }
 
 #[test]
+fn figures_that_mean_nothing_are_status_3_and_told_even_when_quiet() {
+    let said = load(&answering(10), "-q -d 100ms http://10.0.0.1/");
+    assert_eq!((said.status, said.out.as_str()), (3, ""));
+    check(
+        &said.err,
+        &["millstream load: the verdict is invalid: 0.10 s were measured: too short"],
+    );
+}
+
+#[test]
 fn a_requirement_that_does_not_hold_is_status_2_and_told_even_when_quiet() {
     let said = load(
         &answering(10),

@@ -139,8 +139,7 @@ fn what_cant_be_reached_ends_before_the_banner() {
     let check = |ground: &SimGround, line, out: &str, err: &str| {
         assert_eq!(run(ground, line), (1, String::from(out), String::from(err)));
     };
-    let err =
-        "unable to resolve nowhere.invalid:http nowhere.invalid: no such name in this world\n";
+    let err = "unable to resolve nowhere.invalid:http no such name in this world\n";
     check(&ground, "wrk http://nowhere.invalid/", "", err);
     check(
         &ground,

@@ -426,7 +426,7 @@ fn many_processes_of_ab_run_at_a_time() {
 fn the_sweep_of_processes_and_connections_has_the_published_rows() {
     let site = Site::start();
     let command = "millstream load --sweep 'processes=1,2,4,6,8 connections=1..128' -d 10s http://10.0.0.2/favicon.ico";
-    let line = short(&site, &row(command, &[("-d", "100ms")]));
+    let line = short(&site, &row(command, &[("-d", "50ms")]));
     let printed = Printed::from(line.command(&site).output().unwrap());
     assert_eq!(printed.status, Some(0), "{}", printed.err);
     let mut lines = printed.out.lines();

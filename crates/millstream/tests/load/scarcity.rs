@@ -112,7 +112,7 @@ fn output_to_a_closed_pipe_ends_quietly() {
 
 #[test]
 fn a_name_that_nobody_has_is_said() {
-    for tool in [["wrk", "-d1"], ["ab", "-n1"]] {
+    for tool in [["wrk", "-d1"], ["ab", "-n1"], ["load", "-d1"]] {
         let output = Command::new(MILLSTREAM)
             .args(tool)
             .arg("http://host.invalid/")

@@ -61,6 +61,8 @@ fn line(text: &mut String, entry: &Entry, column: usize) {
 const USAGE: &str = "\
 Usage: millstream load [OPTIONS] URL
        millstream load [OPTIONS] 3=URL 1=URL    targets of one server, weighted
+       millstream load merge FILE FILE...       several --json files as one
+       millstream load respond [ADDRESS:PORT]   a server to try this on
 
 Without --rate a connection asks again once it was answered (closed loop): what
 can the server do? With --rate requests come at their own times (open loop):

@@ -36,7 +36,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     decimal(digits)
         .map(|number| number * factor)
         .filter(|number| *number > 0.0)
-        .ok_or_else(|| format!("\"{text}\" is not a positive number, such as 2.5 or 20k"))
+        .ok_or_else(|| format!("\"{text}\" is not a positive number, such as 2.5, 20k or 3M"))
 }
 
 /// A time: one or more numbers with their units, `1.5s`, `1m30s`; a number alone is seconds.
