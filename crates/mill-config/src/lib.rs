@@ -52,7 +52,7 @@ pub mod config;
 pub mod diagnostic;
 
 /// "Did you mean".
-mod suggest;
+pub mod suggest;
 
 /// Numbers, sizes, times.
 pub mod value;

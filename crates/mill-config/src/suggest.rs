@@ -2,10 +2,7 @@
 
 /// The candidate nearest to a word, if it is near enough to be meant: one edit for short words,
 /// up to three for long ones. Of equals the first wins.
-pub(crate) fn nearest<'a>(
-    word: &[u8],
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &[u8], candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.len() / 3).clamp(1, EDITS_MAX);
     candidates
         .filter(|candidate| candidate.len().abs_diff(word.len()) <= limit)

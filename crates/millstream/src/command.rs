@@ -1,9 +1,9 @@
 //! From the options of nginx to what is done.
 
 use crate::help;
-use crate::nearest::nearest;
 use crate::options::{self, Options, Order};
 use mill_config::load::{Options as LoadOptions, Paths};
+use mill_config::suggest::nearest;
 use mill_process::configuration::Texts;
 use mill_process::launch::{self, EarlyLog, Launch, Task};
 use mill_process::upgrade::Invocation;
@@ -132,7 +132,9 @@ fn refuse(form: Form, refused: &options::Refused) -> ExitCode {
             let unknown = refused.unknown.as_deref();
             let signal = unknown.and_then(|option| option.strip_prefix("-s "));
             let orders = Order::ALL.map(|(name, _)| name);
-            if let Some(known) = signal.and_then(|signal| nearest(signal, orders)) {
+            if let Some(known) =
+                signal.and_then(|signal| nearest(signal.as_bytes(), orders.into_iter()))
+            {
                 text.push_str(&format!(", did you mean \"-s {known}\"?"));
             }
             text.push_str("\n\"millstream serve -h\" lists all options.\n");

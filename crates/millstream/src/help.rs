@@ -2,7 +2,7 @@
 
 use crate::command::Form;
 use crate::modules;
-use crate::nearest::nearest;
+use mill_config::suggest::nearest;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -86,7 +86,7 @@ pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     let mut text = format!("millstream: unknown command \"{argument}\"");
     if LATER.contains(&argument.as_ref()) {
         text.push_str(": it comes with a later version");
-    } else if let Some(known) = nearest(&argument, COMMANDS.iter().copied()) {
+    } else if let Some(known) = nearest(argument.as_bytes(), COMMANDS.iter().copied()) {
         text.push_str(&format!(", did you mean \"{known}\"?"));
     }
     text.push_str("\n\"millstream help\" lists what there is.\n");

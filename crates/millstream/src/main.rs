@@ -19,9 +19,6 @@ mod serve;
 /// wrk, wrk2, ab and `millstream load`.
 mod load;
 
-/// The nearest known word.
-mod nearest;
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use crate::command::{self, Form};
 use crate::help;
-use crate::nearest::nearest;
 use crate::options::Options;
 use mill_config::source::Memory;
+use mill_config::suggest::nearest;
 use mill_process::configuration::Texts;
 use mill_process::launch::{self, Launch, Task};
 use std::ffi::OsStr;
@@ -83,7 +83,7 @@ fn parse(arguments: &[Vec<u8>]) -> Result<Directory, Refused> {
 
 fn unknown(name: &str) -> Refused {
     let mut message = format!("unknown option \"--{name}\"");
-    if let Some(known) = nearest(name, OPTIONS.iter().copied()) {
+    if let Some(known) = nearest(name.as_bytes(), OPTIONS.iter().copied()) {
         message.push_str(&format!(", did you mean \"--{known}\"?"));
     }
     message.push_str("\n\"millstream serve -h\" lists all options.");

@@ -46,23 +46,28 @@ pub fn main(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    exit_status(run(arguments, ground, out, err))
+    exit_status(run(Tool::Wrk, arguments, ground, (out, err)))
 }
 
-fn run(
+/// Runs a command line of wrk or of wrk2.
+pub(super) fn run(
+    tool: Tool,
     arguments: &[Vec<u8>],
     ground: &impl Ground,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
+    (out, err): (&mut dyn Write, &mut dyn Write),
 ) -> io::Result<u8> {
     let environment = Environment {
         resolve: &|host, port| ground.resolve(host, port),
         accepts: &|address| ground.accepts(address),
     };
-    let status = match prepare(Tool::Wrk, arguments, environment, (out, err))? {
-        Preparation::Exit(status) => status,
-        Preparation::ConstantRate => return Ok(wrk2::main(arguments, ground, out, err)),
-        Preparation::Ready(prepared) => measure(*prepared, ground, out, err)?,
+    let status = match (prepare(tool, arguments, environment, (out, err))?, tool) {
+        (Preparation::Exit(status), _) => status,
+        (Preparation::ConstantRate, Tool::Wrk) => {
+            return run(Tool::Wrk2, arguments, ground, (out, err));
+        }
+        (Preparation::ConstantRate, Tool::Wrk2) => EXIT_FAILURE,
+        (Preparation::Ready(prepared), Tool::Wrk) => measure(*prepared, ground, out, err)?,
+        (Preparation::Ready(prepared), Tool::Wrk2) => wrk2::measure(*prepared, ground, out, err)?,
     };
     out.flush()?;
     Ok(status)

@@ -12,13 +12,12 @@ mod recorder;
 mod report;
 
 use crate::dialect::wrk::arguments::Tool;
-use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, exit_status, prepare};
+use crate::dialect::wrk::preparation::{EXIT_FAILURE, Prepared, exit_status};
 use crate::dialect::wrk::statistics::Statistics;
-use crate::dialect::wrk::{finish, report as wrk_report, totals};
+use crate::dialect::wrk::{self, finish, report as wrk_report, totals};
 use crate::dialect::wrk2::recorder::{Calibration, INTERVAL_MIN_MS, Recorder, STAGGER};
 use crate::ground::{Ground, Hand, Watch};
 use crate::plan::{Opening, Pace, Plan};
-use crate::script::Environment;
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
@@ -29,29 +28,10 @@ pub fn main(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    exit_status(run(arguments, ground, out, err))
+    exit_status(wrk::run(Tool::Wrk2, arguments, ground, (out, err)))
 }
 
-fn run(
-    arguments: &[Vec<u8>],
-    ground: &impl Ground,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> io::Result<u8> {
-    let environment = Environment {
-        resolve: &|host, port| ground.resolve(host, port),
-        accepts: &|address| ground.accepts(address),
-    };
-    let status = match prepare(Tool::Wrk2, arguments, environment, (out, err))? {
-        Preparation::Exit(status) => status,
-        Preparation::ConstantRate => EXIT_FAILURE,
-        Preparation::Ready(prepared) => measure(*prepared, ground, out, err)?,
-    };
-    out.flush()?;
-    Ok(status)
-}
-
-fn measure(
+pub(super) fn measure(
     mut prepared: Prepared<'_>,
     ground: &impl Ground,
     out: &mut dyn Write,
