@@ -21,6 +21,8 @@ mod json;
 mod lab;
 /// Where and with what was measured.
 mod machine;
+/// What every measurement can be told.
+mod order;
 /// Waiting with an end.
 mod patience;
 /// The programs that are measured.

@@ -64,11 +64,11 @@ pub(super) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
-    if options.help {
+    if options.order.help {
         print!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    if options.list {
+    if options.order.list {
         CASES.iter().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
     }
@@ -99,7 +99,7 @@ fn measure(root: &Path, options: &Options, command_line: &str) -> Result<Report>
         programs: &programs,
         files: &files,
         server: options.server,
-        seconds: u64::from(options.seconds),
+        seconds: u64::from(options.order.seconds),
     };
     let mut report = Report {
         command_line: command_line.to_owned(),
@@ -157,7 +157,7 @@ fn measure_case(setting: Setting<'_>, options: &Options, case: Case) -> CaseResu
     let mut result = CaseResult::new(case);
     let takes_part = |client: &Client| client.can(&case) && client.is_here(setting.programs);
     let mut clients: Vec<Client> = Client::ALL.into_iter().filter(takes_part).collect();
-    for pass in 0..2 * options.rounds {
+    for pass in 0..2 * options.order.rounds {
         clients.retain(
             |client| match block::measure(setting, &case, *client, pass) {
                 Ok(block) => {
@@ -173,7 +173,7 @@ fn measure_case(setting: Setting<'_>, options: &Options, case: Case) -> CaseResu
         );
         clients.reverse();
     }
-    if !options.timed_only {
+    if !options.order.timed_only {
         for client in system_calls::COUNTED {
             if clients.contains(&client) {
                 let calls = system_calls::measure(setting, &case, client);
@@ -186,10 +186,10 @@ fn measure_case(setting: Setting<'_>, options: &Options, case: Case) -> CaseResu
 }
 
 fn write_files(options: &Options, report: &Report) -> Result<()> {
-    if let Some(path) = &options.json {
+    if let Some(path) = &options.order.json {
         fs::write(path, json::emit(report)).map_err(Failure::during(path.display()))?;
     }
-    if let Some(path) = &options.markdown {
+    if let Some(path) = &options.order.markdown {
         fs::write(path, report.emit_markdown()).map_err(Failure::during(path.display()))?;
     }
     Ok(())

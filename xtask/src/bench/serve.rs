@@ -57,11 +57,11 @@ pub(super) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             return ExitCode::from(EXIT_USAGE);
         }
     };
-    if options.help {
+    if options.order.help {
         print!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    if options.list {
+    if options.order.list {
         cases.iter().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
     }
@@ -107,7 +107,7 @@ fn measure(root: &Path, options: &Options, cases: Vec<Case>, command_line: &str)
         command_line: command_line.to_owned(),
         machine: Machine::describe(root, &lab, versions(root, &programs)),
         softirq_account: lab.softirq_account,
-        seconds: options.seconds,
+        seconds: options.order.seconds,
         cases: Vec::new(),
         idle: Vec::new(),
     };
@@ -125,7 +125,7 @@ fn measure(root: &Path, options: &Options, cases: Vec<Case>, command_line: &str)
             .push(measure_case(&lab, &programs, options, case));
         write_files(options, &report)?;
     }
-    if let Some(case) = idle_case.filter(|_| !options.timed_only) {
+    if let Some(case) = idle_case.filter(|_| !options.order.timed_only) {
         eprintln!("idle connections");
         report.idle = measure_idle(&lab, &programs, &case);
         write_files(options, &report)?;
@@ -143,7 +143,7 @@ fn measure_case(lab: &Lab, programs: &Programs, options: &Options, case: Case) -
     if let Err(failure) = measure_blocks(lab, programs, options, &mut result) {
         eprintln!("  given up: {failure}");
         result.failure = Some(failure.to_string());
-    } else if !options.timed_only {
+    } else if !options.order.timed_only {
         for subject in result.subjects() {
             let calls = system_calls::measure(lab, programs, &result.case, subject);
             let allocations = allocations::measure(lab, programs, &result.case, subject);
@@ -169,10 +169,10 @@ fn measure_blocks(
         subjects.push(Subject::Floor);
     }
     block::fill_time_wait(lab, programs, &result.case)?;
-    for pass in 0..2 * options.rounds {
+    for pass in 0..2 * options.order.rounds {
         for subject in &subjects {
             let case = &result.case;
-            let block = block::measure(lab, programs, case, *subject, pass, options.seconds)?;
+            let block = block::measure(lab, programs, case, *subject, pass, options.order.seconds)?;
             result.blocks.push(block);
         }
         subjects.reverse();
@@ -191,10 +191,10 @@ fn measure_idle(lab: &Lab, programs: &Programs, case: &Case) -> Vec<IdleResult> 
 }
 
 fn write_files(options: &Options, report: &Report) -> Result<()> {
-    if let Some(path) = &options.json {
+    if let Some(path) = &options.order.json {
         fs::write(path, json::emit(report)).map_err(Failure::during(path.display()))?;
     }
-    if let Some(path) = &options.markdown {
+    if let Some(path) = &options.order.markdown {
         fs::write(path, report.emit_markdown()).map_err(Failure::during(path.display()))?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::case::{CASES, Case};
 use super::server::Kind;
-use crate::bench::count::count;
+use crate::bench::order::Order;
 
 pub(super) const USAGE: &str = "\
 Usage: cargo xtask bench load [OPTION]...
@@ -27,59 +27,32 @@ its times; whether known delays are told as they were; the verdicts on known sit
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
+    pub(super) order: Order,
     pub(super) cases: Vec<Case>,
-    pub(super) list: bool,
-    pub(super) help: bool,
-    pub(super) seconds: u32,
-    pub(super) rounds: u32,
     pub(super) server: Kind,
     pub(super) millstream: Option<PathBuf>,
-    pub(super) timed_only: bool,
-    pub(super) json: Option<PathBuf>,
-    pub(super) markdown: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            cases: Vec::new(),
-            list: false,
-            help: false,
-            seconds: 2,
-            rounds: 3,
-            server: Kind::Respond,
-            millstream: None,
-            timed_only: false,
-            json: None,
-            markdown: None,
-        }
-    }
 }
 
 impl Options {
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
-        let mut options = Self::default();
-        let mut arguments = arguments.iter().copied();
-        while let Some(argument) = arguments.next() {
-            let mut value = || {
-                let value = arguments.next();
-                value.ok_or_else(|| format!("{argument} wants a value"))
-            };
+        let mut cases = Vec::new();
+        let mut kind = Kind::Respond;
+        let mut millstream = None;
+        let order = Order::parse(arguments, |argument, value| {
             match argument {
-                "--case" => options.cases.push(case(value()?)?),
-                "--list" => options.list = true,
-                "--help" | "-h" => options.help = true,
-                "--seconds" => options.seconds = count(argument, value()?)?,
-                "--rounds" => options.rounds = count(argument, value()?)?,
-                "--server" => options.server = server(value()?)?,
-                "--millstream" => options.millstream = Some(value()?.into()),
-                "--timed-only" => options.timed_only = true,
-                "--json" => options.json = Some(value()?.into()),
-                "--markdown" => options.markdown = Some(value()?.into()),
-                _ => return Err(format!("no option is called \"{argument}\"")),
+                "--case" => cases.push(case(value()?)?),
+                "--server" => kind = server(value()?)?,
+                "--millstream" => millstream = Some(value()?.into()),
+                _ => return Ok(false),
             }
-        }
-        Ok(options)
+            Ok(true)
+        })?;
+        Ok(Self {
+            order,
+            cases,
+            server: kind,
+            millstream,
+        })
     }
 }
 
@@ -97,26 +70,29 @@ fn server(name: &str) -> Result<Kind, String> {
 mod tests {
     use super::super::case::CASES;
     use super::{Kind, Options};
+    use crate::bench::order::Order;
 
     #[test]
     fn each_option_is_taken() {
-        let line = "--case close-0 --seconds 1 --rounds 2 --server floor --millstream /m --json j \
-                    --markdown m --timed-only --list --help";
+        let line = "--case close-0 --seconds 1 --server floor --millstream /m";
+        let arguments: Vec<&str> = line.split_whitespace().collect();
         let expected = Options {
+            order: Order {
+                seconds: 1,
+                ..Order::default()
+            },
             cases: vec![CASES[3]],
-            list: true,
-            help: true,
-            seconds: 1,
-            rounds: 2,
             server: Kind::Floor,
             millstream: Some("/m".into()),
-            timed_only: true,
-            json: Some("j".into()),
-            markdown: Some("m".into()),
         };
-        let arguments: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(Options::parse(&arguments), Ok(expected));
-        assert_eq!(Options::parse(&[]), Ok(Options::default()));
+        let usual = Options {
+            order: Order::default(),
+            cases: Vec::new(),
+            server: Kind::Respond,
+            millstream: None,
+        };
+        assert_eq!(Options::parse(&[]), Ok(usual));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::bench::count::count;
+use crate::bench::order::Order;
 
 pub(super) const USAGE: &str = "\
 Usage: cargo xtask bench serve [OPTION]...
@@ -23,63 +23,28 @@ server: one worker pinned to the first CPU, wrk to the second.
   --markdown FILE  the tables with the machine and the meaning of the columns
 ";
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
+    pub(super) order: Order,
     pub(super) cases: Vec<String>,
     pub(super) full: bool,
-    pub(super) list: bool,
-    pub(super) help: bool,
-    pub(super) seconds: u32,
-    pub(super) rounds: u32,
     pub(super) floor: bool,
-    pub(super) timed_only: bool,
     pub(super) server: Option<PathBuf>,
-    pub(super) json: Option<PathBuf>,
-    pub(super) markdown: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            cases: Vec::new(),
-            full: false,
-            list: false,
-            help: false,
-            seconds: 2,
-            rounds: 3,
-            floor: false,
-            timed_only: false,
-            server: None,
-            json: None,
-            markdown: None,
-        }
-    }
 }
 
 impl Options {
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let mut options = Self::default();
-        let mut arguments = arguments.iter().copied();
-        while let Some(argument) = arguments.next() {
-            let mut value = || {
-                let value = arguments.next();
-                value.ok_or_else(|| format!("{argument} wants a value"))
-            };
+        options.order = Order::parse(arguments, |argument, value| {
             match argument {
                 "--case" => options.cases.push(value()?.to_owned()),
                 "--full" => options.full = true,
-                "--list" => options.list = true,
-                "--help" | "-h" => options.help = true,
-                "--seconds" => options.seconds = count(argument, value()?)?,
-                "--rounds" => options.rounds = count(argument, value()?)?,
                 "--floor" => options.floor = true,
-                "--timed-only" => options.timed_only = true,
                 "--server" => options.server = Some(value()?.into()),
-                "--json" => options.json = Some(value()?.into()),
-                "--markdown" => options.markdown = Some(value()?.into()),
-                _ => return Err(format!("no option is called \"{argument}\"")),
+                _ => return Ok(false),
             }
-        }
+            Ok(true)
+        })?;
         Ok(options)
     }
 }
@@ -87,41 +52,21 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::Options;
+    use crate::bench::order::Order;
 
     #[test]
     fn each_option_is_taken() {
-        let arguments = [
-            "--case",
-            "a",
-            "--seconds",
-            "1",
-            "--rounds",
-            "2",
-            "--floor",
-            "--server",
-            "/x/nginx",
-            "--case",
-            "b",
-            "--json",
-            "j",
-            "--markdown",
-            "m",
-            "--full",
-            "--timed-only",
-            "--list",
-        ];
+        let line = "--case a --seconds 1 --floor --server /x/nginx --case b --full";
+        let arguments: Vec<&str> = line.split_whitespace().collect();
         let expected = Options {
+            order: Order {
+                seconds: 1,
+                ..Order::default()
+            },
             cases: vec!["a".to_owned(), "b".to_owned()],
             full: true,
-            list: true,
-            help: false,
-            seconds: 1,
-            rounds: 2,
             floor: true,
-            timed_only: true,
             server: Some("/x/nginx".into()),
-            json: Some("j".into()),
-            markdown: Some("m".into()),
         };
         assert_eq!(Options::parse(&arguments), Ok(expected));
         assert_eq!(Options::parse(&[]), Ok(Options::default()));
@@ -132,14 +77,6 @@ mod tests {
         for (arguments, message) in [
             (&["--case"][..], "--case wants a value"),
             (&["--fast"], "no option is called \"--fast\""),
-            (
-                &["--seconds", "0"],
-                "--seconds wants a number from 1 to 3600, not \"0\"",
-            ),
-            (
-                &["--rounds", "x"],
-                "--rounds wants a number from 1 to 3600, not \"x\"",
-            ),
         ] {
             assert_eq!(Options::parse(arguments), Err(message.to_owned()));
         }
