@@ -33,6 +33,8 @@ mod ratio;
 mod strace;
 /// Tables.
 mod table;
+/// Timed blocks and what follows from them.
+mod timed;
 
 /// The least work that a server on kernel sockets can do, to hold others against.
 mod floor;

@@ -8,6 +8,7 @@ use super::told::{Latency, Told};
 use crate::bench::accounting::{CpuTime, SoftirqAccount, cpu_ticks, cpu_time};
 use crate::bench::failure::{Failure, Result};
 use crate::bench::lab::Lab;
+use crate::bench::timed::Timed;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
@@ -27,6 +28,22 @@ pub(super) struct Block {
     pub(super) server_waited: f64,
     /// Of 1: how long the machine below kept the client's CPU for itself.
     pub(super) steal: f64,
+}
+
+impl Timed for Block {
+    type Subject = Client;
+
+    fn subject(&self) -> Client {
+        self.client
+    }
+
+    fn pass(&self) -> u32 {
+        self.pass
+    }
+
+    fn errors(&self) -> u64 {
+        self.errors
+    }
 }
 
 /// What is the same for all blocks.

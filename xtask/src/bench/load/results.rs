@@ -5,6 +5,7 @@ use super::case::Case;
 use super::client::Client;
 use crate::bench::ratio::{Ratio, Verdict};
 use crate::bench::strace::SystemCalls;
+use crate::bench::timed;
 
 /// A figure, or why there is none.
 pub(super) type Measured<T> = Result<T, String>;
@@ -47,7 +48,7 @@ impl CaseResult {
     }
 
     pub(super) fn median(&self, client: Client, figure: Figure) -> f64 {
-        median(self.blocks_of(client).map(figure).collect()).unwrap_or(f64::NAN)
+        timed::median(self.blocks_of(client).map(figure)).unwrap_or(f64::NAN)
     }
 
     /// `None` where the client does not tell.
@@ -56,11 +57,11 @@ impl CaseResult {
         client: Client,
         figure: fn(&Block) -> Option<f64>,
     ) -> Option<f64> {
-        median(self.blocks_of(client).filter_map(figure).collect())
+        timed::median(self.blocks_of(client).filter_map(figure))
     }
 
     pub(super) fn errors(&self, client: Client) -> u64 {
-        self.blocks_of(client).map(|block| block.errors).sum()
+        timed::errors(&self.blocks, client)
     }
 
     /// Blocks in which somebody else used a measured CPU.
@@ -75,17 +76,7 @@ impl CaseResult {
 
     /// `None` where a block had errors: such figures are not those of the work that was asked for.
     pub(super) fn ratio(&self, of: Client, to: Client, figure: Figure) -> Option<Ratio> {
-        if self.errors(of) + self.errors(to) > 0 {
-            return None;
-        }
-        let pairs: Vec<(f64, f64)> = self
-            .blocks_of(of)
-            .filter_map(|block| {
-                let neighbour = self.blocks_of(to).find(|other| other.pass == block.pass)?;
-                Some((figure(block), figure(neighbour)))
-            })
-            .collect();
-        Ratio::of_pairs(&pairs)
+        timed::ratio(&self.blocks, [of, to], figure)
     }
 
     /// Whether a client of ours keeps the target against wrk; `None` if there is none.
@@ -95,26 +86,13 @@ impl CaseResult {
     }
 
     fn blocks_of(&self, client: Client) -> impl Iterator<Item = &Block> {
-        self.blocks
-            .iter()
-            .filter(move |block| block.client == client)
-    }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    let upper = values.get(half).copied()?;
-    if values.len() % 2 == 1 {
-        Some(upper)
-    } else {
-        Some(f64::midpoint(values.get(half - 1).copied()?, upper))
+        timed::of(&self.blocks, client)
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{CPU, CaseResult, RATE, Verdict, median};
+    use super::{CPU, CaseResult, RATE, Verdict};
     use crate::bench::load::block::Block;
     use crate::bench::load::case::CASES;
     use crate::bench::load::client::Client;
@@ -187,12 +165,5 @@ pub(super) mod tests {
             .take(1)
             .for_each(|block| block.client_waited = 0.2);
         assert_eq!(result.disturbed(), 1);
-    }
-
-    #[test]
-    fn the_median_of_none_is_none() {
-        assert_eq!(median(Vec::new()), None);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![3.0, 1.0]), Some(2.0));
     }
 }

@@ -8,6 +8,7 @@ use super::wrk::{self, Latency, Load};
 use crate::bench::accounting::{CpuTime, SoftirqAccount, cpu_ticks, cpu_time, time_wait};
 use crate::bench::failure::{Failure, Result};
 use crate::bench::lab::Lab;
+use crate::bench::timed::Timed;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
@@ -32,6 +33,22 @@ pub(super) struct Block {
     pub(super) client_waited: f64,
     /// Of 1: how long the machine below kept the server's CPU for itself.
     pub(super) steal: f64,
+}
+
+impl Timed for Block {
+    type Subject = Subject;
+
+    fn subject(&self) -> Subject {
+        self.subject
+    }
+
+    fn pass(&self) -> u32 {
+        self.pass
+    }
+
+    fn errors(&self) -> u64 {
+        self.errors
+    }
 }
 
 /// Measures `subject` once.

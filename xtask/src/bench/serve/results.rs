@@ -6,6 +6,7 @@ use super::idle_memory::IdleMemory;
 use super::server::Subject;
 use crate::bench::ratio::{Ratio, Verdict};
 use crate::bench::strace::SystemCalls;
+use crate::bench::timed;
 
 /// A figure, or why there is none.
 pub(super) type Measured<T> = Result<T, String>;
@@ -59,19 +60,11 @@ impl CaseResult {
     }
 
     pub(super) fn median(&self, subject: Subject, figure: Figure) -> f64 {
-        let mut values: Vec<f64> = self.blocks_of(subject).map(figure).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-        let half = values.len() / 2;
-        if values.len() % 2 == 1 {
-            middle(half)
-        } else {
-            f64::midpoint(middle(half.saturating_sub(1)), middle(half))
-        }
+        timed::median(self.blocks_of(subject).map(figure)).unwrap_or(f64::NAN)
     }
 
     pub(super) fn errors(&self, subject: Subject) -> u64 {
-        self.blocks_of(subject).map(|block| block.errors).sum()
+        timed::errors(&self.blocks, subject)
     }
 
     /// Blocks in which somebody else used the server's CPU.
@@ -90,19 +83,12 @@ impl CaseResult {
         unequal.then_some((nginx, millstream))
     }
 
-    /// `None` where a block had errors: such figures are not those of the work that was asked for.
+    /// `None` where the case was given up or a block had errors: such figures are not those of the work that was asked for.
     pub(super) fn ratio(&self, of: Subject, to: Subject, figure: Figure) -> Option<Ratio> {
-        if self.failure.is_some() || self.errors(of) + self.errors(to) > 0 {
+        if self.failure.is_some() {
             return None;
         }
-        let pairs: Vec<(f64, f64)> = self
-            .blocks_of(of)
-            .filter_map(|block| {
-                let neighbour = self.blocks_of(to).find(|other| other.pass == block.pass)?;
-                Some((figure(block), figure(neighbour)))
-            })
-            .collect();
-        Ratio::of_pairs(&pairs)
+        timed::ratio(&self.blocks, [of, to], figure)
     }
 
     pub(super) fn targets(&self) -> Vec<TargetResult> {
@@ -123,9 +109,7 @@ impl CaseResult {
     }
 
     pub(super) fn blocks_of(&self, subject: Subject) -> impl Iterator<Item = &Block> {
-        self.blocks
-            .iter()
-            .filter(move |block| block.subject == subject)
+        timed::of(&self.blocks, subject)
     }
 }
 
