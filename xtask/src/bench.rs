@@ -21,6 +21,8 @@ mod json;
 mod lab;
 /// Where and with what was measured.
 mod machine;
+/// What the results of all measurements have for programs.
+mod members;
 /// What every measurement can be told.
 mod order;
 /// Waiting with an end.

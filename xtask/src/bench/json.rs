@@ -16,6 +16,28 @@ impl Value {
         Self::Text(text.to_owned())
     }
 
+    /// A whole number; above 2^53 the nearest that a reader of JSON can tell from others.
+    pub(super) const fn count(number: u64) -> Self {
+        Self::Number(number as f64)
+    }
+
+    pub(super) fn list<T>(items: &[T], emit: impl FnMut(&T) -> Self) -> Self {
+        Self::List(items.iter().map(emit).collect())
+    }
+
+    /// What is absent is null.
+    pub(super) fn of<T>(item: Option<T>, emit: impl FnOnce(T) -> Self) -> Self {
+        item.map_or(Self::Null, emit)
+    }
+
+    /// A text that ends with a line end.
+    pub(super) fn emit_document(&self) -> String {
+        let mut out = String::new();
+        self.emit(&mut out);
+        out.push('\n');
+        out
+    }
+
     pub(super) fn emit(&self, out: &mut String) {
         match self {
             Self::Bool(value) => *out += if *value { "true" } else { "false" },
@@ -82,5 +104,12 @@ mod tests {
             &Value::Object(vec![("a", Value::Number(1.0)), ("b", Value::Null)]),
             "{\n\"a\":1,\n\"b\":null}",
         );
+    }
+
+    #[test]
+    fn a_document_is_a_text_with_its_last_line_ended() {
+        let list = Value::list(&[1, 2], |number| Value::count(*number));
+        let document = Value::List(vec![list, Value::of(None, Value::count)]);
+        assert_eq!(document.emit_document(), "[[1,2],null]\n");
     }
 }

@@ -8,45 +8,23 @@ use super::results::{CPU, CaseResult, RATE};
 use super::situation::SituationResult;
 use super::told::Latency;
 use crate::bench::json::Value;
+use crate::bench::members;
 
 /// The whole report. Names end in their units; shares are of 1; what is absent is null.
 pub(super) fn emit(report: &Report) -> String {
-    let machine = report.machine.lines();
-    let precision = report
-        .precision
-        .as_ref()
-        .and_then(|found| found.as_ref().ok());
-    let value = Value::Object(vec![
-        ("command_line", Value::text(&report.command_line)),
-        ("date", Value::text(&report.machine.date)),
-        (
-            "machine",
-            Value::List(machine.iter().map(|line| Value::text(line)).collect()),
-        ),
+    let precision = report.precision.as_ref();
+    let precision = precision.and_then(|found| found.as_ref().ok());
+    let accounts = report.accuracy.iter().flat_map(accuracy).collect();
+    let mut document = members::head(&report.command_line, &report.machine);
+    document.extend([
         ("server", Value::text(report.server.name())),
-        ("block_seconds", count(report.seconds)),
-        (
-            "cases",
-            Value::List(report.cases.iter().map(case).collect()),
-        ),
-        ("open_loop", precision.map_or(Value::Null, open_loop)),
-        (
-            "accuracy",
-            Value::List(report.accuracy.iter().flat_map(accuracy).collect()),
-        ),
-        (
-            "verdicts",
-            Value::List(report.situations.iter().map(situation).collect()),
-        ),
+        ("block_seconds", Value::count(report.seconds)),
+        ("cases", Value::list(&report.cases, case)),
+        ("open_loop", Value::of(precision, open_loop)),
+        ("accuracy", Value::List(accounts)),
+        ("verdicts", Value::list(&report.situations, situation)),
     ]);
-    let mut out = String::new();
-    value.emit(&mut out);
-    out.push('\n');
-    out
-}
-
-fn count(number: u64) -> Value {
-    Value::Number(number as f64)
+    Value::Object(document).emit_document()
 }
 
 fn case(result: &CaseResult) -> Value {
@@ -57,28 +35,17 @@ fn case(result: &CaseResult) -> Value {
                 let Some(ratio) = result.ratio(of, *to, figure) else {
                     continue;
                 };
-                ratios.push(Value::Object(vec![
-                    ("of", Value::text(of.name())),
-                    ("to", Value::text(to.name())),
-                    ("figure", Value::text(name)),
-                    ("mean", Value::Number(ratio.mean)),
-                    ("low", Value::Number(ratio.low)),
-                    ("high", Value::Number(ratio.high)),
-                    ("pairs", Value::Number(ratio.pairs as f64)),
-                ]));
+                let mut members = vec![("of", Value::text(of.name()))];
+                members.extend(members::ratio(to.name(), name, ratio));
+                ratios.push(Value::Object(members));
             }
         }
     }
     let calls = result.system_calls.iter().filter_map(|(client, calls)| {
-        let rows = calls.as_ref().ok()?.by_name.iter().map(|(name, count)| {
-            Value::Object(vec![
-                ("name", Value::text(name)),
-                ("per_request", Value::Number(*count)),
-            ])
-        });
+        let calls = calls.as_ref().ok()?;
         Some(Value::Object(vec![
             ("client", Value::text(client.name())),
-            ("calls", Value::List(rows.collect())),
+            ("calls", members::system_calls(calls)),
         ]))
     });
     Value::Object(vec![
@@ -86,10 +53,7 @@ fn case(result: &CaseResult) -> Value {
         ("body_bytes", Value::Number(result.case.body_bytes as f64)),
         ("ratios", Value::List(ratios)),
         ("system_calls", Value::List(calls.collect())),
-        (
-            "blocks",
-            Value::List(result.blocks.iter().map(block).collect()),
-        ),
+        ("blocks", Value::list(&result.blocks, block)),
     ])
 }
 
@@ -97,14 +61,14 @@ fn block(block: &Block) -> Value {
     Value::Object(vec![
         ("client", Value::text(block.client.name())),
         ("pass", Value::Number(f64::from(block.pass))),
-        ("requests", count(block.requests)),
+        ("requests", Value::count(block.requests)),
         ("requests_per_s", Value::Number(block.requests_per_s)),
         (
             "cpu_us_per_request",
             Value::Number(block.cpu_us_per_request),
         ),
         ("latency_ms", latency(&block.latency)),
-        ("errors", count(block.errors)),
+        ("errors", Value::count(block.errors)),
         ("client_ran", Value::Number(block.client_ran)),
         ("client_waited", Value::Number(block.client_waited)),
         ("server_ran", Value::Number(block.server_ran)),
@@ -114,9 +78,7 @@ fn block(block: &Block) -> Value {
 }
 
 fn latency(latency: &Latency) -> Value {
-    let [p50, p90, p99, p999, max] = latency
-        .all()
-        .map(|ms| ms.map_or(Value::Null, Value::Number));
+    let [p50, p90, p99, p999, max] = latency.all().map(|ms| Value::of(ms, Value::Number));
     Value::Object(vec![
         ("p50", p50),
         ("p90", p90),
@@ -129,10 +91,10 @@ fn latency(latency: &Latency) -> Value {
 fn open_loop(found: &Precision) -> Value {
     let native = &found.native;
     Value::Object(vec![
-        ("started", count(native.started)),
-        ("never_started", count(native.never_started)),
-        ("late_50us", count(native.late_50us)),
-        ("late_1ms", count(native.late_1ms)),
+        ("started", Value::count(native.started)),
+        ("never_started", Value::count(native.never_started)),
+        ("late_50us", Value::count(native.late_50us)),
+        ("late_1ms", Value::count(native.late_1ms)),
         ("in_50us", Value::Number(found.in_50us())),
         ("lateness_ms", latency(&native.lateness)),
         ("verdict", Value::text(&native.word)),
@@ -146,14 +108,8 @@ fn accuracy(result: &AccuracyResult) -> Vec<Value> {
         Value::Object(vec![
             ("delays", Value::text(result.delays.name())),
             ("client", Value::text(account.measurer.name())),
-            (
-                "told_ms",
-                found.map_or(Value::Null, |found| latency(&found.told)),
-            ),
-            (
-                "true_ms",
-                found.map_or(Value::Null, |found| latency(&found.truth)),
-            ),
+            ("told_ms", Value::of(found, |found| latency(&found.told))),
+            ("true_ms", Value::of(found, |found| latency(&found.truth))),
         ])
     });
     accounts.collect()
@@ -166,7 +122,7 @@ fn situation(result: &SituationResult) -> Value {
         ("expected", Value::text(result.situation.expected())),
         (
             "word",
-            judged.map_or(Value::Null, |judged| Value::text(&judged.word)),
+            Value::of(judged, |judged| Value::text(&judged.word)),
         ),
     ])
 }

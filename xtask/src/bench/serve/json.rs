@@ -6,41 +6,19 @@ use super::report::Report;
 use super::results::{CPU, CaseResult, Costs, IdleResult, Measured, RATE};
 use super::server::Subject;
 use crate::bench::json::Value;
+use crate::bench::members;
 
 /// The whole report. Names end in their units; shares are of 1.
 pub(super) fn emit(report: &Report) -> String {
-    let machine = &report.machine;
-    let value = Value::Object(vec![
-        ("command_line", Value::text(&report.command_line)),
-        ("date", Value::text(&machine.date)),
-        (
-            "machine",
-            Value::List(
-                machine
-                    .lines()
-                    .iter()
-                    .map(|line| Value::text(line))
-                    .collect(),
-            ),
-        ),
-        ("block_seconds", Value::Number(f64::from(report.seconds))),
-        (
-            "softirq_account",
-            Value::text(&format!("{:?}", report.softirq_account)),
-        ),
-        (
-            "cases",
-            Value::List(report.cases.iter().map(case).collect()),
-        ),
-        (
-            "idle_connections",
-            Value::List(report.idle.iter().map(idle).collect()),
-        ),
+    let mut document = members::head(&report.command_line, &report.machine);
+    let softirq_account = format!("{:?}", report.softirq_account);
+    document.extend([
+        ("block_seconds", Value::count(report.seconds.into())),
+        ("softirq_account", Value::text(&softirq_account)),
+        ("cases", Value::list(&report.cases, case)),
+        ("idle_connections", Value::list(&report.idle, idle)),
     ]);
-    let mut out = String::new();
-    value.emit(&mut out);
-    out.push('\n');
-    out
+    Value::Object(document).emit_document()
 }
 
 fn case(result: &CaseResult) -> Value {
@@ -50,7 +28,7 @@ fn case(result: &CaseResult) -> Value {
         Connections::PerRequest => Value::Number(1.0),
         Connections::OfRequests(count) => Value::Number(f64::from(count)),
     };
-    let failure = result.failure.as_deref().map_or(Value::Null, Value::text);
+    let failure = Value::of(result.failure.as_deref(), Value::text);
     Value::Object(vec![
         ("name", Value::text(&case.name)),
         ("body_bytes", Value::Number(case.body_bytes as f64)),
@@ -60,14 +38,8 @@ fn case(result: &CaseResult) -> Value {
         ("access_log", Value::Bool(case.access_log)),
         ("failure", failure),
         ("ratios", ratios(result)),
-        (
-            "costs",
-            Value::List(result.costs.iter().map(costs).collect()),
-        ),
-        (
-            "blocks",
-            Value::List(result.blocks.iter().map(block).collect()),
-        ),
+        ("costs", Value::list(&result.costs, costs)),
+        ("blocks", Value::list(&result.blocks, block)),
     ])
 }
 
@@ -78,32 +50,20 @@ fn ratios(result: &CaseResult) -> Value {
             let Some(ratio) = result.ratio(Subject::Millstream, to, figure) else {
                 continue;
             };
-            list.push(Value::Object(vec![
-                ("to", Value::text(to.name())),
-                ("figure", Value::text(figure_name)),
-                ("mean", Value::Number(ratio.mean)),
-                ("low", Value::Number(ratio.low)),
-                ("high", Value::Number(ratio.high)),
-                ("pairs", Value::Number(ratio.pairs as f64)),
-            ]));
+            let members = members::ratio(to.name(), figure_name, ratio);
+            list.push(Value::Object(members));
         }
     }
     Value::List(list)
 }
 
 fn costs(costs: &Costs) -> Value {
-    let calls = measured(&costs.system_calls, |calls| {
-        let rows = calls.by_name.iter().map(|(name, count)| {
-            Value::Object(vec![
-                ("name", Value::text(name)),
-                ("per_request", Value::Number(*count)),
-            ])
-        });
-        Value::List(rows.collect())
-    });
     Value::Object(vec![
         ("server", Value::text(costs.subject.name())),
-        ("system_calls", calls),
+        (
+            "system_calls",
+            measured(&costs.system_calls, members::system_calls),
+        ),
         (
             "allocations_per_request",
             measured(&costs.allocations, |count| Value::Number(*count)),
@@ -113,7 +73,6 @@ fn costs(costs: &Costs) -> Value {
 
 fn block(block: &Block) -> Value {
     let latency = block.latency;
-    let count = |number: u64| Value::Number(number as f64);
     Value::Object(vec![
         ("server", Value::text(block.subject.name())),
         ("pass", Value::Number(f64::from(block.pass))),
@@ -129,11 +88,11 @@ fn block(block: &Block) -> Value {
         ),
         ("bytes_per_s", Value::Number(block.bytes_per_s)),
         ("answer_bytes", Value::Number(block.answer_bytes as f64)),
-        ("errors", count(block.errors)),
-        ("latency_us_p50", count(latency.p50_us)),
-        ("latency_us_p99", count(latency.p99_us)),
-        ("latency_us_p999", count(latency.p999_us)),
-        ("latency_us_max", count(latency.max_us)),
+        ("errors", Value::count(block.errors)),
+        ("latency_us_p50", Value::count(latency.p50_us)),
+        ("latency_us_p99", Value::count(latency.p99_us)),
+        ("latency_us_p999", Value::count(latency.p999_us)),
+        ("latency_us_max", Value::count(latency.max_us)),
         (
             "client_cpu_us_per_request",
             Value::Number(block.client_cpu_us_per_request),
@@ -169,9 +128,9 @@ fn idle(result: &IdleResult) -> Value {
     ])
 }
 
-/// What is absent is null: the reason is in the report for people.
+/// What could not be measured is null: the reason is in the report for people.
 fn measured<T>(figure: &Measured<T>, emit: impl FnOnce(&T) -> Value) -> Value {
-    figure.as_ref().map_or(Value::Null, emit)
+    Value::of(figure.as_ref().ok(), emit)
 }
 
 #[cfg(test)]
