@@ -4,194 +4,13 @@
 mod line;
 /// The server.
 mod site;
+/// The commands.
+mod table;
 
 use crate::wrk::totals;
 use line::{Line, Printed};
 use site::Site;
-
-/// A client command of an experiment.
-struct Row {
-    /// As it was printed, with its host and duration. The host is replaced by our own server.
-    command: &'static str,
-    /// Options and what they are set to. Where it is `-c`, the same number of connections is tried by another row.
-    instead: &'static [(&'static str, &'static str)],
-}
-
-const fn row(command: &'static str, instead: &'static [(&'static str, &'static str)]) -> Row {
-    Row { command, instead }
-}
-
-const SECOND: &[(&str, &str)] = &[("-d", "1")];
-
-/// Tempesta FW, a connection per request.
-const TEMPESTA: &[Row] = &[
-    row(
-        "wrk --latency -H 'Connection: close' -c 8192 -d 30 -t 8 http://192.168.200.80:9090/",
-        SECOND,
-    ),
-    row(
-        "wrk --latency -H 'Connection: close' -c 8192 -d 30 -t 8 http://192.168.200.80/",
-        &[("-d", "1"), ("-c", "800")],
-    ),
-    row(
-        "wrk --latency -H 'Connection: close' -c 16384 -d 30 -t 16 http://172.16.0.200:9090/",
-        SECOND,
-    ),
-    row(
-        "wrk --latency -H 'Connection: close' -c 16384 -d 30 -t 16 http://172.16.0.200/",
-        &[("-d", "1"), ("-c", "1600")],
-    ),
-];
-
-/// Cloud Onload's cookbook: transactions, requests and throughput. The published https:// is a slip of its text.
-const ONLOAD: &[Row] = &[
-    row(
-        "./wrk -t 1 -c 50 -d 180s -H 'Connection: close' http://192.168.105.35/0kb.bin",
-        SECOND,
-    ),
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/0kb.bin",
-        SECOND,
-    ),
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/1kb.bin",
-        SECOND,
-    ),
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/10kb.bin",
-        SECOND,
-    ),
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/100kb.bin",
-        SECOND,
-    ),
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/1Mb.bin",
-        SECOND,
-    ),
-    // In a second fifty connections share too little to end many answers of this size.
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/10Mb.bin",
-        &[("-d", "1"), ("-c", "4")],
-    ),
-    row(
-        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/100Mb.bin",
-        &[("-d", "1"), ("-c", "1")],
-    ),
-];
-
-/// DragonFlyBSD: requests per connection, sizes.
-const DRAGONFLY: &[Row] = &[
-    row(
-        "./wrk -c 15000 --connreqs 1 -d 600s -t 8 --latency --delay http://192.168.3.254/1K.bin",
-        SECOND,
-    ),
-    row(
-        "./wrk -c 15000 --connreqs 4 -d 600s -t 8 --latency --delay http://192.168.3.254/1K.bin",
-        &[("-d", "1"), ("-c", "1500")],
-    ),
-    row(
-        "./wrk -c 15000 --connreqs 14 -d 600s -t 8 --latency --delay http://192.168.3.254/1K.bin",
-        &[("-d", "1"), ("-c", "1500")],
-    ),
-    row(
-        "./wrk -c 15000 --connreqs 1 -d 600s -t 8 --latency --delay http://192.168.3.254/8K.bin",
-        &[("-d", "1"), ("-c", "1500")],
-    ),
-    row(
-        "./wrk -c 15000 --connreqs 1 -d 600s -t 8 --latency --delay http://192.168.3.254/16K.bin",
-        &[("-d", "1"), ("-c", "1500")],
-    ),
-];
-
-/// Rubris-io between two hosts. 25000 connections and more need several addresses of the client, which wrk can't take;
-/// the native command can.
-const RUBRIS: &[Row] = &[
-    row(
-        "./wrk/wrk -t20 -c1000 -d30s http://10.0.1.189:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t20 -c2000 -d30s http://10.0.1.189:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t20 -c5000 -d30s http://10.0.1.189:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t20 -c10000 -d30s http://10.0.1.189:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t28 -c25000 -d30s http://10.0.1.189:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "2500")],
-    ),
-    row(
-        "./wrk/wrk -t28 -c50000 -d30s http://10.0.1.189:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "2500")],
-    ),
-];
-
-/// Rubris-io on one host; what it ran between two as well is above.
-const RUBRIS_ALONE: &[Row] = &[
-    row(
-        "./wrk/wrk -t12 -c1000 -d30s http://127.0.0.1:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t12 -c2000 -d30s http://127.0.0.1:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t12 -c5000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "500")],
-    ),
-    row(
-        "./wrk/wrk -t12 -c10000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "1000")],
-    ),
-    row(
-        "./wrk/wrk -t12 -c25000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "2500")],
-    ),
-    row(
-        "./wrk/wrk -t12 -c50000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "2500")],
-    ),
-    row(
-        "./wrk/wrk -t16 -c1000 -d30s http://127.0.0.1:8091/favicon.ico",
-        SECOND,
-    ),
-    row(
-        "./wrk/wrk -t16 -c10000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "1000")],
-    ),
-    row(
-        "./wrk/wrk -t20 -c25000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "2500")],
-    ),
-    row(
-        "./wrk/wrk -t20 -c50000 -d30s http://127.0.0.1:8091/favicon.ico",
-        &[("-d", "1"), ("-c", "2500")],
-    ),
-];
-
-/// The evaluation of nginx and jemalloc, and the command that Tempesta's authors found wanting, with their host.
-const AB: &[Row] = &[
-    row(
-        "ab -n 800000 -c 100 http://www.example.com/logo.svg",
-        &[("-n", "2000")],
-    ),
-    row(
-        "ab -n 800000 -c 300 http://www.example.com/logo.svg",
-        &[("-n", "2000")],
-    ),
-    row(
-        "ab -n 100000 -c 10000 http://192.168.200.80:9090/",
-        &[("-n", "10500")],
-    ),
-];
+use table::{AB, DRAGONFLY, ONLOAD, RUBRIS, RUBRIS_ALONE, Row, SECOND, TEMPESTA, row};
 
 /// How many seconds wrk is given until something has been answered: on a busy machine the first second can go by with
 /// thousands of connections that open.
@@ -385,6 +204,20 @@ fn rubris_s_commands_run() {
 #[test]
 fn rubris_s_commands_on_one_host_run() {
     check_all_wrk(RUBRIS_ALONE);
+}
+
+/// No published experiment ran wrk2; this is the command that its own README begins with.
+#[test]
+fn wrk2_s_first_command_runs_through_its_link() {
+    let site = Site::start();
+    let command = "wrk2 -t2 -c100 -d30s -R2000 http://127.0.0.1:80/index.html";
+    let line = short(&site, &row(command, SECOND));
+    let printed = Printed::from(line.command(&site).output().unwrap());
+    assert_eq!(printed.status, Some(0), "{}", printed.err);
+    let banner = format!("Running 1s test @ {}\n", line.url());
+    assert!(printed.out.starts_with(&banner), "{}", printed.out);
+    let requests = totals(&printed.out).requests;
+    assert!((1.0..2100.0).contains(&requests), "{}", printed.out);
 }
 
 #[test]

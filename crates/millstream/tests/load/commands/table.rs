@@ -1,0 +1,188 @@
+//! The client commands of the published experiments.
+
+/// A client command of an experiment.
+pub(super) struct Row {
+    /// As it was printed, with its host and duration. The host is replaced by our own server.
+    pub(super) command: &'static str,
+    /// Options and what they are set to. Where `-c` is less, another row tries as many, or a comment says why none does.
+    pub(super) instead: &'static [(&'static str, &'static str)],
+}
+
+pub(super) const fn row(
+    command: &'static str,
+    instead: &'static [(&'static str, &'static str)],
+) -> Row {
+    Row { command, instead }
+}
+
+pub(super) const SECOND: &[(&str, &str)] = &[("-d", "1")];
+
+/// Tempesta FW, a connection per request.
+pub(super) const TEMPESTA: &[Row] = &[
+    row(
+        "wrk --latency -H 'Connection: close' -c 8192 -d 30 -t 8 http://192.168.200.80:9090/",
+        SECOND,
+    ),
+    row(
+        "wrk --latency -H 'Connection: close' -c 8192 -d 30 -t 8 http://192.168.200.80/",
+        &[("-d", "1"), ("-c", "800")],
+    ),
+    row(
+        "wrk --latency -H 'Connection: close' -c 16384 -d 30 -t 16 http://172.16.0.200:9090/",
+        SECOND,
+    ),
+    row(
+        "wrk --latency -H 'Connection: close' -c 16384 -d 30 -t 16 http://172.16.0.200/",
+        &[("-d", "1"), ("-c", "1600")],
+    ),
+];
+
+/// Cloud Onload's cookbook: transactions, requests and throughput. The published https:// is a slip of its text.
+pub(super) const ONLOAD: &[Row] = &[
+    row(
+        "./wrk -t 1 -c 50 -d 180s -H 'Connection: close' http://192.168.105.35/0kb.bin",
+        SECOND,
+    ),
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/0kb.bin",
+        SECOND,
+    ),
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/1kb.bin",
+        SECOND,
+    ),
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/10kb.bin",
+        SECOND,
+    ),
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/100kb.bin",
+        SECOND,
+    ),
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/1Mb.bin",
+        SECOND,
+    ),
+    // In a second fifty connections share too little to end many answers of this size.
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/10Mb.bin",
+        &[("-d", "1"), ("-c", "4")],
+    ),
+    row(
+        "taskset -c [0-31] ./wrk -t 1 -c 50 -d 180s http://192.168.105.35/100Mb.bin",
+        &[("-d", "1"), ("-c", "1")],
+    ),
+];
+
+/// DragonFlyBSD: requests per connection, sizes.
+pub(super) const DRAGONFLY: &[Row] = &[
+    row(
+        "./wrk -c 15000 --connreqs 1 -d 600s -t 8 --latency --delay http://192.168.3.254/1K.bin",
+        SECOND,
+    ),
+    row(
+        "./wrk -c 15000 --connreqs 4 -d 600s -t 8 --latency --delay http://192.168.3.254/1K.bin",
+        &[("-d", "1"), ("-c", "1500")],
+    ),
+    row(
+        "./wrk -c 15000 --connreqs 14 -d 600s -t 8 --latency --delay http://192.168.3.254/1K.bin",
+        &[("-d", "1"), ("-c", "1500")],
+    ),
+    row(
+        "./wrk -c 15000 --connreqs 1 -d 600s -t 8 --latency --delay http://192.168.3.254/8K.bin",
+        &[("-d", "1"), ("-c", "1500")],
+    ),
+    row(
+        "./wrk -c 15000 --connreqs 1 -d 600s -t 8 --latency --delay http://192.168.3.254/16K.bin",
+        &[("-d", "1"), ("-c", "1500")],
+    ),
+];
+
+/// Rubris-io between two hosts. 25000 connections and more are beyond the descriptors that a process usually has, and
+/// 50000 beyond the ports of one source address.
+pub(super) const RUBRIS: &[Row] = &[
+    row(
+        "./wrk/wrk -t20 -c1000 -d30s http://10.0.1.189:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t20 -c2000 -d30s http://10.0.1.189:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t20 -c5000 -d30s http://10.0.1.189:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t20 -c10000 -d30s http://10.0.1.189:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t28 -c25000 -d30s http://10.0.1.189:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "2500")],
+    ),
+    row(
+        "./wrk/wrk -t28 -c50000 -d30s http://10.0.1.189:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "2500")],
+    ),
+];
+
+/// Rubris-io on one host; what it ran between two as well is above.
+pub(super) const RUBRIS_ALONE: &[Row] = &[
+    row(
+        "./wrk/wrk -t12 -c1000 -d30s http://127.0.0.1:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t12 -c2000 -d30s http://127.0.0.1:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t12 -c5000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "500")],
+    ),
+    row(
+        "./wrk/wrk -t12 -c10000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "1000")],
+    ),
+    row(
+        "./wrk/wrk -t12 -c25000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "2500")],
+    ),
+    row(
+        "./wrk/wrk -t12 -c50000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "2500")],
+    ),
+    row(
+        "./wrk/wrk -t16 -c1000 -d30s http://127.0.0.1:8091/favicon.ico",
+        SECOND,
+    ),
+    row(
+        "./wrk/wrk -t16 -c10000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "1000")],
+    ),
+    row(
+        "./wrk/wrk -t20 -c25000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "2500")],
+    ),
+    row(
+        "./wrk/wrk -t20 -c50000 -d30s http://127.0.0.1:8091/favicon.ico",
+        &[("-d", "1"), ("-c", "2500")],
+    ),
+];
+
+/// The evaluation of nginx and jemalloc, and the command that Tempesta's authors found wanting, with their host.
+pub(super) const AB: &[Row] = &[
+    row(
+        "ab -n 800000 -c 100 http://www.example.com/logo.svg",
+        &[("-n", "2000")],
+    ),
+    row(
+        "ab -n 800000 -c 300 http://www.example.com/logo.svg",
+        &[("-n", "2000")],
+    ),
+    row(
+        "ab -n 100000 -c 10000 http://192.168.200.80:9090/",
+        &[("-n", "10500")],
+    ),
+];
