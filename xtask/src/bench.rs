@@ -5,6 +5,8 @@
 mod accounting;
 /// One answer as a client reads it.
 mod answer;
+/// Who can do no more.
+mod bound;
 /// Cleans up after this process.
 mod caretaker;
 /// A started process.

@@ -1,6 +1,8 @@
 //! How two servers compare: the geometric mean of the ratios of neighbouring blocks, with the
 //! interval in which it lies with 95 % confidence.
 
+use std::fmt;
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Ratio {
     pub(super) mean: f64,
@@ -63,6 +65,25 @@ impl Ratio {
     }
 }
 
+impl fmt::Display for Ratio {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            mean, low, high, ..
+        } = self;
+        write!(formatter, "{mean:.3} [{low:.3}, {high:.3}]")
+    }
+}
+
+impl Verdict {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Open => "open",
+        }
+    }
+}
+
 /// Student's t, 97.5 %, for 1, 2, … degrees of freedom.
 const T_QUANTILES: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -102,6 +123,12 @@ mod tests {
         assert_eq!((ratio.low, ratio.high), (0.0, f64::INFINITY));
         check(&[], None);
         check(&[(0.0, 1.0)], None);
+    }
+
+    #[test]
+    fn the_interval_stands_in_brackets() {
+        let ratio = Ratio::of_pairs(&[(2.0, 1.0)]).unwrap();
+        assert_eq!(ratio.to_string(), "2.000 [0.000, inf]");
     }
 
     #[test]

@@ -21,7 +21,20 @@ impl SystemCalls {
     pub(super) fn total(&self) -> f64 {
         self.by_name.iter().map(|(_, calls)| calls).sum()
     }
+
+    /// The calls that belong to the work, each with its count.
+    pub(super) fn listed(&self) -> String {
+        let frequent = self
+            .by_name
+            .iter()
+            .filter(|(_, calls)| *calls >= LISTED_MIN);
+        let words = frequent.map(|(name, calls)| format!("{name} {calls:.2}"));
+        words.collect::<Vec<_>>().join(", ")
+    }
 }
+
+/// Per request. Rarer calls are noise of the load, such as a full socket now and then.
+const LISTED_MIN: f64 = 0.01;
 
 /// How often each call was made.
 pub(super) type Counts = Vec<(String, u64)>;
@@ -100,7 +113,7 @@ pub(super) fn per_request(
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, per_request};
+    use super::{SystemCalls, parse, per_request};
 
     const TABLE: &str = "\
 % time     seconds  usecs/call     calls    errors syscall
@@ -135,5 +148,14 @@ mod tests {
         );
         assert!((calls.total() - 3.0).abs() < 1e-9);
         assert!(per_request(&parse(TABLE), &[], 0).is_err());
+    }
+
+    #[test]
+    fn rare_calls_are_not_listed() {
+        let by_name = [("read", 1.0), ("write", 0.01), ("poll", 0.009)];
+        let calls = SystemCalls {
+            by_name: by_name.map(|(name, count)| (name.to_owned(), count)).into(),
+        };
+        assert_eq!(calls.listed(), "read 1.00, write 0.01");
     }
 }

@@ -5,8 +5,9 @@ use super::idle_memory::CONNECTIONS;
 use super::results::{CPU, CaseResult, IdleResult, RATE};
 use super::server::Subject;
 use crate::bench::accounting::SoftirqAccount;
+use crate::bench::bound::bound;
 use crate::bench::machine::Machine;
-use crate::bench::ratio::{Ratio, Verdict};
+use crate::bench::ratio::Ratio;
 use crate::bench::table::Table;
 
 /// Everything that a run has found.
@@ -241,18 +242,6 @@ fn millis(us: f64) -> String {
     }
 }
 
-/// Of 1. Who wants its CPU for this much of the time can do no more.
-const SATURATED: f64 = 0.95;
-
-fn bound(server_wants: f64, client_wants: f64) -> &'static str {
-    match (server_wants >= SATURATED, client_wants >= SATURATED) {
-        (true, false) => "server",
-        (false, true) => "client",
-        (true, true) => "both",
-        (false, false) => "neither",
-    }
-}
-
 fn ratios(cases: &[CaseResult]) -> Table {
     let mut table = Table::new(
         2,
@@ -292,12 +281,7 @@ fn interval(result: &CaseResult, ratio: Option<Ratio>) -> String {
     } else {
         "refused: errors"
     };
-    ratio.map_or_else(
-        || refusal.to_owned(),
-        |Ratio {
-             mean, low, high, ..
-         }| format!("{mean:.3} [{low:.3}, {high:.3}]"),
-    )
+    ratio.map_or_else(|| refusal.to_owned(), |ratio| ratio.to_string())
 }
 
 fn targets(result: &CaseResult, to: Subject) -> String {
@@ -307,11 +291,7 @@ fn targets(result: &CaseResult, to: Subject) -> String {
             Target::CpuOfFloor(limit) => (Subject::Floor, format!("CPU ≤ {limit:.2}")),
             Target::RateOfNginx(limit) => (Subject::Nginx, format!("requests/s ≥ {limit:.2}")),
         };
-        let verdict = match target.verdict {
-            Verdict::Met => "met",
-            Verdict::Missed => "missed",
-            Verdict::Open => "open",
-        };
+        let verdict = target.verdict.name();
         (subject == to).then(|| format!("{text}: {verdict}"))
     });
     results.collect::<Vec<_>>().join(", ")
@@ -340,9 +320,6 @@ fn idle(results: &[IdleResult]) -> Table {
     table
 }
 
-/// Rarer calls are noise of the load, such as a full socket now and then.
-const CALLS_SHOWN_MIN: f64 = 0.01;
-
 fn system_calls(cases: &[CaseResult]) -> Table {
     let mut table = Table::new(3, &["case", "server", "calls"]);
     for result in cases {
@@ -350,15 +327,8 @@ fn system_calls(cases: &[CaseResult]) -> Table {
             let Ok(calls) = &costs.system_calls else {
                 continue;
             };
-            let shown = calls
-                .by_name
-                .iter()
-                .filter(|(_, count)| *count >= CALLS_SHOWN_MIN);
-            let shown: Vec<String> = shown
-                .map(|(name, count)| format!("{name} {count:.2}"))
-                .collect();
             let server = costs.subject.name().to_owned();
-            table.push(vec![result.case.name.clone(), server, shown.join(", ")]);
+            table.push(vec![result.case.name.clone(), server, calls.listed()]);
         }
     }
     table
@@ -366,7 +336,7 @@ fn system_calls(cases: &[CaseResult]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{bound, measurements, ratios};
+    use super::{measurements, ratios};
     use crate::bench::serve::results::tests::two_passes;
 
     #[test]
@@ -386,17 +356,5 @@ mod tests {
         let mut result = two_passes();
         result.blocks.iter_mut().for_each(|block| block.errors = 1);
         assert!(ratios(&[result]).emit_text().contains("refused: errors"));
-    }
-
-    #[test]
-    fn who_is_saturated_is_the_bound() {
-        for (server, client, expected) in [
-            (1.0, 0.5, "server"),
-            (0.5, 1.0, "client"),
-            (1.0, 1.0, "both"),
-            (0.5, 0.5, "neither"),
-        ] {
-            assert_eq!(bound(server, client), expected);
-        }
     }
 }

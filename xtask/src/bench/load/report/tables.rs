@@ -1,5 +1,6 @@
 //! The tables.
 
+use crate::bench::bound::bound;
 use crate::bench::load::accuracy::{AccuracyResult, ERROR_MAX, Found, Measurer};
 use crate::bench::load::client::Client;
 use crate::bench::load::precision::{IN_TIME_MIN, Precision, RATE as SENDS_PER_S};
@@ -63,18 +64,6 @@ fn millis(value: Option<f64>) -> String {
     value.map_or_else(|| ABSENT.to_owned(), |ms| format!("{ms:.2}"))
 }
 
-/// Of 1. Who wants its CPU for this much of the time can do no more.
-const SATURATED: f64 = 0.95;
-
-fn bound(server_wants: f64, client_wants: f64) -> &'static str {
-    match (server_wants >= SATURATED, client_wants >= SATURATED) {
-        (true, false) => "server",
-        (false, true) => "client",
-        (true, true) => "both",
-        (false, false) => "neither",
-    }
-}
-
 pub(super) fn ratios(cases: &[CaseResult]) -> Table {
     let header = [
         "case",
@@ -99,11 +88,7 @@ pub(super) fn ratios(cases: &[CaseResult]) -> Table {
 
 fn ratio_row(result: &CaseResult, of: Client, to: Client) -> Vec<String> {
     let ratio = |figure| result.ratio(of, to, figure);
-    let verdict = result.target(of, to).map(|verdict| match verdict {
-        Verdict::Met => "met",
-        Verdict::Missed => "missed",
-        Verdict::Open => "open",
-    });
+    let verdict = result.target(of, to).map(Verdict::name);
     let target = verdict.map(|verdict| format!("CPU ≤ {CPU_OF_WRK_MAX:.2}: {verdict}"));
     vec![
         result.case.name.to_owned(),
@@ -117,31 +102,16 @@ fn ratio_row(result: &CaseResult, of: Client, to: Client) -> Vec<String> {
 }
 
 fn interval(ratio: Option<Ratio>) -> String {
-    ratio.map_or_else(
-        || "refused: errors".to_owned(),
-        |Ratio {
-             mean, low, high, ..
-         }| format!("{mean:.3} [{low:.3}, {high:.3}]"),
-    )
+    ratio.map_or_else(|| "refused: errors".to_owned(), |ratio| ratio.to_string())
 }
-
-/// Rarer calls are noise, such as a full socket now and then.
-const CALLS_SHOWN_MIN: f64 = 0.01;
 
 pub(super) fn system_calls(cases: &[CaseResult]) -> Table {
     let mut table = Table::new(3, &["case", "client", "calls"]);
     for result in cases {
         for (client, calls) in &result.system_calls {
             let Ok(calls) = calls else { continue };
-            let shown = calls
-                .by_name
-                .iter()
-                .filter(|(_, count)| *count >= CALLS_SHOWN_MIN);
-            let shown: Vec<String> = shown
-                .map(|(name, count)| format!("{name} {count:.2}"))
-                .collect();
             let client = client.name().to_owned();
-            table.push(vec![result.case.name.to_owned(), client, shown.join(", ")]);
+            table.push(vec![result.case.name.to_owned(), client, calls.listed()]);
         }
     }
     table
@@ -269,7 +239,7 @@ pub(super) fn situations(results: &[SituationResult]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use super::{accuracy_rows, bound, percent, precision, ratios, speed};
+    use super::{accuracy_rows, percent, precision, ratios, speed};
     use crate::bench::load::accuracy::tests::latency;
     use crate::bench::load::accuracy::{Found, Measurer};
     use crate::bench::load::precision::tests::precision as found;
@@ -292,18 +262,6 @@ mod tests {
         let mut result = two_passes();
         result.blocks.iter_mut().for_each(|block| block.errors = 1);
         assert!(ratios(&[result]).emit_text().contains("refused: errors"));
-    }
-
-    #[test]
-    fn who_is_saturated_is_the_bound() {
-        for (server, client, expected) in [
-            (1.0, 0.5, "server"),
-            (0.5, 1.0, "client"),
-            (1.0, 1.0, "both"),
-            (0.5, 0.5, "neither"),
-        ] {
-            assert_eq!(bound(server, client), expected);
-        }
     }
 
     #[test]
