@@ -23,6 +23,8 @@ mod json;
 mod lab;
 /// Where and with what was measured.
 mod machine;
+/// From the command line to the exit status.
+mod measurement;
 /// What the results of all measurements have for programs.
 mod members;
 /// What every measurement can be told.

@@ -43,8 +43,9 @@ use std::process::ExitCode;
 use super::failure::{Failure, Result};
 use super::lab::Lab;
 use super::machine::{self, Machine, first_line};
+use super::measurement::{self, Measurement, write_files};
+use super::order::Order;
 use super::programs::{build, in_path};
-use crate::EXIT_USAGE;
 use accuracy::Delays;
 use block::Setting;
 use case::{CASES, Case};
@@ -57,35 +58,29 @@ use situation::Situation;
 
 /// Measures what the options ask for.
 pub(super) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let options = match Options::parse(arguments) {
-        Ok(options) => options,
-        Err(message) => {
-            eprintln!("xtask bench load: {message}\n\n{USAGE}");
-            return ExitCode::from(EXIT_USAGE);
-        }
-    };
-    if options.order.help {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
+    measurement::run::<Options>(root, arguments)
+}
+
+impl Measurement for Options {
+    const NAME: &'static str = "load";
+    const USAGE: &'static str = USAGE;
+
+    type Findings = Report;
+
+    fn parse(arguments: &[&str]) -> std::result::Result<Self, String> {
+        Self::parse(arguments)
     }
-    if options.order.list {
-        CASES.iter().for_each(|case| println!("{}", case.name));
-        return ExitCode::SUCCESS;
+
+    fn order(&self) -> &Order {
+        &self.order
     }
-    let command_line = format!("cargo xtask bench load {}", arguments.join(" "));
-    match measure(root, &options, command_line.trim_end()) {
-        Ok(report) => {
-            print!("{}", report.emit_text());
-            if report.cases.iter().all(|result| result.failures.is_empty()) {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-        Err(failure) => {
-            eprintln!("xtask bench load: {failure}");
-            ExitCode::FAILURE
-        }
+
+    fn case_names(&self) -> Vec<&str> {
+        CASES.iter().map(|case| case.name).collect()
+    }
+
+    fn measure(self, root: &Path, command_line: &str) -> Result<Report> {
+        measure(root, &self, command_line)
     }
 }
 
@@ -123,7 +118,7 @@ fn measure(root: &Path, options: &Options, command_line: &str) -> Result<Report>
     for case in cases {
         eprintln!("{}", case.name);
         report.cases.push(measure_case(setting, options, *case));
-        write_files(options, &report)?;
+        write_files(&options.order, &report)?;
     }
     if options.cases.is_empty() {
         measure_latencies(setting, options, &mut report)?;
@@ -136,11 +131,11 @@ fn measure_latencies(setting: Setting<'_>, options: &Options, report: &mut Repor
     eprintln!("an open loop's times");
     let precision = precision::measure(setting);
     report.precision = Some(precision.map_err(|failure| failure.to_string()));
-    write_files(options, report)?;
+    write_files(&options.order, report)?;
     for delays in Delays::ALL {
         eprintln!("known delays: {}", delays.name());
         report.accuracy.push(accuracy::measure(setting, delays));
-        write_files(options, report)?;
+        write_files(&options.order, report)?;
     }
     for situation in Situation::ALL {
         eprintln!("verdict: {}", situation.name());
@@ -148,7 +143,7 @@ fn measure_latencies(setting: Setting<'_>, options: &Options, report: &mut Repor
             .situations
             .push(situation::measure(setting, situation));
     }
-    write_files(options, report)
+    write_files(&options.order, report)
 }
 
 /// Each round is a pass over the clients and one back: what drifts slowly meets all alike. A client
@@ -183,16 +178,6 @@ fn measure_case(setting: Setting<'_>, options: &Options, case: Case) -> CaseResu
         }
     }
     result
-}
-
-fn write_files(options: &Options, report: &Report) -> Result<()> {
-    if let Some(path) = &options.order.json {
-        fs::write(path, json::emit(report)).map_err(Failure::during(path.display()))?;
-    }
-    if let Some(path) = &options.order.markdown {
-        fs::write(path, report.emit_markdown()).map_err(Failure::during(path.display()))?;
-    }
-    Ok(())
 }
 
 /// What was measured, and beside what.

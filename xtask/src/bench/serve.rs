@@ -39,8 +39,9 @@ use std::process::ExitCode;
 use super::failure::{Failure, Result};
 use super::lab::Lab;
 use super::machine::{self, Machine, first_line};
+use super::measurement::{self, Measurement, write_files};
+use super::order::Order;
 use super::programs::{build, in_path};
-use crate::EXIT_USAGE;
 use case::Case;
 use options::{Options, USAGE};
 use report::Report;
@@ -49,36 +50,38 @@ use server::{Programs, Subject};
 
 /// Measures what the options ask for.
 pub(super) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
-    let parsed = Options::parse(arguments).and_then(|options| Ok((cases(&options)?, options)));
-    let (cases, options) = match parsed {
-        Ok(parsed) => parsed,
-        Err(message) => {
-            eprintln!("xtask bench serve: {message}\n\n{USAGE}");
-            return ExitCode::from(EXIT_USAGE);
-        }
-    };
-    if options.order.help {
-        print!("{USAGE}");
-        return ExitCode::SUCCESS;
+    measurement::run::<Chosen>(root, arguments)
+}
+
+/// The options with the cases that they name.
+#[derive(Debug)]
+struct Chosen {
+    options: Options,
+    cases: Vec<Case>,
+}
+
+impl Measurement for Chosen {
+    const NAME: &'static str = "serve";
+    const USAGE: &'static str = USAGE;
+
+    type Findings = Report;
+
+    fn parse(arguments: &[&str]) -> std::result::Result<Self, String> {
+        let options = Options::parse(arguments)?;
+        let cases = cases(&options)?;
+        Ok(Self { options, cases })
     }
-    if options.order.list {
-        cases.iter().for_each(|case| println!("{}", case.name));
-        return ExitCode::SUCCESS;
+
+    fn order(&self) -> &Order {
+        &self.options.order
     }
-    let command_line = format!("cargo xtask bench serve {}", arguments.join(" "));
-    match measure(root, &options, cases, command_line.trim_end()) {
-        Ok(report) => {
-            print!("{}", report.emit_text());
-            if report.cases.iter().all(|result| result.failure.is_none()) {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-        Err(failure) => {
-            eprintln!("xtask bench serve: {failure}");
-            ExitCode::FAILURE
-        }
+
+    fn case_names(&self) -> Vec<&str> {
+        self.cases.iter().map(|case| case.name.as_str()).collect()
+    }
+
+    fn measure(self, root: &Path, command_line: &str) -> Result<Report> {
+        measure(root, &self.options, self.cases, command_line)
     }
 }
 
@@ -123,12 +126,12 @@ fn measure(root: &Path, options: &Options, cases: Vec<Case>, command_line: &str)
         report
             .cases
             .push(measure_case(&lab, &programs, options, case));
-        write_files(options, &report)?;
+        write_files(&options.order, &report)?;
     }
     if let Some(case) = idle_case.filter(|_| !options.order.timed_only) {
         eprintln!("idle connections");
         report.idle = measure_idle(&lab, &programs, &case);
-        write_files(options, &report)?;
+        write_files(&options.order, &report)?;
     }
     Ok(report)
 }
@@ -188,16 +191,6 @@ fn measure_idle(lab: &Lab, programs: &Programs, case: &Case) -> Vec<IdleResult> 
             .map_err(|failure| failure.to_string()),
     });
     results.into()
-}
-
-fn write_files(options: &Options, report: &Report) -> Result<()> {
-    if let Some(path) = &options.order.json {
-        fs::write(path, json::emit(report)).map_err(Failure::during(path.display()))?;
-    }
-    if let Some(path) = &options.order.markdown {
-        fs::write(path, report.emit_markdown()).map_err(Failure::during(path.display()))?;
-    }
-    Ok(())
 }
 
 /// What was measured, against what, with what.

@@ -6,12 +6,14 @@ mod meanings;
 mod tables;
 
 use super::accuracy::AccuracyResult;
+use super::json;
 use super::precision::Precision;
 use super::results::{CaseResult, Measured};
 use super::server::Kind;
 use super::situation::SituationResult;
 use crate::bench::accounting::SoftirqAccount;
 use crate::bench::machine::Machine;
+use crate::bench::measurement::Findings;
 use crate::bench::table::Table;
 
 /// Everything that a run has found.
@@ -32,8 +34,8 @@ pub(super) struct Report {
 /// Of 1: what a client says that waited longer for its CPU is about the others, too.
 const WAITED_MAX: f64 = 0.005;
 
-impl Report {
-    pub(super) fn emit_text(&self) -> String {
+impl Findings for Report {
+    fn emit_text(&self) -> String {
         let mut text = String::new();
         for (title, table) in self.tables() {
             text += &format!("\n{title}\n{}", table.emit_text());
@@ -45,7 +47,7 @@ impl Report {
         text
     }
 
-    pub(super) fn emit_markdown(&self) -> String {
+    fn emit_markdown(&self) -> String {
         let mut text = "# The load generator against wrk, ab and h2load\n\n".to_owned();
         text += "Made by the command below; run it again to replace this page.\n\n";
         text += &format!("```\n{}\n```\n\n", self.command_line);
@@ -66,6 +68,16 @@ impl Report {
         text
     }
 
+    fn emit_json(&self) -> String {
+        json::emit(self)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.cases.iter().all(|result| result.failures.is_empty())
+    }
+}
+
+impl Report {
     /// Those that have something to show.
     fn tables(&self) -> Vec<(&'static str, Table)> {
         let precision = self

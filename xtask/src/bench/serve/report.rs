@@ -2,11 +2,13 @@
 
 use super::case::Target;
 use super::idle_memory::CONNECTIONS;
+use super::json;
 use super::results::{CPU, CaseResult, IdleResult, RATE};
 use super::server::Subject;
 use crate::bench::accounting::SoftirqAccount;
 use crate::bench::bound::bound;
 use crate::bench::machine::Machine;
+use crate::bench::measurement::Findings;
 use crate::bench::ratio::Ratio;
 use crate::bench::table::Table;
 
@@ -21,8 +23,8 @@ pub(super) struct Report {
     pub(super) idle: Vec<IdleResult>,
 }
 
-impl Report {
-    pub(super) fn emit_text(&self) -> String {
+impl Findings for Report {
+    fn emit_text(&self) -> String {
         let mut text = format!("\n{}", measurements(&self.cases).emit_text());
         for table in [ratios(&self.cases), idle(&self.idle)] {
             if !table.is_empty() {
@@ -36,7 +38,7 @@ impl Report {
         text
     }
 
-    pub(super) fn emit_markdown(&self) -> String {
+    fn emit_markdown(&self) -> String {
         let mut text = "# Millstream against nginx, static files on kernel sockets\n\n".to_owned();
         text += "Made by the command below; run it again to replace this page.\n\n";
         text += &format!("```\n{}\n```\n\n", self.command_line);
@@ -72,6 +74,16 @@ impl Report {
         text
     }
 
+    fn emit_json(&self) -> String {
+        json::emit(self)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.cases.iter().all(|result| result.failure.is_none())
+    }
+}
+
+impl Report {
     /// What weakens the figures, or is absent.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
