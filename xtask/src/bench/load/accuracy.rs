@@ -62,7 +62,8 @@ pub(super) const ERROR_MAX: f64 = 0.02;
 const STALL_RUN_SECONDS: u64 = 4;
 const STALL_AT_MS: u32 = 1500;
 const STALL_LASTS_MS: u32 = 1000;
-const STALL_DELAY_MS: u32 = 1;
+/// So long that what the network and two wake-ups add, some 40 us, is below a hundredth.
+const STALL_DELAY_MS: u32 = 5;
 
 /// ab ends with its time or with so many requests.
 const AB_REQUESTS: &str = "20000000";
@@ -72,17 +73,17 @@ impl Delays {
 
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Constant => "5 ms",
-            Self::TwoPeaked => "90 % 1 ms, 10 % 20 ms",
-            Self::Stall => "1 ms, a stall of 1 s",
+            Self::Constant => "20 ms",
+            Self::TwoPeaked => "90 % 10 ms, 10 % 50 ms",
+            Self::Stall => "5 ms, a stall of 1 s",
         }
     }
 
     /// As `millstream load respond --delay` reads it.
     fn law(self) -> String {
         match self {
-            Self::Constant => "5ms".to_owned(),
-            Self::TwoPeaked => "0.9:1ms,20ms".to_owned(),
+            Self::Constant => "20ms".to_owned(),
+            Self::TwoPeaked => "0.9:10ms,50ms".to_owned(),
             Self::Stall => {
                 format!("{STALL_DELAY_MS}ms+stall:{STALL_AT_MS}ms,{STALL_LASTS_MS}ms")
             }
