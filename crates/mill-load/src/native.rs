@@ -1,7 +1,7 @@
 //! `millstream load`: our own command line and everything behind it.
 //!
-//! The walk: [`options`] → [`preparation`] → the ground's run, with a [`recorder`] per thread and `live` looking on →
-//! [`results`] → [`outcome`] with its [`verdict`] → `summary`, `json`, `hlog`, `csv`, `svg`.
+//! The walk: `options` → `preparation` → the ground's run, with a `recorder` per thread and `live` looking on →
+//! `results` → `outcome` with its `verdict` → `summary`, `json`, `hlog`, `csv`, `svg`.
 
 /// What stands behind the output.
 pub mod terminal;

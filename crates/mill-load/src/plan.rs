@@ -1,4 +1,4 @@
-//! What is to be done, as values: whoever reads a command line makes a [`Plan`], one loop carries it out.
+//! What is to be done, as values: whoever reads a command line makes a `Plan`, one loop carries it out.
 
 use crate::failure::FailureKind;
 use crate::source::Sources;

@@ -1,6 +1,6 @@
 //! wrk's Lua scripts, run by LuaJIT: one state per thread, and one for `setup` and `done`.
 //!
-//! Read wrk's `SCRIPTING` first: hooks and table are the same. A [`Stage`] makes all states on the caller's thread,
+//! Read wrk's `SCRIPTING` first: hooks and table are the same. A `Stage` makes all states on the caller's thread,
 //! lets the script set up each, and hands out what the threads will send. Each thread then uses its own state alone.
 //! After the run the stage calls `done`, which still sees the threads' globals.
 //!

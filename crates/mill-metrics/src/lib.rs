@@ -1,10 +1,10 @@
 //! Counters: what every worker counts, how it publishes the figures, and how their sum is shown.
 //!
-//! Place in the walk: a worker adds to its own [`ServerCounters`] while it serves requests, and
-//! publishes them to its [`Published`] once a turn. Whoever answers `stub_status` or
+//! Place in the walk: a worker adds to its own `ServerCounters` while it serves requests, and
+//! publishes them to its `Published` once a turn. Whoever answers `stub_status` or
 //! `millstream status` reads all of them and adds them up.
 //!
-//! Whoever measures durations keeps them in a [`Histogram`]: the load generator, and the lab later.
+//! Whoever measures durations keeps them in a `Histogram`: the load generator, and the lab later.
 //!
 //! Invariants: no I/O, no clock, no `unsafe`, no global state. A worker adds with ordinary
 //! arithmetic and publishes with ordinary stores: no atomic read-modify-write, no lock.

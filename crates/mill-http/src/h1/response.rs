@@ -3,13 +3,13 @@
 //! Read this first: RFC 9112 4 to 6 and 9.3. A client that measures a server looks at as little as
 //! it may: the status line, and the three fields that say where the response ends and whether the
 //! connection lives on. All others are passed over and can be looked at later, by
-//! [`ResponseHead::fields`]. Nothing here allocates.
+//! `ResponseHead::fields`. Nothing here allocates.
 //!
 //! Order of calls, for each response:
-//! 1. [`ResponseScan::new`], then [`ResponseScan::parse`] with all bytes since the response's
+//! 1. `ResponseScan::new`, then `ResponseScan::parse` with all bytes since the response's
 //!    beginning, again whenever more have arrived, until it gives a head.
-//! 2. [`ResponseBody::new`], then [`ResponseBody::on_bytes`] with what followed the head, until it
-//!    says `complete`; or [`ResponseBody::on_end_of_stream`].
+//! 2. `ResponseBody::new`, then `ResponseBody::on_bytes` with what followed the head, until it
+//!    says `complete`; or `ResponseBody::on_end_of_stream`.
 //! 3. After an interim head (100, 102, 103) begin again with the same request: its final answer
 //!    follows.
 //!

@@ -26,7 +26,7 @@ pub(super) fn emit(outcome: &Outcome<'_>) -> Value {
     })
 }
 
-/// The results of a document that [`emit`] made; the error is a sentence.
+/// The results of a document that `emit` made; the error is a sentence.
 pub fn parse(text: &[u8]) -> Result<Results, String> {
     let value: Value = serde_json::from_slice(text).map_err(|error| format!("no JSON: {error}"))?;
     match value.get("schema").and_then(Value::as_u64) {

@@ -1,6 +1,6 @@
 //! The command line of `millstream load`: arguments in, what was asked for out, or a sentence why not.
 //!
-//! The options are lines of one table ([`table`]), from which the help texts are made too. Clap would bring its own words for
+//! The options are lines of one table (`table`), from which the help texts are made too. Clap would bring its own words for
 //! every refusal and a dozen crates; what is needed here is a loop over a table and sentences that say what to write.
 
 /// Address ranges.

@@ -1,7 +1,7 @@
 //! What a run has shown, in one word, with the evidence: which side was the limit, or why the figures say nothing.
 //!
-//! A pure function: [`judge`] looks at what was counted and at what the machine noticed, compares each figure with its
-//! [`Thresholds`] and says what to do next. A sound run of a closed loop ends in `server-bound`: something is always
+//! A pure function: `judge` looks at what was counted and at what the machine noticed, compares each figure with its
+//! `Thresholds` and says what to do next. A sound run of a closed loop ends in `server-bound`: something is always
 //! saturated there, and it is the server when it is neither the client nor the link.
 
 /// The comparison of one figure with its threshold.
