@@ -209,8 +209,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// ab's; a user has gone by then.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A virtual machine's kernel wakes a sleeper up to so late; with 50 us one send of 180 was more than 50 us late at 20 000/s, with
-/// 200 us one of 420.
-const SPIN: Duration = Duration::from_micros(200);
+/// The kernel wakes a sleeper about so late on a busy machine.
+const SPIN: Duration = Duration::from_micros(50);
 
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -273,7 +273,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--spin TIME",
-        "stay awake so long before a request is due (default 200us with --rate)",
+        "stay awake so long before a request is due (default 50us with --rate)",
         |draft, value| put(&mut draft.spin, duration(value)),
     ),
     Entry::rare(

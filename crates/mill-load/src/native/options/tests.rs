@@ -51,7 +51,7 @@ fn how_much() {
     check("--rate 20k --arrivals poisson", |options| {
         options.rate = Some(20_000.0);
         options.arrivals = Arrivals::Poisson;
-        options.spin = Duration::from_micros(200);
+        options.spin = Duration::from_micros(50);
         options.warm_up = Duration::from_secs(1);
     });
     check("--rate=5 --spin 0 --warm-up 0", |options| {
@@ -134,7 +134,7 @@ fn network_and_processes() {
     check("--part 2/4", |options| options.part = Place::parse("2/4"));
     check("--search p99<5ms", |options| {
         options.search = Objective::parse("p99<5ms").ok();
-        options.spin = Duration::from_micros(200);
+        options.spin = Duration::from_micros(50);
     });
     check("--sweep connections=1..8", |options| {
         options.sweep = Sweep::parse("connections=1..8").ok();
