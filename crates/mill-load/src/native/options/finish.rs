@@ -14,9 +14,10 @@ pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
     let spin = if is_open { SPIN } else { Duration::ZERO };
     let timeout = draft.timeout.unwrap_or(TIMEOUT);
     // Opening the connections would delay the first requests, which are due all the same.
-    let warm_up = match (draft.rate, draft.requests) {
-        (Some(_), None) => WARM_UP,
-        _ => Duration::ZERO,
+    let warm_up = if is_open && draft.requests.is_none() {
+        WARM_UP
+    } else {
+        Duration::ZERO
     };
     let life = match draft.life.take() {
         Some(life) => life,
