@@ -134,6 +134,7 @@ fn network_and_processes() {
     check("--part 2/4", |options| options.part = Place::parse("2/4"));
     check("--search p99<5ms", |options| {
         options.search = Objective::parse("p99<5ms").ok();
+        options.warm_up = Duration::from_secs(1);
         options.spin = Duration::from_micros(50);
     });
     check("--sweep connections=1..8", |options| {

@@ -11,7 +11,7 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
     let mut lines = speed(report, seconds);
     lines.extend([
         format!(
-            "An open loop's times: `millstream load --rate {RATE} -c{CONCURRENCY} -t1` for {} s. in 50 µs, in \
+            "An open loop's times: `millstream load --rate {RATE} -c{CONCURRENCY} -t1 --spin 200us` for {} s. in 50 µs, in \
              1 ms: share of the requests that were due which began no later than that; what was never \
              begun counts as late. lateness: how much later than due.",
             5 * seconds
