@@ -5,7 +5,7 @@ use super::{Tree, Violation};
 
 /// Each crate, and those of ours that it may use. What is absent says most: the server knows no
 /// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
-const EDGES: [(&str, Allowed); 13] = [
+const EDGES: [(&str, Allowed); 15] = [
     ("mill-http", Allowed::Only(&[])),
     ("mill-runtime", Allowed::Only(&[])),
     ("mill-config", Allowed::Only(&[])),
@@ -35,6 +35,12 @@ const EDGES: [(&str, Allowed); 13] = [
     (
         "mill-drive",
         Allowed::Only(&["mill-sys", "mill-engine", "mill-runtime", "mill-load"]),
+    ),
+    // The lab measures programs as processes, also our own: it sees neither server nor load generator.
+    ("mill-lab", Allowed::Only(&["mill-metrics", "mill-config"])),
+    (
+        "mill-rig",
+        Allowed::Only(&["mill-sys", "mill-metrics", "mill-lab"]),
     ),
     ("millstream", Allowed::Every),
     // The measurements need clocks, CPU affinity, limits and signals, and the floor that they hold

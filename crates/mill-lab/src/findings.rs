@@ -1,0 +1,213 @@
+//! What a report says, before it has a form: made by `analysis` and `lint`, written by `report`.
+
+use crate::record::{CommandLine, Environment, RunRecord, TunedKey};
+use serde::Serialize;
+
+/// Everything of one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    pub run: RunRecord,
+    pub question: String,
+    /// The document and rows it stands for: "Seed 004, rows N1 and N2".
+    pub origin: Option<String>,
+    pub environment: Environment,
+    /// The first thing read: a sentence each, the most important first.
+    pub summary: Vec<Statement>,
+    pub noise: Option<Noise>,
+    pub comparisons: Vec<Compared>,
+    pub tables: Vec<Grid>,
+    pub charts: Vec<Picture>,
+    /// What tools printed, verbatim, of the median trial of a point.
+    pub blocks: Vec<Block>,
+    pub warnings: Vec<Warning>,
+    /// What is not here, and what stands in its place.
+    pub absences: Vec<String>,
+    pub notes: Vec<String>,
+    /// The topology as a drawing in text.
+    pub topology: String,
+    pub tuned: Vec<TunedKey>,
+    /// How to repeat one point, by system.
+    pub commands: Vec<(String, Vec<CommandLine>)>,
+    /// Trials measured, void, absent, failed.
+    pub counts: Counts,
+    pub interrupted: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub measured: usize,
+    pub void: usize,
+    pub absent: usize,
+    pub failed: usize,
+    pub missing: usize,
+}
+
+/// A sentence of the summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Statement {
+    pub tone: Tone,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tone {
+    Gain,
+    Loss,
+    Same,
+    Unsure,
+    Plain,
+}
+
+/// What the same system differs from itself, run to run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Noise {
+    /// Share: comparisons below it are "no difference".
+    pub floor: f64,
+    pub metric: String,
+    pub pairs: usize,
+    pub text: String,
+}
+
+/// One comparison at one point.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// "jemalloc : glibc at workers = 1".
+    pub title: String,
+    pub factor: String,
+    pub metric: String,
+    pub at: String,
+    pub from: String,
+    pub to: String,
+    pub from_median: f64,
+    pub to_median: f64,
+    /// to : from, median of the paired ratios, and its 95 % interval.
+    pub ratio: f64,
+    pub interval: Option<(f64, f64)>,
+    pub pairs: usize,
+    pub p_value: Option<f64>,
+    pub verdict: Verdict,
+    /// "faster by 12.1 % [9.8, 14.0], 12 pairs, p = 0.0005".
+    pub words: String,
+    /// Points where the server was not the limit make the ratio one of something else; this says so.
+    pub caution: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Better,
+    Worse,
+    NoDifference,
+    Inconclusive,
+}
+
+/// A table in the document's layout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Grid {
+    pub title: String,
+    pub head: Vec<String>,
+    pub rows: Vec<Vec<Cell>>,
+    /// Below it: units, what a mark means, how often measured.
+    pub notes: Vec<String>,
+}
+
+/// A cell is text with what has to be known of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    pub text: String,
+    /// Half-width of its interval, "± 1.2 %".
+    pub spread: Option<String>,
+    /// ratio to the published figure, "0.83 of the document's".
+    pub published: Option<String>,
+    /// "client-bound", "needs 4 cores", "not built yet".
+    pub mark: Option<String>,
+    /// Numbers stand at the right.
+    pub number: bool,
+}
+
+/// A picture as data; `report` draws it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Picture {
+    pub title: String,
+    pub drawing: Drawing,
+    pub caption: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Drawing {
+    /// Points with intervals, joined; `curves` are smooth (the fitted law, the ideal).
+    Lines {
+        x: Scale,
+        y: Scale,
+        series: Vec<Series>,
+        curves: Vec<Series>,
+        /// Spans of x that are shaded: ramps.
+        shaded: Vec<(f64, f64)>,
+    },
+    /// One bar each with an interval; `zero` is where nothing changes (1 of a ratio, 0 of a gain).
+    Bars {
+        scale: Scale,
+        zero: f64,
+        bars: Vec<Bar>,
+    },
+    /// Stacked shares of 100 %.
+    Stacks {
+        parts: Vec<String>,
+        bars: Vec<(String, Vec<f64>)>,
+    },
+    /// Folded stacks: `a;b;c` and a count.
+    Flame { folded: Vec<(String, u64)> },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scale {
+    pub title: String,
+    pub unit: crate::metric::Unit,
+    pub logarithmic: bool,
+    /// Percentiles: p is drawn at -log(1 - p).
+    pub complement: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Series {
+    pub name: String,
+    pub points: Vec<Dot>,
+}
+
+/// A point with an interval, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Dot {
+    pub x: f64,
+    pub y: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bar {
+    pub name: String,
+    pub value: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub tone: Tone,
+}
+
+/// What a tool printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Block {
+    pub title: String,
+    pub text: String,
+}
+
+/// A mistake, or something that looks like one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Which lint: `swapped-labels`.
+    pub lint: String,
+    /// What was found, with figures.
+    pub text: String,
+    /// What to do.
+    pub advice: String,
+}

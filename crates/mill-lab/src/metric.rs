@@ -1,0 +1,253 @@
+//! Names, units and directions of figures. A figure is a number under a dotted name; what the name means stands here, once.
+//!
+//! Families end in a part of their own: `cpu.server.usr`, `latency_s.p99`, `interface.server.rx_packets_per_s`.
+
+use Better::{Higher, Lower, Neither};
+use Unit::{
+    Bytes, BytesPerSecond, Count, GigabitsPerSecond, Microseconds, PerRequest, PerSecond, Percent,
+    Seconds, Share,
+};
+use serde::Serialize;
+
+/// Which way is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    Higher,
+    Lower,
+    Neither,
+}
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A plain number.
+    Count,
+    PerSecond,
+    Seconds,
+    /// Microseconds of CPU.
+    Microseconds,
+    Bytes,
+    BytesPerSecond,
+    GigabitsPerSecond,
+    /// Of a hundred.
+    Percent,
+    /// Of one.
+    Share,
+    PerRequest,
+}
+
+/// What is known of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// As in the heading of a table.
+    pub title: String,
+    pub unit: Unit,
+    pub better: Better,
+    /// Decimals where nobody says otherwise.
+    pub digits: usize,
+}
+
+/// What a name means; an unknown one is a plain count under its own name.
+pub fn describe(name: &str) -> Metric {
+    let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
+    let known = TABLE.iter().find(|(known, ..)| *known == stem);
+    let Some(&(_, title, unit, better, digits)) = known else {
+        return Metric {
+            title: String::from(name),
+            unit: Count,
+            better: Neither,
+            digits: 2,
+        };
+    };
+    let title = if rest.is_empty() {
+        String::from(title)
+    } else {
+        format!("{title} {}", rest.replace(['.', '_'], " "))
+    };
+    Metric {
+        title,
+        unit,
+        better,
+        digits,
+    }
+}
+
+/// Whether a name, or the family it belongs to, is in the table.
+pub fn is_known(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name);
+    TABLE.iter().any(|(known, ..)| *known == stem)
+}
+
+/// Stem, title, unit, direction, decimals.
+const TABLE: [(&str, &str, Unit, Better, usize); 46] = [
+    // What the client printed.
+    ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
+    ("requests", "Requests", Count, Neither, 0),
+    ("seconds", "Time taken", Seconds, Neither, 3),
+    (
+        "transfer_bytes_per_s",
+        "Transfer",
+        BytesPerSecond,
+        Higher,
+        2,
+    ),
+    // True bits, 10⁹ a second.
+    ("gbit_per_s", "Gb/s", GigabitsPerSecond, Higher, 2),
+    // wrk's MiB/s × 8 / 1000, as some documents print it: 4.63 % less. Only beside the true one.
+    (
+        "gbit_per_s_from_mib",
+        "\"Gb/s\" (MiB/s × 8 / 1000)",
+        GigabitsPerSecond,
+        Higher,
+        2,
+    ),
+    (
+        "bytes_per_response",
+        "Bytes per response",
+        Bytes,
+        Neither,
+        1,
+    ),
+    (
+        "connections_asked",
+        "Connections asked for",
+        Count,
+        Neither,
+        0,
+    ),
+    ("threads", "Threads", Count, Neither, 0),
+    // .mean .stdev .max .p50 .p75 .p90 .p99 .p999 …
+    ("latency_s", "Latency", Seconds, Lower, 6),
+    // ab's rows, and our own: .min .mean .stdev .median .max, and .p50 …
+    ("connect_s", "Connect", Seconds, Lower, 6),
+    ("processing_s", "Processing", Seconds, Lower, 6),
+    ("waiting_s", "Waiting", Seconds, Lower, 6),
+    ("total_s", "Total", Seconds, Lower, 6),
+    // wrk's Req/Sec a thread: .mean .stdev .max
+    (
+        "thread_requests_per_s",
+        "Req/s a thread",
+        PerSecond,
+        Neither,
+        2,
+    ),
+    // .connect .read .write .timeout .status .length .all
+    ("errors", "Errors", Count, Lower, 0),
+    ("failed_share", "Failed", Share, Lower, 6),
+    (
+        "spread_share",
+        "Spread between client processes",
+        Share,
+        Lower,
+        3,
+    ),
+    // What was seen from outside, in the steady part. .server .client
+    (
+        "cpu_us_per_request",
+        "CPU µs per request",
+        Microseconds,
+        Lower,
+        2,
+    ),
+    // user and system of the processes themselves: .server .client
+    ("process_cpu", "CPU of processes", Percent, Neither, 2),
+    // .server.usr .server.sys .server.soft .server.irq .server.steal .server.iowait .server.idle, the same of .client and of .cpuN
+    ("cpu", "CPU", Percent, Neither, 2),
+    // .server.rx_packets_per_s .rx_kib_per_s .tx_… .utilisation_percent
+    ("interface", "Interface", Count, Neither, 2),
+    ("interrupts_per_s", "Interrupts/s", PerSecond, Lower, 0),
+    // .net_rx .net_tx …
+    ("softirqs_per_s", "Softirqs/s", PerSecond, Lower, 0),
+    (
+        "context_switches_per_s",
+        "Context switches/s",
+        PerSecond,
+        Lower,
+        0,
+    ),
+    // .retransmitted_segments .listen_overflows .listen_drops .syn_retransmits .time_wait …, of .server and .client
+    ("tcp", "TCP", Count, Lower, 0),
+    ("memory_bytes", "Memory", Bytes, Lower, 0),
+    ("free_memory_bytes", "Free memory", Bytes, Neither, 0),
+    ("foreign_cpu_share", "CPU taken by others", Share, Lower, 3),
+    (
+        "steal_share",
+        "CPU taken by the hypervisor",
+        Share,
+        Lower,
+        3,
+    ),
+    ("pressure_share", "CPU pressure", Share, Lower, 3),
+    ("ports_share", "Ephemeral ports in use", Share, Lower, 3),
+    // What probes counted, in a pass of their own.
+    (
+        "system_calls_per_s",
+        "System calls/s",
+        PerSecond,
+        Neither,
+        0,
+    ),
+    (
+        "system_calls_per_request",
+        "System calls per request",
+        PerRequest,
+        Lower,
+        2,
+    ),
+    ("malloc_per_s", "malloc calls/s", PerSecond, Neither, 0),
+    (
+        "malloc_per_request",
+        "malloc calls per request",
+        PerRequest,
+        Lower,
+        2,
+    ),
+    (
+        "tcp_receive_per_s",
+        "tcp_recvmsg calls/s",
+        PerSecond,
+        Neither,
+        0,
+    ),
+    // The column "content" of DragonFly's tables.
+    (
+        "contention_per_s",
+        "Lock contentions/s",
+        PerSecond,
+        Lower,
+        0,
+    ),
+    ("page_faults_per_s", "Page faults/s", PerSecond, Lower, 0),
+    // .dtlb_loads .dtlb_misses .cache_misses .cycles .instructions …
+    ("hardware", "Counter", Count, Neither, 0),
+    // .round_trip.min … .bulk_gbit_per_s .bulk_retransmissions
+    ("path", "Path", Count, Neither, 6),
+    // .segments .retransmitted .out_of_order .duplicate_acks
+    ("capture", "Capture", Count, Neither, 0),
+    // .down .up, a series
+    ("rate_mbit_per_s", "Mb/s", Count, Neither, 0),
+    // .EXTERNAL_INTERRUPT.samples …
+    ("vm_exits", "VM exits", Count, Neither, 2),
+    ("profile", "Profile", Percent, Neither, 2),
+    ("memory_accesses", "Memory accesses", Count, Neither, 0),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_a_family_is_described_by_its_stem() {
+        let metric = describe("cpu.server.usr");
+        assert_eq!(metric.title, "CPU server usr");
+        assert_eq!(metric.unit, Percent);
+        assert!(is_known("latency_s.p99"));
+    }
+
+    #[test]
+    fn an_unknown_name_stands_for_itself() {
+        assert_eq!(describe("frogs").title, "frogs");
+        assert!(!is_known("frogs"));
+    }
+}

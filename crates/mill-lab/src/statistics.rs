@@ -1,0 +1,1 @@
+//! Medians, intervals, tests and curves; pure arithmetic with known vectors as tests.

@@ -1,0 +1,35 @@
+//! The lab's hands: carries out on this machine (and over ssh) what mill-lab has planned, and writes down what it saw.
+//!
+//! The way of a trial, top to bottom:
+//!
+//! ```text
+//! sweep        the plan, trial after trial; Ctrl-C; what is left and how long
+//! topology     namespaces, veth, macvlan, tbf, remote hosts -> Ground: where each side lives
+//! tune         changes to the system, written into the journal before they are made
+//! system       the server under test: files, command line, allocator, until it listens
+//! client       the load, N processes
+//! monitor      /proc while the load runs, cut to the steady part -> figures
+//! probe        looks that cost, each in a pass of its own
+//! ```
+//!
+//! Invariants: nothing is changed, made or started that is not in the journal first; the journal is carried out backwards
+//! at the end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
+#![forbid(unsafe_code)]
+
+/// Where commands are run.
+pub mod host;
+
+/// What lies between client and server.
+pub mod topology;
+
+/// What was changed, before it was changed.
+pub mod journal;
+
+/// Changes to the system.
+pub mod tune;
+
+/// What /proc says meanwhile.
+pub mod monitor;
+
+/// Looks that cost.
+pub mod probe;
