@@ -43,6 +43,16 @@ pub struct Recipe {
     pub chart: Vec<Chart>,
     #[serde(default)]
     pub published: Vec<Published>,
+    /// `[system]` as written, before substitution: the order of the systems, their titles and factors.
+    #[serde(default)]
+    pub system: toml::Table,
+    /// `[topology]`, `[content]` and `[load]` as written: what two runs must share to be compared.
+    #[serde(default)]
+    pub topology: toml::Table,
+    #[serde(default)]
+    pub content: toml::Table,
+    #[serde(default)]
+    pub load: toml::Table,
 }
 
 /// A part of the document's experiment that is missing here.
