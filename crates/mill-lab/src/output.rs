@@ -1,4 +1,13 @@
 //! What tools print, as figures.
+//!
+//! Names of figures are those of `metric`. A text that is cut off is an error that names the line that was looked for; nothing here
+//! panics, whatever the text is.
+
+mod ab;
+mod figures;
+pub(crate) mod quantity;
+mod spectrum;
+mod wrk;
 
 use crate::recipe::Tool;
 use crate::record::Figures;
@@ -27,11 +36,18 @@ pub struct OutputError {
 
 /// Reads what `tool` printed on standard output.
 pub fn parse(tool: Tool, text: &str) -> Result<Printed, OutputError> {
-    let _ = text;
-    Err(OutputError {
-        tool: tool.name(),
-        problem: String::from("not read yet"),
-    })
+    let name = tool.name();
+    match tool {
+        Tool::Wrk | Tool::MillstreamWrk | Tool::DpdkHttperf | Tool::Wrk2 | Tool::MillstreamWrk2 => {
+            wrk::parse(name, text)
+        }
+        Tool::Ab | Tool::MillstreamAb => ab::parse(name, text),
+        Tool::H2load | Tool::MillstreamLoad => Err(OutputError {
+            tool: name,
+            problem: String::from("not read yet"),
+        }),
+        Tool::None => Ok(Printed::default()),
+    }
 }
 
 /// Several processes that ran side by side as one: rates and counts are added, percentiles are the
@@ -39,3 +55,24 @@ pub fn parse(tool: Tool, text: &str) -> Result<Printed, OutputError> {
 pub fn together(parts: &[Printed]) -> Printed {
     parts.first().cloned().unwrap_or_default()
 }
+
+/// Says which line was looked for, and where the text ends instead.
+fn missing(tool: &'static str, line: &str, text: &str) -> OutputError {
+    let last = text.lines().rfind(|line| !line.trim().is_empty());
+    let problem = match last {
+        None => String::from(
+            "it printed nothing; its standard error says why, or run the command by hand",
+        ),
+        Some(last) => {
+            let last: String = last.trim().chars().take(LAST_LINE_CHARACTERS).collect();
+            format!("no line \"{line}\" that can be read; the last line is \"{last}\"")
+        }
+    };
+    OutputError { tool, problem }
+}
+
+/// Characters of a line that an error quotes.
+const LAST_LINE_CHARACTERS: usize = 120;
+
+#[cfg(test)]
+mod tests;
