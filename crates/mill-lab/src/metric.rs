@@ -80,7 +80,7 @@ pub fn is_known(name: &str) -> bool {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 46] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 49] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -152,6 +152,23 @@ const TABLE: [(&str, &str, Unit, Better, usize); 46] = [
     ),
     // user and system of the processes themselves: .server .client
     ("process_cpu", "CPU of processes", Percent, Neither, 2),
+    // The same in seconds of the steady part, and that part's length: what costs of a request are computed from.
+    (
+        "cpu_seconds",
+        "CPU seconds of processes",
+        Seconds,
+        Neither,
+        3,
+    ),
+    // On a side's CPUs, beside what its processes are charged with: .server .client
+    (
+        "softirq_seconds",
+        "CPU seconds of interrupts",
+        Seconds,
+        Neither,
+        3,
+    ),
+    ("steady_seconds", "Steady part", Seconds, Neither, 2),
     // .server.usr .server.sys .server.soft .server.irq .server.steal .server.iowait .server.idle, the same of .client and of .cpuN
     ("cpu", "CPU", Percent, Neither, 2),
     // .server.rx_packets_per_s .rx_kib_per_s .tx_… .utilisation_percent
