@@ -2,13 +2,42 @@
 
 use crate::topology::Ground;
 use mill_lab::record::Figures;
+use sample::{Facts, Sample, Sampler};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// What the CPUs did.
+mod cpu;
+
+/// What went through an interface.
+pub(crate) mod network;
+
+/// What TCP counts.
+mod tcp;
+
+/// What processes used.
+pub(crate) mod process;
+
+/// The files that speak of a side's network.
+mod place;
+
+/// One look at everything.
+mod sample;
+
+/// Samples to figures.
+mod figures;
+
+/// Which part of a series is steady.
+pub mod steady;
 
 /// Whom to look at.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The server's first process; its descendants are found at each interval.
+    /// The server's first process; its descendants are found as they come.
     pub server: Option<u32>,
     /// First processes of clients.
     pub clients: Vec<u32>,
@@ -19,32 +48,163 @@ pub struct Watched {
 
 /// A running observer, on a thread of its own.
 #[derive(Debug)]
-pub struct Monitor {}
+pub struct Monitor {
+    /// Dropped, it ends the thread.
+    stop: Sender<()>,
+    thread: JoinHandle<Observed>,
+}
 
 /// What it saw.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Observed {}
+pub struct Observed {
+    samples: Vec<Sample>,
+    facts: Facts,
+}
 
 impl Monitor {
     pub fn start(watched: Watched) -> io::Result<Self> {
-        let _ = watched;
-        Ok(Self {})
+        let (sampler, facts) = Sampler::open(&watched)?;
+        let (stop, stopped) = mpsc::channel();
+        let interval = watched.interval.max(INTERVAL_MIN);
+        let thread = std::thread::Builder::new()
+            .name(String::from("monitor"))
+            .spawn(move || {
+                let samples = watch(sampler, interval, |patience| {
+                    stopped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
+                });
+                Observed { samples, facts }
+            })?;
+        Ok(Self { stop, thread })
     }
 
+    /// Takes a last look, and says what was seen.
     pub fn stop(self) -> Observed {
-        Observed {}
+        drop(self.stop);
+        // A thread that failed saw nothing.
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// Ticks in /proc are 10 ms long: shorter intervals would see none or one.
+const INTERVAL_MIN: Duration = Duration::from_millis(20);
+
+/// Looks at each interval as long as `wait` says that the time went by.
+fn watch(mut sampler: Sampler, interval: Duration, wait: impl Fn(Duration) -> bool) -> Vec<Sample> {
+    let mut samples = vec![sampler.take()];
+    let mut due = samples[0].at + interval;
+    loop {
+        let goes_on = wait(due.saturating_sub(mill_sys::clock::monotonic()));
+        let sample = sampler.take();
+        // Behind time (a machine that was too busy for us): go on from here instead of hurrying after.
+        due = (due + interval).max(sample.at);
+        samples.push(sample);
+        if !goes_on {
+            return samples;
+        }
     }
 }
 
 impl Observed {
     /// One line an interval.
     pub fn csv(&self) -> String {
-        String::new()
+        let Some(first) = self.samples.first() else {
+            return String::new();
+        };
+        let lines: Vec<(f64, Figures)> = self
+            .samples
+            .windows(2)
+            .map(|pair| {
+                let second = pair[1].at.saturating_sub(first.at).as_secs_f64();
+                let mut figures = figures::between(pair, &self.facts);
+                figures.extend(figures::tcp(pair));
+                (second, figures)
+            })
+            .collect();
+        let names: BTreeSet<&String> = lines.iter().flat_map(|(_, line)| line.keys()).collect();
+        let mut text = String::from("second");
+        for name in &names {
+            text.push(',');
+            text.push_str(name);
+        }
+        text.push('\n');
+        for (second, figures) in &lines {
+            let _ = write!(text, "{second:.3}");
+            for name in &names {
+                text.push(',');
+                if let Some(value) = figures.get(*name) {
+                    let _ = write!(text, "{}", rounded(*value));
+                }
+            }
+            text.push('\n');
+        }
+        text
     }
 
-    /// Figures of the part from `ramp` after the first to `ramp` before the last interval; and what was absent, with the reason.
+    /// Figures of the part from `ramp` after the first to `ramp` before the last interval, without what is below
+    /// four fifths of the usual traffic at its ends; and what was absent, with the reason. Counts of TCP are of everything that was
+    /// seen.
     pub fn steady(&self, ramp: Duration) -> (Figures, Vec<(String, String)>) {
-        let _ = ramp;
-        (Figures::new(), Vec::new())
+        let mut absent = self.facts.absent.clone();
+        let part = self.part(ramp);
+        let samples = self.samples.get(part).unwrap_or_default();
+        let mut figures = figures::between(samples, &self.facts);
+        figures.extend(figures::tcp(&self.samples));
+        if let (Some(first), Some(last)) = (samples.first(), samples.last()) {
+            let seconds = last.at.saturating_sub(first.at).as_secs_f64();
+            figures.insert(String::from("steady_seconds"), seconds);
+        }
+        if samples.len() < 2 {
+            let reason = "the load was over before two looks; give it more seconds";
+            for stem in ["cpu", "process_cpu", "interface"] {
+                absent.push((String::from(stem), String::from(reason)));
+            }
+        }
+        (figures, absent)
+    }
+
+    /// Indices of the samples of the steady part.
+    fn part(&self, ramp: Duration) -> std::ops::Range<usize> {
+        let (Some(first), Some(last)) = (self.samples.first(), self.samples.last()) else {
+            return 0..0;
+        };
+        let traffic: Vec<f64> = self
+            .samples
+            .windows(2)
+            .map(|pair| moved(&pair[0], &pair[1]))
+            .collect();
+        let busy = steady::steady_part(&traffic);
+        // Interval i lies between samples i and i + 1.
+        let busy = busy.start..busy.end + 1;
+        let from = first.at + ramp;
+        let to = last.at.saturating_sub(ramp);
+        let start = self.samples.partition_point(|sample| sample.at < from);
+        let end = self.samples.partition_point(|sample| sample.at <= to);
+        let part = start.max(busy.start)..end.min(busy.end);
+        // A load shorter than its ramps is better seen whole than not at all; `steady_seconds` tells.
+        if part.len() < 2 { busy } else { part }
     }
 }
+
+/// Bytes a second on the server's interface, and where nothing is seen of it CPU time of the clients.
+fn moved(before: &Sample, after: &Sample) -> f64 {
+    let seconds = after.at.saturating_sub(before.at).as_secs_f64();
+    if seconds <= 0.0 {
+        return 0.0;
+    }
+    let moved = match (&before.server.traffic, &after.server.traffic) {
+        (Some(before), Some(after)) => {
+            let went = after.since(before);
+            cpu::float(went.rx_bytes + went.tx_bytes)
+        }
+        _ => after.client.usage.cpu_seconds - before.client.usage.cpu_seconds,
+    };
+    moved / seconds
+}
+
+/// To six decimals: what is finer is below any clock here, and files stay small.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,9 @@ pub mod random;
 /// Processes: forking, waiting, signalling.
 pub mod process;
 
+/// Network namespaces of threads.
+pub mod namespace;
+
 /// What `ps` shows of a process.
 pub mod title;
 

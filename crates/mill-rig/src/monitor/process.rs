@@ -1,0 +1,241 @@
+//! /proc/PID: what processes used of the machine, a first process and all that descend from it.
+
+use super::cpu::TICKS_PER_SECOND;
+use super::cpu::float;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// What of /proc/PID/stat is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub name: String,
+    pub parent: u32,
+    /// User and system. The kernel takes both from the scheduler's exact sum; interrupts are in it where the kernel
+    /// does not keep them apart (CONFIG_IRQ_TIME_ACCOUNTING).
+    pub ticks: u64,
+    pub threads: u64,
+    /// Ticks after boot: a number and a start are one process for ever.
+    pub start: u64,
+}
+
+/// None if it is no such text.
+pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
+    // A program's name may hold blanks and parentheses; nothing after it does.
+    let (head, tail) = text.rsplit_once(')')?;
+    let (_, name) = head.split_once('(')?;
+    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
+    // proc_pid_stat(5) counts from 1, and the name is its second: field 3 is our 0.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        name: name.to_owned(),
+        parent: u32::try_from(field(4)?).ok()?,
+        ticks: field(14)? + field(15)?,
+        threads: field(20)?,
+        start: field(22)?,
+    })
+}
+
+/// Running sums of a tree since it was first looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usage {
+    /// User and system.
+    pub cpu_seconds: f64,
+    pub voluntary_switches: u64,
+    pub involuntary_switches: u64,
+    /// Resident now; pages that processes share are counted for each.
+    pub resident_bytes: u64,
+    /// Alive now.
+    pub processes: usize,
+}
+
+/// Processes from one or more first ones downward.
+///
+/// A process that ends takes its times along: what it used after the last look is lost, and a process that lives
+/// shorter than the time between two scans is never seen.
+#[derive(Debug)]
+pub(super) struct Tree {
+    roots: Vec<u32>,
+    members: BTreeMap<(u32, u64), Seen>,
+    usage: Usage,
+    begun: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    ticks: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl Tree {
+    pub(super) fn new(roots: Vec<u32>) -> Self {
+        Self {
+            roots,
+            members: BTreeMap::new(),
+            usage: Usage::default(),
+            begun: false,
+        }
+    }
+
+    /// Looks again. `parents` (child to parent, of the whole machine) finds members that came meanwhile.
+    pub(super) fn look(&mut self, parents: Option<&BTreeMap<u32, u32>>) -> Usage {
+        let mut numbers: BTreeSet<u32> = self.members.keys().map(|(number, _)| *number).collect();
+        numbers.extend(&self.roots);
+        if let Some(parents) = parents {
+            numbers.extend(descendants(&self.roots, parents));
+        }
+        let mut members = BTreeMap::new();
+        self.usage.resident_bytes = 0;
+        for number in numbers {
+            let Some((key, seen, resident_bytes)) = read(number) else {
+                continue;
+            };
+            self.usage.resident_bytes += resident_bytes;
+            // Who was there at the first look brings a past along; who came later is ours from its beginning.
+            let known = self.members.get(&key).copied();
+            let before = known.unwrap_or(if self.begun { Seen::default() } else { seen });
+            self.usage.cpu_seconds +=
+                float(seen.ticks.saturating_sub(before.ticks)) / TICKS_PER_SECOND;
+            self.usage.voluntary_switches += seen.voluntary.saturating_sub(before.voluntary);
+            self.usage.involuntary_switches += seen.involuntary.saturating_sub(before.involuntary);
+            members.insert(key, seen);
+        }
+        self.begun = true;
+        self.members = members;
+        self.usage.processes = self.members.len();
+        self.usage
+    }
+}
+
+/// Every process below `roots`, themselves included.
+pub(crate) fn descendants(roots: &[u32], parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (child, parent) in parents {
+        children.entry(*parent).or_default().push(*child);
+    }
+    let mut found = BTreeSet::new();
+    let mut open: Vec<u32> = roots.to_vec();
+    while let Some(number) = open.pop() {
+        if found.insert(number) {
+            open.extend(children.get(&number).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// The numbers of all processes.
+pub(crate) fn all() -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// Child to parent, of the whole machine.
+pub(crate) fn parents() -> BTreeMap<u32, u32> {
+    all()
+        .into_iter()
+        .filter_map(|number| Some((number, stat(number)?.parent)))
+        .collect()
+}
+
+pub(crate) fn stat(number: u32) -> Option<Stat> {
+    parse_stat(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
+}
+
+fn read(number: u32) -> Option<((u32, u64), Seen, u64)> {
+    let stat = stat(number)?;
+    let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
+    let mut seen = Seen {
+        ticks: stat.ticks,
+        ..Seen::default()
+    };
+    if stat.threads > 1 {
+        let tasks = fs::read_dir(format!("/proc/{number}/task")).ok();
+        for task in tasks.into_iter().flatten().flatten().take(THREADS_MAX) {
+            if let Ok(status) = fs::read_to_string(task.path().join("status")) {
+                add_switches(&status, &mut seen);
+            }
+        }
+    } else {
+        add_switches(&status, &mut seen);
+    }
+    let resident_kib = status_field(&status, "VmRSS").unwrap_or(0);
+    Some(((number, stat.start), seen, resident_kib * 1024))
+}
+
+/// Threads of a process whose switches are counted: reading a thread's status takes some 15 µs, and a look should
+/// not cost more than a millisecond.
+const THREADS_MAX: usize = 64;
+
+/// Those of one thread: the file of a process speaks of its first thread only.
+fn add_switches(status: &str, seen: &mut Seen) {
+    seen.voluntary += status_field(status, "voluntary_ctxt_switches").unwrap_or(0);
+    seen.involuntary += status_field(status, "nonvoluntary_ctxt_switches").unwrap_or(0);
+}
+
+/// The number behind a name in /proc/PID/status.
+fn status_field(status: &str, name: &str) -> Option<u64> {
+    status.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?.strip_prefix(':')?;
+        rest.split_ascii_whitespace().next()?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STAT: &str = "473 (a) (b c) S 469 469 23397 0 -1 4194304 101 0 0 0 7 5 90 80 20 0 3 0 2287083 3133440 380 18446744073709551615 1 1 1";
+
+    #[test]
+    fn a_program_with_blanks_and_parentheses_is_read() {
+        let expected = Stat {
+            name: String::from("a) (b c"),
+            parent: 469,
+            ticks: 12,
+            threads: 3,
+            start: 2_287_083,
+        };
+        assert_eq!(parse_stat(STAT), Some(expected));
+        for text in ["", "1 (x", "1 (x) S", "1 (x) S 2 3 4 x"] {
+            assert_eq!(parse_stat(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn fields_of_a_status_are_found_by_their_whole_name() {
+        let status =
+            "VmRSS:\t    1760 kB\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(status_field(status, "VmRSS"), Some(1760));
+        assert_eq!(status_field(status, "voluntary_ctxt_switches"), Some(12));
+        assert_eq!(status_field(status, "nonvoluntary_ctxt_switches"), Some(7));
+        assert_eq!(status_field(status, "Vm"), None);
+    }
+
+    #[test]
+    fn descendants_are_found_at_any_depth() {
+        let parents = BTreeMap::from([(2, 1), (3, 2), (4, 3), (5, 1), (6, 9)]);
+        let check = |roots: &[u32], expected: &[u32]| {
+            let found: Vec<u32> = descendants(roots, &parents).into_iter().collect();
+            assert_eq!(found, expected, "{roots:?}");
+        };
+        check(&[2], &[2, 3, 4]);
+        check(&[1, 9], &[1, 2, 3, 4, 5, 6, 9]);
+        check(&[7], &[7]);
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn a_process_that_was_there_before_brings_no_past() {
+        let mut tree = Tree::new(vec![std::process::id()]);
+        let first = tree.look(Some(&parents()));
+        assert!(first.cpu_seconds < 0.001, "{first:?}");
+        assert!(first.resident_bytes > 100_000, "{first:?}");
+        assert!(first.processes >= 1, "{first:?}");
+        let gone = Tree::new(vec![u32::MAX]).look(None);
+        assert_eq!(gone, Usage::default());
+    }
+}

@@ -1,0 +1,288 @@
+//! One look at everything, and who takes it.
+
+use super::Watched;
+use super::cpu::{self, Times};
+use super::network::Traffic;
+use super::place::{self, Place};
+use super::process::{self, Tree, Usage};
+use super::tcp::Tcp;
+use crate::host::Host;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::time::Duration;
+
+/// What was there at an instant. Counters run on; differences of two samples are what happened between them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sample {
+    /// On the monotonic clock.
+    pub at: Duration,
+    pub stat: cpu::Stat,
+    pub server: Side,
+    pub client: Side,
+    /// Microseconds in which somebody waited for a CPU.
+    pub pressure_us: Option<u64>,
+    /// Free bytes by node.
+    pub free_memory: BTreeMap<u32, u64>,
+}
+
+/// Of the server or of all clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Side {
+    /// Together, and none if none of them is on this machine.
+    pub cpus: Option<Times>,
+    pub usage: Usage,
+    pub traffic: Option<Traffic>,
+    pub tcp: Tcp,
+    /// Sockets in use and waiting, of the fullest client host.
+    pub fullest: u64,
+}
+
+/// What does not change while it is looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Facts {
+    /// Rate of each side's interface in 10⁶ bits/s.
+    pub server_mbit: Option<f64>,
+    pub client_mbit: Option<f64>,
+    /// CPUs of either side, for figures of their own.
+    pub cpus: Vec<u32>,
+    /// Whether the sides share CPUs.
+    pub shared_cpus: bool,
+    /// Client and server in one namespace: sockets are counted twice, and TIME_WAIT may be anybody's.
+    pub shared_network: bool,
+    /// Ports that a client host may take.
+    pub ports: Option<f64>,
+    /// Metric and reason.
+    pub absent: Vec<(String, String)>,
+}
+
+/// Takes samples.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    stat: File,
+    pressure: Option<File>,
+    nodes: BTreeMap<u32, File>,
+    server: Vec<Place>,
+    clients: Vec<Place>,
+    server_interface: String,
+    client_interface: String,
+    server_cpus: Vec<u32>,
+    client_cpus: Vec<u32>,
+    server_tree: Tree,
+    client_tree: Tree,
+    looks: u32,
+}
+
+/// Every how many looks the whole machine is searched for new members of the trees: a search reads one file of each
+/// process. With the usual four looks a second that is once a second.
+const LOOKS_A_SEARCH: u32 = 4;
+
+impl Sampler {
+    /// Opens what there is; what is not there is among the facts' `absent`.
+    pub(super) fn open(watched: &Watched) -> std::io::Result<(Self, Facts)> {
+        let ground = &watched.ground;
+        let mut facts = Facts {
+            cpus: union(&ground.server_cpus, &ground.client_cpus),
+            shared_cpus: ground
+                .server_cpus
+                .iter()
+                .any(|cpu| ground.client_cpus.contains(cpu)),
+            shared_network: ground.clients.contains(&ground.server),
+            ..Facts::default()
+        };
+        let server = places(
+            std::slice::from_ref(&ground.server),
+            "server",
+            &mut facts.absent,
+        );
+        let clients = places(&ground.clients, "client", &mut facts.absent);
+        facts.ports = clients
+            .first()
+            .and_then(|place| place.ports)
+            .map(|(first, last)| f64::from(last - first + 1));
+        speeds(watched, &mut facts);
+        let here = |host: &Host| !matches!(host, Host::Remote(_));
+        let near = |host: &Host, roots: Vec<u32>| if here(host) { roots } else { Vec::new() };
+        let client_host = ground.clients.first().unwrap_or(&Host::Local);
+        let sampler = Self {
+            stat: File::open("/proc/stat")?,
+            pressure: File::open("/proc/pressure/cpu").ok(),
+            nodes: nodes(),
+            server,
+            clients,
+            server_interface: ground.server_interface.clone(),
+            client_interface: ground.client_interface.clone(),
+            server_cpus: near(&ground.server, ground.server_cpus.clone()),
+            client_cpus: near(client_host, ground.client_cpus.clone()),
+            server_tree: Tree::new(near(&ground.server, watched.server.into_iter().collect())),
+            client_tree: Tree::new(near(client_host, watched.clients.clone())),
+            looks: 0,
+        };
+        if sampler.pressure.is_none() {
+            facts.absent.push((
+                String::from("pressure_share"),
+                String::from("/proc/pressure is not there: needs a kernel with CONFIG_PSI, and psi=1 on some"),
+            ));
+        }
+        Ok((sampler, facts))
+    }
+
+    pub(super) fn take(&mut self) -> Sample {
+        let parents = self
+            .looks
+            .is_multiple_of(LOOKS_A_SEARCH)
+            .then(process::parents);
+        self.looks += 1;
+        let server_usage = self.server_tree.look(parents.as_ref());
+        let client_usage = self.client_tree.look(parents.as_ref());
+        let stat = place::again(&mut self.stat)
+            .ok()
+            .and_then(|text| cpu::parse(&text))
+            .unwrap_or_default();
+        let mut sample = Sample {
+            at: mill_sys::clock::monotonic(),
+            server: Side {
+                cpus: together(&stat, &self.server_cpus),
+                usage: server_usage,
+                ..Side::default()
+            },
+            client: Side {
+                cpus: together(&stat, &self.client_cpus),
+                usage: client_usage,
+                ..Side::default()
+            },
+            stat,
+            ..Sample::default()
+        };
+        look_at_network(&mut self.server, &self.server_interface, &mut sample.server);
+        look_at_network(
+            &mut self.clients,
+            &self.client_interface,
+            &mut sample.client,
+        );
+        sample.pressure_us = self
+            .pressure
+            .as_mut()
+            .and_then(|file| pressure(&place::again(file).ok()?));
+        for (node, file) in &mut self.nodes {
+            if let Some(bytes) = place::again(file).ok().and_then(|text| free_memory(&text)) {
+                sample.free_memory.insert(*node, bytes);
+            }
+        }
+        sample
+    }
+}
+
+fn places(hosts: &[Host], side: &str, absent: &mut Vec<(String, String)>) -> Vec<Place> {
+    let mut places = Vec::new();
+    for host in hosts {
+        match Place::open(host) {
+            Ok(place) => places.push(place),
+            Err(reason) => {
+                for stem in ["interface", "tcp"] {
+                    absent.push((format!("{stem}.{side}"), reason.clone()));
+                }
+                if matches!(host, Host::Remote(_)) {
+                    for stem in ["cpu", "process_cpu"] {
+                        absent.push((format!("{stem}.{side}"), reason.clone()));
+                    }
+                }
+            }
+        }
+    }
+    places
+}
+
+fn speeds(watched: &Watched, facts: &mut Facts) {
+    let ground = &watched.ground;
+    let said = watched.link_mbit.or(ground.link_mbit);
+    let mut find = |side: &str, host: Option<&Host>, interface: &str| {
+        let found = said.map_or_else(|| place::speed(host.unwrap_or(&Host::Local), interface), Ok);
+        found
+            .map_err(|reason| {
+                let name = format!("interface.{side}.utilisation_percent");
+                facts.absent.push((name, reason));
+            })
+            .ok()
+    };
+    facts.server_mbit = find("server", Some(&ground.server), &ground.server_interface);
+    facts.client_mbit = find("client", ground.clients.first(), &ground.client_interface);
+}
+
+/// Traffic of the first place, TCP of all.
+fn look_at_network(places: &mut [Place], interface: &str, side: &mut Side) {
+    for (index, place) in places.iter_mut().enumerate() {
+        if index == 0 {
+            side.traffic = place.traffic(interface);
+        }
+        let tcp = place.tcp();
+        side.fullest = side.fullest.max(tcp.in_use + tcp.time_wait);
+        side.tcp.add(&tcp);
+    }
+}
+
+fn together(stat: &cpu::Stat, cpus: &[u32]) -> Option<Times> {
+    cpus.iter()
+        .filter_map(|cpu| stat.cpus.get(cpu).copied())
+        .reduce(|all, one| all.plus(&one))
+}
+
+fn union(left: &[u32], right: &[u32]) -> Vec<u32> {
+    let all: std::collections::BTreeSet<u32> = left.iter().chain(right).copied().collect();
+    all.into_iter().collect()
+}
+
+/// Each node's file; without nodes, the machine's as node 0.
+fn nodes() -> BTreeMap<u32, File> {
+    let folder = fs::read_dir("/sys/devices/system/node").ok();
+    let mut nodes: BTreeMap<u32, File> = folder
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let number = entry.file_name().to_str()?.strip_prefix("node")?.parse();
+            Some((number.ok()?, File::open(entry.path().join("meminfo")).ok()?))
+        })
+        .collect();
+    if nodes.is_empty()
+        && let Ok(file) = File::open("/proc/meminfo")
+    {
+        nodes.insert(0, file);
+    }
+    nodes
+}
+
+/// `Node 0 MemFree:  23708160 kB`, or without the node.
+fn free_memory(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (_, rest) = line.split_once("MemFree:")?;
+        let kib: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(kib * 1024)
+    })
+}
+
+/// `some avg10=0.00 avg60=8.28 avg300=11.47 total=5764293334`.
+fn pressure(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    line.split_once("total=")?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_memory_and_pressure_are_read() {
+        let node = "Node 0 MemTotal:  24684084 kB\nNode 0 MemFree:  23708160 kB\n";
+        assert_eq!(free_memory(node), Some(24_277_155_840));
+        assert_eq!(free_memory("MemFree: 1 kB"), Some(1024));
+        let waiting = "some avg10=0.00 avg60=8.28 avg300=11.47 total=5764293334\nfull total=0\n";
+        assert_eq!(pressure(waiting), Some(5_764_293_334));
+        for text in ["", "MemFree:", "some total=x", "full total=0"] {
+            assert_eq!(
+                (free_memory(text), pressure(text)),
+                (None, None),
+                "{text:?}"
+            );
+        }
+    }
+}

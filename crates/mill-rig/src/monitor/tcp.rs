@@ -1,0 +1,153 @@
+//! /proc/net/snmp, netstat and sockstat: what TCP of a namespace counts.
+
+use std::collections::BTreeMap;
+
+/// Of one namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tcp {
+    /// Since the namespace was made, by our names; what the kernel does not count is not there.
+    pub counters: BTreeMap<&'static str, u64>,
+    /// Sockets that have a port now, closed ones that wait not included.
+    pub in_use: u64,
+    pub time_wait: u64,
+    pub orphans: u64,
+}
+
+/// The kernel's group and name, and ours. Names of the kernel: RFC 4022 and snmp_mib in net/ipv4/proc.c.
+const COUNTERS: [(&str, &str, &str); 25] = [
+    ("Tcp", "ActiveOpens", "active_opens"),
+    ("Tcp", "PassiveOpens", "passive_opens"),
+    ("Tcp", "AttemptFails", "failed_attempts"),
+    ("Tcp", "EstabResets", "resets"),
+    ("Tcp", "InSegs", "segments_in"),
+    ("Tcp", "OutSegs", "segments_out"),
+    ("Tcp", "RetransSegs", "retransmitted_segments"),
+    ("Tcp", "InErrs", "input_errors"),
+    ("Tcp", "OutRsts", "resets_sent"),
+    ("TcpExt", "ListenOverflows", "listen_overflows"),
+    ("TcpExt", "ListenDrops", "listen_drops"),
+    ("TcpExt", "TCPReqQFullDrop", "request_queue_drops"),
+    ("TcpExt", "SyncookiesSent", "syn_cookies_sent"),
+    ("TcpExt", "TCPBacklogDrop", "backlog_drops"),
+    ("TcpExt", "TCPRcvQDrop", "receive_queue_drops"),
+    ("TcpExt", "TCPSynRetrans", "syn_retransmits"),
+    ("TcpExt", "TCPTimeouts", "timeouts"),
+    ("TcpExt", "TCPFastRetrans", "fast_retransmits"),
+    ("TcpExt", "TCPLostRetransmit", "lost_retransmits"),
+    ("TcpExt", "TCPOFOQueue", "out_of_order"),
+    ("TcpExt", "TCPDSACKRecv", "duplicates_reported"),
+    ("TcpExt", "TCPAbortOnTimeout", "aborts_on_timeout"),
+    ("TcpExt", "TCPTimeWaitOverflow", "time_wait_overflows"),
+    ("TcpExt", "TW", "time_waits_ended"),
+    ("TcpExt", "TCPSACKReorder", "reorderings"),
+];
+
+impl Tcp {
+    /// From the three files' text; an empty text leaves its part out.
+    pub(super) fn parse(snmp: &str, netstat: &str, sockstat: &str) -> Self {
+        let mut tcp = Self::default();
+        for text in [snmp, netstat] {
+            counters(text, &mut tcp.counters);
+        }
+        if let Some(line) = sockstat.lines().find_map(|line| line.strip_prefix("TCP:")) {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            for pair in words.chunks_exact(2) {
+                let value = pair[1].parse().unwrap_or(0);
+                match pair[0] {
+                    "inuse" => tcp.in_use = value,
+                    "tw" => tcp.time_wait = value,
+                    "orphan" => tcp.orphans = value,
+                    _ => {}
+                }
+            }
+        }
+        tcp
+    }
+
+    /// Of several namespaces together.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (name, value) in &other.counters {
+            *self.counters.entry(name).or_insert(0) += value;
+        }
+        self.in_use += other.in_use;
+        self.time_wait += other.time_wait;
+        self.orphans += other.orphans;
+    }
+}
+
+/// Files of two lines a group: names, then values.
+fn counters(text: &str, into: &mut BTreeMap<&'static str, u64>) {
+    let mut lines = text.lines();
+    while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
+        let (Some((group, names)), Some((_, values))) =
+            (names.split_once(':'), values.split_once(':'))
+        else {
+            continue;
+        };
+        let pairs = names
+            .split_ascii_whitespace()
+            .zip(values.split_ascii_whitespace());
+        for (name, value) in pairs {
+            let known = COUNTERS
+                .iter()
+                .find(|(of, theirs, _)| *of == group && *theirs == name);
+            if let (Some((.., ours)), Ok(value)) = (known, value.parse()) {
+                into.insert(ours, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SNMP: &str = "\
+Ip: Forwarding DefaultTTL InReceives
+Ip: 2 64 463105305
+Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts InCsumErrors
+Tcp: 1 200 120000 -1 11302010 10936039 279524 1592117 0 463104257 463467701 262999 2226 1684499 0
+";
+    const NETSTAT: &str = "\
+TcpExt: SyncookiesSent TW ListenOverflows ListenDrops TCPTimeouts TCPOFOQueue TCPSynRetrans
+TcpExt: 12846 7561270 170205 170206 96538 1640 161096
+IpExt: InNoRoutes OutSegs
+IpExt: 7 8
+";
+    const SOCKSTAT: &str = "\
+sockets: used 21
+TCP: inuse 3 orphan 1 tw 28000 alloc 3 mem 67
+UDP: inuse 9 mem 0
+";
+
+    #[test]
+    fn counters_are_found_by_group_and_name() {
+        let tcp = Tcp::parse(SNMP, NETSTAT, SOCKSTAT);
+        let check = |name: &str, expected: u64| assert_eq!(tcp.counters[name], expected, "{name}");
+        check("retransmitted_segments", 262_999);
+        check("segments_out", 463_467_701);
+        check("resets", 1_592_117);
+        check("listen_overflows", 170_205);
+        check("listen_drops", 170_206);
+        check("syn_retransmits", 161_096);
+        check("out_of_order", 1640);
+        assert_eq!(tcp.counters.get("backlog_drops"), None);
+        assert_eq!((tcp.in_use, tcp.time_wait, tcp.orphans), (3, 28000, 1));
+    }
+
+    #[test]
+    fn namespaces_add_up() {
+        let mut both = Tcp::parse(SNMP, "", SOCKSTAT);
+        both.add(&Tcp::parse(SNMP, NETSTAT, SOCKSTAT));
+        assert_eq!(both.counters["retransmitted_segments"], 525_998);
+        assert_eq!(both.counters["listen_drops"], 170_206);
+        assert_eq!(both.time_wait, 56000);
+    }
+
+    #[test]
+    fn mangled_text_is_nothing() {
+        for text in ["", "Tcp", "Tcp: RetransSegs\nTcp: x", "TCP: tw", "a\nb\nc"] {
+            assert_eq!(Tcp::parse(text, text, text), Tcp::default(), "{text:?}");
+        }
+    }
+}

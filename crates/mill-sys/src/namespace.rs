@@ -1,0 +1,24 @@
+//! Network namespaces of threads.
+
+use crate::process::check;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// Moves the calling thread into a network namespace, an open file of /run/netns or of /proc/PID/ns. Sockets it opens and
+/// /proc/sys/net as it sees it are that namespace's; threads it starts inherit it, its process's others do not.
+pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
+    let descriptor = namespace.as_fd().as_raw_fd();
+    // SAFETY: setns(2) takes no pointer; the descriptor is open through the call.
+    check(unsafe { libc::setns(descriptor, libc::CLONE_NEWNET) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_namespace_is_refused() {
+        let file = std::fs::File::open("/proc/self/stat").unwrap();
+        assert!(enter_network(&file).is_err());
+    }
+}
