@@ -4,13 +4,19 @@
 //! panics, whatever the text is.
 
 mod ab;
+mod curve;
 mod figures;
+mod h2load;
+mod native;
 pub(crate) mod quantity;
 mod spectrum;
+mod together;
 mod wrk;
 
 use crate::recipe::Tool;
 use crate::record::Figures;
+use mill_metrics::Histogram;
+use std::collections::BTreeMap;
 
 /// What was read of one client process.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +30,8 @@ pub struct Printed {
     pub interrupted: bool,
     /// Lines that are no figures but matter.
     pub notes: Vec<String>,
+    /// By family (`latency_s`, `connect_s`), if the tool gave them: they add up, percentiles don't.
+    pub histograms: BTreeMap<String, Histogram>,
 }
 
 /// Why no figures came out; the text says what was looked for and what was found.
@@ -42,10 +50,8 @@ pub fn parse(tool: Tool, text: &str) -> Result<Printed, OutputError> {
             wrk::parse(name, text)
         }
         Tool::Ab | Tool::MillstreamAb => ab::parse(name, text),
-        Tool::H2load | Tool::MillstreamLoad => Err(OutputError {
-            tool: name,
-            problem: String::from("not read yet"),
-        }),
+        Tool::H2load => h2load::parse(name, text),
+        Tool::MillstreamLoad => native::parse(name, text),
         Tool::None => Ok(Printed::default()),
     }
 }
@@ -53,7 +59,7 @@ pub fn parse(tool: Tool, text: &str) -> Result<Printed, OutputError> {
 /// Several processes that ran side by side as one: rates and counts are added, percentiles are the
 /// worst of any process (they can't be added; `spread_share` says how far processes lie apart) unless all brought histograms.
 pub fn together(parts: &[Printed]) -> Printed {
-    parts.first().cloned().unwrap_or_default()
+    together::together(parts)
 }
 
 /// Says which line was looked for, and where the text ends instead.

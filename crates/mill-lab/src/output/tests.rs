@@ -12,11 +12,7 @@ fn fixture(name: &str) -> String {
 #[track_caller]
 fn check(tool: Tool, name: &str, expected: &[(&str, f64)]) -> Printed {
     let printed = parse(tool, &fixture(name)).unwrap();
-    for (figure, value) in expected {
-        let read = printed.figures.get(*figure).copied();
-        let close = read.is_some_and(|read| (read - value).abs() <= value.abs() * 1e-9);
-        assert!(close, "{name}: {figure} is {read:?}, not {value}");
-    }
+    check_figures(name, &printed, expected);
     for figure in printed.figures.keys() {
         assert!(crate::metric::is_known(figure), "{name}: {figure}");
     }
@@ -26,6 +22,15 @@ fn check(tool: Tool, name: &str, expected: &[(&str, f64)]) -> Printed {
         .all(|two| two[0].0 < two[1].0);
     assert!(ascending, "{name}: {:?}", printed.percentiles);
     printed
+}
+
+#[track_caller]
+fn check_figures(name: &str, printed: &Printed, expected: &[(&str, f64)]) {
+    for (figure, value) in expected {
+        let read = printed.figures.get(*figure).copied();
+        let close = read.is_some_and(|read| (read - value).abs() <= value.abs() * 1e-9);
+        assert!(close, "{name}: {figure} is {read:?}, not {value}");
+    }
 }
 
 #[test]
@@ -187,6 +192,109 @@ fn errors_say_what_was_looked_for() {
     assert!(error.problem.starts_with("it printed nothing"), "{error}");
 }
 
+#[test]
+fn h2load_is_read_with_its_table() {
+    check(
+        Tool::H2load,
+        "h2load.txt",
+        &[
+            ("requests_per_s", 29_384.54),
+            ("requests", 2000.0),
+            ("connections_asked", 4.0),
+            ("threads", 1.0),
+            ("transfer_bytes_per_s", 77.77 * 1_048_576.0),
+            ("bytes_per_response", 5_550_196.0 / 2000.0),
+            ("latency_s.min", 44e-6),
+            ("latency_s.max", 4.93e-3),
+            ("latency_s.mean", 236e-6),
+            ("latency_s.stdev", 377e-6),
+            ("connect_s.mean", 359e-6),
+            ("waiting_s.max", 1.23e-3),
+            ("errors.all", 0.0),
+        ],
+    );
+    // Its "finished in" has the warm-up in it.
+    check(Tool::H2load, "h2load-h1.txt", &[("seconds", 1.0)]);
+}
+
+#[test]
+fn later_columns_of_h2load_are_read_by_their_names() {
+    let text = fixture("h2load.txt")
+        .replace("max         mean", "max median p95 p99 mean")
+        .replace("4.93ms       236us", "4.93ms 200us 1.5ms 4.1ms 236us")
+        .replace("562us       359us", "562us 300us 500us 560us 359us")
+        .replace("1.23ms      1.08ms", "1.23ms 1ms 1.1ms 1.2ms 1.08ms")
+        .replace("time for request:", "request     :")
+        .replace("time for connect:", "connect     :")
+        .replace("time to 1st byte:", "TTFB        :")
+        .replace("2000 2xx, 0 3xx, 0 4xx", "1990 2xx, 0 3xx, 10 4xx")
+        .replace("0 failed", "10 failed");
+    let printed = parse(Tool::H2load, &text).unwrap();
+    check_figures(
+        "later h2load",
+        &printed,
+        &[
+            ("latency_s.p99", 4.1e-3),
+            ("latency_s.mean", 236e-6),
+            ("connect_s.p95", 500e-6),
+            ("errors.status", 10.0),
+            ("failed_share", 0.005),
+        ],
+    );
+    assert_eq!(printed.percentiles.len(), 3);
+}
+
+#[test]
+fn our_own_document_is_read_with_its_histograms() {
+    let printed = check(
+        Tool::MillstreamLoad,
+        "load-open.json",
+        &[
+            ("requests_per_s", 1999.990732042948),
+            ("requests", 2000.0),
+            ("bytes_per_response", 2889.0),
+            ("connections_asked", 8.0),
+            ("latency_s.mean", 47_310e-9),
+            ("latency_s.p99", 97_279e-9),
+            ("latency_s.max", 952_831e-9),
+            ("latency_s.uncorrected.p50", 44_639e-9),
+            ("waiting_s.median", 44_639e-9),
+            ("connect_s.max", 208_895e-9),
+            ("failed_share", 0.0),
+        ],
+    );
+    assert!(printed.percentiles.len() > 40);
+    assert_eq!(printed.histograms["latency_s"].count(), 2000);
+    let twice = together(&[printed.clone(), printed.clone()]);
+    assert_eq!(twice.histograms["latency_s"].count(), 4000);
+    assert_eq!(
+        twice.figures["latency_s.p99"],
+        printed.figures["latency_s.p99"]
+    );
+    assert_eq!(twice.figures["requests"], 4000.0);
+}
+
+#[test]
+fn our_own_document_without_histograms_gives_the_summary() {
+    let mut document: serde_json::Value = serde_json::from_str(&fixture("load-open.json")).unwrap();
+    document["results"]["measures"] = serde_json::Value::Null;
+    document["summary"]["failures"]["reset"] = 3.into();
+    document["summary"]["failed"] = 3.into();
+    document["results"]["interrupted"] = true.into();
+    let printed = parse(Tool::MillstreamLoad, &document.to_string()).unwrap();
+    assert_eq!(printed.figures["latency_s.p999"], 948_223e-9);
+    assert_eq!(printed.percentiles.len(), 6);
+    assert_eq!(printed.figures["errors.read"], 3.0);
+    assert_eq!(printed.figures["failed_share"], 3.0 / 2003.0);
+    assert!(printed.interrupted);
+    document["schema"] = 9.into();
+    let error = parse(Tool::MillstreamLoad, &document.to_string()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "millstream load's output: schema 9 is not known, only 1 is"
+    );
+}
+
 /// Whatever comes out of a text that was cut off stands in the whole text as well.
 fn check_cut(tool: Tool, name: &str) {
     let text = fixture(name);
@@ -216,6 +324,8 @@ fn a_text_that_is_cut_off_gives_no_wrong_figure() {
         (Tool::Ab, "ab.txt"),
         (Tool::Ab, "ab-k.txt"),
         (Tool::Ab, "ab-aborted.txt"),
+        (Tool::H2load, "h2load.txt"),
+        (Tool::MillstreamLoad, "load-open.json"),
     ] {
         check_cut(tool, name);
     }
