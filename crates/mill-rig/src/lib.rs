@@ -33,3 +33,6 @@ pub mod monitor;
 
 /// Looks that cost.
 pub mod probe;
+
+/// The command line.
+pub mod options;
