@@ -1,1 +1,54 @@
 //! Medians, intervals, tests and curves; pure arithmetic with known vectors as tests.
+//!
+//! ```text
+//! order        median, quantiles, intervals of quantiles from order statistics
+//! normal       the normal distribution, Student's quantile
+//! random       the generator of resamples, seeded
+//! bootstrap    percentile and BCa intervals
+//! signed_rank  Wilcoxon's test of pairs, Hodges-Lehmann
+//! rank_sum     Mann-Whitney's test of two samples, Hodges-Lehmann's shift
+//! holm         p-values of a family of tests
+//! ratio        what pairs say of a ratio
+//! noise        what a system differs from itself, and what can be told apart
+//! steady       where the steady part of a series begins, trends
+//! batches      how far the seconds of a series depend on each other
+//! scaling      the universal scalability law
+//! ```
+//!
+//! Invariants: no figure here is random, the same input gives the same output on every machine; what can't be said of a
+//! sample is `None` or an error that says how much is needed, never a guess.
+
+mod batches;
+mod bootstrap;
+mod holm;
+mod noise;
+mod normal;
+mod order;
+mod random;
+mod rank_sum;
+mod ratio;
+mod scaling;
+mod signed_rank;
+mod steady;
+
+pub use batches::{Batches, batches};
+pub use bootstrap::{Interval, IntervalKind, bootstrap_interval, bootstrap_two};
+pub use holm::holm;
+pub use noise::NoiseFloor;
+pub use normal::{normal_cdf, normal_quantile, student_quantile};
+pub use order::{median, median_interval, quantile, quantile_interval};
+pub use random::Generator;
+pub use rank_sum::{RankSum, mann_whitney};
+pub use ratio::{PairedRatio, log_ratios};
+pub use scaling::{Scaling, ScalingError, ScalingPoint, fit_scaling};
+pub use signed_rank::{SignedRank, wilcoxon};
+pub use steady::{Trend, mann_kendall, mser5};
+
+/// A count as a number of arithmetic.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "counts here are of trials, seconds and resamples, far below 2^53"
+)]
+pub(crate) fn number(count: usize) -> f64 {
+    count as f64
+}
