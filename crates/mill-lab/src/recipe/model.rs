@@ -27,11 +27,6 @@ pub struct Recipe {
     /// Variables for `${…}` that are no axes: durations, connections.
     #[serde(default)]
     pub vars: toml::Table,
-    /// `[system]` and `[content]` before substitution: what makes systems differ, and how large objects are, also for lints.
-    #[serde(default)]
-    pub system: toml::Table,
-    #[serde(default)]
-    pub content: toml::Table,
     /// `[for]`: the axes, outermost first. `system` is one too; by default all of `[system]`, in order.
     #[serde(default, rename = "for")]
     pub axes: toml::Table,
