@@ -4,9 +4,13 @@
 //! the noise floor is wanted), in an order drawn from the seed, so that what drifts on the machine hits all
 //! systems alike.
 
-use crate::recipe::Setup;
+mod estimate;
+mod shuffle;
+
+use crate::recipe::{RecipeError, Resolved, Setup, System};
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
+use shuffle::Shuffle;
 
 /// All trials, first to last.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,15 +28,97 @@ pub struct Trial {
     pub again: bool,
     pub setup: Setup,
     /// Systems of `[system]` that run behind the one under test, nearest first.
-    pub upstreams: Vec<crate::recipe::System>,
+    pub upstreams: Vec<System>,
 }
-
-use crate::recipe::{RecipeError, Resolved};
 
 impl Plan {
     /// Orders all points of all blocks.
     pub fn of(recipe: &Resolved) -> Result<Self, RecipeError> {
-        let _ = recipe;
-        Ok(Self { trials: Vec::new() })
+        let points = prepared(recipe)?;
+        let mut plan = Self { trials: Vec::new() };
+        for block in 0..recipe.recipe.repeat.blocks {
+            plan.append(recipe, &points, block);
+        }
+        Ok(plan)
+    }
+
+    /// One block more, after the last: what `repeat.half_width` asks for. The order of a block depends on the seed and
+    /// its number alone.
+    pub fn extend(&mut self, recipe: &Resolved) -> Result<(), RecipeError> {
+        let points = prepared(recipe)?;
+        let block = self.trials.last().map_or(0, |trial| trial.block + 1);
+        self.append(recipe, &points, block);
+        Ok(())
+    }
+
+    fn append(&mut self, recipe: &Resolved, points: &[Prepared], block: u32) {
+        let repeat = &recipe.recipe.repeat;
+        let mut shuffle = Shuffle::of_block(repeat.seed, block);
+        let mut order: Vec<(&Prepared, bool)> =
+            points.iter().map(|prepared| (prepared, false)).collect();
+        shuffle.apply(&mut order);
+        if repeat.again
+            && let Some(first) = first_of(recipe, &order)
+        {
+            let place = shuffle.below(order.len() + 1);
+            order.insert(place, (first, true));
+        }
+        for (prepared, again) in order {
+            let mut setup = prepared.setup.clone();
+            // Probes cost time and tell the same each time: one look at each point is enough.
+            if block > 0 || again {
+                setup.probe.clear();
+            }
+            self.trials.push(Trial {
+                number: self.trials.len(),
+                block,
+                point: prepared.point.clone(),
+                again,
+                setup,
+                upstreams: prepared.upstreams.clone(),
+            });
+        }
     }
 }
+
+struct Prepared {
+    point: Point,
+    setup: Setup,
+    upstreams: Vec<System>,
+}
+
+fn prepared(recipe: &Resolved) -> Result<Vec<Prepared>, RecipeError> {
+    let points = recipe.points().into_iter().map(|point| {
+        let (setup, upstreams) = recipe.setup(&point)?;
+        Ok(Prepared {
+            point,
+            setup,
+            upstreams,
+        })
+    });
+    points.collect()
+}
+
+/// Which trial of a block is run again: the block's first of the first system that could be there. One is enough,
+/// however many points there are: the noise floor is the machine's, and each block adds a pair at a point of its
+/// own.
+fn first_of<'a>(recipe: &Resolved, order: &[(&'a Prepared, bool)]) -> Option<&'a Prepared> {
+    let axes = recipe.axes();
+    let systems = axes.iter().find(|axis| axis.name == "system")?;
+    let of_system = |name: &String| {
+        let mut trials = order.iter().map(|(prepared, _)| *prepared);
+        trials.find(|prepared| prepared.point.get("system") == Some(name))
+    };
+    let mut candidates = systems
+        .values
+        .iter()
+        .filter_map(|value| of_system(&value.name));
+    let all: Vec<&Prepared> = candidates.by_ref().collect();
+    let there = all
+        .iter()
+        .find(|prepared| !prepared.setup.system.is_surely_absent());
+    there.or(all.first()).copied()
+}
+
+#[cfg(test)]
+mod tests;

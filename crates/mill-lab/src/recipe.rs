@@ -1,13 +1,38 @@
 //! An experiment as data: `recipes/*.toml`, or a file of one's own.
 //!
-//! A recipe is read in steps, and each is a file here: `source` (text, and where each key stands), `inherit` (`parent = `),
-//! `size` (`[size.smoke]` laid over it), `overrides` (`--set key=value`). What comes out is one TOML table. It is looked at twice: as `Recipe`,
-//! which is what holds for the whole run, and, after `${…}` was replaced for a point, as `Setup`, which is
-//! what one trial needs. So any value below `[topology]`, `[tune]`, `[content]`, `[system]`, `[load]` and `[probe]` may depend on an axis or a variable.
+//! A recipe is read in steps, and each is a file here:
+//!
+//! ```text
+//! source      a text as a table, and where each key stands
+//! attachment  `config = "@conf/nginx.conf"` becomes that text
+//! inherit     `parent = "other"`: the recipe laid over its parents
+//! size        `[size.smoke]` laid over it
+//! overrides   `--set key=value` laid over that
+//! family      `[system.X] parent = "Y"`
+//! axes        `[for]`, with `system` in it, and the points of the cross product
+//! substitute  `${…}` replaced for a point
+//! typed       tables as `Recipe` and `Setup`; what serde says in a person's words
+//! ```
+//!
+//! What comes out of the first six is one TOML table. It is looked at twice: as `Recipe`, which holds for the whole run, and,
+//! after `${…}` was replaced for a point, as `Setup`, which is what one trial needs. So any value below
+//! `[topology]`, `[tune]`, `[content]`, `[system]`, `[load]`, `[monitors]` and `[[probe]]` may depend on an axis or a variable.
 
+mod attachment;
+mod axes;
+mod embedded;
+mod family;
+mod inherit;
 mod model;
+mod overrides;
+mod point;
 mod setup;
+mod size;
+mod source;
+mod substitute;
+mod typed;
 
+pub use axes::{matches, value_name, value_names};
 pub use model::{
     Absence, Axis, AxisValue, Chart, ChartKind, Column, Comparison, Published, Recipe, Repeat,
     Rows, Table,
@@ -17,8 +42,12 @@ pub use setup::{
     ProbeKind, Profile, Remote, Setup, Start, System, SystemKind, Tool, Topology, TopologyKind,
     Tune, Where,
 };
+pub use size::{DEFAULT_SIZE, SIZES};
 
-use crate::record::Point;
+use inherit::Document;
+use mill_config::suggest::nearest;
+use source::{Places, Source};
+use std::collections::BTreeSet;
 
 /// A recipe with everything in it: what `lab show` prints and a run folder keeps.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,10 +55,21 @@ pub struct Resolved {
     pub recipe: Recipe,
     /// All of it, before substitution.
     pub table: toml::Table,
+    /// How it was asked for.
+    pub(crate) asked: Asked,
+    places: Places,
+}
+
+/// What the command line said: the other sizes of the same recipe are found again by it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) name: String,
+    pub(crate) size: String,
+    pub(crate) sets: Vec<String>,
 }
 
 /// What is wrong with a recipe, where, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct RecipeError {
     /// `recipes/mine.toml:12:5`, or the command line's `--set`.
@@ -57,27 +97,127 @@ pub const MACHINE_VARIABLES: [&str; 9] = [
     "affinity_masks",
 ];
 
+/// The keys that a recipe may have; `parent` and `size` are gone when it is resolved.
+const TOP_LEVEL: [&str; 22] = [
+    "id",
+    "title",
+    "seed",
+    "rows",
+    "question",
+    "notes",
+    "absent",
+    "vars",
+    "for",
+    "skip",
+    "repeat",
+    "compare",
+    "table",
+    "chart",
+    "published",
+    "topology",
+    "tune",
+    "content",
+    "system",
+    "load",
+    "monitors",
+    "probe",
+];
+
 /// Looks a recipe up (by id among those that come with Millstream, or by path), lays a size and `--set`s over it.
+/// An empty size is the default one.
 pub fn resolve(name: &str, size: &str, sets: &[String]) -> Result<Resolved, RecipeError> {
-    let _ = (size, sets);
-    Err(RecipeError {
-        place: String::from(name),
-        problem: String::from("recipes are not read yet"),
+    first(resolve_all(name, size, sets))
+}
+
+/// The same with all that is wrong, as far as one mistake does not hide another.
+fn resolve_all(name: &str, size: &str, sets: &[String]) -> Result<Resolved, Vec<RecipeError>> {
+    let document = Document::named(name).map_err(|error| vec![error])?;
+    let mut resolved = finish(&document, size, sets)?;
+    resolved.asked.name = String::from(name);
+    Ok(resolved)
+}
+
+fn first<T>(result: Result<T, Vec<RecipeError>>) -> Result<T, RecipeError> {
+    result.map_err(|errors| {
+        let first = errors.into_iter().next();
+        first.expect("whoever fails says why")
     })
 }
 
+fn finish(document: &Document, size: &str, sets: &[String]) -> Result<Resolved, Vec<RecipeError>> {
+    let one = |error| vec![error];
+    let mut source = inherit::read(document).map_err(one)?;
+    size::lay(&mut source, size).map_err(one)?;
+    for set in sets {
+        overrides::lay(&mut source, set).map_err(one)?;
+    }
+    let mut errors = unknown_keys(&source);
+    family::lay(&mut source).map_err(one)?;
+    axes::complete(&mut source).map_err(one)?;
+    let id = || toml::Value::String(document.id.clone());
+    source.table.entry("id").or_insert_with(id);
+    errors.extend(reserved_names(&source));
+    let at = |path: &[String]| (path.to_vec(), source.places.of(path));
+    let recipe = match typed::read::<Recipe>(source.table.clone(), &BTreeSet::new(), at) {
+        Ok(recipe) if errors.is_empty() => recipe,
+        Ok(_) => return Err(errors),
+        Err(more) => {
+            errors.extend(more);
+            return Err(errors);
+        }
+    };
+    Ok(Resolved {
+        recipe,
+        table: source.table,
+        asked: Asked {
+            name: String::new(),
+            size: String::from(if size.is_empty() { DEFAULT_SIZE } else { size }),
+            sets: sets.to_vec(),
+        },
+        places: source.places,
+    })
+}
+
+fn unknown_keys(source: &Source) -> Vec<RecipeError> {
+    let unknown = source
+        .table
+        .keys()
+        .filter(|key| !TOP_LEVEL.contains(&key.as_str()));
+    let errors = unknown.map(|key| {
+        let known = TOP_LEVEL.into_iter().chain(["parent", "size"]);
+        let advice = match nearest(key.as_bytes(), known) {
+            Some(near) => format!("; did you mean `{near}`?"),
+            None => String::from("; variables of your own belong into [vars]"),
+        };
+        source.error(&[key], format!("unknown key `{key}`{advice}"))
+    });
+    errors.collect()
+}
+
+/// Variables and axes that would never be seen, because the machine has a word for them.
+fn reserved_names(source: &Source) -> Vec<RecipeError> {
+    let tables = ["vars", "for"].into_iter().filter_map(|table| {
+        let keys = source.table.get(table)?.as_table()?.keys();
+        Some(keys.map(move |key| (table, key)))
+    });
+    let reserved = tables
+        .flatten()
+        .filter(|(_, key)| MACHINE_VARIABLES.contains(&key.as_str()));
+    let errors = reserved.map(|(table, key)| {
+        let problem = format!("`{key}` is set by the machine; choose another name");
+        source.error(&[table, key], problem)
+    });
+    errors.collect()
+}
+
 impl Resolved {
-    /// The axes in order, `system` among them.
-    pub fn axes(&self) -> Vec<Axis> {
-        Vec::new()
+    /// Reads a recipe from its text, as a run folder keeps it. `label` is the file that messages name.
+    pub fn parse(label: &str, text: &str, size: &str) -> Result<Self, RecipeError> {
+        first(finish(&Document::text(label, text), size, &[]))
     }
 
-    /// What a trial at this point needs; with the systems that run behind the one under test.
-    pub fn setup(&self, point: &Point) -> Result<(Setup, Vec<System>), RecipeError> {
-        let _ = point;
-        Err(RecipeError {
-            place: self.recipe.id.clone(),
-            problem: String::from("setups are not made yet"),
-        })
+    /// Its text, which needs no other file: `parse` reads it again.
+    pub fn emit(&self) -> String {
+        self.table.to_string()
     }
 }

@@ -1,0 +1,131 @@
+//! Orders of trials.
+
+use super::*;
+
+const RECIPE: &str = r#"
+title = "t"
+question = "q?"
+[for]
+workers = [1, 2]
+[repeat]
+blocks = 3
+[system.nginx]
+title = "nginx"
+kind = "nginx"
+[system.own]
+title = "own"
+kind = "millstream"
+[load]
+tool = "wrk"
+args = "-d 2s ${url}"
+[[probe]]
+kind = "counters"
+seconds = 3
+"#;
+
+fn plan(text: &str) -> (Resolved, Plan) {
+    let recipe = Resolved::parse("t.toml", text, "").unwrap();
+    let plan = Plan::of(&recipe).unwrap();
+    (recipe, plan)
+}
+
+#[test]
+fn each_block_has_every_point_once_and_the_first_system_once_more() {
+    let (recipe, plan) = plan(RECIPE);
+    let points = recipe.points();
+    assert_eq!(points.len(), 4);
+    for block in 0..3 {
+        let of_block: Vec<&Trial> = plan.trials.iter().filter(|t| t.block == block).collect();
+        assert_eq!(of_block.len(), 5);
+        for point in &points {
+            let count = of_block
+                .iter()
+                .filter(|t| t.point == *point && !t.again)
+                .count();
+            assert_eq!(count, 1);
+        }
+        let again = of_block.iter().find(|t| t.again).unwrap();
+        assert_eq!(again.point.get("system").map(String::as_str), Some("nginx"));
+        let first = of_block
+            .iter()
+            .find(|t| !t.again && t.point.get("system").is_some_and(|s| s == "nginx"));
+        assert_eq!(again.point, first.unwrap().point);
+    }
+    assert!(
+        plan.trials
+            .iter()
+            .enumerate()
+            .all(|(number, t)| t.number == number)
+    );
+}
+
+#[test]
+fn probes_are_only_in_the_first_block_and_never_in_trials_again() {
+    let (_, plan) = plan(RECIPE);
+    for trial in &plan.trials {
+        let expected = usize::from(trial.block == 0 && !trial.again);
+        assert_eq!(trial.setup.probe.len(), expected);
+    }
+}
+
+#[test]
+fn without_again_there_are_only_points() {
+    let (_, plan) = plan(&RECIPE.replace("blocks = 3", "blocks = 3\nagain = false"));
+    assert_eq!(plan.trials.len(), 12);
+    assert!(plan.trials.iter().all(|trial| !trial.again));
+}
+
+#[test]
+fn a_seed_is_an_order() {
+    let orders = |text: &str| -> Vec<Point> {
+        plan(text)
+            .1
+            .trials
+            .into_iter()
+            .map(|trial| trial.point)
+            .collect()
+    };
+    assert_eq!(orders(RECIPE), orders(RECIPE));
+    let other = RECIPE.replace("blocks = 3", "blocks = 3\nseed = 2");
+    assert_ne!(orders(RECIPE), orders(&other));
+}
+
+#[test]
+fn a_block_more_is_the_block_that_a_longer_plan_has() {
+    let (recipe, mut short) = plan(RECIPE);
+    let (_, long) = plan(&RECIPE.replace("blocks = 3", "blocks = 4"));
+    short.extend(&recipe).unwrap();
+    assert_eq!(short, long);
+}
+
+#[test]
+fn a_system_that_is_surely_absent_is_not_the_one_that_runs_again() {
+    let absent = RECIPE.replace(
+        "[system.nginx]\n",
+        "[system.nginx]\nneeds = [\"out-of-scope:its kernel\"]\n",
+    );
+    let (_, plan) = plan(&absent);
+    let again = plan.trials.iter().find(|trial| trial.again).unwrap();
+    assert_eq!(again.point.get("system").map(String::as_str), Some("own"));
+}
+
+#[test]
+fn time_is_loads_and_probes_and_what_is_around_them() {
+    let check = |text: &str, seconds: f64| {
+        let time = plan(text).1.estimate().as_secs_f64();
+        assert!((time - seconds).abs() < 1e-6, "{time} is not {seconds}");
+    };
+    // 15 trials of 1.5 + 2 s, and 4 probes of 3 + 1 s with two ramps of half a second.
+    check(RECIPE, 15.0 * 3.5 + 4.0 * 5.0);
+    check(
+        &RECIPE.replace("args =", "seconds = 4\nprime = \"-d 1s\"\nargs ="),
+        15.0 * 6.5 + 4.0 * 5.0,
+    );
+    check(
+        &RECIPE.replace(
+            "kind = \"millstream\"",
+            "kind = \"millstream\"\nneeds = [\"not-built:x\"]",
+        ),
+        9.0 * 3.5 + 2.0 * 5.0,
+    );
+}
