@@ -2,9 +2,47 @@
 //!
 //! One file a run, one JSON value a line, below /run (a reboot undoes what is noted here, and removes the note with it).
 //! Each line says how it is undone; `restore` reads the file from the last line to the first.
+//!
+//! ```text
+//! {"did":"began","run":"k3f9","process":4711,…}
+//! {"did":"made-namespace","name":"ms4711-s"}
+//! {"did":"wrote","host":"netns:ms4711-s","path":"/proc/sys/net/ipv4/tcp_sack","before":"1","after":"0"}
+//! {"undoing":2}
+//! {"undone":2}
+//! ```
+//!
+//! Numbers count the lines that say `did`, from 0. A line is on disk before its act begins, and an undo is noted as begun
+//! and as done: wherever a crash falls, what is left is known, but for one act or one undo that may have happened. Undoing
+//! twice what only writes a value or removes a thing is harmless; of a command in doubt the failure is forgiven.
 
 use crate::host::Host;
 use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Ending processes, the patient way first.
+mod ending;
+/// A short command on a host.
+pub(crate) mod errand;
+/// Journals that nobody keeps any more.
+mod left;
+/// `Host` in one word.
+mod place;
+/// The lines of a file.
+mod reading;
+/// A value in a file of the kernel, wherever that is.
+pub(crate) mod setting;
+/// What undoes an entry.
+mod undo;
+
+#[cfg(test)]
+mod tests;
+
+pub use left::{Left, Restored, left_behind, restore_all};
+use reading::{Noted, Progress};
+use undo::{Outcome, Undoing};
 
 /// One line of the journal: what is about to be done, and what undoes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +55,12 @@ pub enum Entry {
         process: u32,
         /// Field 22 of /proc/PID/stat: a process id with its start can't be taken for another.
         process_start: u64,
+        /// /proc/sys/kernel/random/boot_id: no process outlives its boot.
+        #[serde(default)]
+        boot: String,
+        /// The session of the lab, which its children are in.
+        #[serde(default)]
+        session: u32,
     },
     /// A file below /proc/sys or /sys was written; undone by writing `before`.
     Wrote {
@@ -45,68 +89,277 @@ pub enum Entry {
     MadeFolder { path: String },
 }
 
-/// `Host` in one word.
-mod place {
-    use super::Host;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(host: &Host, serializer: S) -> Result<S::Ok, S::Error> {
-        match host {
-            Host::Local => serializer.serialize_str("local"),
-            Host::Namespace(name) => serializer.serialize_str(&format!("netns:{name}")),
-            Host::Remote(target) => serializer.serialize_str(&format!("ssh:{target}")),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Host, D::Error> {
-        let word = String::deserialize(deserializer)?;
-        Ok(match word.split_once(':') {
-            Some(("netns", name)) => Host::Namespace(name.to_owned()),
-            Some(("ssh", target)) => Host::Remote(target.to_owned()),
-            _ => Host::Local,
-        })
-    }
-}
-
-use std::io;
-use std::path::PathBuf;
-
-/// An open journal.
+/// An open journal. Dropped without `restore`, it undoes what it can all the same.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
+    /// Locked as long as it is open: two restores of one journal can't meet.
+    file: File,
+    noted: Vec<Noted>,
+    /// Somebody else's, who is dead: whether his last line was carried out nobody knows.
+    inherited: bool,
+    allow_ssh_interface: bool,
+    closed: bool,
 }
 
 impl Journal {
-    /// Begins one for a run, in `folder` (`/run/millstream/lab`, or below $XDG_RUNTIME_DIR without root).
-    pub fn begin(folder: &std::path::Path, run: &str) -> io::Result<Self> {
+    /// Begins one for a run, in `folder` (see [`state_folder`]).
+    pub fn begin(folder: &Path, run: &str) -> io::Result<Self> {
+        make_folder(folder)?;
+        let path = folder.join(format!("{}.{EXTENSION}", run.replace('/', "-")));
+        let file = File::options()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => already_there(&path),
+                _ => error,
+            })?;
+        lock(&file, &path)?;
+        // The name is on disk as well, or a crash could lose the whole file.
+        File::open(folder)?.sync_all()?;
+        let mut journal = Self {
+            path,
+            file,
+            noted: Vec::new(),
+            inherited: false,
+            allow_ssh_interface: false,
+            closed: false,
+        };
+        let process = std::process::id();
+        let own = ending::stat_of(process);
+        journal.note(&Entry::Began {
+            run: String::from(run),
+            process,
+            process_start: own.as_ref().map_or(0, |stat| stat.start),
+            boot: left::boot(),
+            session: own.map_or(0, |stat| stat.session),
+        })?;
+        Ok(journal)
+    }
+
+    /// Opens a dead lab's, to undo what it left.
+    fn inherit(path: &Path) -> io::Result<Self> {
+        let file = File::options().read(true).append(true).open(path)?;
+        lock(&file, path)?;
+        let text = std::fs::read(path)?;
+        let (noted, whole) = reading::parse(&text);
+        // A torn last line goes: what is appended must begin a line.
+        file.set_len(u64::try_from(whole).unwrap_or(0))?;
         Ok(Self {
-            path: folder.join(run),
+            path: path.to_owned(),
+            file,
+            noted,
+            inherited: true,
+            allow_ssh_interface: false,
+            closed: false,
         })
+    }
+
+    /// Whether tuning may touch the interface that carries this machine's ssh session; it may not unless told so.
+    pub fn allow_ssh_interface(&mut self, allow: bool) {
+        self.allow_ssh_interface = allow;
+    }
+
+    pub(crate) fn ssh_interface_allowed(&self) -> bool {
+        self.allow_ssh_interface
     }
 
     /// Writes down what is about to be done; on disk when it returns.
     pub fn note(&mut self, entry: &Entry) -> io::Result<()> {
-        let _ = entry;
+        let text = serde_json::to_string(entry).map_err(io::Error::other)?;
+        self.append(text)?;
+        self.noted.push(Noted::standing(entry.clone()));
         Ok(())
+    }
+
+    /// Notes a command, then runs it; its output. One that failed is not undone later.
+    pub fn run(&mut self, host: &Host, argv: &[&str], undo: &[&str]) -> io::Result<String> {
+        let owned = |words: &[&str]| words.iter().map(|word| String::from(*word)).collect();
+        self.note(&Entry::Ran {
+            host: host.clone(),
+            argv: owned(argv),
+            undo: owned(undo),
+        })?;
+        let result = errand::run(host, argv, None);
+        if result.is_err() {
+            self.set_progress(self.noted.len() - 1, Progress::Undone)?;
+        }
+        result
+    }
+
+    /// Notes a new value of a kernel's file, then writes it. One that was refused is not undone later.
+    pub(crate) fn write(
+        &mut self,
+        host: &Host,
+        path: &str,
+        before: &str,
+        after: &str,
+    ) -> io::Result<()> {
+        self.note(&Entry::Wrote {
+            host: host.clone(),
+            path: String::from(path),
+            before: String::from(before),
+            after: String::from(after),
+        })?;
+        let result = setting::write(host, path, after);
+        if result.is_err() {
+            self.set_progress(self.noted.len() - 1, Progress::Undone)?;
+        }
+        result
     }
 
     /// How far it is: `undo_to` goes back to there.
     pub fn mark(&self) -> usize {
-        0
+        self.noted.len()
     }
 
     /// Undoes what was noted after the mark, the last first; what could not be undone, in words.
     pub fn undo_to(&mut self, mark: usize) -> Vec<String> {
-        let _ = mark;
-        Vec::new()
+        let mut problems = Vec::new();
+        let session = self.session();
+        for number in (mark..self.noted.len()).rev() {
+            let Some(noted) = self.noted.get(number) else {
+                continue;
+            };
+            if noted.progress == Progress::Undone {
+                continue;
+            }
+            let is_last = number + 1 == self.noted.len();
+            let undoing = Undoing {
+                session,
+                in_doubt: noted.progress == Progress::Undoing || (self.inherited && is_last),
+            };
+            let entry = noted.entry.clone();
+            // That an undo can't be noted must not keep it from being carried out: it says how it went itself.
+            let begun = self.set_progress(number, Progress::Undoing);
+            let outcome = match entry {
+                Ok(entry) => undoing.undo(&entry),
+                Err(line) => Outcome::Left(format!("a line that can't be read: {line}")),
+            };
+            let progress = match outcome {
+                Outcome::Done => Progress::Undone,
+                Outcome::Settled(words) => {
+                    problems.push(words);
+                    Progress::Undone
+                }
+                Outcome::Left(words) => {
+                    problems.push(words);
+                    Progress::Standing
+                }
+            };
+            if let Err(error) = begun.and_then(|()| self.set_progress(number, progress)) {
+                problems.push(format!("{}: {error}", self.path.display()));
+            }
+        }
+        problems
     }
 
-    /// Undoes everything and removes the file.
+    /// Undoes everything and removes the file; if something is left that a later `lab restore` may manage, the file stays.
     pub fn restore(mut self) -> Vec<String> {
-        let _ = &self.path;
-        self.undo_to(0)
+        self.close()
     }
+
+    fn close(&mut self) -> Vec<String> {
+        self.closed = true;
+        let mut problems = self.undo_to(0);
+        let is_over = |noted: &Noted| noted.progress == Progress::Undone;
+        if self.noted.iter().all(is_over)
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            problems.push(format!("{}: {error}", self.path.display()));
+        }
+        problems
+    }
+
+    fn session(&self) -> u32 {
+        match self.noted.first().map(|noted| &noted.entry) {
+            Some(Ok(Entry::Began { session, .. })) => *session,
+            _ => 0,
+        }
+    }
+
+    fn set_progress(&mut self, number: usize, progress: Progress) -> io::Result<()> {
+        if let Some(noted) = self.noted.get_mut(number) {
+            noted.progress = progress;
+        }
+        self.append(progress.line(number))
+    }
+
+    fn append(&mut self, mut line: String) -> io::Result<()> {
+        line.push('\n');
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if !self.closed {
+            // Nobody is left to be told; what could not be undone stays in the file.
+            let _ = self.close();
+        }
+    }
+}
+
+/// Where journals are: `$MILLSTREAM_LAB_STATE`, else /run/millstream/lab for root, else below $XDG_RUNTIME_DIR.
+pub fn state_folder() -> PathBuf {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(folder) = set("MILLSTREAM_LAB_STATE") {
+        return PathBuf::from(folder);
+    }
+    if mill_sys::account::is_super_user() {
+        return PathBuf::from("/run/millstream/lab");
+    }
+    match set("XDG_RUNTIME_DIR") {
+        Some(folder) => PathBuf::from(folder).join("millstream-lab"),
+        None => std::env::temp_dir().join(format!("millstream-lab-{}", own_user())),
+    }
+}
+
+/// What the names of journals end in.
+const EXTENSION: &str = "journal";
+
+/// Makes the folder for the user alone: a journal says which commands `lab restore` runs.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let owner = std::fs::metadata(folder)?.uid();
+    if owner == own_user() {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "{} belongs to user {owner}: set MILLSTREAM_LAB_STATE to a folder of your own",
+            folder.display()
+        ),
+    ))
+}
+
+fn own_user() -> u32 {
+    std::fs::metadata("/proc/self").map_or(0, |process| process.uid())
+}
+
+fn lock(file: &File, path: &Path) -> io::Result<()> {
+    file.try_lock().map_err(|error| match error {
+        std::fs::TryLockError::WouldBlock => io::Error::new(
+            io::ErrorKind::ResourceBusy,
+            format!("{}: another lab has it open", path.display()),
+        ),
+        std::fs::TryLockError::Error(error) => error,
+    })
+}
+
+fn already_there(path: &Path) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        format!(
+            "{} exists: a lab of this name runs, or one ended without restoring; try millstream lab restore",
+            path.display()
+        ),
+    )
 }

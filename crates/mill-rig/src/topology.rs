@@ -1,6 +1,33 @@
 //! What lies between client and server: made before a trial, taken away after the run.
+//!
+//! ```text
+//! loopback   client ── lo ── server                       the machine's own namespace
+//! veth       msPID-c [ms0] ══ tbf both ways ══ [ms0] msPID-s
+//! macvlan    msPID-c0 [ms0]┐
+//!            msPID-c1 [ms0]┼─ macvlan ── msPID-l [ms0] ══ [ms0] msPID-s
+//!            msPID-c… [ms0]┘            (or on a given interface, the server a macvlan beside them)
+//! ssh        client@there ── their network ── server@there
+//! vm         said, checked, not made
+//! ```
 
 use crate::host::Host;
+use crate::journal::Journal;
+use mill_lab::recipe::{Topology, TopologyKind};
+
+/// Which CPUs are whose.
+mod cpus;
+/// Interfaces and namespaces by ip(8) and tc(8).
+mod link;
+/// Many clients on one link.
+mod macvlan;
+/// Machines over ssh(1).
+mod remote;
+/// Two namespaces.
+mod veth;
+/// Virtual machines.
+mod vm;
+
+pub use cpus::parse_list as parse_cpus;
 
 /// A topology that stands: where each side lives, and how clients reach the server.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,11 +48,8 @@ pub struct Ground {
     pub link_mbit: Option<f64>,
 }
 
-use crate::journal::Journal;
-use mill_lab::recipe::Topology;
-
 /// Why a topology can't stand here: absent parts say what they need, in the words of the report's cell.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
     /// "needs 4 cores", "not on this machine: needs ssh to ada@far".
     #[error("{0}")]
@@ -34,10 +58,43 @@ pub enum TopologyError {
     Failed(String),
 }
 
-/// Makes it. Names of namespaces carry the lab's process id, so that two labs don't meet.
+/// Makes it. Names of namespaces carry the lab's process id, so that two labs don't meet. What was made before a failure
+/// is in the journal, and goes with it.
 pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground, TopologyError> {
-    let _ = (topology, journal);
-    Err(TopologyError::Failed(String::from(
-        "topologies are not made yet",
+    match topology.kind {
+        TopologyKind::Loopback => loopback(topology),
+        TopologyKind::Veth => {
+            needs_root()?;
+            veth::raise(topology, journal)
+        }
+        TopologyKind::Macvlan => {
+            needs_root()?;
+            macvlan::raise(topology, journal)
+        }
+        TopologyKind::Ssh => remote::raise(topology),
+        TopologyKind::Vm => Err(TopologyError::Absent(vm::needs(topology))),
+    }
+}
+
+fn loopback(topology: &Topology) -> Result<Ground, TopologyError> {
+    let split = cpus::split(&topology.cpus, &cpus::here()?)?;
+    Ok(Ground {
+        server: Host::Local,
+        clients: vec![Host::Local],
+        address: String::from("127.0.0.1"),
+        server_interface: String::from("lo"),
+        client_interface: String::from("lo"),
+        server_cpus: split.server,
+        client_cpus: split.client,
+        link_mbit: None,
+    })
+}
+
+fn needs_root() -> Result<(), TopologyError> {
+    if mill_sys::account::is_super_user() {
+        return Ok(());
+    }
+    Err(TopologyError::Absent(String::from(
+        "needs root (CAP_NET_ADMIN)",
     )))
 }

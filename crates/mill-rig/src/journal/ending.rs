@@ -1,0 +1,196 @@
+//! Ending processes by their ids: asked first, made to after a while.
+
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use mill_sys::{clock, descriptor};
+use std::time::Duration;
+
+/// What /proc/PID/stat says of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) process: u32,
+    state: char,
+    group: u32,
+    pub(super) session: u32,
+    /// In ticks since the boot.
+    pub(super) start: u64,
+}
+
+/// Reads it; none if there is no such process.
+pub(super) fn stat_of(process: u32) -> Option<Stat> {
+    parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+/// Ends the process that was started then, and the group that it leads. `session` is the lab's. True when they are gone.
+pub(super) fn end_started(process: u32, start: u64, session: u32) -> bool {
+    end(|| group_of(process, start, session, &all()))
+}
+
+/// Ends these processes; true when they are gone.
+pub(super) fn end_all(mut list: impl FnMut() -> Vec<u32>) -> bool {
+    end(|| list().into_iter().filter_map(stat_of).collect())
+}
+
+/// Asked with SIGTERM, then made to with SIGKILL; what `list` gives each time is who is still there.
+fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
+    for (signal, patience) in [
+        (Signal::Terminate, TERM_PATIENCE),
+        (Signal::Kill, KILL_PATIENCE),
+    ] {
+        let deadline = clock::monotonic() + patience;
+        let mut told: Vec<(u32, u64)> = Vec::new();
+        loop {
+            let mut living = list();
+            living.retain(|stat| !matches!(stat.state, 'Z' | 'X'));
+            if living.is_empty() {
+                return true;
+            }
+            for stat in living {
+                // Who was told is not told again: some programs take a second SIGTERM for "at once".
+                if !told.contains(&(stat.process, stat.start)) {
+                    told.push((stat.process, stat.start));
+                    signal_to(&stat, signal);
+                }
+            }
+            if clock::monotonic() >= deadline {
+                break;
+            }
+            // Without descriptors this is a pause; an error only makes it shorter.
+            let _ = descriptor::wait_readable(&[], Some(LOOK_INTERVAL));
+        }
+    }
+    false
+}
+
+fn signal_to(stat: &Stat, signal: Signal) {
+    let pid = i32::try_from(stat.process).ok().and_then(Pid::new);
+    if let Some(pid) = pid
+        && pid != Pid::own()
+    {
+        // An error means that it has just ended, or isn't ours: the next look tells.
+        let _ = pid.kill(signal.number());
+    }
+}
+
+/// The process itself, and the others of the group that it leads. When the leader is gone, its number still belongs to its
+/// group as long as that has members; those count if they are in the lab's session or in one that the leader made.
+fn group_of(process: u32, start: u64, session: u32, all: &[Stat]) -> Vec<Stat> {
+    let leader = all.iter().find(|stat| stat.process == process);
+    if leader.is_some_and(|stat| stat.start != start) {
+        return Vec::new();
+    }
+    let is_member = |stat: &&Stat| {
+        let is_ours = stat.session == session || stat.session == process;
+        stat.process == process || (stat.group == process && stat.start >= start && is_ours)
+    };
+    all.iter().filter(is_member).cloned().collect()
+}
+
+fn all() -> Vec<Stat> {
+    let Ok(folder) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    folder
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter_map(stat_of)
+        .collect()
+}
+
+fn parse(text: &str) -> Option<Stat> {
+    let (process, _) = text.split_once(' ')?;
+    // The name stands in parentheses and may contain blanks and parentheses itself.
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // proc_pid_stat(5) counts from 1, and the state, the first here, is field 3.
+    let field = |number: usize| fields.get(number - 3).copied();
+    Some(Stat {
+        process: process.parse().ok()?,
+        state: field(3)?.chars().next()?,
+        group: field(5)?.parse().ok()?,
+        session: field(6)?.parse().ok()?,
+        start: field(22)?.parse().ok()?,
+    })
+}
+
+/// A server with open connections may take seconds to end as it was asked to; longer nobody waits who has pressed Ctrl-C.
+const TERM_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The kernel ends a killed process at once, unless it waits for a disk.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    fn stat(process: u32, group: u32, session: u32, start: u64) -> Stat {
+        Stat {
+            process,
+            state: 'S',
+            group,
+            session,
+            start,
+        }
+    }
+
+    fn check(all: &[Stat], expected: &[u32]) {
+        let group = group_of(70, 1000, 5, all);
+        let numbers: Vec<u32> = group.iter().map(|stat| stat.process).collect();
+        assert_eq!(numbers, expected, "{all:?}");
+    }
+
+    #[test]
+    fn a_name_with_blanks_and_parentheses_is_skipped() {
+        let text = "42 (a ) b) S 1 40 39 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
+        assert_eq!(parse(text), Some(stat(42, 40, 39, 777)));
+        assert_eq!(parse("42 (torn"), None);
+    }
+
+    #[test]
+    fn a_leader_and_its_group_are_ended_together() {
+        check(
+            &[
+                stat(70, 70, 5, 1000),
+                stat(71, 70, 5, 1001),
+                stat(72, 69, 5, 1001),
+            ],
+            &[70, 71],
+        );
+    }
+
+    #[test]
+    fn another_process_under_the_same_number_is_left_alone() {
+        check(&[stat(70, 70, 5, 2000), stat(71, 70, 5, 2001)], &[]);
+    }
+
+    #[test]
+    fn what_a_dead_leader_left_is_ended_unless_it_is_of_another_session() {
+        check(
+            &[
+                stat(71, 70, 5, 1001),
+                stat(72, 70, 70, 1002),
+                stat(73, 70, 9, 1003),
+            ],
+            &[71, 72],
+        );
+    }
+
+    #[test]
+    fn a_process_that_ignores_sigterm_is_killed() {
+        let mut child = Command::new("sh")
+            .args(["-c", "trap '' TERM; echo; while :; do sleep 1; done"])
+            .process_group(0)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0_u8; 1];
+        // Until the trap is set.
+        std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let own = stat_of(child.id()).unwrap();
+        assert!(end_started(child.id(), own.start, own.session));
+        assert!(!child.wait().unwrap().success());
+    }
+}

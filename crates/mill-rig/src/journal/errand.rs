@@ -1,0 +1,79 @@
+//! A short command on a host: its output, or what it complained about.
+
+use crate::host::{Host, quoted};
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+/// Runs it to its end, with `input` on its standard input; what it printed. A failure is an error that names the command
+/// and says its last words; `NotFound` if the program, the file or the namespace isn't there.
+pub(crate) fn run(host: &Host, argv: &[&str], input: Option<&str>) -> io::Result<String> {
+    let words = wrapped(host, argv);
+    let Some((program, arguments)) = words.split_first() else {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        // Errors are told apart by their words.
+        .env("LC_ALL", "C")
+        .stdin(if input.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::new(io::ErrorKind::NotFound, format!("needs {program}"))
+            }
+            _ => error,
+        })?;
+    if let (Some(input), Some(mut stdin)) = (input, child.stdin.take()) {
+        // A program that has ended already says why itself.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().lines().last().unwrap_or_default();
+    let kind = if said.contains("No such file or directory") {
+        io::ErrorKind::NotFound
+    } else if said.contains("ermission denied") || said.contains("not permitted") {
+        io::ErrorKind::PermissionDenied
+    } else {
+        io::ErrorKind::Other
+    };
+    let line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
+    let text = format!("{}: {said} ({})", line.join(" "), output.status);
+    Err(io::Error::new(kind, text))
+}
+
+/// Unlike `Host::wrap` without a terminal at the far side, which would change what is read and written.
+fn wrapped(host: &Host, argv: &[&str]) -> Vec<String> {
+    let plain = |words: &[&str]| words.iter().map(|word| String::from(*word)).collect();
+    match host {
+        Host::Local => plain(argv),
+        Host::Namespace(name) => plain(&[&["ip", "netns", "exec", name], argv].concat()),
+        Host::Remote(target) => {
+            let far = argv
+                .iter()
+                .map(|word| quoted(word))
+                .collect::<Vec<_>>()
+                .join(" ");
+            let mut words: Vec<String> = plain(&["ssh"]);
+            words.extend(SSH_OPTIONS.map(String::from));
+            words.extend([target.clone(), far]);
+            words
+        }
+    }
+}
+
+/// Never asks for a password (nobody is there to answer), and gives a host that is down 5 s, ten times a slow
+/// handshake over a long line.
+pub(crate) const SSH_OPTIONS: [&str; 4] = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5"];
+
+/// What ssh(1) exits with when the failure is its own.
+pub(crate) const SSH_FAILED: &str = "exit status: 255";

@@ -1,0 +1,84 @@
+//! The lines of a journal's file.
+
+use super::Entry;
+use serde::{Deserialize, Serialize};
+
+/// An entry and how far its undoing is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Noted {
+    /// Or the line that can't be read.
+    pub(super) entry: Result<Entry, String>,
+    pub(super) progress: Progress,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Standing,
+    /// Begun: whether it was carried out is not known.
+    Undoing,
+    Undone,
+}
+
+/// A line that is no entry.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum Remark {
+    Undoing(usize),
+    Undone(usize),
+    /// The undo failed, and the entry stands as before.
+    Failed(usize),
+}
+
+impl Noted {
+    pub(super) fn standing(entry: Entry) -> Self {
+        Self {
+            entry: Ok(entry),
+            progress: Progress::Standing,
+        }
+    }
+}
+
+impl Progress {
+    /// The line that says so.
+    pub(super) fn line(self, number: usize) -> String {
+        let word = match self {
+            Self::Standing => "failed",
+            Self::Undoing => "undoing",
+            Self::Undone => "undone",
+        };
+        format!("{{\"{word}\":{number}}}")
+    }
+}
+
+/// Reads a file; with how many bytes of it are whole lines. What comes after the last line feed was torn by a crash
+/// and never acted on.
+pub(super) fn parse(text: &[u8]) -> (Vec<Noted>, usize) {
+    let whole = text
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .map_or(0, |last| last + 1);
+    let mut noted: Vec<Noted> = Vec::new();
+    let lines = text.get(..whole).unwrap_or_default();
+    for line in lines.split(|&byte| byte == b'\n') {
+        if line.is_empty() {
+            continue;
+        }
+        if let Ok(remark) = serde_json::from_slice::<Remark>(line) {
+            let (number, progress) = match remark {
+                Remark::Undoing(number) => (number, Progress::Undoing),
+                Remark::Undone(number) => (number, Progress::Undone),
+                Remark::Failed(number) => (number, Progress::Standing),
+            };
+            if let Some(noted) = noted.get_mut(number) {
+                noted.progress = progress;
+            }
+            continue;
+        }
+        let unread = |_| String::from_utf8_lossy(line).into_owned();
+        noted.push(Noted {
+            entry: serde_json::from_slice(line).map_err(unread),
+            progress: Progress::Standing,
+        });
+    }
+    (noted, whole)
+}

@@ -1,0 +1,129 @@
+//! A value in a file of the kernel, wherever that is: here, in a namespace, on another machine.
+
+use super::errand;
+use crate::host::Host;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// The value: one line's words, or of a choice (`always [madvise] never`) the chosen one.
+pub(crate) fn read(host: &Host, path: &str) -> io::Result<String> {
+    let text = match host {
+        Host::Local => read_here(path)?,
+        Host::Namespace(name) if is_per_task(path) => within(name, || read_here(path))?,
+        Host::Namespace(_) | Host::Remote(_) => errand::run(host, &["cat", path], None)?,
+    };
+    Ok(chosen(&text))
+}
+
+/// Writes it in one call, as the kernel wants it.
+pub(crate) fn write(host: &Host, path: &str, value: &str) -> io::Result<()> {
+    match host {
+        Host::Local => write_here(path, value),
+        Host::Namespace(name) if is_per_task(path) => within(name, || write_here(path, value)),
+        Host::Namespace(_) | Host::Remote(_) => {
+            errand::run(host, &["tee", path], Some(&format!("{value}\n"))).map(drop)
+        }
+    }
+}
+
+/// Whether two values mean the same: blanks and tabs, leading zeros and commas of CPU masks don't matter.
+pub(crate) fn is_same(path: &str, a: &str, b: &str) -> bool {
+    let words = |text: &str| chosen(text);
+    let mask = |text: &str| {
+        text.replace([',', '\n', ' '], "")
+            .trim_start_matches('0')
+            .to_ascii_lowercase()
+    };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let is_mask = name.ends_with("_cpus") || name == "smp_affinity";
+    words(a) == words(b) || (is_mask && mask(a) == mask(b))
+}
+
+/// Where namespaces of ip-netns(8) have their names.
+pub(crate) const NAMESPACES: &str = "/run/netns";
+
+/// Whether a namespace is there.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    Path::new(NAMESPACES).join(name).exists()
+}
+
+/// /proc/sys/net shows whoever opens it his own network namespace; /sys shows the one it was mounted in.
+fn is_per_task(path: &str) -> bool {
+    path.starts_with("/proc/")
+}
+
+/// Does something in a network namespace, on a thread that ends with it.
+fn within<T: Send>(name: &str, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let namespace = File::open(Path::new(NAMESPACES).join(name))?;
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(move || {
+            mill_sys::namespace::enter_network(&namespace)?;
+            act()
+        });
+        inside
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+    })
+}
+
+fn read_here(path: &str) -> io::Result<String> {
+    let mut text = Vec::new();
+    File::open(path)?
+        .take(VALUE_BYTES_MAX)
+        .read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn write_here(path: &str, value: &str) -> io::Result<()> {
+    // Not created: a file that isn't there is a key that this kernel doesn't have.
+    let mut file = File::options().write(true).truncate(true).open(path)?;
+    file.write_all(format!("{value}\n").as_bytes())
+}
+
+fn chosen(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut marked = words
+        .iter()
+        .filter_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    match (marked.next(), marked.next()) {
+        (Some(choice), None) if words.len() > 1 => String::from(choice),
+        _ => words.join(" "),
+    }
+}
+
+/// A page is all that a file of /proc/sys or /sys says.
+const VALUE_BYTES_MAX: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_choice_the_chosen_word_is_the_value() {
+        for (text, expected) in [
+            ("always [madvise] never\n", "madvise"),
+            ("4096\t131072\t6291456\n", "4096 131072 6291456"),
+            ("cubic\n", "cubic"),
+            ("[mq-deadline]\n", "[mq-deadline]"),
+            ("", ""),
+        ] {
+            assert_eq!(chosen(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn values_that_mean_the_same_are_the_same() {
+        let rps = "/sys/class/net/eth0/queues/rx-0/rps_cpus";
+        let sysctl = "/proc/sys/net/ipv4/tcp_rmem";
+        for (path, a, b, expected) in [
+            (sysctl, "4096 87380 4194304", "4096\t87380\t4194304\n", true),
+            (sysctl, "1", "01", false),
+            (rps, "fe", "00000000,000000fe", true),
+            (rps, "fe", "ef", false),
+            ("/proc/irq/7/smp_affinity", "4", "00000004", true),
+        ] {
+            assert_eq!(is_same(path, a, b), expected, "{a:?} {b:?}");
+        }
+    }
+}

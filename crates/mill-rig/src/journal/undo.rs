@@ -1,0 +1,150 @@
+//! What undoes an entry. Each undo may be carried out twice.
+
+use super::{Entry, ending, errand, setting};
+use crate::host::{Host, quoted};
+use std::io;
+use std::path::{Component, Path};
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    /// There is nothing more to do, but somebody should know.
+    Settled(String),
+    /// To be tried again by a later restore.
+    Left(String),
+}
+
+/// What an undo has to know of its journal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undoing {
+    /// Of the lab.
+    pub(super) session: u32,
+    /// Whether the act happened, or an earlier undo of it, is not known: a command that fails is forgiven.
+    pub(super) in_doubt: bool,
+}
+
+impl Undoing {
+    pub(super) fn undo(self, entry: &Entry) -> Outcome {
+        match entry {
+            Entry::Began { .. } => Outcome::Done,
+            Entry::Wrote {
+                host,
+                path,
+                before,
+                after,
+            } => write_back(host, path, before, after),
+            Entry::Ran { host, undo, .. } => self.run(host, undo),
+            Entry::MadeNamespace { name } => delete_namespace(name),
+            Entry::Started {
+                process,
+                process_start,
+                what,
+            } => {
+                if ending::end_started(*process, *process_start, self.session) {
+                    Outcome::Done
+                } else {
+                    Outcome::Left(format!("{what}, process {process}, does not end"))
+                }
+            }
+            Entry::MadeFolder { path } => remove_folder(path),
+        }
+    }
+
+    fn run(self, host: &Host, undo: &[String]) -> Outcome {
+        if undo.is_empty() || is_gone(host) {
+            return Outcome::Done;
+        }
+        let argv: Vec<&str> = undo.iter().map(String::as_str).collect();
+        match errand::run(host, &argv, None) {
+            Ok(_) => Outcome::Done,
+            Err(error) if self.in_doubt && !is_unreachable(&error) => Outcome::Done,
+            Err(error) => Outcome::Left(error.to_string()),
+        }
+    }
+}
+
+/// A namespace took with it all that was done inside.
+fn is_gone(host: &Host) -> bool {
+    matches!(host, Host::Namespace(name) if !setting::is_namespace(name))
+}
+
+/// ssh could not get there: the command was not run at all.
+fn is_unreachable(error: &io::Error) -> bool {
+    error.to_string().contains(errand::SSH_FAILED)
+}
+
+fn write_back(host: &Host, path: &str, before: &str, after: &str) -> Outcome {
+    if is_gone(host) {
+        return Outcome::Done;
+    }
+    let place = match host {
+        Host::Local => String::from(path),
+        Host::Namespace(name) => format!("{path} in {name}"),
+        Host::Remote(target) => format!("{path} on {target}"),
+    };
+    let now = match setting::read(host, path) {
+        Ok(now) => now,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_unreachable(&error) => {
+            return Outcome::Settled(format!("{place} is not there any more; it was {before}"));
+        }
+        Err(error) => return Outcome::Left(format!("{place}, which was {before}: {error}")),
+    };
+    if setting::is_same(path, &now, before) {
+        return Outcome::Done;
+    }
+    if !setting::is_same(path, &now, after) {
+        return Outcome::Settled(format!(
+            "{place} is {now}, which somebody else has set since: left alone \
+             (it was {before}, the lab made it {after})"
+        ));
+    }
+    match setting::write(host, path, before) {
+        Ok(()) => Outcome::Done,
+        Err(error) => Outcome::Left(format!("{place}, which was {before}: {error}")),
+    }
+}
+
+fn delete_namespace(name: &str) -> Outcome {
+    if !setting::is_namespace(name) {
+        return Outcome::Done;
+    }
+    let inside = || {
+        // An error means that there is no such namespace, hence nobody in it.
+        let pids = errand::run(&Host::Local, &["ip", "netns", "pids", name], None);
+        let pids = pids.unwrap_or_default();
+        pids.split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect()
+    };
+    let ended = ending::end_all(inside);
+    match errand::run(&Host::Local, &["ip", "netns", "del", name], None) {
+        Ok(_) if ended => Outcome::Done,
+        Ok(_) => Outcome::Settled(format!(
+            "the namespace {name} was deleted, but a process in it does not end and keeps its interfaces"
+        )),
+        Err(_) if !setting::is_namespace(name) => Outcome::Done,
+        Err(error) => Outcome::Left(error.to_string()),
+    }
+}
+
+fn remove_folder(path: &str) -> Outcome {
+    // A journal that was tampered with, or a mistake of ours, must not cost more than a folder of the lab's.
+    let parts: Vec<Component<'_>> = Path::new(path).components().collect();
+    let is_plain = |part: &Component<'_>| matches!(part, Component::Normal(_));
+    let depth = parts.iter().filter(|part| is_plain(part)).count();
+    if parts.first() != Some(&Component::RootDir) || depth + 1 != parts.len() || depth < DEPTH_MIN {
+        return Outcome::Settled(format!(
+            "{} is no folder of a lab: not removed",
+            quoted(path)
+        ));
+    }
+    match std::fs::remove_dir_all(path) {
+        Ok(()) => Outcome::Done,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Done,
+        Err(error) => Outcome::Left(format!("{path}: {error}")),
+    }
+}
+
+/// `/tmp/x` has two names, `/home` has one.
+const DEPTH_MIN: usize = 2;
