@@ -345,12 +345,12 @@ fn own_user() -> u32 {
 }
 
 fn lock(file: &File, path: &Path) -> io::Result<()> {
-    file.try_lock().map_err(|error| match error {
-        std::fs::TryLockError::WouldBlock => io::Error::new(
+    mill_sys::lock::lock_exclusive(file).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(
             io::ErrorKind::ResourceBusy,
             format!("{}: another lab has it open", path.display()),
         ),
-        std::fs::TryLockError::Error(error) => error,
+        _ => error,
     })
 }
 

@@ -18,6 +18,9 @@ pub mod epoll;
 /// Opening and examining files for serving.
 pub mod file;
 
+/// Locks on whole files.
+pub mod lock;
+
 /// The clocks.
 pub mod clock;
 
