@@ -10,6 +10,9 @@
 //! the next one is `trials/0001-2`; what a crash left unfinished is moved to `trials/0001.unfinished`. A run that is complete is
 //! read-only (0444, 0555: root is not held by that, and `rm -rf` by its owner needs `chmod -R u+w` first).
 
+/// A run for other programs.
+pub mod export;
+
 mod civil;
 mod find;
 mod folder;
@@ -17,6 +20,10 @@ mod id;
 mod index;
 mod load;
 mod publish;
+
+/// What tests fill a store with.
+#[cfg(test)]
+pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +33,7 @@ pub use id::run_id;
 pub use publish::{replace, write_new};
 
 use crate::analysis::Kept;
+use crate::recipe::Recipe;
 use crate::record::{Environment, Finish, RunRecord, Status};
 use folder::{ENVIRONMENT_FILE, FINISHED_FILE, RECIPE_FILE, RUN_FILE, TRIALS};
 use index::Index;
@@ -197,6 +205,11 @@ impl Store {
     pub fn recipe_text(&self, id: &str) -> Result<String, StoreError> {
         let path = self.run_path(id).join(RECIPE_FILE);
         fs::read_to_string(&path).map_err(at(&path))
+    }
+
+    /// The same, read.
+    pub fn load_recipe(&self, id: &str) -> Result<Recipe, StoreError> {
+        load::read_recipe(&self.run_path(id).join(RECIPE_FILE), id)
     }
 
     pub fn run_path(&self, id: &str) -> PathBuf {

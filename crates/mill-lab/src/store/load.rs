@@ -23,7 +23,7 @@ pub(super) fn load(folder: &Path) -> Result<Kept, StoreError> {
         read_texts(trial, &mut files)?;
     }
     Ok(Kept {
-        recipe: read_recipe(&folder.join(RECIPE_FILE), &run)?,
+        recipe: read_recipe(&folder.join(RECIPE_FILE), &run.recipe)?,
         environment: required(&folder.join(ENVIRONMENT_FILE))?,
         finish: read_json(&folder.join(FINISHED_FILE))?,
         trials: kept.into_iter().map(|trial| trial.record).collect(),
@@ -32,14 +32,14 @@ pub(super) fn load(folder: &Path) -> Result<Kept, StoreError> {
     })
 }
 
-fn read_recipe(path: &Path, run: &RunRecord) -> Result<Recipe, StoreError> {
+pub(super) fn read_recipe(path: &Path, name: &str) -> Result<Recipe, StoreError> {
     let text = fs::read_to_string(path).map_err(at(path))?;
     let mut recipe: Recipe = toml::from_str(&text).map_err(|error| StoreError::Damaged {
         path: path.to_path_buf(),
         problem: String::from(error.message()),
     })?;
     if recipe.id.is_empty() {
-        recipe.id.clone_from(&run.recipe);
+        recipe.id = String::from(name);
     }
     Ok(recipe)
 }
