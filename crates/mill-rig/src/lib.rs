@@ -16,23 +16,58 @@
 //! at the end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
 #![forbid(unsafe_code)]
 
-/// Where commands are run.
-pub mod host;
-
 /// What lies between client and server.
 pub mod topology;
 
-/// What was changed, before it was changed.
-pub mod journal;
-
 /// Changes to the system.
 pub mod tune;
+
+/// The system under test.
+pub mod system;
+
+/// Allocators by LD_PRELOAD.
+pub mod allocator;
+
+/// The load.
+pub mod client;
 
 /// What /proc says meanwhile.
 pub mod monitor;
 
 /// Looks that cost.
 pub mod probe;
+
+/// The machine, described.
+pub mod environment;
+
+/// What was changed, before it was changed.
+pub mod journal;
+
+/// Where commands are run.
+pub mod host;
+
+/// Processes that the lab started.
+pub mod process;
+
+/// Folders with configuration and content.
+pub mod place;
+
+/// The files that servers give.
+pub mod content;
+
+/// `${url}` and its kin.
+pub mod names;
+
+/// Words of a command line.
+pub mod shell;
+
+/// What has to be there.
+pub mod needs;
+
+/// Ctrl-C.
+pub mod interrupt;
+
+mod patience;
 
 /// The command line.
 pub mod options;

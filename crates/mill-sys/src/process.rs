@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -44,6 +45,24 @@ impl Pid {
     pub fn kill(self, signal: i32) -> io::Result<()> {
         // SAFETY: kill(2) takes no pointer.
         check(unsafe { libc::kill(self.0, signal) })
+    }
+
+    /// Sends a signal to all of the process group that this process leads.
+    pub fn kill_group(self, signal: i32) -> io::Result<()> {
+        // SAFETY: kill(2) takes no pointer; a negative number is a group's.
+        check(unsafe { libc::kill(-self.0, signal) })
+    }
+
+    /// A descriptor that is readable once the process has ended: pidfd_open(2). `ESRCH` if it is gone.
+    pub fn descriptor(self) -> io::Result<OwnedFd> {
+        // SAFETY: the call takes two numbers and no pointer.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, self.0, 0) };
+        let number = i32::try_from(descriptor).unwrap_or(-1);
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor, and nobody else knows it. It is close-on-exec (pidfd_open(2)).
+        Ok(unsafe { OwnedFd::from_raw_fd(number) })
     }
 }
 
@@ -173,6 +192,7 @@ pub(crate) fn check(result: i32) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn only_positive_numbers_are_processes() {
@@ -186,6 +206,17 @@ mod tests {
         let own = Pid::own();
         assert_eq!(own.number().unsigned_abs(), std::process::id());
         assert!(own.kill(0).is_ok());
+    }
+
+    #[test]
+    fn the_descriptor_of_a_process_is_readable_once_it_has_ended() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::new(i32::try_from(child.id()).unwrap()).unwrap();
+        let descriptor = pid.descriptor().unwrap();
+        let ended = crate::descriptor::wait_readable(&[descriptor.as_fd()], None).unwrap();
+        assert_eq!(ended, [true]);
+        assert!(child.wait().unwrap().success());
+        assert!(pid.descriptor().is_err());
     }
 
     #[test]

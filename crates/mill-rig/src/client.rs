@@ -1,0 +1,209 @@
+//! The load: N processes of one tool, started together, their output kept whole.
+
+use crate::host::{Host, Line};
+use crate::interrupt::Interrupt;
+use crate::journal::Journal;
+use crate::names::Names;
+use crate::needs;
+use crate::process::{Process, Streams};
+use crate::shell;
+use crate::topology::Ground;
+use mill_lab::output::{self, Printed};
+use mill_lab::recipe::{Load, Tool};
+use mill_lab::record::CommandLine;
+use mill_sys::clock;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Clients that run.
+#[derive(Debug)]
+pub struct Clients {
+    tool: Tool,
+    processes: Vec<Running>,
+    began: Duration,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+struct Running {
+    process: Process,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+/// What came of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    pub printed: Printed,
+    pub seconds: f64,
+}
+
+/// Starts all of them. `label` begins the names of the files in `folder`.
+pub fn start(
+    load: &Load,
+    args: &str,
+    ground: &Ground,
+    names: &Names,
+    (folder, label): (&Path, &str),
+    journal: &mut Journal,
+) -> Result<Clients, String> {
+    let began = clock::monotonic();
+    let mut processes = Vec::new();
+    for index in 0..load.processes.max(1) {
+        let host = chosen(&ground.clients, index).ok_or("there is no client host")?;
+        let mut names = names.clone();
+        names.set("index", index);
+        let mut line = Line::new(program(load, host)?);
+        line.argv.extend(shell::words(&names.fill(args))?);
+        line.cpus = cpus(load, &ground.client_cpus, index);
+        let out = folder.join(format!("{label}-{index}.out"));
+        let err = folder.join(format!("{label}-{index}.err"));
+        let streams = Streams {
+            out: &out,
+            err: &err,
+        };
+        let role = format!("client {index}");
+        let process = Process::start(host, &line, &role, streams, journal)
+            .map_err(|error| format!("{}: {error}", host.text(&line)))?;
+        processes.push(Running { process, out, err });
+    }
+    Ok(Clients {
+        tool: load.tool,
+        processes,
+        began,
+        patience: patience(load),
+    })
+}
+
+impl Clients {
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(|one| one.process.pid()).collect()
+    }
+
+    pub fn commands(&self) -> Vec<CommandLine> {
+        self.processes
+            .iter()
+            .map(|one| one.process.command().clone())
+            .collect()
+    }
+
+    /// Whether the load is not whole any more.
+    pub fn any_ended(&mut self) -> bool {
+        self.processes
+            .iter_mut()
+            .any(|one| one.process.ended().is_some())
+    }
+
+    /// Waits until all have ended, and reads what they printed. None: interrupted.
+    pub fn finish(mut self, interrupt: &Interrupt) -> Result<Option<Outcome>, String> {
+        let mut parts = Vec::new();
+        for one in &mut self.processes {
+            let Some(status) = one.process.wait(self.patience, interrupt) else {
+                if interrupt.is_asked() {
+                    return Ok(None);
+                }
+                return Err(format!(
+                    "{} did not end within {:.0} s",
+                    one.process.command().line,
+                    self.patience.as_secs_f64()
+                ));
+            };
+            let text = std::fs::read_to_string(&one.out)
+                .map_err(|error| format!("{}: {error}", one.out.display()))?;
+            match output::parse(self.tool, &text) {
+                Ok(printed) => parts.push(printed),
+                Err(error) => return Err(explain(&error.to_string(), status, &one.err)),
+            }
+        }
+        let seconds = (clock::monotonic() - self.began).as_secs_f64();
+        Ok(Some(Outcome {
+            printed: output::together(&parts),
+            seconds,
+        }))
+    }
+}
+
+/// Which need of the load is not met.
+pub fn unmet(load: &Load) -> Option<String> {
+    let tool = match (&load.binary, load.tool) {
+        (Some(binary), _) => Some(binary.as_str()),
+        (None, Tool::Wrk | Tool::Wrk2 | Tool::Ab | Tool::H2load | Tool::DpdkHttperf) => {
+            Some(load.tool.name())
+        }
+        _ => None,
+    };
+    let missing = tool.filter(|name| needs::program(name).is_none());
+    missing
+        .map(|name| format!("not on this machine: needs {name}"))
+        .or_else(|| needs::unmet(&load.needs))
+}
+
+/// The first words of the command line.
+fn program(load: &Load, host: &Host) -> Result<Vec<String>, String> {
+    let ours = |dialect: &str| -> Result<Vec<String>, String> {
+        Ok(vec![
+            millstream(load.binary.as_deref(), host)?,
+            String::from(dialect),
+        ])
+    };
+    match load.tool {
+        Tool::MillstreamWrk => ours("wrk"),
+        Tool::MillstreamWrk2 => ours("wrk2"),
+        Tool::MillstreamAb => ours("ab"),
+        Tool::MillstreamLoad => {
+            let mut words = ours("load")?;
+            words.extend(["--json", "-"].map(String::from));
+            Ok(words)
+        }
+        tool => Ok(vec![
+            load.binary
+                .clone()
+                .unwrap_or_else(|| String::from(tool.name())),
+        ]),
+    }
+}
+
+/// This binary, or on other machines the one in their PATH.
+pub(crate) fn millstream(given: Option<&str>, host: &Host) -> Result<String, String> {
+    match (given, host) {
+        (Some(binary), _) => Ok(String::from(binary)),
+        (None, Host::Remote(_)) => Ok(String::from("millstream")),
+        (None, _) => {
+            let path = std::env::current_exe()
+                .map_err(|error| format!("this program's own path: {error}"))?;
+            Ok(path.display().to_string())
+        }
+    }
+}
+
+fn chosen(hosts: &[Host], index: u32) -> Option<&Host> {
+    let index = usize::try_from(index).ok()?;
+    hosts.get(index % hosts.len().max(1))
+}
+
+/// One process may use all of the client's CPUs; of several, each has one, in turn.
+fn cpus(load: &Load, cpus: &[u32], index: u32) -> Option<String> {
+    if cpus.is_empty() {
+        return None;
+    }
+    if load.processes <= 1 {
+        return Some(crate::names::cpu_list(cpus));
+    }
+    let index = usize::try_from(index).unwrap_or(0);
+    cpus.get(index % cpus.len()).map(u32::to_string)
+}
+
+/// Three times what it should take and a minute: slow machines finish, hung tools don't stop a night's sweep.
+fn patience(load: &Load) -> Duration {
+    let seconds = load.seconds.unwrap_or(10.0).clamp(0.0, 86_400.0);
+    Duration::from_secs_f64(seconds * 3.0 + 60.0)
+}
+
+fn explain(error: &str, status: std::process::ExitStatus, err: &Path) -> String {
+    let said = std::fs::read_to_string(err).unwrap_or_default();
+    let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    match last {
+        Some(line) => format!("{error}; it ended with {status} and said: {}", line.trim()),
+        None => format!("{error}; it ended with {status} and said nothing"),
+    }
+}

@@ -1,0 +1,72 @@
+//! Whether what a system or a tool needs is here: the words of `needs` in a recipe.
+
+use std::path::{Path, PathBuf};
+
+/// The first need that is not met, as a report's cell shows it; none if all are.
+pub fn unmet(needs: &[String]) -> Option<String> {
+    needs.iter().find_map(|need| problem(need))
+}
+
+/// Where a program is, looked for as a shell would and where administrators' programs lie.
+pub fn program(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        let path = PathBuf::from(name);
+        return path.is_file().then_some(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(ADMINISTRATORS.iter().map(PathBuf::from));
+    folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// A module that is loaded or built in.
+fn has_module(name: &str) -> bool {
+    Path::new("/sys/module").join(name).exists()
+}
+
+fn problem(need: &str) -> Option<String> {
+    let (kind, what) = need.split_once(':').unwrap_or(("program", need));
+    let missing = match kind {
+        "program" => program(what).is_none(),
+        "file" => !Path::new(what).exists(),
+        "module" => !has_module(what),
+        "not-built" => return Some(format!("not built yet: {what}")),
+        "out-of-scope" => return Some(format!("out of scope: {what}")),
+        _ => return Some(format!("needs {need}, which this lab does not know")),
+    };
+    missing.then(|| match kind {
+        "module" => format!("not on this machine: needs the kernel module {what}"),
+        _ => format!("not on this machine: needs {what}"),
+    })
+}
+
+const ADMINISTRATORS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(needs: &[&str], expected: Option<&str>) {
+        let needs: Vec<String> = needs.iter().map(ToString::to_string).collect();
+        assert_eq!(unmet(&needs).as_deref(), expected);
+    }
+
+    #[test]
+    fn the_first_need_that_is_not_met_is_said() {
+        check(&[], None);
+        check(&["program:sh", "file:/proc"], None);
+        check(
+            &["program:sh", "program:no-such-onload"],
+            Some("not on this machine: needs no-such-onload"),
+        );
+        check(
+            &["module:no_such_module"],
+            Some("not on this machine: needs the kernel module no_such_module"),
+        );
+        check(
+            &["not-built:the own stack"],
+            Some("not built yet: the own stack"),
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! A process that the lab started: leader of its own process group (Ctrl-C is not for it), in the journal, its output in
+//! files, ended with everything it started when it is dropped.
+
+use crate::host::{Host, Line};
+use crate::interrupt::Interrupt;
+use crate::journal::{Entry, Journal};
+use mill_lab::record::CommandLine;
+use mill_sys::process::Pid;
+use mill_sys::{clock, descriptor};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::Duration;
+
+/// A child process and what can be waited on.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    pid: Pid,
+    ended: OwnedFd,
+    command: CommandLine,
+}
+
+/// Where its output goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Streams<'a> {
+    pub out: &'a Path,
+    pub err: &'a Path,
+}
+
+impl Process {
+    /// Starts `line` on `host`. `role` is what reports call it.
+    pub fn start(
+        host: &Host,
+        line: &Line,
+        role: &str,
+        streams: Streams<'_>,
+        journal: &mut Journal,
+    ) -> io::Result<Self> {
+        let mut child = host
+            .command(line)
+            .stdin(Stdio::null())
+            .stdout(File::create(streams.out)?)
+            .stderr(appending(streams.err)?)
+            .process_group(0)
+            .spawn()?;
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::new);
+        let pid = pid.expect("a child has a positive number");
+        let noted = journal.note(&Entry::Started {
+            process: child.id(),
+            process_start: started_at(child.id()).unwrap_or(0),
+            what: String::from(role),
+        });
+        match noted.and_then(|()| pid.descriptor()) {
+            Ok(ended) => Ok(Self {
+                child,
+                pid,
+                ended,
+                command: CommandLine {
+                    role: String::from(role),
+                    line: host.text(line),
+                },
+            }),
+            Err(error) => {
+                let _ = pid.kill_group(SIGKILL);
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn command(&self) -> &CommandLine {
+        &self.command
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Waits for its end, at most `patience` and not after an interrupt.
+    pub fn wait(&mut self, patience: Duration, interrupt: &Interrupt) -> Option<ExitStatus> {
+        let deadline = clock::monotonic() + patience;
+        loop {
+            if let Some(status) = self.ended() {
+                return Some(status);
+            }
+            let left = deadline.checked_sub(clock::monotonic())?;
+            if interrupt.is_asked() {
+                return None;
+            }
+            let _ = descriptor::wait_readable(&[self.ended.as_fd()], Some(left.min(LOOK)));
+        }
+    }
+
+    /// Asks it to end, then makes it.
+    pub fn end(mut self, patience: Duration) {
+        let _ = self.pid.kill_group(SIGTERM);
+        let _ = self.wait(patience, &Interrupt::default());
+    }
+}
+
+impl Drop for Process {
+    /// Whatever is left of the group goes. Its leader has not been reaped before, or has ended already: the number is still the group's.
+    fn drop(&mut self) {
+        let _ = self.pid.kill_group(SIGKILL);
+        let _ = self.child.wait();
+    }
+}
+
+/// When a process was started: field 22 of /proc/PID/stat, in ticks since the boot. With its number it names a process for ever.
+pub fn started_at(process: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name may contain blanks and parentheses; what follows the last one does not.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields
+        .split_whitespace()
+        .nth(FIELD_AFTER_NAME)?
+        .parse()
+        .ok()
+}
+
+/// Field 22 is the 20th after the name.
+const FIELD_AFTER_NAME: usize = 19;
+
+/// How long an interrupt may go unseen.
+const LOOK: Duration = Duration::from_millis(50);
+
+const SIGTERM: i32 = 15;
+const SIGKILL: i32 = 9;
+
+fn appending(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
