@@ -1,21 +1,48 @@
 //! Findings to pages: one HTML file that needs nothing else, Markdown with SVG files beside it, CSV.
+//!
+//! ```text
+//! page        the HTML file: page.html (the template) and style.css
+//! markdown    the same for a repository
+//! csv         the same for a spreadsheet
+//! words       sentences that all have
+//! comparison  a comparison as a row and as a bar
+//! legend      what the small print in cells means
+//! tone        a sign for each tone
+//! number      figures as people read them
+//! escape      text that others wrote, made harmless
+//! chart       pictures
+//! ```
+//!
+//! The same findings give the same bytes: nothing here knows when it is written.
+
+mod chart;
+mod comparison;
+mod csv;
+mod escape;
+#[cfg(test)]
+mod example;
+mod legend;
+mod markdown;
+mod number;
+mod page;
+#[cfg(test)]
+mod tests;
+mod tone;
+mod words;
 
 use crate::findings::Findings;
 
 /// One self-contained page, below 2 MB.
 pub fn html(findings: &Findings) -> String {
-    let _ = findings;
-    String::new()
+    page::emit(findings)
 }
 
 /// The same for a repository: text, and (file name, SVG) to lie beside it.
 pub fn markdown(findings: &Findings) -> (String, Vec<(String, String)>) {
-    let _ = findings;
-    (String::new(), Vec::new())
+    markdown::emit(findings)
 }
 
 /// Every table, one after the other: (file name, text).
 pub fn csv(findings: &Findings) -> Vec<(String, String)> {
-    let _ = findings;
-    Vec::new()
+    csv::files(findings)
 }

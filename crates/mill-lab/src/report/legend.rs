@@ -1,0 +1,134 @@
+//! What the small print in a table's cells means: only what occurs is explained.
+
+use crate::findings::{Cell, Findings};
+use crate::limit::Side;
+use std::collections::BTreeSet;
+
+/// (what it looks like, what it means), in the order in which cells hold them.
+pub(super) fn legend(findings: &Findings) -> Vec<(String, String)> {
+    let cells = || {
+        findings
+            .tables
+            .iter()
+            .flat_map(|grid| grid.rows.iter().flatten())
+    };
+    let mut out = Vec::new();
+    let example = |of: fn(&Cell) -> Option<&String>| cells().find_map(of).cloned();
+    if let Some(spread) = example(|cell| cell.spread.as_ref()) {
+        out.push((
+            spread,
+            String::from(
+                "Half the width of the 95 % interval of the figure above it, over fresh server processes.",
+            ),
+        ));
+    }
+    if let Some(published) = example(|cell| cell.published.as_ref()) {
+        out.push((
+            published,
+            String::from(
+                "Our figure divided by the one printed in the document, which was measured on other machines. \
+                 It tells how far apart the machines are, and nothing about the software.",
+            ),
+        ));
+    }
+    let marks: BTreeSet<&str> = cells().filter_map(|cell| cell.mark.as_deref()).collect();
+    for mark in marks {
+        if let Some(meaning) = meaning(mark) {
+            out.push((mark.to_owned(), meaning.to_owned()));
+        }
+    }
+    out
+}
+
+/// The explanation of a mark; a mark that says it all itself has none.
+fn meaning(mark: &str) -> Option<&'static str> {
+    let sides = [
+        (
+            Side::Server,
+            "The server's CPUs were busy and the client's were not: the figure is the server's.",
+        ),
+        (
+            Side::Client,
+            "The client's CPUs were busy first: the server could do more than this figure.",
+        ),
+        (
+            Side::Both,
+            "CPUs of both sides were busy: the figure is of the pair, not of the server alone.",
+        ),
+        (
+            Side::Link,
+            "The link was full: the figure is the link's, and all servers that fill it look the same.",
+        ),
+        (
+            Side::Ports,
+            "The client had no free ports left: the figure is the address's.",
+        ),
+        (
+            Side::Backlog,
+            "Listen queues overflowed while CPUs were idle: the figure is the queue's.",
+        ),
+        (
+            Side::Nothing,
+            "Neither CPUs nor the link were busy: latency, a lock, or the rate that was asked for set the figure.",
+        ),
+        (
+            Side::Invalid,
+            "Too many requests failed for the figure to mean anything.",
+        ),
+    ];
+    let side = sides.iter().find(|(side, _)| mark.contains(side.word()));
+    if let Some((_, meaning)) = side {
+        return Some(meaning);
+    }
+    let others = [
+        (
+            "core",
+            "This machine has fewer CPUs than the point needs; it was not run.",
+        ),
+        (
+            "not built yet",
+            "Millstream can't do this yet; the column keeps its place.",
+        ),
+        (
+            "not on this machine",
+            "What the column needs is not installed or not plugged in here; it was not run.",
+        ),
+        (
+            "out of scope",
+            "Millstream will not run this; the column keeps the document's layout.",
+        ),
+        (
+            "void",
+            "Every try was disturbed by something else on the machine; no figure is shown.",
+        ),
+        (
+            "failed",
+            "The trial should have worked; the reasons are under Warnings or in its folder.",
+        ),
+        ("missing", "The run ended before this point."),
+    ];
+    others
+        .iter()
+        .find(|(word, _)| mark.contains(word))
+        .map(|(_, meaning)| *meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::example;
+    use super::*;
+
+    #[test]
+    fn only_what_occurs_is_explained() {
+        let words: Vec<String> = legend(&example::cookbook())
+            .into_iter()
+            .map(|(word, _)| word)
+            .collect();
+        assert!(words.contains(&String::from("client-bound")), "{words:?}");
+        assert!(words.contains(&String::from("not built yet")), "{words:?}");
+        assert!(!words.contains(&String::from("link-bound")), "{words:?}");
+        let mut bare = example::cookbook();
+        bare.tables.clear();
+        assert_eq!(legend(&bare), []);
+    }
+}
