@@ -79,6 +79,11 @@ pub fn is_known(name: &str) -> bool {
     TABLE.iter().any(|(known, ..)| *known == stem)
 }
 
+/// The first parts of all names: what was probably meant by an unknown one.
+pub fn stems() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(stem, ..)| *stem)
+}
+
 /// Stem, title, unit, direction, decimals.
 const TABLE: [(&str, &str, Unit, Better, usize); 49] = [
     // What the client printed.

@@ -20,12 +20,14 @@
 
 mod attachment;
 mod axes;
+mod check;
 mod embedded;
 mod family;
 mod inherit;
 mod model;
 mod overrides;
 mod point;
+mod published;
 mod setup;
 mod size;
 mod source;
@@ -33,10 +35,12 @@ mod substitute;
 mod typed;
 
 pub use axes::{matches, value_name, value_names};
+pub use check::{check, check_all};
 pub use model::{
     Absence, Axis, AxisValue, Chart, ChartKind, Column, Comparison, Published, Recipe, Repeat,
     Rows, Table,
 };
+pub use published::{MatrixError, PublishedFigure};
 pub use setup::{
     Affinity, Allocator, Content, Counter, Cpus, Interface, Limits, Load, Monitors, Probe,
     ProbeKind, Profile, Remote, Setup, Start, System, SystemKind, Tool, Topology, TopologyKind,
@@ -47,7 +51,7 @@ pub use size::{DEFAULT_SIZE, SIZES};
 use inherit::Document;
 use mill_config::suggest::nearest;
 use source::{Places, Source};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A recipe with everything in it: what `lab show` prints and a run folder keeps.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +62,8 @@ pub struct Resolved {
     /// How it was asked for.
     pub(crate) asked: Asked,
     places: Places,
+    /// The values of each axis at any size: tables and published figures name them all.
+    known: BTreeMap<String, Vec<String>>,
 }
 
 /// What the command line said: the other sizes of the same recipe are found again by it.
@@ -147,6 +153,7 @@ fn first<T>(result: Result<T, Vec<RecipeError>>) -> Result<T, RecipeError> {
 fn finish(document: &Document, size: &str, sets: &[String]) -> Result<Resolved, Vec<RecipeError>> {
     let one = |error| vec![error];
     let mut source = inherit::read(document).map_err(one)?;
+    let mut known = axes::known(&source);
     size::lay(&mut source, size).map_err(one)?;
     for set in sets {
         overrides::lay(&mut source, set).map_err(one)?;
@@ -156,6 +163,7 @@ fn finish(document: &Document, size: &str, sets: &[String]) -> Result<Resolved, 
     axes::complete(&mut source).map_err(one)?;
     let id = || toml::Value::String(document.id.clone());
     source.table.entry("id").or_insert_with(id);
+    axes::add_names(&source.table, &mut known);
     errors.extend(reserved_names(&source));
     let at = |path: &[String]| (path.to_vec(), source.places.of(path));
     let recipe = match typed::read::<Recipe>(source.table.clone(), &BTreeSet::new(), at) {
@@ -175,6 +183,7 @@ fn finish(document: &Document, size: &str, sets: &[String]) -> Result<Resolved, 
             sets: sets.to_vec(),
         },
         places: source.places,
+        known,
     })
 }
 
@@ -211,9 +220,16 @@ fn reserved_names(source: &Source) -> Vec<RecipeError> {
 }
 
 impl Resolved {
-    /// Reads a recipe from its text, as a run folder keeps it. `label` is the file that messages name.
+    /// Reads a recipe from its text, as a run folder keeps it. `label` is the file that messages name; a text without
+    /// sizes was resolved at this one before.
     pub fn parse(label: &str, text: &str, size: &str) -> Result<Self, RecipeError> {
-        first(finish(&Document::text(label, text), size, &[]))
+        let document = Document::text(label, text);
+        if inherit::read(&document)?.table.contains_key("size") {
+            return first(finish(&document, size, &[]));
+        }
+        let mut resolved = first(finish(&document, "", &[]))?;
+        resolved.asked.size = String::from(size);
+        Ok(resolved)
     }
 
     /// Its text, which needs no other file: `parse` reads it again.
@@ -221,3 +237,6 @@ impl Resolved {
         self.table.to_string()
     }
 }
+
+#[cfg(test)]
+mod tests;

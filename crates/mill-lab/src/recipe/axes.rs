@@ -94,6 +94,36 @@ pub(super) fn complete(source: &mut Source) -> Result<(), RecipeError> {
     }
 }
 
+/// The names of all values that axes have at any size of a recipe.
+pub(super) fn known(source: &Source) -> BTreeMap<String, Vec<String>> {
+    let mut known = BTreeMap::new();
+    add_names(&source.table, &mut known);
+    let sizes = source.table.get("size").and_then(toml::Value::as_table);
+    for size in sizes.into_iter().flat_map(toml::Table::values) {
+        if let Some(size) = size.as_table() {
+            add_names(size, &mut known);
+        }
+    }
+    known
+}
+
+/// Adds the values of `[for]`, and all systems to those of the axis `system`.
+pub(super) fn add_names(table: &toml::Table, known: &mut BTreeMap<String, Vec<String>>) {
+    let table_of = |key: &str| table.get(key).and_then(toml::Value::as_table);
+    let systems = table_of("system").into_iter().flat_map(toml::Table::keys);
+    let mut names: Vec<(&str, String)> = systems.map(|name| ("system", name.clone())).collect();
+    for (axis, values) in table_of("for").into_iter().flatten() {
+        let values = values.as_array().into_iter().flatten();
+        names.extend(values.map(|value| (axis.as_str(), value_name(value))));
+    }
+    for (axis, name) in names {
+        let of_axis = known.entry(String::from(axis)).or_default();
+        if !of_axis.contains(&name) {
+            of_axis.push(name);
+        }
+    }
+}
+
 fn problems(source: &Source) -> Vec<RecipeError> {
     let Some(axes) = source.table.get("for").and_then(toml::Value::as_table) else {
         return Vec::new();

@@ -22,11 +22,8 @@ pub(super) fn lay(source: &mut Source, size: &str) -> Result<(), RecipeError> {
     let mut sizes = source.take("size").unwrap_or_default();
     let size = if size.is_empty() { DEFAULT_SIZE } else { size };
     if !SIZES.contains(&size) && !sizes.table.contains_key(size) {
-        let own = sizes.table.keys().map(String::as_str);
-        let own = own.filter(|name| !SIZES.contains(name));
-        let names: Vec<&str> = SIZES.into_iter().chain(own).collect();
-        let problem = format!("there is no size `{size}`; there are {}", names.join(", "));
-        return Err(source.error(&[], problem));
+        let names = with_own(sizes.table.keys()).join(", ");
+        return Err(source.error(&[], format!("there is no size `{size}`; there are {names}")));
     }
     if sizes
         .table
@@ -39,4 +36,19 @@ pub(super) fn lay(source: &mut Source, size: &str) -> Result<(), RecipeError> {
         source.lay(overlay);
     }
     Ok(())
+}
+
+/// The sizes of a recipe: those that all have, then its own.
+pub(super) fn names(source: &Source) -> Vec<String> {
+    let sizes = source.table.get("size").and_then(toml::Value::as_table);
+    with_own(sizes.into_iter().flat_map(toml::Table::keys))
+}
+
+fn with_own<'a>(own: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let own = own.filter(|name| !SIZES.contains(&name.as_str()));
+    SIZES
+        .map(String::from)
+        .into_iter()
+        .chain(own.cloned())
+        .collect()
 }
