@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// What the CPUs did.
-mod cpu;
+pub(crate) mod cpu;
 
 /// What went through an interface.
 pub(crate) mod network;
@@ -23,7 +23,7 @@ mod tcp;
 pub(crate) mod process;
 
 /// The files that speak of a side's network.
-mod place;
+pub(crate) mod place;
 
 /// One look at everything.
 mod sample;

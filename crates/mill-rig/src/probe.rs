@@ -1,9 +1,53 @@
 //! Looks that cost: each in a pass of its own, under the same load, and what it counted never changes a rate.
 
+use crate::host::{Host, Line};
+use crate::monitor::process;
 use crate::topology::Ground;
-use mill_lab::recipe::Probe;
+use mill_lab::recipe::{Probe, ProbeKind, Where};
 use mill_lab::record::{CommandLine, Figures};
 use std::path::PathBuf;
+
+/// Programs that look for us, never longer than they may.
+mod tool;
+
+/// `perf stat`.
+mod counters;
+
+/// Probes on the allocator that is mapped.
+mod allocations;
+
+/// What a tracing kernel offers.
+mod tracing;
+
+/// `perf record`, folded.
+mod profile;
+
+/// Stacks that `perf script` prints.
+mod stack;
+
+/// A capture and what is in it.
+mod capture;
+
+/// Segments in a capture file.
+mod pcap;
+
+/// TCP as it went over an interface.
+mod segments;
+
+/// Round trips and bulk TCP.
+pub mod path;
+
+/// What runs on the machine.
+mod environment;
+
+/// `perf kvm stat`.
+mod vm_exits;
+
+/// One line a second.
+mod rate;
+
+/// CPU by process.
+mod top;
 
 /// What a probe may look at.
 #[derive(Clone, Debug)]
@@ -30,6 +74,96 @@ pub struct Looked {
 
 /// Looks for `probe.seconds`; the load is running already.
 pub fn look(probe: &Probe, scene: &Scene) -> Looked {
-    let _ = (probe, scene);
-    Looked::default()
+    let mut looked = Looked::default();
+    let seconds = probe.seconds.clamp(SECONDS_MIN, SECONDS_MAX);
+    match probe.kind {
+        ProbeKind::Counters => counters::look(probe, scene, seconds, &mut looked),
+        ProbeKind::Profile => profile::look(probe, scene, seconds, &mut looked),
+        ProbeKind::Capture => capture::look(scene, seconds, &mut looked),
+        ProbeKind::Path => path::look(scene, seconds, &mut looked),
+        ProbeKind::Environment => environment::look(scene, &mut looked),
+        ProbeKind::VmExits => vm_exits::look(scene, seconds, &mut looked),
+        ProbeKind::Rate => rate::look(scene, seconds, &mut looked),
+        ProbeKind::Top => top::look(scene, seconds, &mut looked),
+    }
+    looked
+}
+
+/// Shorter looks count nothing that can be told from nothing.
+const SECONDS_MIN: f64 = 0.1;
+
+/// An hour: what is longer is a slip of the unit.
+const SECONDS_MAX: f64 = 3600.0;
+
+/// Whom a probe looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Target {
+    /// These and, in perf, whom they start.
+    Processes(Vec<u32>),
+    Machine,
+}
+
+impl Scene {
+    /// The processes of a side with all that descend from them; else why not.
+    fn target(&self, at: Where) -> Result<Target, String> {
+        let (host, roots) = match at {
+            Where::Machine => return Ok(Target::Machine),
+            Where::Server => (Some(&self.ground.server), self.server.as_slice()),
+            Where::Client => (self.ground.clients.first(), self.clients.as_slice()),
+        };
+        if let Some(Host::Remote(target)) = host {
+            return Err(format!(
+                "{target} is another machine; run the probe's command there"
+            ));
+        }
+        let alive: Vec<u32> = process::descendants(roots, &process::parents())
+            .into_iter()
+            .filter(|number| process::stat(*number).is_some())
+            .collect();
+        if alive.is_empty() {
+            return Err(String::from(
+                "nobody to look at: the process had not begun or was over; give the load more seconds than the probe",
+            ));
+        }
+        Ok(Target::Processes(alive))
+    }
+}
+
+impl Target {
+    /// As perf(1) takes it.
+    fn arguments(&self) -> Vec<String> {
+        match self {
+            Self::Machine => vec![String::from("-a")],
+            Self::Processes(numbers) => {
+                let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                vec![String::from("-p"), numbers.join(",")]
+            }
+        }
+    }
+}
+
+impl Looked {
+    fn miss(&mut self, metric: impl Into<String>, reason: impl Into<String>) {
+        self.absent.push((metric.into(), reason.into()));
+    }
+
+    fn figure(&mut self, name: impl Into<String>, value: f64) {
+        self.figures.insert(name.into(), value);
+    }
+
+    /// Notes a command that was run, so that a person can run it again.
+    fn ran(&mut self, host: &Host, line: &Line) {
+        self.commands.push(CommandLine {
+            role: String::from("probe"),
+            line: host.text(line),
+        });
+    }
+
+    /// Writes an artefact.
+    fn keep(&mut self, scene: &Scene, name: &str, text: impl AsRef<[u8]>) {
+        match std::fs::write(scene.folder.join(name), text) {
+            Ok(()) => self.artefacts.push(String::from(name)),
+            Err(error) => self.notes.push(format!("{name} was not written: {error}")),
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Time of one CPU, or of all, since boot, in ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Times {
+pub(crate) struct Times {
     /// Guests included.
     pub user: u64,
     pub nice: u64,
@@ -20,7 +20,7 @@ pub(super) struct Times {
 
 /// What of /proc/stat the monitor uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(crate) struct Stat {
     pub all: Times,
     pub cpus: BTreeMap<u32, Times>,
     pub interrupts: u64,
@@ -30,15 +30,15 @@ pub(super) struct Stat {
 }
 
 /// In the order of the line `softirq`, after the total; the kernel's interrupt.h has it.
-pub(super) const SOFTIRQS: [&str; 10] = [
+pub(crate) const SOFTIRQS: [&str; 10] = [
     "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu",
 ];
 
 /// The kernel tells times in /proc in hundredths of a second on every architecture that Millstream runs on.
-pub(super) const TICKS_PER_SECOND: f64 = 100.0;
+pub(crate) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// None if it is not /proc/stat.
-pub(super) fn parse(text: &str) -> Option<Stat> {
+pub(crate) fn parse(text: &str) -> Option<Stat> {
     let mut stat = Stat::default();
     let mut found = false;
     for line in text.lines() {
@@ -88,11 +88,11 @@ fn times(mut numbers: impl Iterator<Item = Option<u64>>) -> Times {
 
 impl Times {
     /// What went by since `earlier`. Idle and iowait are known to run backwards by a tick.
-    pub(super) fn since(&self, earlier: &Self) -> Self {
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
         self.with(earlier, u64::saturating_sub)
     }
 
-    pub(super) fn plus(&self, other: &Self) -> Self {
+    pub(crate) fn plus(&self, other: &Self) -> Self {
         self.with(other, u64::saturating_add)
     }
 
@@ -112,22 +112,22 @@ impl Times {
     }
 
     /// All of it; guests are in `user` and `nice` already.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.processes() + self.idle + self.iowait + self.irq + self.softirq + self.steal
     }
 
     /// What processes had, guests and the kernel on their behalf included.
-    pub(super) fn processes(&self) -> u64 {
+    pub(crate) fn processes(&self) -> u64 {
         self.user + self.nice + self.system
     }
 
     /// What interrupts had, before and after they were put off.
-    pub(super) fn interrupts(&self) -> u64 {
+    pub(crate) fn interrupts(&self) -> u64 {
         self.irq + self.softirq
     }
 
     /// mpstat's columns, in percent.
-    pub(super) fn percentages(&self) -> [(&'static str, f64); 10] {
+    pub(crate) fn percentages(&self) -> [(&'static str, f64); 10] {
         let total = self.total();
         let percent = |ticks: u64| {
             if total == 0 {
@@ -156,7 +156,7 @@ impl Times {
     clippy::cast_precision_loss,
     reason = "differences of counters are far below 2⁵³"
 )]
-pub(super) fn float(count: u64) -> f64 {
+pub(crate) fn float(count: u64) -> f64 {
     count as f64
 }
 

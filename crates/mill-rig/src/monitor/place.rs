@@ -10,7 +10,7 @@ use std::process::Stdio;
 
 /// Open files of one namespace. An open file below /proc/net goes on speaking of the namespace in which it was opened.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     dev: File,
     snmp: File,
     netstat: File,
@@ -21,7 +21,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Opens them where `host` is.
-    pub(super) fn open(host: &Host) -> Result<Self, String> {
+    pub(crate) fn open(host: &Host) -> Result<Self, String> {
         let name = match host {
             Host::Local => return Self::here().map_err(|error| format!("/proc/net: {error}")),
             Host::Namespace(name) => name,
@@ -59,11 +59,11 @@ impl Place {
         })
     }
 
-    pub(super) fn traffic(&mut self, interface: &str) -> Option<Traffic> {
+    pub(crate) fn traffic(&mut self, interface: &str) -> Option<Traffic> {
         network::parse(&again(&mut self.dev).ok()?, interface)
     }
 
-    pub(super) fn tcp(&mut self) -> Tcp {
+    pub(crate) fn tcp(&mut self) -> Tcp {
         let text = |file: &mut File| again(file).unwrap_or_default();
         Tcp::parse(
             &text(&mut self.snmp),
@@ -74,7 +74,7 @@ impl Place {
 }
 
 /// Reads an open file of /proc from its beginning, which asks the kernel anew.
-pub(super) fn again(file: &mut File) -> io::Result<String> {
+pub(crate) fn again(file: &mut File) -> io::Result<String> {
     file.rewind()?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -88,7 +88,7 @@ fn port_range(text: &str) -> Option<(u32, u32)> {
 }
 
 /// Speed of an interface in 10⁶ bits/s, as its driver says; else why it has none.
-pub(super) fn speed(host: &Host, interface: &str) -> Result<f64, String> {
+pub(crate) fn speed(host: &Host, interface: &str) -> Result<f64, String> {
     if interface == "lo" {
         return Err(String::from("the loopback interface has no rate"));
     }

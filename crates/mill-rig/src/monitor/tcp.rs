@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// Of one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tcp {
+pub(crate) struct Tcp {
     /// Since the namespace was made, by our names; what the kernel does not count is not there.
     pub counters: BTreeMap<&'static str, u64>,
     /// Sockets that have a port now, closed ones that wait not included.
@@ -44,7 +44,7 @@ const COUNTERS: [(&str, &str, &str); 25] = [
 
 impl Tcp {
     /// From the three files' text; an empty text leaves its part out.
-    pub(super) fn parse(snmp: &str, netstat: &str, sockstat: &str) -> Self {
+    pub(crate) fn parse(snmp: &str, netstat: &str, sockstat: &str) -> Self {
         let mut tcp = Self::default();
         for text in [snmp, netstat] {
             counters(text, &mut tcp.counters);
@@ -65,7 +65,7 @@ impl Tcp {
     }
 
     /// Of several namespaces together.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (name, value) in &other.counters {
             *self.counters.entry(name).or_insert(0) += value;
         }
