@@ -51,11 +51,9 @@ impl Row {
                 figure(compared.to_median, metric.unit)
             ),
             metric: metric.title,
-            ratio: significant(compared.ratio, 4),
+            ratio: ratio(compared.ratio),
             interval: match compared.interval {
-                Some((low, high)) => {
-                    format!("{} to {}", significant(low, 4), significant(high, 4))
-                }
+                Some((low, high)) => format!("{} to {}", ratio(low), ratio(high)),
                 None => String::from("too few pairs"),
             },
             evidence,
@@ -115,6 +113,15 @@ pub(super) fn bars(findings: &Findings) -> Option<Picture> {
             Tone::Unsure.sign()
         ),
     })
+}
+
+/// Three decimals, so that ratios above and below one can be compared digit by digit.
+fn ratio(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) {
+        format!("{ratio:.3}")
+    } else {
+        significant(ratio, 3)
+    }
 }
 
 /// Change in percent of a ratio.

@@ -32,13 +32,29 @@ pub(super) fn legend(findings: &Findings) -> Vec<(String, String)> {
         ));
     }
     let marks: BTreeSet<&str> = cells().filter_map(|cell| cell.mark.as_deref()).collect();
+    let mut meanings: Vec<(Vec<&str>, &'static str)> = Vec::new();
     for mark in marks {
-        if let Some(meaning) = meaning(mark) {
-            out.push((mark.to_owned(), meaning.to_owned()));
+        let Some(meaning) = meaning(mark) else {
+            continue;
+        };
+        match meanings.iter_mut().find(|(_, known)| *known == meaning) {
+            Some((marks, _)) => marks.push(mark),
+            None => meanings.push((vec![mark], meaning)),
         }
+    }
+    for (mut marks, meaning) in meanings {
+        // A handful shows what is meant; systems may have reasons by the dozen.
+        if marks.len() > MARKS_MAX {
+            marks.truncate(MARKS_MAX);
+            marks.push("…");
+        }
+        out.push((marks.join(", "), meaning.to_owned()));
     }
     out
 }
+
+/// Marks of one meaning that are named.
+const MARKS_MAX: usize = 4;
 
 /// The explanation of a mark; a mark that says it all itself has none.
 fn meaning(mark: &str) -> Option<&'static str> {
@@ -127,6 +143,10 @@ mod tests {
         assert!(words.contains(&String::from("client-bound")), "{words:?}");
         assert!(words.contains(&String::from("not built yet")), "{words:?}");
         assert!(!words.contains(&String::from("link-bound")), "{words:?}");
+        assert!(
+            words.contains(&String::from("needs 4 cores, needs 8 cores")),
+            "{words:?}"
+        );
         let mut bare = example::cookbook();
         bare.tables.clear();
         assert_eq!(legend(&bare), []);

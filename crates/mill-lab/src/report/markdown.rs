@@ -300,16 +300,20 @@ fn table(grid: &Grid) -> String {
     let _ = writeln!(out, "| {} |\n| {} |", heads.join(" | "), marks.join(" | "));
     for row in &grid.rows {
         let cells: Vec<String> = (0..columns)
-            .map(|column| row.get(column).map(cell).unwrap_or_default())
+            .map(|column| {
+                row.get(column)
+                    .map(|it| cell(column, it))
+                    .unwrap_or_default()
+            })
             .collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     out
 }
 
-/// The figure, its small print below it.
-fn cell(cell: &Cell) -> String {
-    let figure = if cell.number {
+/// The figure, its small print below it. The first column names its row and stays as it is.
+fn cell(column: usize, cell: &Cell) -> String {
+    let figure = if column > 0 || cell.number {
         grouped(&cell.text)
     } else {
         cell.text.clone()
@@ -340,7 +344,7 @@ mod tests {
 
 | metric | glibc | jemalloc | change |
 | --- | --: | --: | --- |
-| Requests/s | 33,585.56<br><sub>± 0.8 %, 0.31 of the document's</sub> | 36,120.88<br><sub>± 1.1 %, 0.33 of the document's</sub> | from 33585.56 to 36120.88 (+7.5 %) |
+| Requests/s | 33,585.56<br><sub>± 0.8 %, 0.31 of the document's</sub> | 36,120.88<br><sub>± 1.1 %, 0.33 of the document's</sub> | from 33,585.56 to 36,120.88 (+7.5 %) |
 | Time per request, mean | 2.977<br><sub>± 0.8 %, 1.00 of the document's</sub> | 2.768<br><sub>± 1.1 %</sub> | from 2.977 to 2.768 (-7.0 %) |
 | dTLB misses |  | <sub>absent: no hardware counters</sub> |  |
 ";

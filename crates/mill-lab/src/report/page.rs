@@ -168,7 +168,10 @@ impl View {
         if hidden_charts + hidden_flames > 0 {
             left_out.push(format!("{} pictures", hidden_charts + hidden_flames));
         }
-        let few = |items: &[String]| items.iter().take(allowance.rows).cloned().collect();
+        let few = |items: &[String]| {
+            let items = items.iter().take(allowance.rows);
+            items.map(|item| words::unbroken(item)).collect()
+        };
         Self {
             style: Value::from_safe_string(format!("{}\n{}", STYLE, chart::page_style())),
             title: findings.run.title.clone(),
@@ -183,10 +186,13 @@ impl View {
                     class: statement.tone.class(),
                     sign: statement.tone.sign(),
                     word: statement.tone.word(),
-                    text: statement.text.clone(),
+                    text: words::unbroken(&statement.text),
                 })
                 .collect(),
-            noise: findings.noise.as_ref().map(|noise| noise.text.clone()),
+            noise: findings
+                .noise
+                .as_ref()
+                .map(|noise| words::unbroken(&noise.text)),
             counts: words::counts(findings),
             notes: few(&findings.notes),
             comparisons: findings.comparisons[..comparisons]
@@ -205,7 +211,10 @@ impl View {
             absences: few(&findings.absences),
             warnings: findings.warnings[..warnings]
                 .iter()
-                .map(|it| (it.lint.clone(), it.text.clone(), it.advice.clone()))
+                .map(|it| {
+                    let words = (words::unbroken(&it.text), words::unbroken(&it.advice));
+                    (it.lint.clone(), words.0, words.1)
+                })
                 .collect(),
             topology: words::shortened(&findings.topology, allowance.block_bytes),
             environment: words::environment(&findings.environment),
@@ -240,7 +249,7 @@ impl Figure {
         Self {
             title: picture.title.clone(),
             svg: Value::from_safe_string(draw(picture, Place::Page(id))),
-            caption: picture.caption.clone(),
+            caption: words::unbroken(&picture.caption),
             data: chart::figures(picture, allowance.figures),
         }
     }
@@ -311,7 +320,12 @@ impl TableView {
                 .rows
                 .iter()
                 .take(rows_max)
-                .map(|row| row.iter().map(CellView::of).collect())
+                .map(|row| {
+                    let cells = row.iter().enumerate();
+                    cells
+                        .map(|(column, cell)| CellView::of(column, cell, number(column)))
+                        .collect()
+                })
                 .collect(),
             notes,
         }
@@ -319,9 +333,10 @@ impl TableView {
 }
 
 impl CellView {
-    fn of(cell: &Cell) -> Self {
+    /// The first column names its row and stays as it is.
+    fn of(column: usize, cell: &Cell, among_numbers: bool) -> Self {
         Self {
-            text: if cell.number {
+            text: if column > 0 || cell.number {
                 grouped(&cell.text)
             } else {
                 cell.text.clone()
@@ -329,7 +344,8 @@ impl CellView {
             spread: cell.spread.clone(),
             published: cell.published.clone(),
             mark: cell.mark.clone(),
-            number: cell.number,
+            // What is missing stands where the number would.
+            number: cell.number || (among_numbers && cell.text.is_empty()),
         }
     }
 }

@@ -188,6 +188,20 @@ pub(super) fn commands(lines: &[CommandLine]) -> String {
         .collect()
 }
 
+/// Prose whose numbers stay on one line with their percent sign.
+pub(super) fn unbroken(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(" %") {
+        let after_digit = rest[..at].ends_with(|last: char| last.is_ascii_digit());
+        out.push_str(&rest[..at]);
+        out.push(if after_digit { '\u{a0}' } else { ' ' });
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
+    out
+}
+
 /// The beginning and the end of a long text, cut at ends of lines, and how much is left out.
 pub(super) fn shortened(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
@@ -232,6 +246,14 @@ mod tests {
             let words: Vec<String> = words.into_iter().map(String::from).collect();
             assert_eq!(shell(&words), expected);
         }
+    }
+
+    #[test]
+    fn a_percent_sign_stays_with_its_number() {
+        assert_eq!(
+            unbroken("7.5 % or a % sign, 9 %"),
+            "7.5\u{a0}% or a % sign, 9\u{a0}%"
+        );
     }
 
     #[test]

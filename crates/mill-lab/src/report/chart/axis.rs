@@ -126,8 +126,15 @@ impl Axis {
                 let ticks = at(&ticks::logarithmic(10_f64.powf(low), 10_f64.powf(high)));
                 let first = ticks.first().map_or(low, |(_, place)| *place);
                 let last = ticks.last().map_or(high, |(_, place)| *place);
-                let label = |(value, place)| (short(value, scale.unit), place);
-                (ticks.into_iter().map(label).collect(), first, last)
+                let labelled = |(value, place): (f64, f64)| {
+                    let shown = last - first <= LABELLED_DECADES || ticks::is_decade(value);
+                    shown.then(|| (short(value, scale.unit), place))
+                };
+                (
+                    ticks.into_iter().filter_map(labelled).collect(),
+                    first,
+                    last,
+                )
             }
         };
         let span = high - low;
@@ -154,6 +161,9 @@ impl Axis {
         share.is_finite().then_some(share)
     }
 }
+
+/// Over more powers of ten the 2s and 5s between them are not labelled.
+const LABELLED_DECADES: f64 = 2.0;
 
 /// Up to so many different values along an axis are its ticks.
 const OWN_TICKS_MAX: usize = 12;
@@ -245,12 +255,11 @@ fn linear_labels(ticks: &[f64], unit: Unit) -> Vec<String> {
     scaled
         .iter()
         .map(|value| {
-            let value = if *value == 0.0 { 0.0 } else { *value };
-            format!(
-                "{}{}",
-                grouped(&format!("{value:.decimals$}")),
-                prefix.suffix
-            )
+            if *value == 0.0 {
+                return String::from("0");
+            }
+            let number = grouped(&format!("{value:.decimals$}"));
+            format!("{number}{}", prefix.suffix)
         })
         .collect()
 }
@@ -302,15 +311,15 @@ mod tests {
         let upward = |unit, values: &[f64]| Axis::upward(&scale(unit, false, false), values);
         assert_eq!(
             labels(&upward(Unit::PerSecond, &[36_120.0, 143_000.0])),
-            ["0k", "50k", "100k", "150k"].map(|label| if label == "0k" { "0k" } else { label })
+            ["0", "50k", "100k", "150k"]
         );
         assert_eq!(
             labels(&upward(Unit::Seconds, &[0.002_9])),
-            ["0 ms", "1 ms", "2 ms", "3 ms"]
+            ["0", "1 ms", "2 ms", "3 ms"]
         );
         assert_eq!(
             labels(&upward(Unit::Share, &[0.004])),
-            ["0.0 %", "0.1 %", "0.2 %", "0.3 %", "0.4 %"]
+            ["0", "0.1 %", "0.2 %", "0.3 %", "0.4 %"]
         );
     }
 

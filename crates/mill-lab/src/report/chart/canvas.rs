@@ -125,12 +125,16 @@ impl Canvas {
 
     /// The whole element, said to those who don't see it by title and description.
     pub(super) fn emit(&self, title: &str, description: &str, at: Place<'_>) -> String {
-        let (width, height) = (place(self.width), place(self.height));
+        // In a file nothing else keeps a distance from the edge.
+        let margin = if at == Place::File { MARGIN } else { 0.0 };
+        let start = place(-margin);
+        let width = place(self.width + 2.0 * margin);
+        let height = place(self.height + 2.0 * margin);
         let id = markup(at.id());
         let mut out = String::with_capacity(self.body.len() + 4096);
         let _ = write!(
             out,
-            "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\""
+            "<svg class=\"chart\" viewBox=\"{start} {start} {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\""
         );
         if description.is_empty() {
             let _ = write!(out, " aria-labelledby=\"{id}-title\"");
@@ -147,7 +151,7 @@ impl Canvas {
         if at == Place::File {
             let _ = write!(
                 out,
-                "<style>{}</style>\n<rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\n",
+                "<style>{}</style>\n<rect class=\"paper\" x=\"{start}\" y=\"{start}\" width=\"{width}\" height=\"{height}\"/>\n",
                 file_style()
             );
         }
@@ -156,6 +160,9 @@ impl Canvas {
         out
     }
 }
+
+/// Pixels around a picture in a file.
+const MARGIN: f64 = 14.0;
 
 /// Different shapes of marks.
 const SHAPES: usize = 5;

@@ -24,7 +24,7 @@ pub(super) fn draw(lines: &Lines<'_>, id: &str) -> Canvas {
     let direct = direct_labels(lines, &x, &y);
     let right = direct
         .iter()
-        .map(|name| text_width(name) + LABEL_GAP + 8.0)
+        .map(|name| text_width(name) + LABEL_GAP + 12.0)
         .fold(16.0, f64::max);
     let legend = Legend::new(entries(lines, direct.is_empty()), WIDTH - 8.0);
     let top = 24.0 + legend.height() + 12.0;

@@ -20,7 +20,7 @@ fn coordinates(svg: &str) -> Vec<f64> {
 }
 
 fn check_sound(picture: &Picture) -> String {
-    let svg = draw(picture, Place::File);
+    let svg = draw(picture, Place::Page("picture"));
     for word in ["NaN", "inf", "Infinity"] {
         assert!(!svg.contains(&format!("\"{word}")), "{word} in {svg}");
     }
@@ -35,6 +35,7 @@ fn check_sound(picture: &Picture) -> String {
         );
     }
     crate::report::tests::check_balanced(&svg);
+    crate::report::tests::check_balanced(&draw(picture, Place::File));
     svg
 }
 
@@ -205,4 +206,25 @@ fn a_picture_in_a_page_has_ids_of_its_own() {
         assert!(part.starts_with("picture-7-"), "{part}");
     }
     assert!(!svg.contains("<style"), "the page colours it");
+}
+
+#[test]
+fn a_picture_in_a_file_brings_colours_and_a_background() {
+    let svg = draw(&example::scaling(), Place::File);
+    assert!(svg.contains(" xmlns=\"http://www.w3.org/2000/svg\""));
+    assert!(
+        svg.contains("<rect class=\"paper\" x=\"-14\" y=\"-14\""),
+        "{svg}"
+    );
+    // Every class that an element has is coloured or shaped by the file itself.
+    let style = svg
+        .split("<style>")
+        .nth(1)
+        .and_then(|part| part.split("</style>").next());
+    let style = style.expect("a style sheet");
+    for class in svg.split(" class=\"").skip(1) {
+        for word in class.split('"').next().unwrap_or_default().split(' ') {
+            assert!(style.contains(&format!(".{word}")), "{word} in {style}");
+        }
+    }
 }

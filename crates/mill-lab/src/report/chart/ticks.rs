@@ -15,24 +15,16 @@ pub(super) fn linear(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     out
 }
 
-/// Powers of ten from the last at or below `low` to the first at or above `high`, with 2 and 5 between them where there is room.
-/// Both are positive.
+/// Powers of ten with 2 and 5 between them, from the last at or below `low` to the first at or above `high`: the ends of a scale. Both are positive.
 pub(super) fn logarithmic(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor(), high.log10().ceil());
-    let decades = (last - first).max(1.0);
-    let parts: &[f64] = if decades <= 3.0 {
-        &[1.0, 2.0, 5.0]
-    } else {
-        &[1.0]
-    };
-    let stride = (decades / DECADES_MAX).ceil().max(1.0);
+    let stride = ((last - first) / DECADES_MAX).ceil().max(1.0);
     let mut all = Vec::new();
     let mut exponent = first;
     while exponent <= last && all.len() < TICKS_MAX {
-        all.extend(parts.iter().map(|part| part * 10_f64.powf(exponent)));
+        all.extend([1.0, 2.0, 5.0].map(|part| part * 10_f64.powf(exponent)));
         exponent += stride;
     }
-    // The ends are the nearest ticks around the values, not whole decades.
     let start = all
         .iter()
         .rposition(|tick| *tick <= low * (1.0 + SLACK))
@@ -42,6 +34,12 @@ pub(super) fn logarithmic(low: f64, high: f64) -> Vec<f64> {
         .position(|tick| *tick >= high * (1.0 - SLACK))
         .unwrap_or(all.len() - 1);
     all[start..=end.max(start)].to_vec()
+}
+
+/// Whether one of those is a power of ten; over many decades only these are labelled.
+pub(super) fn is_decade(tick: f64) -> bool {
+    let power = tick.log10();
+    (power - power.round()).abs() < 1e-6
 }
 
 /// Shares that a percentile scale names, up to `highest`.
@@ -108,10 +106,12 @@ mod tests {
     #[test]
     fn logarithmic_ticks_end_at_the_nearest_around_the_values() {
         close(&logarithmic(3.0, 40.0), &[2.0, 5.0, 10.0, 20.0, 50.0]);
-        close(
-            &logarithmic(1e-6, 1e-1),
-            &[1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
-        );
+        let decades: Vec<f64> = logarithmic(1e-6, 1.015)
+            .into_iter()
+            .filter(|tick| is_decade(*tick))
+            .collect();
+        close(&decades, &[1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0]);
+        assert_eq!(logarithmic(1e-6, 1.015).last(), Some(&2.0));
         close(&logarithmic(1.0, 10.0), &[1.0, 2.0, 5.0, 10.0]);
     }
 
