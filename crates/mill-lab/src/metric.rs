@@ -85,7 +85,7 @@ pub fn stems() -> impl Iterator<Item = &'static str> {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 49] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 52] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -225,6 +225,21 @@ const TABLE: [(&str, &str, Unit, Better, usize); 49] = [
         Lower,
         2,
     ),
+    // malloc, calloc, realloc and their aligned kin together; .calloc .realloc … are those beside malloc
+    (
+        "allocations_per_s",
+        "Allocator calls/s",
+        PerSecond,
+        Neither,
+        0,
+    ),
+    (
+        "allocations_per_request",
+        "Allocator calls per request",
+        PerRequest,
+        Lower,
+        2,
+    ),
     (
         "tcp_receive_per_s",
         "tcp_recvmsg calls/s",
@@ -241,16 +256,19 @@ const TABLE: [(&str, &str, Unit, Better, usize); 49] = [
         0,
     ),
     ("page_faults_per_s", "Page faults/s", PerSecond, Lower, 0),
-    // .dtlb_loads .dtlb_misses .cache_misses .cycles .instructions …
-    ("hardware", "Counter", Count, Neither, 0),
+    // .dtlb_loads .dtlb_misses .cache_misses .cycles .instructions …, each a second
+    ("hardware", "Counter/s", Count, Neither, 0),
     // .round_trip.min … .bulk_gbit_per_s .bulk_retransmissions
     ("path", "Path", Count, Neither, 6),
-    // .segments .retransmitted .out_of_order .duplicate_acks
+    // .segments .retransmitted .out_of_order .duplicate_acks .connections .opened .resets .missed
     ("capture", "Capture", Count, Neither, 0),
-    // .down .up, a series
+    // .down .up, as the first client host sees it
     ("rate_mbit_per_s", "Mb/s", Count, Neither, 0),
     // .EXTERNAL_INTERRUPT.samples …
     ("vm_exits", "VM exits", Count, Neither, 2),
+    // Only ever absent: .running_services …
+    ("environment", "Environment", Count, Neither, 0),
+    // Percent of the samples, by symbol.
     ("profile", "Profile", Percent, Neither, 2),
     ("memory_accesses", "Memory accesses", Count, Neither, 0),
 ];
