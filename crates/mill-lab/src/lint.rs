@@ -1,11 +1,99 @@
 //! The mistakes that printed benchmarks make, found in our own runs and in other people's texts.
+//!
+//! Blocks of a text and trials of a run become samples (`sample`); a lint is a file with a function from samples, a recipe or
+//! published figures to warnings. A lint that is not sure says nothing: a false alarm costs more than a mistake that a person has to find.
+
+mod blocks;
+mod client_bound;
+mod command;
+mod gain_arithmetic;
+mod hidden_errors;
+mod interrupted;
+mod matrix;
+mod sample;
+mod single_run;
+mod swapped_labels;
+mod truncated_tail;
+mod two_factors;
+mod unit_slip;
+mod varying_size;
+mod wrong_allocator;
 
 use crate::findings::Warning;
 use crate::recipe::Recipe;
 use crate::record::TrialRecord;
+use sample::Sample;
 
-/// All lints on a run.
+/// All lints on a run, and on the published figures of its recipe.
 pub fn run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
-    let _ = (recipe, trials);
-    Vec::new()
+    let samples: Vec<Sample> = trials.iter().filter_map(Sample::of).collect();
+    let mut warnings = of_samples(&samples);
+    warnings.extend(two_factors::of_run(recipe, trials));
+    warnings.extend(client_bound::of_run(recipe, trials));
+    warnings.extend(wrong_allocator::of_run(recipe, trials));
+    warnings.extend(single_run::of_run(recipe, trials));
+    warnings.extend(published(recipe));
+    warnings
 }
+
+/// All lints on a text that quotes what wrk or ab printed; `name` is the file, for the places.
+pub fn text(name: &str, text: &str) -> Vec<Warning> {
+    let (samples, problems) = blocks::of(name, text);
+    let mut warnings: Vec<Warning> = problems
+        .into_iter()
+        .map(|(place, problem)| {
+            warning(
+                "unreadable-block",
+                format!("{place}: {problem}"),
+                "Quote the whole block, to the tool's last line.",
+            )
+        })
+        .collect();
+    warnings.extend(of_samples(&samples));
+    warnings.extend(two_factors::of_text(&samples));
+    warnings.extend(client_bound::of_text(&samples));
+    warnings.extend(wrong_allocator::of_text(name, text));
+    warnings.extend(single_run::of_text(&samples));
+    warnings
+}
+
+/// Lints on figures that a document published, which the recipe holds.
+pub fn published(recipe: &Recipe) -> Vec<Warning> {
+    let mut warnings = unit_slip::of_published(recipe);
+    warnings.extend(gain_arithmetic::of_published(recipe));
+    warnings.extend(client_bound::of_published(recipe));
+    warnings
+}
+
+/// What can be seen in any sample, whoever measured it.
+fn of_samples(samples: &[Sample]) -> Vec<Warning> {
+    let mut warnings = swapped_labels::of(samples);
+    warnings.extend(varying_size::of(samples));
+    warnings.extend(interrupted::of(samples));
+    warnings.extend(hidden_errors::of(samples));
+    warnings.extend(truncated_tail::of(samples));
+    warnings
+}
+
+fn warning(lint: &str, text: String, advice: &str) -> Warning {
+    Warning {
+        lint: String::from(lint),
+        text,
+        advice: String::from(advice),
+    }
+}
+
+/// The value in the middle; none of nothing.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    let lower = *sorted.get(sorted.len() / 2 - 1)?;
+    Some(f64::midpoint(lower, upper))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! One measurement as the lints look at it: a block of somebody's text, or a trial of ours.
+
+use super::command::Asked;
+use crate::record::{Figures, Point, Status, TrialRecord};
+
+/// A measurement, where it stands, and what it claims to be of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sample {
+    /// The server it is said to be of.
+    pub(super) label: String,
+    /// Samples of one scope asked for the same object.
+    pub(super) scope: String,
+    /// Samples of one section are meant to be compared.
+    pub(super) section: String,
+    /// Where a person finds it.
+    pub(super) place: String,
+    pub(super) figures: Figures,
+    /// The URL that the output itself names.
+    pub(super) url: Option<String>,
+    pub(super) asked: Option<Asked>,
+    pub(super) interrupted: bool,
+    /// Allocators that the text has named up to here, other than libc's.
+    pub(super) allocators: Vec<String>,
+}
+
+impl Sample {
+    pub(super) fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).copied()
+    }
+
+    /// Bytes of an answer, and how exact that is.
+    pub(super) fn size(&self) -> Option<(f64, f64)> {
+        let half_width = self.figure("bytes_per_response.half_width").unwrap_or(0.0);
+        Some((self.figure("bytes_per_response")?, half_width))
+    }
+
+    /// Of a trial that was measured; the server is its system, and all other axes say what was asked for.
+    pub(super) fn of(trial: &TrialRecord) -> Option<Self> {
+        if trial.status != Status::Measured {
+            return None;
+        }
+        let figure = |name: &str| trial.figures.get(name).copied();
+        let cut_short = match (figure("seconds"), figure("seconds.asked")) {
+            (Some(seconds), Some(asked)) => seconds < asked * SHORTEST,
+            _ => false,
+        };
+        Some(Self {
+            label: trial.point.get("system").cloned().unwrap_or_default(),
+            scope: rest_of(&trial.point),
+            section: rest_of(&trial.point),
+            place: format!("trial {}", trial.number + 1),
+            figures: trial.figures.clone(),
+            asked: clients(trial),
+            interrupted: cut_short,
+            ..Self::default()
+        })
+    }
+}
+
+/// The point without its system: "workers = 1, test = tps".
+pub(super) fn rest_of(point: &Point) -> String {
+    let parts: Vec<String> = point
+        .iter()
+        .filter(|(axis, _)| *axis != "system")
+        .map(|(axis, value)| format!("{axis} = {value}"))
+        .collect();
+    parts.join(", ")
+}
+
+/// What all client processes were asked for together.
+fn clients(trial: &TrialRecord) -> Option<Asked> {
+    let each: Option<Vec<Asked>> = trial
+        .commands
+        .iter()
+        .filter(|command| command.role.starts_with("client"))
+        .map(|command| Asked::parse(&command.line))
+        .collect();
+    let mut each = each?.into_iter();
+    let mut whole = each.next()?;
+    for one in each {
+        let add = |sum: Option<f64>, part: Option<f64>| Some(sum? + part?);
+        whole.connections = add(whole.connections, one.connections);
+        whole.threads = add(whole.threads, one.threads);
+        whole.requests = add(whole.requests, one.requests);
+    }
+    Some(whole)
+}
+
+/// Share of the duration asked for, below which a run was ended early.
+const SHORTEST: f64 = 0.98;

@@ -1,0 +1,110 @@
+//! "Gb/s" that are MiB/s × 8 / 1000: 4.63 % less than Gb/s. A table of rates and one of throughput of the same object give it away: their
+//! quotient is the size of an answer, which is the object and a head, and can't be less than the object.
+
+use super::matrix::{cells, object_bytes, pairs};
+use super::warning;
+use crate::findings::Warning;
+use crate::output::quantity::Quantity;
+use crate::recipe::{Published, Recipe};
+
+pub(super) fn of_published(recipe: &Recipe) -> Vec<Warning> {
+    let of_metric = |names: &'static [&'static str]| {
+        recipe
+            .published
+            .iter()
+            .filter(move |table| names.contains(&table.metric.as_str()))
+    };
+    let mut warnings = Vec::new();
+    for throughput in of_metric(&["gbit_per_s", "gbit_per_s_from_mib"]) {
+        let found =
+            of_metric(&["requests_per_s"]).find_map(|rates| of_pair(recipe, rates, throughput));
+        warnings.extend(found);
+    }
+    warnings
+}
+
+/// Whether an answer has a possible size, by either rule.
+struct Rules {
+    gigabits: bool,
+    mebibytes: bool,
+    /// By the second rule, least and most.
+    size: (f64, f64),
+    cells: usize,
+}
+
+fn of_pair(recipe: &Recipe, rates: &Published, throughput: &Published) -> Option<Warning> {
+    let same_layout = rates.lines == throughput.lines && rates.columns == throughput.columns;
+    let object = object_bytes(recipe, rates)?;
+    if !same_layout || object < OBJECT_MIN || object_bytes(recipe, throughput)? != object {
+        return None;
+    }
+    let rules = judge(rates, throughput, object)?;
+    let tagged = throughput.metric == "gbit_per_s_from_mib";
+    match (rules.gigabits, rules.mebibytes) {
+        (false, true) => {
+            let text = format!(
+                "{}: its Gb/s are MiB/s × 8 / 1000, {SLIP_PERCENT} % less than Gb/s. Divided by the rates of {} they give {:.0} to {:.0} bytes an answer in all {} cells, which is the object of {object} bytes and its head; taken for Gb/s they would give less than the object.",
+                throughput.place, rates.place, rules.size.0, rules.size.1, rules.cells
+            );
+            let advice = if tagged {
+                "Compare them with gbit_per_s_from_mib only; true Gb/s stand beside it."
+            } else {
+                "Multiply by 1.048576 for Gb/s, or give the metric as gbit_per_s_from_mib."
+            };
+            Some(warning("unit-slip", text, advice))
+        }
+        (true, false) if tagged => {
+            let text = format!(
+                "{} is said to be MiB/s × 8 / 1000, but with the rates of {} it fits Gb/s.",
+                throughput.place, rates.place
+            );
+            Some(warning("unit-slip", text, "Give the metric as gbit_per_s."))
+        }
+        _ => None,
+    }
+}
+
+fn judge(rates: &Published, throughput: &Published, object: f64) -> Option<Rules> {
+    let both = pairs(&cells(rates), &cells(throughput));
+    let sizes: Option<Vec<Quantity>> = both
+        .iter()
+        .map(|(rate, gigabits)| {
+            let bytes_per_s = gigabits.figure.times(1e9 / 8.0);
+            bytes_per_s.over(rate.figure)
+        })
+        .collect();
+    let sizes = sizes.filter(|sizes| sizes.len() >= CELLS_MIN)?;
+    let possible = |scale: f64| {
+        sizes.iter().all(|size| {
+            let size = size.times(scale);
+            let least = size.value - size.half_width;
+            let most = size.value + size.half_width;
+            most >= object && least <= object + HEAD_MAX
+        })
+    };
+    let by_mebibytes = || sizes.iter().map(|size| size.value * MIB_RULE);
+    Some(Rules {
+        gigabits: possible(1.0),
+        mebibytes: possible(MIB_RULE),
+        size: (
+            by_mebibytes().reduce(f64::min)?,
+            by_mebibytes().reduce(f64::max)?,
+        ),
+        cells: sizes.len(),
+    })
+}
+
+/// Bytes of a MiB over those of a MB.
+const MIB_RULE: f64 = 1.048_576;
+
+/// 1 - 1 / 1.048576, in percent.
+const SLIP_PERCENT: f64 = 4.63;
+
+/// Bytes; the two rules differ by 4.86 %, which has to be more than a head and the framing of a card's counters.
+const OBJECT_MIN: f64 = 50_000.0;
+
+/// Bytes of a head at most: servers of static files send some hundred.
+const HEAD_MAX: f64 = 2048.0;
+
+/// Pairs of cells from which a rule is believed.
+const CELLS_MIN: usize = 3;
