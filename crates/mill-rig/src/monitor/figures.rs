@@ -48,6 +48,9 @@ pub(super) fn between(samples: &[Sample], facts: &Facts) -> Figures {
             interface(name, &after.since(before), seconds, mbit, &mut figures);
         }
         gauges(name, samples.iter().map(of), &mut figures);
+        if let Some(rate) = interrupts(samples, of) {
+            figures.insert(format!("interrupts_per_s.{name}"), rate);
+        }
     }
     figures.insert(
         String::from("foreign_cpu_share"),
@@ -59,6 +62,12 @@ pub(super) fn between(samples: &[Sample], facts: &Facts) -> Figures {
             String::from("ports_share"),
             taken.fold(0.0, f64::max) / ports,
         );
+    }
+    let free = samples
+        .iter()
+        .map(|sample| sample.free_memory.values().sum::<u64>());
+    if let Some(least) = free.min().filter(|least| *least > 0) {
+        figures.insert(String::from("free_memory_bytes"), float(least));
     }
     for node in last.free_memory.keys() {
         let least = samples
@@ -138,6 +147,16 @@ fn machine(first: &Sample, last: &Sample, seconds: f64, figures: &mut Figures) {
     }
 }
 
+/// Between the first and the last look that counted them; none if there were not two.
+fn interrupts(samples: &[Sample], of: Of) -> Option<f64> {
+    let mut counted = samples
+        .iter()
+        .filter_map(|sample| Some((sample.at, of(sample).interrupts?)));
+    let (first, before) = counted.next()?;
+    let (last, after) = counted.next_back()?;
+    Some(float(after.saturating_sub(before)) / last.saturating_sub(first).as_secs_f64())
+}
+
 /// Ticks that all CPUs had.
 fn capacity(first: &Sample, last: &Sample) -> f64 {
     float(last.stat.all.since(&first.stat.all).total())
@@ -181,20 +200,13 @@ fn processes(name: &str, before: &Side, after: &Side, seconds: f64, figures: &mu
     let used = after.cpu_seconds - before.cpu_seconds;
     figures.insert(format!("cpu_seconds.{name}"), used);
     figures.insert(format!("process_cpu.{name}"), used * 100.0 / seconds);
-    let mut rate = |what: &str, after: u64, before: u64| {
-        let rate = float(after.saturating_sub(before)) / seconds;
-        figures.insert(format!("context_switches_per_s.{name}.{what}"), rate);
-    };
-    rate(
-        "voluntary",
-        after.voluntary_switches,
-        before.voluntary_switches,
-    );
-    rate(
-        "involuntary",
-        after.involuntary_switches,
-        before.involuntary_switches,
-    );
+    let rate = |after: u64, before: u64| float(after.saturating_sub(before)) / seconds;
+    let voluntary = rate(after.voluntary_switches, before.voluntary_switches);
+    let involuntary = rate(after.involuntary_switches, before.involuntary_switches);
+    let stem = format!("context_switches_per_s.{name}");
+    figures.insert(format!("{stem}.voluntary"), voluntary);
+    figures.insert(format!("{stem}.involuntary"), involuntary);
+    figures.insert(stem, voluntary + involuntary);
 }
 
 /// As `sar -n DEV`, whose kB are 1024 bytes.

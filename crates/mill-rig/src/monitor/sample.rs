@@ -33,6 +33,8 @@ pub(super) struct Side {
     pub usage: Usage,
     pub traffic: Option<Traffic>,
     pub tcp: Tcp,
+    /// Interrupts of devices that its CPUs took; looked at with every search, and none between.
+    pub interrupts: Option<u64>,
     /// Sockets in use and waiting, of the fullest client host.
     pub fullest: u64,
 }
@@ -59,6 +61,7 @@ pub(super) struct Facts {
 #[derive(Debug)]
 pub(super) struct Sampler {
     stat: File,
+    interrupts: Option<File>,
     pressure: Option<File>,
     nodes: BTreeMap<u32, File>,
     server: Vec<Place>,
@@ -105,6 +108,7 @@ impl Sampler {
         let client_host = ground.clients.first().unwrap_or(&Host::Local);
         let sampler = Self {
             stat: File::open("/proc/stat")?,
+            interrupts: File::open("/proc/interrupts").ok(),
             pressure: File::open("/proc/pressure/cpu").ok(),
             nodes: nodes(),
             server,
@@ -127,10 +131,8 @@ impl Sampler {
     }
 
     pub(super) fn take(&mut self) -> Sample {
-        let parents = self
-            .looks
-            .is_multiple_of(LOOKS_A_SEARCH)
-            .then(process::parents);
+        let searches = self.looks.is_multiple_of(LOOKS_A_SEARCH);
+        let parents = searches.then(process::parents);
         self.looks += 1;
         let server_usage = self.server_tree.look(parents.as_ref());
         let client_usage = self.client_tree.look(parents.as_ref());
@@ -159,6 +161,11 @@ impl Sampler {
             &self.client_interface,
             &mut sample.client,
         );
+        if let Some(file) = self.interrupts.as_mut().filter(|_| searches) {
+            let by_cpu = interrupts(&place::again(file).unwrap_or_default());
+            sample.server.interrupts = sum_of(&by_cpu, &self.server_cpus);
+            sample.client.interrupts = sum_of(&by_cpu, &self.client_cpus);
+        }
         sample.pressure_us = self
             .pressure
             .as_mut()
@@ -226,6 +233,37 @@ fn together(stat: &cpu::Stat, cpus: &[u32]) -> Option<Times> {
         .reduce(|all, one| all.plus(&one))
 }
 
+fn sum_of(by_cpu: &BTreeMap<u32, u64>, cpus: &[u32]) -> Option<u64> {
+    let counts: Vec<u64> = cpus
+        .iter()
+        .filter_map(|cpu| by_cpu.get(cpu).copied())
+        .collect();
+    (!counts.is_empty()).then(|| counts.iter().sum())
+}
+
+/// /proc/interrupts by CPU: what devices asked for, and what CPUs asked of each other; a row of counts a source.
+fn interrupts(text: &str) -> BTreeMap<u32, u64> {
+    let mut lines = text.lines();
+    let cpus: Vec<u32> = lines
+        .next()
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|word| word.strip_prefix("CPU")?.parse().ok())
+        .collect();
+    let mut sums: BTreeMap<u32, u64> = cpus.iter().map(|cpu| (*cpu, 0)).collect();
+    for line in lines {
+        let counts = line.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
+        // Rows such as ERR have fewer counts than there are CPUs, and are of none.
+        let counts: Vec<u64> = counts.map_while(Result::ok).take(cpus.len()).collect();
+        if counts.len() == cpus.len() {
+            for (cpu, count) in cpus.iter().zip(counts) {
+                *sums.entry(*cpu).or_insert(0) += count;
+            }
+        }
+    }
+    sums
+}
+
 fn union(left: &[u32], right: &[u32]) -> Vec<u32> {
     let all: std::collections::BTreeSet<u32> = left.iter().chain(right).copied().collect();
     all.into_iter().collect()
@@ -269,6 +307,21 @@ fn pressure(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn interrupts_are_added_up_by_cpu() {
+        let text = "           CPU0       CPU2
+ 24:          1          0  IO-APIC   5-edge      ACPI:Ged
+122:     500000          7  PCI-MSI 524288-edge      eth0-TxRx-0
+LOC:         10         20   Local timer interrupts
+ERR:          9
+";
+        let found = interrupts(text);
+        assert_eq!(found, BTreeMap::from([(0, 500_011), (2, 27)]));
+        assert_eq!(sum_of(&found, &[0, 2]), Some(500_038));
+        assert_eq!(sum_of(&found, &[1]), None);
+        assert_eq!(interrupts(""), BTreeMap::new());
+    }
 
     #[test]
     fn free_memory_and_pressure_are_read() {
