@@ -56,6 +56,8 @@ pub fn start(
         let mut line = Line::new(program(load, host)?);
         line.argv.extend(shell::words(&names.fill(args))?);
         line.cpus = cpus(load, &ground.client_cpus, index);
+        let filled = |(name, value): (&String, &String)| (name.clone(), names.fill(value));
+        line.environment = load.environment.iter().map(filled).collect();
         let out = folder.join(format!("{label}-{index}.out"));
         let err = folder.join(format!("{label}-{index}.err"));
         let streams = Streams {

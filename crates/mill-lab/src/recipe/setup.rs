@@ -238,6 +238,9 @@ pub struct Load {
     pub processes: u32,
     /// The binary, if not the one in PATH.
     pub binary: Option<String>,
+    /// Of each process: what a library that is preloaded reads (the cookbook's EF_… of Onload).
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
     /// The same with other arguments, before, and thrown away: fills caches and the JIT of whoever has one.
     pub prime: Option<String>,
     /// How long it takes by its own arguments, for the estimate; none means "as long as it takes", taken to be 10 s.
