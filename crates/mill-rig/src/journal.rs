@@ -210,6 +210,22 @@ impl Journal {
         result
     }
 
+    /// Notes that the kernel made another value of what was just written: that, too, is the lab's doing and not somebody else's.
+    pub(crate) fn note_rounded(
+        &mut self,
+        host: &Host,
+        path: &str,
+        before: &str,
+        now: &str,
+    ) -> io::Result<()> {
+        self.note(&Entry::Wrote {
+            host: host.clone(),
+            path: String::from(path),
+            before: String::from(before),
+            after: String::from(now),
+        })
+    }
+
     /// How far it is: `undo_to` goes back to there.
     pub fn mark(&self) -> usize {
         self.noted.len()

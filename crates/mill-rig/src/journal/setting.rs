@@ -8,12 +8,16 @@ use std::path::Path;
 
 /// The value: one line's words, or of a choice (`always [madvise] never`) the chosen one.
 pub(crate) fn read(host: &Host, path: &str) -> io::Result<String> {
-    let text = match host {
-        Host::Local => read_here(path)?,
-        Host::Namespace(name) if is_per_task(path) => within(name, || read_here(path))?,
-        Host::Namespace(_) | Host::Remote(_) => errand::run(host, &["cat", path], None)?,
-    };
-    Ok(chosen(&text))
+    read_text(host, path).map(|text| chosen(&text))
+}
+
+/// All that the file says.
+pub(crate) fn read_text(host: &Host, path: &str) -> io::Result<String> {
+    match host {
+        Host::Local => read_here(path),
+        Host::Namespace(name) if is_per_task(path) => within(name, || read_here(path)),
+        Host::Namespace(_) | Host::Remote(_) => errand::run(host, &["cat", path], None),
+    }
 }
 
 /// Writes it in one call, as the kernel wants it.
@@ -70,7 +74,7 @@ fn within<T: Send>(name: &str, act: impl FnOnce() -> io::Result<T> + Send) -> io
 fn read_here(path: &str) -> io::Result<String> {
     let mut text = Vec::new();
     File::open(path)?
-        .take(VALUE_BYTES_MAX)
+        .take(TEXT_BYTES_MAX)
         .read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
@@ -92,8 +96,8 @@ fn chosen(text: &str) -> String {
     }
 }
 
-/// A page is all that a file of /proc/sys or /sys says.
-const VALUE_BYTES_MAX: u64 = 4096;
+/// A file of /proc/sys or /sys says a page at most; /proc/interrupts of a machine with hundreds of CPUs says a megabyte.
+const TEXT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests {

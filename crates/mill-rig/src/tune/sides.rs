@@ -1,0 +1,61 @@
+//! Which host is which side's.
+
+use crate::host::Host;
+use crate::topology::Ground;
+
+/// Whose files a host without a namespace of its own reads: the machine that it lives on.
+pub(super) fn machine(host: &Host) -> Host {
+    match host {
+        Host::Local | Host::Namespace(_) => Host::Local,
+        Host::Remote(target) => Host::Remote(target.clone()),
+    }
+}
+
+/// The machines of a ground, each once, with what stands behind a key: nothing if there is but one.
+pub(super) fn machines(ground: &Ground) -> Vec<(Host, &'static str)> {
+    let server = machine(&ground.server);
+    let clients = ground.clients.iter().map(machine);
+    let mut others: Vec<Host> = clients.filter(|client| *client != server).collect();
+    others.dedup();
+    if others.is_empty() {
+        return vec![(server, "")];
+    }
+    let others = others.into_iter().map(|host| (host, " (client)"));
+    std::iter::once((server, " (server)"))
+        .chain(others)
+        .collect()
+}
+
+/// Both ends of the link: host, interface, and what stands behind a key.
+pub(super) fn ends(ground: &Ground) -> Vec<(Host, String, &'static str)> {
+    let server = (ground.server.clone(), ground.server_interface.clone());
+    let mut ends = vec![server];
+    for client in &ground.clients {
+        let end = (client.clone(), ground.client_interface.clone());
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    let is_one = ends.len() == 1;
+    let named = ends
+        .into_iter()
+        .enumerate()
+        .map(|(index, (host, interface))| {
+            let side = match index {
+                _ if is_one => "",
+                0 => " server",
+                _ => " client",
+            };
+            (host, interface, side)
+        });
+    named.collect()
+}
+
+/// One line for all clients that fared alike, and one each for those that did not.
+pub(super) fn client_label(index: usize, count: usize, alike: bool) -> String {
+    match (count, alike) {
+        (1, _) => String::from(" (client)"),
+        (_, true) => String::from(" (clients)"),
+        (_, false) => format!(" (client {index})"),
+    }
+}
