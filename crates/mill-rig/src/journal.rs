@@ -272,6 +272,11 @@ impl Journal {
         problems
     }
 
+    /// Leaves everything as it is, and the journal for `lab restore`.
+    pub fn leave(mut self) {
+        self.closed = true;
+    }
+
     /// Undoes everything and removes the file; if something is left that a later `lab restore` may manage, the file stays.
     pub fn restore(mut self) -> Vec<String> {
         self.close()

@@ -16,6 +16,18 @@
 //! at the end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
 #![forbid(unsafe_code)]
 
+/// The sweep over a plan.
+pub mod sweep;
+
+/// What a person sees meanwhile.
+pub mod progress;
+
+/// One trial.
+pub mod trial;
+
+/// What stands between trials.
+pub mod standing;
+
 /// What lies between client and server.
 pub mod topology;
 

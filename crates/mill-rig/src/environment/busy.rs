@@ -19,7 +19,7 @@ pub(super) fn running() -> Vec<String> {
     busy.sort_by(|a, b| b.cmp(a));
     let shown = busy.into_iter().take(SHOWN_MAX);
     shown
-        .map(|(used, name)| format!("{name} used {} % of a CPU", used * 100 / TICKS_IN_LOOK))
+        .map(|(used, name)| format!("{name} {} % of a CPU", used * 100 / TICKS_IN_LOOK))
         .collect()
 }
 

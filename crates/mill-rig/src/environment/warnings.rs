@@ -41,8 +41,11 @@ pub(super) fn of(environment: &Environment) -> Vec<String> {
             environment.open_files_max
         ));
     }
-    for busy in &environment.running {
-        warn(format!("{busy}: end it, or trials will be void"));
+    if !environment.running.is_empty() {
+        warn(format!(
+            "other programs are busy, and trials that they disturb are void: {}",
+            environment.running.join(", ")
+        ));
     }
     warnings
 }

@@ -1,0 +1,108 @@
+//! What stands between trials: topology, tuning, content. Made again only when a trial needs another.
+
+use crate::content;
+use crate::host::Host;
+use crate::journal::Journal;
+use crate::place::Place;
+use crate::system::Trouble;
+use crate::topology::{self, Ground, TopologyError};
+use crate::tune;
+use mill_lab::recipe::{Content, Setup, Topology, Tune};
+use mill_lab::record::TunedKey;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A ground that is tuned and has its content.
+#[derive(Debug)]
+pub struct Standing {
+    pub ground: Ground,
+    pub tuned: Vec<TunedKey>,
+    /// The folder on the server's host: content in `root`, and one folder for each system.
+    pub place: Place,
+    made_of: (Topology, Tune, BTreeMap<String, Content>),
+    /// Where the journal was before.
+    mark: usize,
+}
+
+impl Standing {
+    /// Makes everything that the setup needs, in the order in which the journal will undo it backwards.
+    pub fn make(setup: &Setup, scratch: &Path, journal: &mut Journal) -> Result<Self, Trouble> {
+        let mark = journal.mark();
+        match Self::raise(setup, scratch, journal, mark) {
+            Ok(standing) => Ok(standing),
+            Err(trouble) => {
+                journal.undo_to(mark);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn raise(
+        setup: &Setup,
+        scratch: &Path,
+        journal: &mut Journal,
+        mark: usize,
+    ) -> Result<Self, Trouble> {
+        let ground = topology::raise(&setup.topology, journal).map_err(|error| match error {
+            TopologyError::Absent(reason) => Trouble::Absent(reason),
+            TopologyError::Failed(reason) => Trouble::Failed(reason),
+        })?;
+        let mut tuned = tune::apply(&setup.tune, &ground, journal);
+        let failed = |what: &dyn std::fmt::Display| {
+            Trouble::Failed(format!("{}: {what}", scratch.display()))
+        };
+        let place =
+            Place::make(&ground.server, scratch, journal).map_err(|error| failed(&error))?;
+        if let Some(size) = &setup.tune.tmpfs {
+            tuned.push(
+                content_in_memory(size, &place, &ground, journal)
+                    .map_err(|error| failed(&error))?,
+            );
+        }
+        content::write(&setup.content, &place).map_err(|error| failed(&error))?;
+        Ok(Self {
+            ground,
+            tuned,
+            place,
+            made_of: (
+                setup.topology.clone(),
+                setup.tune.clone(),
+                setup.content.clone(),
+            ),
+            mark,
+        })
+    }
+
+    /// Whether a trial can be run on it as it is.
+    pub fn fits(&self, setup: &Setup) -> bool {
+        let (topology, tune, content) = &self.made_of;
+        *topology == setup.topology && *tune == setup.tune && *content == setup.content
+    }
+
+    /// Takes everything away; what could not be put back, in words.
+    pub fn undo(self, journal: &mut Journal) -> Vec<String> {
+        journal.undo_to(self.mark)
+    }
+}
+
+/// The document root on a tmpfs of its own; over there it lies where the far side's /tmp does.
+fn content_in_memory(
+    size: &str,
+    place: &Place,
+    ground: &Ground,
+    journal: &mut Journal,
+) -> std::io::Result<TunedKey> {
+    let root = place.folder().join("root");
+    if let Host::Remote(target) = &ground.server {
+        return Ok(TunedKey {
+            key: format!("tmpfs on {}", root.display()),
+            before: None,
+            wanted: String::from(size),
+            problem: Some(format!(
+                "not mounted on {target}: the content lies on its disk"
+            )),
+        });
+    }
+    std::fs::create_dir_all(&root)?;
+    Ok(tune::tmpfs(size, &root, journal))
+}

@@ -1,0 +1,210 @@
+//! The sweep: a plan, trial after trial, each kept as soon as it is done; what was changed is put back at the end, however it comes.
+
+mod precision;
+
+use crate::interrupt::Interrupt;
+use crate::journal::Journal;
+use crate::progress::Progress;
+use crate::standing::Standing;
+use crate::system::Trouble;
+use crate::trial::{self, Bench};
+use mill_lab::plan::{Plan, Trial};
+use mill_lab::recipe::{Repeat, Resolved};
+use mill_lab::record::{Finish, Status, TrialRecord};
+use mill_lab::store::RunFolder;
+use mill_sys::clock;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+
+/// What a sweep works with.
+#[derive(Debug)]
+pub struct Sweep<'a> {
+    pub resolved: &'a Resolved,
+    pub folder: &'a RunFolder,
+    pub journal: &'a mut Journal,
+    pub interrupt: &'a Interrupt,
+    /// A private folder for content and servers' files; the journal removes it.
+    pub scratch: PathBuf,
+}
+
+/// A trial that is to be run, and how often it was before.
+#[derive(Debug)]
+struct Due {
+    trial: Trial,
+    attempt: u32,
+}
+
+impl Sweep<'_> {
+    /// Runs what is not kept yet. The answer says how it ended; the system is as it was before. An error is one of the store or the
+    /// recipe, in words: a trial that goes wrong is a record.
+    pub fn run(mut self, progress: &mut Progress<'_>) -> Result<Finish, String> {
+        let swept = self.sweep(progress);
+        let not_restored = self.journal.undo_to(0);
+        swept?;
+        Ok(Finish {
+            ended_ms: u64::try_from(clock::realtime().as_millis()).unwrap_or(u64::MAX),
+            interrupted: self.interrupt.is_asked(),
+            not_restored,
+        })
+    }
+
+    fn sweep(&mut self, progress: &mut Progress<'_>) -> Result<(), String> {
+        let mut plan = self.plan()?;
+        let mut due = self.due(&plan)?;
+        progress.begin(plan.trials.len(), due.iter().map(|due| &due.trial));
+        let mut standing = None;
+        loop {
+            while let Some(next) = due.pop_front() {
+                if self.interrupt.is_asked() {
+                    return Ok(());
+                }
+                progress.trial(&next.trial, next.attempt);
+                let Some(record) = self.carry_out(&next, &mut standing)? else {
+                    return Ok(());
+                };
+                progress.kept(&next.trial, &record);
+                again_if_void(next, &record, self.repeat(), &mut due);
+            }
+            if !self.wants_more(&plan)? {
+                return Ok(());
+            }
+            let before = plan.trials.len();
+            plan.extend(self.resolved).map_err(said)?;
+            progress.more(&plan.trials[before..]);
+            due.extend(plan.trials[before..].iter().cloned().map(Due::first));
+        }
+    }
+
+    fn repeat(&self) -> &Repeat {
+        &self.resolved.recipe.repeat
+    }
+
+    /// The recipe's plan, with the further blocks that a run that is resumed had already.
+    fn plan(&self) -> Result<Plan, String> {
+        let mut plan = Plan::of(self.resolved).map_err(said)?;
+        let kept = self.folder.kept_trials().map_err(said)?;
+        let reached = kept.iter().map(|record| record.number).max();
+        while reached.is_some_and(|number| number >= plan.trials.len()) {
+            plan.extend(self.resolved).map_err(said)?;
+        }
+        Ok(plan)
+    }
+
+    /// The trials of the plan without those that are done: a resumed run goes on where it was.
+    fn due(&self, plan: &Plan) -> Result<VecDeque<Due>, String> {
+        let kept = self.folder.kept_trials().map_err(said)?;
+        let done: BTreeSet<usize> = kept
+            .iter()
+            .filter(|record| matches!(record.status, Status::Measured | Status::Absent { .. }))
+            .map(|record| record.number)
+            .collect();
+        let trials = plan.trials.iter();
+        let due = trials.filter(|trial| !done.contains(&trial.number));
+        Ok(due.cloned().map(Due::first).collect())
+    }
+
+    /// One trial on the ground that stands, or on a new one. None: interrupted.
+    fn carry_out(
+        &mut self,
+        due: &Due,
+        standing: &mut Option<Standing>,
+    ) -> Result<Option<TrialRecord>, String> {
+        let setup = &due.trial.setup;
+        if standing
+            .as_ref()
+            .is_some_and(|standing| !standing.fits(setup))
+            && let Some(old) = standing.take()
+        {
+            old.undo(self.journal);
+        }
+        let folder = self.folder.trial(due.trial.number).map_err(said)?;
+        let made = match standing.take() {
+            Some(standing) => Ok(standing),
+            None => match absent_before(&due.trial) {
+                Some(reason) => Err(Trouble::Absent(reason)),
+                None => Standing::make(setup, &self.scratch, self.journal),
+            },
+        };
+        let record = match made {
+            Ok(made) => {
+                let bench = Bench {
+                    standing: standing.insert(made),
+                    journal: self.journal,
+                    interrupt: self.interrupt,
+                    repeat: &self.resolved.recipe.repeat,
+                    folder: folder.path(),
+                };
+                trial::carry_out(&due.trial, due.attempt, bench)
+            }
+            Err(trouble) => Some(without_ground(due, trouble)),
+        };
+        if let Some(record) = &record {
+            self.folder.keep(record).map_err(said)?;
+        }
+        Ok(record)
+    }
+
+    /// Whether the comparisons are too wide yet, and another block is allowed.
+    fn wants_more(&self, plan: &Plan) -> Result<bool, String> {
+        let repeat = self.repeat();
+        let blocks = plan.trials.last().map_or(0, |trial| trial.block + 1);
+        let Some(half_width) = repeat.half_width.filter(|_| blocks < repeat.blocks_max) else {
+            return Ok(false);
+        };
+        let kept = self.folder.kept_trials().map_err(said)?;
+        Ok(precision::is_wide(
+            &self.resolved.recipe,
+            self.folder.run(),
+            kept,
+            half_width,
+        ))
+    }
+}
+
+impl Due {
+    fn first(trial: Trial) -> Self {
+        Self { trial, attempt: 0 }
+    }
+}
+
+/// A disturbed trial is repeated, behind the other trials of its block: what disturbed it may be over by then.
+fn again_if_void(was: Due, record: &TrialRecord, repeat: &Repeat, due: &mut VecDeque<Due>) {
+    if !matches!(record.status, Status::Void { .. }) || was.attempt >= repeat.retries {
+        return;
+    }
+    let place = due
+        .iter()
+        .position(|next| next.trial.block != was.trial.block);
+    let again = Due {
+        trial: was.trial,
+        attempt: was.attempt + 1,
+    };
+    due.insert(place.unwrap_or(due.len()), again);
+}
+
+/// What is known to be missing needs no namespaces to be made first.
+fn absent_before(trial: &Trial) -> Option<String> {
+    let upstreams = trial.upstreams.iter().flat_map(|system| &system.needs);
+    let needs: Vec<String> = trial
+        .setup
+        .system
+        .needs
+        .iter()
+        .chain(upstreams)
+        .cloned()
+        .collect();
+    crate::needs::unmet(&needs)
+}
+
+fn without_ground(due: &Due, trouble: Trouble) -> TrialRecord {
+    let mut record = trial::blank(&due.trial, due.attempt);
+    record.status = match trouble {
+        Trouble::Absent(reason) => Status::Absent { reason },
+        Trouble::Failed(reason) => Status::Failed { reason },
+    };
+    record
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,249 @@
+//! One trial: a fresh server, a load, what was seen, and the passes of the probes.
+
+mod figures;
+mod names;
+
+use crate::client::{self, Clients, Outcome};
+use crate::interrupt::Interrupt;
+use crate::journal::Journal;
+use crate::monitor::{Monitor, Observed, Watched};
+use crate::names::Names;
+use crate::probe::{self, Scene};
+use crate::standing::Standing;
+use crate::system::{self, Running, Site, Trouble};
+use mill_lab::plan::Trial;
+use mill_lab::recipe::{Probe, ProbeKind, Repeat, Tool};
+use mill_lab::record::{Figures, Status, TrialRecord};
+use mill_sys::clock;
+use std::path::Path;
+use std::time::Duration;
+
+/// What a trial is carried out with.
+#[derive(Debug)]
+pub struct Bench<'a> {
+    pub standing: &'a Standing,
+    pub journal: &'a mut Journal,
+    pub interrupt: &'a Interrupt,
+    pub repeat: &'a Repeat,
+    /// The trial's folder in the store.
+    pub folder: &'a Path,
+}
+
+/// A record with nothing measured yet.
+pub fn blank(trial: &Trial, attempt: u32) -> TrialRecord {
+    TrialRecord {
+        number: trial.number,
+        block: trial.block,
+        point: trial.point.clone(),
+        again: trial.again,
+        attempt,
+        status: Status::Measured,
+        started_ms: u64::try_from(clock::realtime().as_millis()).unwrap_or(u64::MAX),
+        seconds: 0.0,
+        commands: Vec::new(),
+        figures: Figures::new(),
+        percentiles: Vec::new(),
+        limit: None,
+        absent: std::collections::BTreeMap::new(),
+        tuned: Vec::new(),
+        artefacts: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// Carries it out. None: interrupted, and there is nothing to keep.
+pub fn carry_out(trial: &Trial, attempt: u32, mut bench: Bench<'_>) -> Option<TrialRecord> {
+    let mut record = blank(trial, attempt);
+    record.tuned.clone_from(&bench.standing.tuned);
+    let began = clock::monotonic();
+    let outcome = measure(trial, &mut record, &mut bench);
+    record.seconds = (clock::monotonic() - began).as_secs_f64();
+    if bench.interrupt.is_asked() {
+        return None;
+    }
+    match outcome {
+        Ok(()) => figures::judge(&mut record, bench.repeat),
+        Err(Trouble::Absent(reason)) => record.status = Status::Absent { reason },
+        Err(Trouble::Failed(reason)) => record.status = Status::Failed { reason },
+    }
+    Some(record)
+}
+
+fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Result<(), Trouble> {
+    let load = &trial.setup.load;
+    if let Some(reason) = client::unmet(load) {
+        return Err(Trouble::Absent(reason));
+    }
+    let standing = bench.standing;
+    let (names, moved) = names::of(trial, standing);
+    record.notes.extend(moved);
+    let site = Site {
+        ground: &standing.ground,
+        place: &standing.place,
+        folder: bench.folder,
+        names: &names,
+    };
+    let mark = bench.journal.mark();
+    let setup = &trial.setup;
+    let running = system::start(
+        setup,
+        &trial.upstreams,
+        site,
+        bench.journal,
+        bench.interrupt,
+    )?;
+    record.commands.extend(running.commands());
+    let done = under_load(trial, record, &names, &running, bench);
+    let lived = running.end();
+    bench.journal.undo_to(mark);
+    done?;
+    if lived {
+        Ok(())
+    } else {
+        Err(Trouble::Failed(String::from(
+            "the server ended by itself during the trial",
+        )))
+    }
+}
+
+/// Everything while the server runs.
+fn under_load(
+    trial: &Trial,
+    record: &mut TrialRecord,
+    names: &Names,
+    running: &Running,
+    bench: &mut Bench<'_>,
+) -> Result<(), Trouble> {
+    let load = &trial.setup.load;
+    if load.tool != Tool::None {
+        if let Some(prime) = &load.prime {
+            let clients = begin(trial, prime, names, "prime", bench)?;
+            clients.finish(bench.interrupt).map_err(Trouble::Failed)?;
+        }
+        clean_pass(trial, record, names, running, bench)?;
+    }
+    let system = trial.point.get("system").cloned().unwrap_or_default();
+    for probe in &trial.setup.probe {
+        if bench.interrupt.is_asked() {
+            return Ok(());
+        }
+        if probe.systems.is_empty() || probe.systems.contains(&system) {
+            probe_pass(trial, probe, record, names, running, bench)?;
+        }
+    }
+    Ok(())
+}
+
+/// The pass whose rates count.
+fn clean_pass(
+    trial: &Trial,
+    record: &mut TrialRecord,
+    names: &Names,
+    running: &Running,
+    bench: &mut Bench<'_>,
+) -> Result<(), Trouble> {
+    let setup = &trial.setup;
+    let clients = begin(trial, &setup.load.args, names, "client", bench)?;
+    record.commands.extend(clients.commands());
+    let monitor = Monitor::start(Watched {
+        server: running.pid(),
+        clients: clients.pids(),
+        ground: bench.standing.ground.clone(),
+        interval: Duration::from_millis(setup.monitors.interval_ms.max(10)),
+        link_mbit: setup.monitors.link_mbit.or(bench.standing.ground.link_mbit),
+    })
+    .map_err(|error| Trouble::Failed(format!("the monitor: {error}")))?;
+    let finished = clients.finish(bench.interrupt);
+    let observed = monitor.stop();
+    let Some(outcome) = finished.map_err(Trouble::Failed)? else {
+        return Ok(());
+    };
+    keep(trial, record, outcome, &observed);
+    std::fs::write(bench.folder.join("monitor.csv"), observed.csv())
+        .map_err(|error| Trouble::Failed(format!("monitor.csv: {error}")))?;
+    record.artefacts.push(String::from("monitor.csv"));
+    Ok(())
+}
+
+fn keep(trial: &Trial, record: &mut TrialRecord, outcome: Outcome, observed: &Observed) {
+    let ramp = Duration::from_secs_f64(trial.setup.load.ramp_s.clamp(0.0, 3600.0));
+    let (seen, absent) = observed.steady(ramp);
+    record.absent.extend(absent);
+    record.figures.extend(outcome.printed.figures);
+    record.figures.extend(seen);
+    record.percentiles = outcome.printed.percentiles;
+    record.notes.extend(outcome.printed.notes);
+    if outcome.printed.interrupted {
+        record
+            .notes
+            .push(String::from("the client says that it was interrupted"));
+    }
+    figures::derive(&mut record.figures);
+}
+
+/// A look that costs, under the same load.
+fn probe_pass(
+    trial: &Trial,
+    probe: &Probe,
+    record: &mut TrialRecord,
+    names: &Names,
+    running: &Running,
+    bench: &mut Bench<'_>,
+) -> Result<(), Trouble> {
+    let load = &trial.setup.load;
+    let loaded =
+        load.tool != Tool::None && !matches!(probe.kind, ProbeKind::Path | ProbeKind::Environment);
+    let mut clients = None;
+    let mut probe = probe.clone();
+    if loaded {
+        probe.seconds = within(probe.seconds, load.seconds, load.ramp_s);
+        clients = Some(begin(trial, &load.args, names, "probe-client", bench)?);
+        crate::patience::pause(Duration::from_secs_f64(load.ramp_s.clamp(0.0, 60.0)));
+    }
+    let scene = Scene {
+        ground: bench.standing.ground.clone(),
+        server: running.pid(),
+        clients: clients.as_ref().map(Clients::pids).unwrap_or_default(),
+        port: names.port_of(&trial.setup.system),
+        folder: bench.folder.to_owned(),
+    };
+    let looked = probe::look(&probe, &scene);
+    let mut rate = None;
+    if let Some(mut clients) = clients {
+        let outlived = !clients.any_ended();
+        if let Some(outcome) = clients.finish(bench.interrupt).map_err(Trouble::Failed)? {
+            rate = outcome
+                .printed
+                .figures
+                .get("requests_per_s")
+                .copied()
+                .filter(|_| outlived);
+        }
+    }
+    figures::add_probe(record, looked, rate);
+    Ok(())
+}
+
+fn begin(
+    trial: &Trial,
+    args: &str,
+    names: &Names,
+    label: &str,
+    bench: &mut Bench<'_>,
+) -> Result<Clients, Trouble> {
+    let ground = &bench.standing.ground;
+    let files = (bench.folder, label);
+    client::start(&trial.setup.load, args, ground, names, files, bench.journal)
+        .map_err(Trouble::Failed)
+}
+
+/// How long a probe may look while a load of `load` seconds runs.
+fn within(probe: f64, load: Option<f64>, ramp: f64) -> f64 {
+    match load {
+        Some(load) => probe.min((load - 2.0 * ramp).max(PROBE_LEAST_S)),
+        None => probe,
+    }
+}
+
+/// Shorter looks count too little.
+const PROBE_LEAST_S: f64 = 0.5;

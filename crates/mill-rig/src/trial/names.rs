@@ -1,0 +1,56 @@
+//! What `${url}` and its kin are for a trial on a ground.
+
+use crate::host::Host;
+use crate::names::{Names, affinity_masks, cpu_list};
+use crate::standing::Standing;
+use mill_lab::plan::Trial;
+use mill_lab::recipe::System;
+use std::net::TcpListener;
+
+/// The names, and notes on ports that had to be others than the recipe's.
+pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
+    let mut names = Names::default();
+    let mut notes = Vec::new();
+    let ground = &standing.ground;
+    let cpus = &ground.server_cpus;
+    names
+        .set("host", &ground.address)
+        .set("root", standing.place.folder().join("root").display())
+        .set("cpus", cpu_list(cpus))
+        .set("cores", cpus.len())
+        .set("affinity_masks", affinity_masks(cpus));
+    let system = &trial.setup.system;
+    if ground.server == Host::Local {
+        for system in std::iter::once(system).chain(&trial.upstreams) {
+            if let Some(port) = another_port(system) {
+                notes.push(format!(
+                    "{} listens on port {port}: {} was taken",
+                    system.title, system.port
+                ));
+                names.move_port(system, port);
+            }
+        }
+    }
+    let port = names.port_of(system);
+    let authority = match port {
+        80 => ground.address.clone(),
+        port => format!("{}:{port}", ground.address),
+    };
+    names
+        .set("port", port)
+        .set("run", standing.place.folder().join(&system.name).display())
+        .set(
+            "url",
+            format!("http://{authority}{}", trial.setup.load.path),
+        );
+    (names, notes)
+}
+
+/// A free port, if the recipe's can't be had on this machine. Namespaces have all ports to themselves.
+fn another_port(system: &System) -> Option<u16> {
+    if TcpListener::bind(("0.0.0.0", system.port)).is_ok() {
+        return None;
+    }
+    let free = TcpListener::bind(("0.0.0.0", 0)).and_then(|socket| socket.local_addr());
+    free.ok().map(|address| address.port())
+}
