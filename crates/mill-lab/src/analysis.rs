@@ -1,8 +1,41 @@
 //! Records to findings.
+//!
+//! ```text
+//! measured    the trials of a run that may be used, found by their point
+//! comparison  one factor changed: pairs by block, a ratio, its interval
+//! verdict     what is said of a ratio, in words
+//! noise       what the first system differs from itself
+//! table       the document's layout; each of its cells
+//! published   the document's figures, as ratios only
+//! chart       pictures as data
+//! summary     the first thing read
+//! leftovers   what is not here, commands, tuning, printed blocks
+//! compare     two runs: commits, machines
+//! wording     figures as text
+//! ```
+//!
+//! Invariants: only trials that were measured and not disturbed count; a second run of the first system counts for the noise
+//! alone; a cell without a figure says why.
 
-use crate::findings::Findings;
+mod chart;
+mod compare;
+mod comparison;
+mod leftovers;
+mod measured;
+mod noise;
+mod published;
+mod summary;
+mod table;
+mod verdict;
+mod wording;
+
+pub use compare::{Between, compare};
+pub use comparison::widest_half_width;
+
+use crate::findings::{Findings, Picture};
 use crate::recipe::Recipe;
 use crate::record::{Environment, Finish, RunRecord, TrialRecord};
+use measured::Measured;
 
 /// What a run folder holds, in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +51,7 @@ pub struct Kept {
 /// A file of a trial that a report shows: `client-0.out`, `monitor.csv`, `profile.folded`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
+    /// `TrialRecord::number`.
     pub trial: usize,
     pub name: String,
     pub text: String,
@@ -25,24 +59,32 @@ pub struct KeptFile {
 
 /// Makes everything that a report says.
 pub fn findings(kept: &Kept) -> Findings {
+    let measured = Measured::of(kept);
+    let noise = noise::floor(&measured);
+    let (comparisons, without_ratio) = comparison::all(&measured, noise.as_ref());
+    let mut charts: Vec<Picture> = chart::all(&measured, &comparisons);
+    charts.extend(chart::flames(&measured));
+    let mut absences = leftovers::absences(&measured);
+    absences.extend(without_ratio);
+    let noise = noise.as_ref().map(noise::NoiseOfRun::told);
     Findings {
         run: kept.run.clone(),
         question: kept.recipe.question.clone(),
-        origin: None,
+        origin: leftovers::origin(&kept.recipe),
         environment: kept.environment.clone(),
-        summary: Vec::new(),
-        noise: None,
-        comparisons: Vec::new(),
-        tables: Vec::new(),
-        charts: Vec::new(),
-        blocks: Vec::new(),
+        summary: summary::statements(&measured, &comparisons, noise.as_ref()),
+        noise,
+        comparisons,
+        tables: table::all(&measured),
+        charts,
+        blocks: leftovers::blocks(&measured),
         warnings: crate::lint::run(&kept.recipe, &kept.trials),
-        absences: Vec::new(),
-        notes: kept.recipe.notes.clone(),
-        topology: String::new(),
-        tuned: Vec::new(),
-        commands: Vec::new(),
-        counts: crate::findings::Counts::default(),
+        absences,
+        notes: leftovers::notes(&measured),
+        topology: leftovers::topology(&kept.recipe),
+        tuned: leftovers::tuned(&measured),
+        commands: leftovers::commands(&measured),
+        counts: leftovers::counts(&measured),
         interrupted: kept.finish.as_ref().is_none_or(|finish| finish.interrupted),
     }
 }

@@ -35,6 +35,7 @@ pub use batches::{Batches, batches};
 pub use bootstrap::{Interval, IntervalKind, bootstrap_interval, bootstrap_two};
 pub use holm::holm;
 pub use noise::NoiseFloor;
+pub(crate) use noise::{detectable as noise_detectable, median_error as noise_median_error};
 pub use normal::{normal_cdf, normal_quantile, student_quantile};
 pub use order::{median, median_interval, quantile, quantile_interval};
 pub use random::Generator;

@@ -1,0 +1,235 @@
+//! One factor changed: for each point of the other axes, pairs by block.
+
+use super::Kept;
+use super::measured::{Filter, Measured, describe, named, over};
+use super::noise::NoiseOfRun;
+use super::verdict::Case;
+use crate::findings::Compared;
+use crate::limit::Side;
+use crate::metric::Better;
+use crate::recipe::{Comparison, matches};
+use crate::statistics::{PairedRatio, holm, median};
+
+/// All comparisons of the recipe, and sentences on those that have no ratio though both sides were measured.
+pub(super) fn all(
+    measured: &Measured<'_>,
+    noise: Option<&NoiseOfRun>,
+) -> (Vec<Compared>, Vec<String>) {
+    let (mut compared, mut without) = (Vec::new(), Vec::new());
+    for comparison in &measured.recipe.compare {
+        for metric in &comparison.metrics {
+            let sweep = sweep(measured, comparison, metric);
+            for point in &sweep {
+                if point.ratio.is_none() {
+                    without.push(format!(
+                        "{} {}: no ratio, because a side is zero or no block has both",
+                        describe(metric).title,
+                        title(measured, comparison, &point.rest)
+                    ));
+                }
+            }
+            compared.extend(judged(measured, comparison, metric, &sweep, noise));
+        }
+    }
+    (compared, without)
+}
+
+/// The widest half-width (a share) of the first metric of all comparisons: what `repeat.half_width` is held against. None while a comparison
+/// that has both sides lacks an interval, or if there is none.
+pub fn widest_half_width(kept: &Kept) -> Option<f64> {
+    let measured = Measured::of(kept);
+    let mut widest: Option<f64> = None;
+    for comparison in &measured.recipe.compare {
+        let Some(metric) = comparison.metrics.first() else {
+            continue;
+        };
+        for point in sweep(&measured, comparison, metric) {
+            let interval = point.ratio?.interval?;
+            let half = (interval.high.exp() - interval.low.exp()) / 2.0;
+            widest = Some(widest.map_or(half, |known| known.max(half)));
+        }
+    }
+    widest
+}
+
+/// A point of the other axes with both sides measured.
+struct PointOfSweep {
+    rest: Filter,
+    from: Filter,
+    to: Filter,
+    ratio: Option<PairedRatio>,
+}
+
+fn sweep(measured: &Measured<'_>, comparison: &Comparison, metric: &str) -> Vec<PointOfSweep> {
+    let others: Vec<String> = measured
+        .axes
+        .iter()
+        .map(|axis| axis.name.clone())
+        .filter(|name| *name != comparison.axis)
+        .collect();
+    let side = |name: &String| Filter::from([(comparison.axis.clone(), named(name))]);
+    let (from, to) = (side(&comparison.from), side(&comparison.to));
+    measured
+        .combinations(&others, &over(&[&comparison.at, &from]))
+        .into_iter()
+        .filter_map(|rest| {
+            let (from, to) = (over(&[&rest, &from]), over(&[&rest, &to]));
+            let both = !measured.values(&from, metric).is_empty()
+                && !measured.values(&to, metric).is_empty();
+            let ratio =
+                PairedRatio::of(&measured.pairs(&from, &to, metric), measured.kept.run.seed);
+            both.then_some(PointOfSweep {
+                rest,
+                from,
+                to,
+                ratio,
+            })
+        })
+        .collect()
+}
+
+/// The sweep is one family of tests.
+fn judged(
+    measured: &Measured<'_>,
+    comparison: &Comparison,
+    metric: &str,
+    sweep: &[PointOfSweep],
+    noise: Option<&NoiseOfRun>,
+) -> Vec<Compared> {
+    let described = describe(metric);
+    let with_ratio = || {
+        sweep
+            .iter()
+            .filter_map(|point| Some((point, point.ratio.as_ref()?)))
+    };
+    let raw: Vec<f64> = with_ratio()
+        .map(|(_, ratio)| ratio.p_value.unwrap_or(1.0))
+        .collect();
+    let corrected = holm(&raw);
+    with_ratio()
+        .zip(corrected)
+        .map(|((point, ratio), p)| {
+            let case = Case {
+                ratio,
+                metric: &described,
+                p_value: ratio.p_value.map(|_| p),
+                family: raw.len(),
+                noise: noise.and_then(|noise| noise.of(metric)),
+                threshold: measured.recipe.repeat.threshold,
+            };
+            let middle = |filter| median(&measured.values(filter, metric)).unwrap_or_default();
+            Compared {
+                title: title(measured, comparison, &point.rest),
+                factor: comparison.factor.clone(),
+                metric: String::from(metric),
+                at: place(measured, comparison, &point.rest),
+                from: measured.title(&comparison.axis, &comparison.from),
+                to: measured.title(&comparison.axis, &comparison.to),
+                from_median: middle(&point.from),
+                to_median: middle(&point.to),
+                ratio: ratio.middle.exp(),
+                interval: ratio
+                    .interval
+                    .map(|interval| (interval.low.exp(), interval.high.exp())),
+                pairs: ratio.logs.len(),
+                p_value: case.p_value,
+                verdict: case.verdict(),
+                words: case.words(),
+                caution: caution(measured, point, described.better),
+            }
+        })
+        .collect()
+}
+
+/// "jemalloc : glibc at workers = 1".
+fn title(measured: &Measured<'_>, comparison: &Comparison, rest: &Filter) -> String {
+    let name = |value: &str| {
+        let title = measured.title(&comparison.axis, value);
+        if comparison.axis == "system" {
+            title
+        } else {
+            format!("{} {title}", comparison.axis)
+        }
+    };
+    let at = place(measured, comparison, rest);
+    let pair = format!(
+        "{} : {}",
+        name(&comparison.to),
+        measured.title(&comparison.axis, &comparison.from)
+    );
+    if at.is_empty() {
+        pair
+    } else {
+        format!("{pair} at {at}")
+    }
+}
+
+/// The values of axes that have more than one.
+fn place(measured: &Measured<'_>, comparison: &Comparison, rest: &Filter) -> String {
+    let moving = measured.moving_axes();
+    let mut rest = rest.clone();
+    rest.retain(|name, _| *name != comparison.axis && moving.iter().any(|axis| axis.name == *name));
+    measured.told(&rest)
+}
+
+/// What to think of a ratio where the server was not the limit.
+fn caution(measured: &Measured<'_>, point: &PointOfSweep, better: Better) -> Option<String> {
+    let elsewhere = |filter| measured.limit(filter).filter(|side| *side != Side::Server);
+    // One side can't hide behind a limit that makes it look slower only where more is better.
+    let caps = |side: Side| {
+        better == Better::Higher
+            && matches!(
+                side,
+                Side::Client | Side::Link | Side::Ports | Side::Backlog
+            )
+    };
+    let system = |filter: &Filter| {
+        let names = measured.usable(filter);
+        let name = names.first().and_then(|trial| trial.point.get("system"));
+        measured.title("system", name.map_or("", String::as_str))
+    };
+    let (from, to) = (elsewhere(&point.from), elsewhere(&point.to));
+    Some(match (from, to) {
+        (None, None) => return None,
+        (Some(a), Some(b)) if a == b => {
+            format!("both were {}: the ratio is not one of servers", said(a))
+        }
+        (None, Some(to)) if caps(to) => format!(
+            "{} was {}: the true ratio is at least this",
+            system(&point.to),
+            to.word()
+        ),
+        (Some(from), None) if caps(from) => format!(
+            "{} was {}: the true ratio is at most this",
+            system(&point.from),
+            from.word()
+        ),
+        (from, to) => {
+            let of = |side: Option<Side>| side.map_or("server-bound", said);
+            format!(
+                "limits differ: {} was {}, {} was {}",
+                system(&point.from),
+                of(from),
+                system(&point.to),
+                of(to)
+            )
+        }
+    })
+}
+
+/// A limit behind "was".
+fn said(side: Side) -> &'static str {
+    match side {
+        Side::Both => "limited by the CPUs of both sides",
+        side => side.word(),
+    }
+}
+
+/// Whether a comparison has points at all: its axis has both values somewhere under `at`.
+pub(super) fn exists(measured: &Measured<'_>, comparison: &Comparison, value: &str) -> bool {
+    let filter = over(&[
+        &comparison.at,
+        &Filter::from([(comparison.axis.clone(), named(value))]),
+    ]);
+    measured.points.iter().any(|point| matches(point, &filter))
+}

@@ -1,0 +1,228 @@
+//! What a report has besides figures: what is missing, commands, tuning, printed blocks, the topology.
+
+use super::comparison::exists;
+use super::measured::{Filter, Measured, named};
+use super::wording::counted;
+use crate::findings::{Block, Counts};
+use crate::recipe::Recipe;
+use crate::record::{CommandLine, Status, TunedKey};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// "Seed 004, rows N1 and N2".
+pub(super) fn origin(recipe: &Recipe) -> Option<String> {
+    let seed = recipe.seed.as_ref()?;
+    Some(match recipe.rows.as_slice() {
+        [] => format!("Seed {seed}"),
+        [row] => format!("Seed {seed}, row {row}"),
+        [rows @ .., last] => format!("Seed {seed}, rows {} and {last}", rows.join(", ")),
+    })
+}
+
+/// What became of the plan's trials; those that have no record are missing.
+pub(super) fn counts(measured: &Measured<'_>) -> Counts {
+    let mut counts = Counts::default();
+    for trial in &measured.trials {
+        let count = match trial.status {
+            Status::Measured => &mut counts.measured,
+            Status::Void { .. } => &mut counts.void,
+            Status::Absent { .. } => &mut counts.absent,
+            Status::Failed { .. } => &mut counts.failed,
+        };
+        *count += 1;
+    }
+    counts.missing = measured
+        .kept
+        .run
+        .trials
+        .saturating_sub(measured.trials.len());
+    counts
+}
+
+/// The recipe's own sentences, then reasons of trials with the points they hold for, then comparisons that have no point.
+pub(super) fn absences(measured: &Measured<'_>) -> Vec<String> {
+    let mut sentences: Vec<String> = measured
+        .recipe
+        .absent
+        .iter()
+        .map(|absence| {
+            format!(
+                "{}: {}. In its place: {}.",
+                absence.what, absence.why, absence.instead
+            )
+        })
+        .collect();
+    sentences.extend(reasons(measured));
+    sentences.extend(figures(measured));
+    for comparison in &measured.recipe.compare {
+        for value in [&comparison.from, &comparison.to] {
+            if !exists(measured, comparison, value) {
+                sentences.push(format!(
+                    "{}: no trial has {} = {value}, so it is compared with nothing.",
+                    comparison.factor, comparison.axis
+                ));
+            }
+        }
+    }
+    let mut seen = BTreeSet::new();
+    sentences.retain(|sentence| seen.insert(sentence.clone()));
+    sentences
+}
+
+/// Absent, void and failed trials by system and reason.
+fn reasons(measured: &Measured<'_>) -> Vec<String> {
+    let mut found: Vec<((String, String), usize)> = Vec::new();
+    for trial in &measured.trials {
+        let reason = match &trial.status {
+            Status::Measured => continue,
+            Status::Absent { reason } => reason.clone(),
+            Status::Void { reason } => format!("disturbed, not counted: {reason}"),
+            Status::Failed { reason } => format!("failed: {reason}"),
+        };
+        let system = trial.point.get("system").map_or("", String::as_str);
+        let key = (measured.title("system", system), reason);
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, count)) => *count += 1,
+            None => found.push((key, 1)),
+        }
+    }
+    found
+        .into_iter()
+        .map(|((system, reason), count)| {
+            format!("{system}: {reason} ({}).", counted(count, "trial"))
+        })
+        .collect()
+}
+
+/// Figures that could not be had, by reason.
+fn figures(measured: &Measured<'_>) -> Vec<String> {
+    let mut by_reason: BTreeMap<&String, BTreeSet<String>> = BTreeMap::new();
+    for trial in measured.usable(&Filter::new()) {
+        for (metric, reason) in &trial.absent {
+            by_reason
+                .entry(reason)
+                .or_default()
+                .insert(super::measured::describe(metric).title);
+        }
+    }
+    by_reason
+        .into_iter()
+        .map(|(reason, titles)| {
+            let titles: Vec<String> = titles.into_iter().collect();
+            format!("{}: {reason}.", titles.join(", "))
+        })
+        .collect()
+}
+
+/// The recipe's notes and those of trials, each once, with what published figures are known to have wrong.
+pub(super) fn notes(measured: &Measured<'_>) -> Vec<String> {
+    let mut notes = measured.recipe.notes.clone();
+    let trials = measured
+        .trials
+        .iter()
+        .flat_map(|trial| trial.notes.iter().cloned());
+    let defects = measured.recipe.published.iter().filter_map(|published| {
+        let defect = published.defect.as_ref()?;
+        Some(format!("The document's {}: {defect}.", published.place))
+    });
+    for note in trials.chain(defects) {
+        if !notes.contains(&note) && notes.len() < NOTES_MAX {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// The topology as the recipe has it, a key a line.
+pub(super) fn topology(recipe: &Recipe) -> String {
+    toml::to_string(&recipe.topology).unwrap_or_default()
+}
+
+/// Keys of all trials that count, each with what it was, first seen first.
+pub(super) fn tuned(measured: &Measured<'_>) -> Vec<TunedKey> {
+    let mut keys: Vec<TunedKey> = Vec::new();
+    for trial in measured.usable(&Filter::new()) {
+        for key in &trial.tuned {
+            let known = |other: &&TunedKey| {
+                (&other.key, &other.wanted, &other.problem) == (&key.key, &key.wanted, &key.problem)
+            };
+            if !keys.iter().any(|other| known(&other)) {
+                keys.push(key.clone());
+            }
+        }
+    }
+    keys
+}
+
+/// Of each system the middle trial of its first point.
+pub(super) fn commands(measured: &Measured<'_>) -> Vec<(String, Vec<CommandLine>)> {
+    let systems = measured.names_at("system", &Filter::new());
+    let commands = systems.into_iter().filter_map(|name| {
+        let at = Filter::from([(String::from("system"), named(&name))]);
+        let first = measured.usable(&at);
+        let point: Filter = first
+            .first()?
+            .point
+            .iter()
+            .map(|(axis, value)| (axis.clone(), named(value)))
+            .collect();
+        let trial = measured.middle(&point, "requests_per_s")?;
+        Some((measured.title("system", &name), trial.commands.clone()))
+    });
+    commands.collect()
+}
+
+/// What the first client printed in the middle trial: of each point if they are few, else of each system's last point.
+pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
+    let filter = |point: &crate::record::Point| -> Filter {
+        point
+            .iter()
+            .map(|(axis, value)| (axis.clone(), named(value)))
+            .collect()
+    };
+    let mut points: Vec<Filter> = measured
+        .points
+        .iter()
+        .map(|point| filter(point))
+        .filter(|point| !measured.usable(point).is_empty())
+        .collect();
+    if points.len() > BLOCKS_MAX {
+        let mut last: Vec<(toml::Value, Filter)> = Vec::new();
+        for point in points {
+            let Some(system) = point.get("system").cloned() else {
+                continue;
+            };
+            match last.iter_mut().find(|(known, _)| *known == system) {
+                Some((_, known)) => *known = point,
+                None => last.push((system, point)),
+            }
+        }
+        points = last.into_iter().map(|(_, point)| point).collect();
+    }
+    let moving: Vec<&String> = measured
+        .moving_axes()
+        .iter()
+        .map(|axis| &axis.name)
+        .collect();
+    let blocks = points.into_iter().take(BLOCKS_MAX).filter_map(|point| {
+        let trial = measured.middle(&point, "requests_per_s")?;
+        let file = measured.file(trial, "client-0.out")?;
+        let mut told = point.clone();
+        told.retain(|axis, _| axis == "system" || moving.contains(&axis));
+        let tool = measured
+            .recipe
+            .load
+            .get("tool")
+            .and_then(toml::Value::as_str);
+        Some(Block {
+            title: format!("{}, {}", tool.unwrap_or("client"), measured.told(&told)),
+            text: file.text.clone(),
+        })
+    });
+    blocks.collect()
+}
+
+/// Printed blocks in a report: what T1's three sizes of two servers need, and two more.
+const BLOCKS_MAX: usize = 8;
+
+/// Sentences of notes; a report with more is not read.
+const NOTES_MAX: usize = 40;

@@ -1,0 +1,290 @@
+//! The first thing read: what is faster, by how much, how sure; where it ends; what is missing.
+
+use super::measured::{Filter, Measured, describe, named, over};
+use super::wording::{counted, percent, spoken};
+use crate::findings::{Compared, Noise, Statement, Tone, Verdict};
+use crate::limit::Side;
+use crate::record::Status;
+use crate::statistics::median;
+
+/// The most important first.
+pub(super) fn statements(
+    measured: &Measured<'_>,
+    comparisons: &[Compared],
+    noise: Option<&Noise>,
+) -> Vec<Statement> {
+    let mut statements: Vec<Statement> = families(comparisons)
+        .iter()
+        .map(|family| family_told(family))
+        .collect();
+    // Decided things first, as the recipe orders them.
+    statements.sort_by_key(|statement| match statement.tone {
+        Tone::Gain | Tone::Loss => 0,
+        Tone::Same => 1,
+        Tone::Unsure | Tone::Plain => 2,
+    });
+    let plain = |text: String| Statement {
+        tone: Tone::Plain,
+        text,
+    };
+    statements.extend(peaks(measured).map(plain));
+    statements.extend(saturation(measured).into_iter().map(plain));
+    statements.extend(noise.map(|noise| plain(noise.text.clone())));
+    if noise.is_none() && !comparisons.is_empty() {
+        statements.push(plain(String::from(
+            "No system ran twice in a block, so there is no noise floor: verdicts rest on the spread of their own pairs.",
+        )));
+    }
+    statements.extend(missing(measured).map(plain));
+    statements
+}
+
+/// Comparisons that differ only in where they were made.
+fn families(comparisons: &[Compared]) -> Vec<Vec<&Compared>> {
+    let mut families: Vec<Vec<&Compared>> = Vec::new();
+    for compared in comparisons {
+        let key = |c: &Compared| {
+            (
+                c.factor.clone(),
+                c.metric.clone(),
+                c.from.clone(),
+                c.to.clone(),
+            )
+        };
+        match families
+            .iter_mut()
+            .find(|family| key(family[0]) == key(compared))
+        {
+            Some(family) => family.push(compared),
+            None => families.push(vec![compared]),
+        }
+    }
+    families
+}
+
+fn family_told(family: &[&Compared]) -> Statement {
+    let first = family[0];
+    let metric = describe(&first.metric);
+    let head = format!(
+        "{}: {} against {}, {}",
+        first.factor, first.to, first.from, metric.title
+    );
+    if let [only] = family {
+        let at = if only.at.is_empty() {
+            String::new()
+        } else {
+            format!(" at {}", only.at)
+        };
+        let text = format!(
+            "{head}{at}: {}, from {} to {}{}.",
+            only.words,
+            spoken(only.from_median, &metric),
+            spoken(only.to_median, &metric),
+            cautioned(only)
+        );
+        return Statement {
+            tone: super::chart::tone(only.verdict),
+            text,
+        };
+    }
+    let of = |verdict| family.iter().filter(|c| c.verdict == verdict).count();
+    let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
+    let (same, unsure) = (of(Verdict::NoDifference), of(Verdict::Inconclusive));
+    let counts = [
+        (better, "better"),
+        (worse, "worse"),
+        (same, "no difference"),
+        (unsure, "inconclusive"),
+    ];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{word} at {count}"))
+        .collect();
+    let mut text = format!(
+        "{head}: {} of {}",
+        counts.join(", "),
+        counted(family.len(), "point")
+    );
+    for (verdict, word) in [(Verdict::Better, "most"), (Verdict::Worse, "worst")] {
+        if let Some(extreme) = extreme(family, verdict) {
+            text.push_str(&format!(
+                "; {word} at {}: {}, from {} to {}{}",
+                extreme.at,
+                extreme.words,
+                spoken(extreme.from_median, &metric),
+                spoken(extreme.to_median, &metric),
+                cautioned(extreme)
+            ));
+        }
+    }
+    text.push('.');
+    let tone = match (better, worse, same, unsure) {
+        (0, 0, 0, _) => Tone::Unsure,
+        (0, 0, _, 0) => Tone::Same,
+        (0, 0, _, _) => Tone::Unsure,
+        (b, w, _, _) if b > 0 && w == 0 => Tone::Gain,
+        (0, _, _, _) => Tone::Loss,
+        _ => Tone::Plain,
+    };
+    Statement { tone, text }
+}
+
+/// The widest change of a verdict.
+fn extreme<'a>(family: &[&'a Compared], verdict: Verdict) -> Option<&'a Compared> {
+    family
+        .iter()
+        .filter(|compared| compared.verdict == verdict)
+        .max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
+        .copied()
+}
+
+fn cautioned(compared: &Compared) -> String {
+    compared
+        .caution
+        .as_ref()
+        .map(|caution| format!(" ({caution})"))
+        .unwrap_or_default()
+}
+
+/// The highest rate of each system, and where.
+fn peaks<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a {
+    let moving: Vec<String> = measured
+        .moving_axes()
+        .iter()
+        .map(|axis| axis.name.clone())
+        .filter(|name| name != "system")
+        .collect();
+    let metric = "requests_per_s";
+    measured
+        .names_at("system", &Filter::new())
+        .into_iter()
+        .filter_map(move |system| {
+            if moving.is_empty() {
+                return None;
+            }
+            let side = Filter::from([(String::from("system"), named(&system))]);
+            let (place, rate) = measured
+                .combinations(&moving, &side)
+                .into_iter()
+                .filter_map(|place| {
+                    let rate = median(&measured.values(&over(&[&side, &place]), metric))?;
+                    Some((place, rate))
+                })
+                .max_by(|a, b| a.1.total_cmp(&b.1))?;
+            let here = over(&[&side, &place]);
+            let limit = measured
+                .limit(&here)
+                .map(|side| format!(", {}", side.word()));
+            Some(format!(
+                "{}: at most {} requests/s, at {}{}.",
+                measured.title("system", &system),
+                spoken(rate, &describe(metric)),
+                measured.told(&place),
+                limit.unwrap_or_default()
+            ))
+        })
+}
+
+/// Along the first axis of numbers: where the limit changes.
+fn saturation(measured: &Measured<'_>) -> Vec<String> {
+    let numeric = |name: &str| {
+        let names = measured.names_at(name, &Filter::new());
+        names.len() > 1
+            && names
+                .iter()
+                .all(|value| measured.number(name, value).is_some())
+    };
+    let moving = measured.moving_axes();
+    let Some(along) = moving
+        .iter()
+        .find(|axis| axis.name != "system" && numeric(&axis.name))
+    else {
+        return Vec::new();
+    };
+    let others: Vec<String> = moving
+        .iter()
+        .map(|axis| axis.name.clone())
+        .filter(|name| *name != along.name)
+        .collect();
+    let mut sentences: Vec<String> = Vec::new();
+    for part in measured.combinations(&others, &Filter::new()) {
+        let mut steps: Vec<(Side, Vec<String>)> = Vec::new();
+        for value in measured.names_at(&along.name, &part) {
+            let here = over(&[&part, &Filter::from([(along.name.clone(), named(&value))])]);
+            let Some(side) = measured.limit(&here) else {
+                continue;
+            };
+            match steps.last_mut() {
+                Some((last, values)) if *last == side => values.push(value),
+                _ => steps.push((side, vec![value])),
+            }
+        }
+        let word = |(side, values): &(Side, Vec<String>)| {
+            let span = match values.as_slice() {
+                [first, .., last] => format!("{first} to {last}"),
+                values => values.join(""),
+            };
+            format!("{} at {span}", side.word())
+        };
+        if !steps.is_empty() {
+            let told = if part.is_empty() {
+                String::new()
+            } else {
+                format!("{}: ", measured.told(&part))
+            };
+            let steps: Vec<String> = steps.iter().map(word).collect();
+            sentences.push(format!("{told}{} ({}).", steps.join(", "), along.name));
+        }
+    }
+    // A sweep of many series is told by its tables.
+    sentences.truncate(SATURATIONS_MAX);
+    sentences
+}
+
+/// What the reader will miss.
+fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a {
+    let mut sentences: Vec<String> = Vec::new();
+    let systems = measured.names_at("system", &Filter::new());
+    for system in systems {
+        let at = Filter::from([(String::from("system"), named(&system))]);
+        let trials = measured.at(&at);
+        let absent = trials.iter().find_map(|trial| match &trial.status {
+            Status::Absent { reason } => Some(reason),
+            _ => None,
+        });
+        if let Some(reason) = absent
+            && measured.usable(&at).is_empty()
+        {
+            sentences.push(format!(
+                "Missing: {} ({reason}).",
+                measured.title("system", &system)
+            ));
+        }
+    }
+    let counts = super::leftovers::counts(measured);
+    let mut parts: Vec<String> = Vec::new();
+    for (count, word) in [
+        (counts.void, "disturbed and not counted"),
+        (counts.failed, "failed"),
+        (counts.missing, "not run"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {word}", counted(count, "trial")));
+        }
+    }
+    if !parts.is_empty() {
+        let all = crate::statistics::number(measured.kept.run.trials.max(1));
+        let share = crate::statistics::number(counts.measured) / all * 100.0;
+        sentences.push(format!(
+            "{}; {} measured, {} % of the plan.",
+            parts.join(", "),
+            counted(counts.measured, "trial"),
+            percent(share)
+        ));
+    }
+    sentences.into_iter()
+}
+
+/// Sentences on saturation in a summary.
+const SATURATIONS_MAX: usize = 6;
