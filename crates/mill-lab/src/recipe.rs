@@ -21,6 +21,7 @@
 mod attachment;
 mod axes;
 mod check;
+mod diagram;
 mod embedded;
 mod family;
 mod inherit;
@@ -29,6 +30,7 @@ mod overrides;
 mod point;
 mod published;
 mod setup;
+mod show;
 mod size;
 mod source;
 mod substitute;
@@ -36,6 +38,7 @@ mod typed;
 
 pub use axes::{matches, value_name, value_names};
 pub use check::{check, check_all};
+pub use diagram::diagram;
 pub use model::{
     Absence, Axis, AxisValue, Chart, ChartKind, Column, Comparison, Published, Recipe, Repeat,
     Rows, Table,
@@ -46,6 +49,7 @@ pub use setup::{
     ProbeKind, Profile, Remote, Setup, Start, System, SystemKind, Tool, Topology, TopologyKind,
     Tune, Where,
 };
+pub use show::{Listing, list, show};
 pub use size::{DEFAULT_SIZE, SIZES};
 
 use inherit::Document;
@@ -228,13 +232,35 @@ impl Resolved {
             return first(finish(&document, size, &[]));
         }
         let mut resolved = first(finish(&document, "", &[]))?;
-        resolved.asked.size = String::from(size);
+        if !size.is_empty() {
+            resolved.asked.size = String::from(size);
+        }
         Ok(resolved)
     }
 
     /// Its text, which needs no other file: `parse` reads it again.
     pub fn emit(&self) -> String {
-        self.table.to_string()
+        let mut table = self.table.clone();
+        let axes = table.remove("for");
+        let mut text = table.to_string();
+        // TOML writes values before tables, and the order of axes means something: each is written on a line of its own.
+        text.push_str("\n[for]\n");
+        for (axis, values) in axes
+            .as_ref()
+            .and_then(toml::Value::as_table)
+            .into_iter()
+            .flatten()
+        {
+            let line = toml::Table::from_iter([(axis.clone(), values.clone())]);
+            let line = toml::Value::Table(line).to_string();
+            let line = line
+                .strip_prefix('{')
+                .and_then(|line| line.strip_suffix('}'))
+                .unwrap_or(&line);
+            text.push_str(line.trim());
+            text.push('\n');
+        }
+        text
     }
 }
 

@@ -178,8 +178,13 @@ impl Check<'_> {
     }
 }
 
+/// Numbers are not misspelt: for them all that there are is said.
 fn unknown(what: &str, name: &str, known: &[&str]) -> String {
-    match nearest(name.as_bytes(), known.iter().copied()) {
+    let words = known
+        .iter()
+        .copied()
+        .filter(|_| name.parse::<f64>().is_err());
+    match nearest(name.as_bytes(), words) {
         Some(near) => format!("there is no {what} `{name}`; did you mean `{near}`?"),
         None => format!(
             "there is no {what} `{name}`; there are: {}",

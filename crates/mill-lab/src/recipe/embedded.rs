@@ -19,8 +19,11 @@ macro_rules! embedded {
     };
 }
 
-/// Every file of `recipes/` and `recipes/conf/`, recipes in the order of the catalogue's rows.
+/// Every file of `recipes/` and `recipes/conf/`, recipes in the order of the catalogue's rows, those without
+/// a row first.
 const FILES: &[(&str, &str)] = embedded![
+    "first-look.toml",
+    "smallest.toml",
     "tempesta-close.toml",
     "tempesta-macvtap.toml",
     "tempesta-host-cpu.toml",
@@ -30,6 +33,7 @@ const FILES: &[(&str, &str)] = embedded![
     "onload-cookbook-100g.toml",
     "onload-cookbook-10g.toml",
     "onload-profiles.toml",
+    "onload-clients.toml",
     "dragonfly-polling.toml",
     "dragonfly-reuseport.toml",
     "dragonfly-workers.toml",
@@ -49,8 +53,6 @@ const FILES: &[(&str, &str)] = embedded![
     "fstack-hugepages.toml",
     "fstack-hyperthreading.toml",
     "fstack-latency.toml",
-    "first-look.toml",
-    "smallest.toml",
     "conf/cookbook.conf",
     "conf/dragonfly.conf",
     "conf/f-stack.conf",
