@@ -32,7 +32,7 @@ pub(super) fn of(name: &str, text: &str) -> (Vec<Sample>, Vec<(String, String)>)
             reader.block(tool, index, &lines[index..end]);
             index = end;
         } else {
-            reader.words(line);
+            reader.context.push(line);
             index += 1;
         }
     }
@@ -55,18 +55,26 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn words(&mut self, line: &'a str) {
-        let lower = line.to_ascii_lowercase();
+    /// What the lines before this block name, and what held for the block before. Before the first block it is only the last lines: tables
+    /// of contents and lists of software name everything.
+    fn name_allocators(&mut self) {
+        let lines = self.context.len();
+        let from = if self.samples.is_empty() {
+            lines.saturating_sub(NEAR_LINES)
+        } else {
+            0
+        };
+        let near = self.context[from..].join("\n").to_ascii_lowercase();
         for allocator in ALLOCATORS {
-            if lower.contains(allocator) && !self.allocators.iter().any(|known| known == allocator)
-            {
+            let known = self.allocators.iter().any(|known| known == allocator);
+            if near.contains(allocator) && !known {
                 self.allocators.push(String::from(allocator));
             }
         }
-        self.context.push(line);
     }
 
     fn block(&mut self, tool: Tool, index: usize, lines: &[&str]) {
+        self.name_allocators();
         let asked = self.take_context();
         let place = format!("{}:{}", self.name, index + 1);
         let mut text = lines.join("\n");
@@ -103,8 +111,9 @@ impl<'a> Reader<'a> {
             .rev()
             .map(|line| words_of(line))
             .filter(|line| line.chars().any(char::is_alphabetic));
-        let label = headings.next().filter(|line| is_short(line));
-        let section = headings.find(|line| is_short(line) && !line.ends_with('.'));
+        let is_heading = |line: &&str| is_short(line) && !line.ends_with('.');
+        let label = headings.by_ref().take(LABEL_LINES).find(is_heading);
+        let section = headings.find(is_heading);
         if let Some(label) = label {
             let section = section.map(String::from);
             self.enter(label, section);
@@ -195,6 +204,12 @@ fn shorten_labels(samples: &mut [Sample]) {
         }
     }
 }
+
+/// Lines before a command among which its label stands: a sentence or two may come between.
+const LABEL_LINES: usize = 4;
+
+/// Lines before the first block that speak of it.
+const NEAR_LINES: usize = 60;
 
 /// Characters of a line that can be a heading.
 const HEADING_CHARACTERS: usize = 60;

@@ -46,7 +46,9 @@ impl Asked {
         let mut rest = options.iter();
         while let Some(word) = rest.next() {
             if word.contains("://") {
-                asked.url = Some(word.trim_matches(['\'', '"']).to_owned());
+                // Only the first: copies run ab's copyright, with URLs in it, into the line of the command.
+                let url = word.trim_matches(['\'', '"']);
+                asked.url.get_or_insert_with(|| url.to_owned());
             } else if let Some((option, joined)) = option(word) {
                 asked.take(option, joined, &mut rest, is_ab);
             }

@@ -25,37 +25,28 @@ pub(super) fn of(samples: &[Sample]) -> Vec<Warning> {
         .collect()
 }
 
-/// Less time or fewer requests than were asked for.
+/// Less time or fewer requests than were asked for. If both were, whichever comes first ends the run.
 fn early(sample: &Sample) -> Option<String> {
     let asked = sample.asked.as_ref();
     let seconds_asked = asked
         .and_then(|asked| asked.seconds)
         .or_else(|| sample.figure("seconds.asked"));
-    if let (Some(seconds), Some(asked)) = (sample.figure("seconds"), seconds_asked)
-        && asked_for_time(sample)
-        && seconds < asked * SHORTEST
-    {
-        return Some(format!(
-            "the run ended after {seconds} s of the {asked} s asked for"
-        ));
+    let time = sample.figure("seconds").zip(seconds_asked);
+    let requests = sample
+        .figure("requests")
+        .zip(asked.and_then(|asked| asked.requests));
+    let too_short = time.map(|(seconds, asked)| seconds < asked * SHORTEST);
+    let too_few = requests.map(|(done, asked)| done < asked);
+    match (too_short, too_few) {
+        (Some(true), None | Some(true)) => time.map(|(seconds, asked)| {
+            format!("the run ended after {seconds} s of the {asked} s asked for")
+        }),
+        (None, Some(true)) => requests
+            .map(|(done, asked)| format!("{done} of the {asked} requests asked for were made")),
+        _ => sample
+            .interrupted
+            .then(|| String::from("the run was ended early")),
     }
-    let requests_asked = asked.and_then(|asked| asked.requests);
-    if let (Some(done), Some(asked)) = (sample.figure("requests"), requests_asked)
-        && done < asked
-    {
-        return Some(format!(
-            "{done} of the {asked} requests asked for were made"
-        ));
-    }
-    sample
-        .interrupted
-        .then(|| String::from("the run was ended early"))
-}
-
-/// Not if a number of requests ends the run: then it takes as long as it takes.
-fn asked_for_time(sample: &Sample) -> bool {
-    let requests = sample.asked.as_ref().and_then(|asked| asked.requests);
-    requests.is_none()
 }
 
 /// The output has another number of connections than the command.

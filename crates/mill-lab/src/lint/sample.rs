@@ -39,11 +39,6 @@ impl Sample {
         if trial.status != Status::Measured {
             return None;
         }
-        let figure = |name: &str| trial.figures.get(name).copied();
-        let cut_short = match (figure("seconds"), figure("seconds.asked")) {
-            (Some(seconds), Some(asked)) => seconds < asked * SHORTEST,
-            _ => false,
-        };
         Some(Self {
             label: trial.point.get("system").cloned().unwrap_or_default(),
             scope: rest_of(&trial.point),
@@ -51,7 +46,6 @@ impl Sample {
             place: format!("trial {}", trial.number + 1),
             figures: trial.figures.clone(),
             asked: clients(trial),
-            interrupted: cut_short,
             ..Self::default()
         })
     }
@@ -85,6 +79,3 @@ fn clients(trial: &TrialRecord) -> Option<Asked> {
     }
     Some(whole)
 }
-
-/// Share of the duration asked for, below which a run was ended early.
-const SHORTEST: f64 = 0.98;

@@ -10,52 +10,52 @@ use crate::record::{Status, TrialRecord};
 /// Of a text: two counts at a probe on malloc, another allocator named between them, and requests as many as before.
 pub(super) fn of_text(name: &str, text: &str) -> Vec<Warning> {
     let text = text.replace('\\', "");
-    let mut counts: Vec<Count> = Vec::new();
-    let mut allocators: Vec<&str> = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let lower = line.to_ascii_lowercase();
-        allocators.extend(ALLOCATORS.iter().filter(|name| lower.contains(**name)));
-        counts.extend(count_in(line, index + 1, allocators.last().copied()));
+    let lines: Vec<&str> = text.lines().collect();
+    let counts: Vec<Count> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(index, line)| count_in(line, index))
+        .collect();
+    let mut warnings = Vec::new();
+    for two in counts.windows(2) {
+        let [before, after] = two else { continue };
+        let between = lines[before.index..after.index].join("\n").to_lowercase();
+        let named = ALLOCATORS.into_iter().find(|known| between.contains(known));
+        let collapsed = after.malloc < before.malloc * COLLAPSE;
+        let as_busy = match (before.work, after.work) {
+            (Some(then), Some(now)) => now > then * STEADY,
+            _ => true,
+        };
+        let Some(allocator) = named else { continue };
+        if collapsed && as_busy && !after.probe.contains(allocator) {
+            let meanwhile = after.work.map_or(String::new(), |work| {
+                format!(" while the probe beside it counted {work}")
+            });
+            let text = format!(
+                "{name}:{} and {name}:{}: {} calls of malloc became {} with {allocator}{meanwhile}, at {}. The probe does not see {allocator}'s malloc.",
+                before.index + 1,
+                after.index + 1,
+                before.malloc,
+                after.malloc,
+                after.probe,
+            );
+            warnings.push(warning("wrong-allocator", text, ADVICE));
+        }
     }
-    counts
-        .windows(2)
-        .filter_map(|two| {
-            let [before, after] = two else { return None };
-            let changed = after.allocator?;
-            let collapsed = after.malloc < before.malloc * COLLAPSE;
-            let as_busy = after.work.zip(before.work).is_none_or(|(now, then)| now > then * STEADY);
-            let is_artefact = before.allocator != Some(changed)
-                && collapsed
-                && as_busy
-                && !after.probe.contains(changed);
-            is_artefact.then(|| {
-                let text = format!(
-                    "{name}:{} and {name}:{}: {} calls of malloc became {} with {changed}{}, at {}. The probe does not see {changed}'s malloc.",
-                    before.line,
-                    after.line,
-                    before.malloc,
-                    after.malloc,
-                    after.work.map_or(String::new(), |work| format!(" while {work} requests were received")),
-                    after.probe,
-                );
-                warning("wrong-allocator", text, ADVICE)
-            })
-        })
-        .collect()
+    warnings
 }
 
 /// `1,027,994 probe_libc:malloc 256,699 probe:tcp_recvmsg`.
 struct Count {
-    line: usize,
+    /// Of the line, from 0.
+    index: usize,
     malloc: f64,
     probe: String,
     /// What another probe of the same line counted: the work done meanwhile.
     work: Option<f64>,
-    /// The last allocator that the text named, other than libc's.
-    allocator: Option<&'static str>,
 }
 
-fn count_in(line: &str, number: usize, allocator: Option<&str>) -> Option<Count> {
+fn count_in(line: &str, index: usize) -> Option<Count> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let pairs: Vec<(f64, &str)> = words
         .windows(2)
@@ -67,15 +67,11 @@ fn count_in(line: &str, number: usize, allocator: Option<&str>) -> Option<Count>
         .iter()
         .find(|(_, probe)| !probe.ends_with("malloc"))
         .map(|(count, _)| *count);
-    let allocator = ALLOCATORS
-        .into_iter()
-        .find(|known| allocator == Some(*known));
     Some(Count {
-        line: number,
+        index,
         malloc: *malloc,
         probe: String::from(*probe),
         work,
-        allocator,
     })
 }
 

@@ -164,7 +164,7 @@ fn the_two_factors_and_the_blind_probe_of_seed_004_are_found() {
     assert_eq!(probe.len(), 1, "{probe:#?}");
     assert!(
         probe[0].contains(
-            "1027994 calls of malloc became 840 with jemalloc while 289287 requests were received"
+            "1027994 calls of malloc became 840 with jemalloc while the probe beside it counted 289287"
         ),
         "{}",
         probe[0]
@@ -173,6 +173,30 @@ fn the_two_factors_and_the_blind_probe_of_seed_004_are_found() {
         names(&warnings),
         BTreeSet::from(["two-factors", "wrong-allocator", "single-run"])
     );
+}
+
+#[test]
+fn a_table_of_contents_that_names_the_allocator_hides_nothing() {
+    let contents = "- 10. Introduce jemalloc\n- 12. Analyze for jemalloc\n";
+    let filler = "worker_connections 4096;\n".repeat(100);
+    let whole = format!("{contents}{filler}{}", fixture("004-ab.txt"));
+    let warnings = text("page", &whole);
+    assert_eq!(of_lint(&warnings, "two-factors").len(), 1, "{warnings:#?}");
+    assert_eq!(of_lint(&warnings, "wrong-allocator").len(), 1);
+}
+
+#[test]
+fn a_command_and_ab_s_first_lines_in_one_line_are_taken_apart() {
+    let joined = fixture("004-ab.txt").replace(
+        "-c 300 http://www.example.com/logo.svg\n",
+        "-c 300 http://www.example.com/logo.svg This is ApacheBench Zeus Technology Ltd, http://www.zeustech.net/\n",
+    );
+    let warnings = text("page", &joined);
+    assert!(
+        of_lint(&warnings, "swapped-labels").is_empty(),
+        "{warnings:#?}"
+    );
+    assert_eq!(of_lint(&warnings, "two-factors").len(), 1);
 }
 
 #[test]

@@ -192,6 +192,15 @@ fn trials_that_ended_early_or_lost_connections_are_found() {
         "interrupted",
         "trial 3, nginx: 400 of the 1000 requests asked for were made.",
     );
+    // ab -t ends a run before its -n requests are made.
+    short[2].commands[0].line = String::from("ab -t 3 -n 1000 -c 100 http://10.0.0.1/logo.svg");
+    short[2].figures.insert(String::from("seconds"), 3.0);
+    assert_eq!(of_lint(&run(&recipe(&[]), &short), "interrupted"), [""; 0]);
+    set(&mut short[2], "seconds", 1.0);
+    assert_eq!(
+        of_lint(&run(&recipe(&[]), &short), "interrupted"),
+        ["trial 3, nginx: the run ended after 1 s of the 3 s asked for."]
+    );
     let mut lost = trials();
     set(&mut lost[3], "errors.connect", 40.0);
     check(
