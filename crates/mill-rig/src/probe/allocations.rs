@@ -77,19 +77,41 @@ impl Allocations {
     }
 
     fn add_to(&mut self, file: &str, index: usize) -> Result<(), String> {
+        // All at once, because perf takes a while each time and a short load does not wait; an allocator that lacks one
+        // of them refuses all.
+        if self.try_functions(file, index, &FUNCTIONS).is_ok() {
+            return Ok(());
+        }
         for function in FUNCTIONS {
-            // perf wants names that no other group has either.
-            let name = format!("{function}_{}_{index}", std::process::id());
-            let event = format!("{}:{name}={function}", self.group);
-            let line = Line::new(["perf", "probe", "-q", "-x", file, &event]);
-            let printed = tool::run(&Host::Local, &line, PROBE_PATIENCE)?;
-            if printed.success {
-                self.events.push(Event { function, name });
-                self.lines.push(line);
-            } else if function == "malloc" {
-                return Err(format!("perf probe -x {file}: {}", printed.complaint()));
+            let tried = self.try_functions(file, index, &[function]);
+            if function == "malloc" {
+                tried?;
             }
         }
+        Ok(())
+    }
+
+    fn try_functions(
+        &mut self,
+        file: &str,
+        index: usize,
+        functions: &[&'static str],
+    ) -> Result<(), String> {
+        let mut line = Line::new(["perf", "probe", "-q", "-x", file]);
+        let mut events = Vec::new();
+        for function in functions {
+            // perf wants names that no other group has either.
+            let name = format!("{function}_{}_{index}", std::process::id());
+            line.argv.push(String::from("-a"));
+            line.argv.push(format!("{}:{name}={function}", self.group));
+            events.push(Event { function, name });
+        }
+        let printed = tool::run(&Host::Local, &line, PROBE_PATIENCE)?;
+        if !printed.success {
+            return Err(format!("perf probe -x {file}: {}", printed.complaint()));
+        }
+        self.events.extend(events);
+        self.lines.push(line);
         Ok(())
     }
 }
