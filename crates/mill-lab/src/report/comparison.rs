@@ -20,8 +20,7 @@ pub(super) struct Row {
     pub(super) ratio: String,
     /// "1.052 to 1.098", or why there is none.
     pub(super) interval: String,
-    /// "12 pairs, p = 0.0005".
-    pub(super) evidence: String,
+    /// With the number of pairs, on which all depends.
     pub(super) words: String,
     pub(super) caution: Option<String>,
 }
@@ -56,8 +55,11 @@ impl Row {
                 Some((low, high)) => format!("{} to {}", ratio(low), ratio(high)),
                 None => String::from("too few pairs"),
             },
-            evidence,
-            words: compared.words.clone(),
+            words: if compared.words.contains("pair") {
+                compared.words.clone()
+            } else {
+                format!("{} ({evidence})", compared.words)
+            },
             caution: compared.caution.clone(),
         }
     }
@@ -151,8 +153,9 @@ mod tests {
         assert_eq!(row.change, "33,586 → 36,121");
         assert_eq!(row.ratio, "1.075");
         assert_eq!(row.interval, "1.052 to 1.098");
-        assert_eq!(row.evidence, "12 pairs, p = 0.00049");
         assert_eq!(row.sign, "▲");
+        let row = Row::of(&example::jemalloc().comparisons[1]);
+        assert_eq!(row.words, "no difference > 2 % (12 pairs, p = 0.00049)");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Findings to draw in tests, made up in the likeness of two recipes; no figure here was measured.
 
+mod pictures;
+
+pub(super) use pictures::{bars, crowded, scaling};
+
 use crate::findings::{
-    Bar, Block, Cell, Compared, Counts, Dot, Drawing, Findings, Grid, Noise, Picture, Scale,
-    Series, Statement, Tone, Verdict, Warning,
+    Block, Cell, Compared, Counts, Findings, Grid, Noise, Statement, Tone, Verdict, Warning,
 };
-use crate::metric::Unit;
 use crate::record::{CommandLine, Environment, RunRecord, TunedKey};
 
 /// One core, two allocators: few points, much detail.
@@ -14,20 +16,7 @@ pub(super) fn jemalloc() -> Findings {
         question: String::from("Does jemalloc make nginx faster on one saturated core?"),
         origin: Some(String::from("Seed 004, rows N1 and N2")),
         environment: environment(),
-        summary: vec![
-            statement(
-                Tone::Gain,
-                "jemalloc serves 7.5 % more requests/s than glibc: from 33,586 to 36,121 (+7.5 % [5.2, 9.8], 12 pairs).",
-            ),
-            statement(
-                Tone::Same,
-                "CPU µs per request of the server: no difference beyond 1.9 %.",
-            ),
-            statement(
-                Tone::Plain,
-                "malloc calls per request, in the allocator that is mapped: 4.00 with glibc, 4.01 with jemalloc.",
-            ),
-        ],
+        summary: summary(),
         noise: Some(Noise {
             floor: 0.019,
             metric: String::from("requests_per_s"),
@@ -36,37 +25,9 @@ pub(super) fn jemalloc() -> Findings {
                 "glibc beside itself differs by 1.9 % (12 pairs): smaller changes are not told apart.",
             ),
         }),
-        comparisons: vec![
-            gain(
-                "jemalloc : glibc at -c 100",
-                1.0754,
-                Some((1.052, 1.098)),
-                Verdict::Better,
-            ),
-            Compared {
-                caution: Some(String::from("both sides busy at 3 of 24 trials")),
-                ..gain(
-                    "jemalloc : glibc at -c 300",
-                    1.004,
-                    Some((0.985, 1.021)),
-                    Verdict::NoDifference,
-                )
-            },
-            gain(
-                "mimalloc : glibc at -c 100",
-                0.957,
-                Some((0.921, 0.981)),
-                Verdict::Worse,
-            ),
-            gain(
-                "mimalloc : glibc at -c 300",
-                1.031,
-                None,
-                Verdict::Inconclusive,
-            ),
-        ],
+        comparisons: comparisons(),
         tables: vec![allocators()],
-        charts: vec![percentiles(), cpu(), over_time(), flame()],
+        charts: pictures::jemalloc(),
         blocks: vec![Block {
             title: String::from("ab, glibc, the median trial"),
             text: String::from(AB),
@@ -109,6 +70,55 @@ pub(super) fn jemalloc() -> Findings {
         },
         interrupted: false,
     }
+}
+
+fn summary() -> Vec<Statement> {
+    vec![
+        statement(
+            Tone::Gain,
+            "jemalloc serves 7.5 % more requests/s than glibc: from 33,586 to 36,121 (+7.5 % [5.2, 9.8], 12 pairs).",
+        ),
+        statement(
+            Tone::Same,
+            "CPU µs per request of the server: no difference beyond 1.9 %.",
+        ),
+        statement(
+            Tone::Plain,
+            "malloc calls per request, in the allocator that is mapped: 4.00 with glibc, 4.01 with jemalloc.",
+        ),
+    ]
+}
+
+fn comparisons() -> Vec<Compared> {
+    vec![
+        gain(
+            "jemalloc : glibc at -c 100",
+            1.0754,
+            Some((1.052, 1.098)),
+            Verdict::Better,
+        ),
+        Compared {
+            caution: Some(String::from("both sides busy at 3 of 24 trials")),
+            ..gain(
+                "jemalloc : glibc at -c 300",
+                1.004,
+                Some((0.985, 1.021)),
+                Verdict::NoDifference,
+            )
+        },
+        gain(
+            "mimalloc : glibc at -c 100",
+            0.957,
+            Some((0.921, 0.981)),
+            Verdict::Worse,
+        ),
+        gain(
+            "mimalloc : glibc at -c 300",
+            1.031,
+            None,
+            Verdict::Inconclusive,
+        ),
+    ]
 }
 
 /// Many workers and sizes, columns that are not here, and a run that was interrupted.
@@ -325,243 +335,6 @@ fn stacks() -> Grid {
         notes: vec![String::from(
             "Connections a second, sums over 32 wrk processes.",
         )],
-    }
-}
-
-fn scale(title: &str, unit: Unit, logarithmic: bool, complement: bool) -> Scale {
-    Scale {
-        title: title.to_owned(),
-        unit,
-        logarithmic,
-        complement,
-    }
-}
-
-fn line(name: &str, points: &[(f64, f64)], width: f64) -> Series {
-    let dot = |&(x, y): &(f64, f64)| Dot {
-        x,
-        y,
-        low: (width > 0.0).then_some(y * (1.0 - width)),
-        high: (width > 0.0).then_some(y * (1.0 + width)),
-    };
-    Series {
-        name: name.to_owned(),
-        points: points.iter().map(dot).collect(),
-    }
-}
-
-/// Published figures of the cookbook's Table 2, so that the picture has a shape that a reader knows.
-pub(super) fn scaling() -> Picture {
-    let workers = [1.0, 2.0, 4.0, 8.0, 16.0, 28.0];
-    let of = |rates: [f64; 6]| -> Vec<(f64, f64)> { workers.into_iter().zip(rates).collect() };
-    let ideal: Vec<(f64, f64)> = workers.iter().map(|n| (*n, n * 126_007.0)).collect();
-    let law: Vec<(f64, f64)> = (1..=28)
-        .map(f64::from)
-        .map(|n| {
-            (
-                n,
-                37_100.0 * n / (1.0 + 0.044 * (n - 1.0) + 0.0019 * n * (n - 1.0)),
-            )
-        })
-        .collect();
-    Picture {
-        title: String::from("New connections a second by worker processes"),
-        drawing: Drawing::Lines {
-            x: scale("Worker processes", Unit::Count, false, false),
-            y: scale("New connections/s", Unit::PerSecond, false, false),
-            series: vec![
-                line(
-                    "Kernel",
-                    &of([
-                        35_890.7, 73_226.1, 128_555.0, 209_513.0, 278_366.0, 288_632.0,
-                    ]),
-                    0.04,
-                ),
-                line(
-                    "Onload balanced",
-                    &of([
-                        126_007.0,
-                        198_366.0,
-                        404_713.0,
-                        755_081.0,
-                        1_454_320.0,
-                        2_334_780.0,
-                    ]),
-                    0.03,
-                ),
-                line(
-                    "Onload performance",
-                    &of([
-                        125_273.0,
-                        201_056.0,
-                        407_412.0,
-                        779_808.0,
-                        1_434_150.0,
-                        2_302_380.0,
-                    ]),
-                    0.03,
-                ),
-            ],
-            curves: vec![
-                line("ideal", &ideal, 0.0),
-                line("Kernel: fit, σ = 0.044, κ = 0.0019", &law, 0.0),
-            ],
-            shaded: Vec::new(),
-        },
-        caption: String::from(
-            "Medians with 95 % intervals. The fit is the universal scalability law; its peak is at 22.5 workers.",
-        ),
-    }
-}
-
-fn percentiles() -> Picture {
-    let ranks = [
-        0.0, 50.0, 66.0, 75.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.9, 100.0,
-    ];
-    let of = |ms: [f64; 11]| -> Vec<(f64, f64)> {
-        ranks.into_iter().zip(ms.map(|ms| ms / 1000.0)).collect()
-    };
-    Picture {
-        title: String::from("Latency by percentile"),
-        drawing: Drawing::Lines {
-            x: scale("Percentile", Unit::Percent, false, true),
-            y: scale("Latency", Unit::Seconds, true, false),
-            series: vec![
-                line(
-                    "glibc",
-                    &of([1.0, 3.0, 3.1, 3.2, 3.4, 4.0, 4.2, 5.0, 5.3, 12.0, 25.0]),
-                    0.0,
-                ),
-                line(
-                    "jemalloc",
-                    &of([1.0, 7.0, 8.0, 8.1, 8.2, 8.4, 9.0, 11.0, 12.0, 225.0, 1015.0]),
-                    0.0,
-                ),
-            ],
-            curves: Vec::new(),
-            shaded: Vec::new(),
-        },
-        caption: String::from(
-            "The median trial of each. Service times of a closed loop, not response times.",
-        ),
-    }
-}
-
-fn cpu() -> Picture {
-    let bar = |name: &str, parts: [f64; 4]| (name.to_owned(), parts.to_vec());
-    Picture {
-        title: String::from("CPU of the server's core"),
-        drawing: Drawing::Stacks {
-            parts: head(&["usr", "sys", "soft", "idle"]),
-            bars: vec![
-                bar("glibc, server", [24.28, 45.06, 30.66, 0.0]),
-                bar("jemalloc, server", [19.54, 35.12, 32.18, 13.15]),
-                bar("glibc, client", [18.0, 41.0, 11.0, 30.0]),
-            ],
-        },
-        caption: String::from("As mpstat counts, in the steady part."),
-    }
-}
-
-fn over_time() -> Picture {
-    let down: Vec<(f64, f64)> = (0..120)
-        .map(f64::from)
-        .map(|step| {
-            let second = step * 0.25;
-            let ramp = (second / 2.0).min(1.0).min((30.0 - second) / 2.0);
-            (second, 4200.0 * ramp + 220.0 * (second * 2.1).sin() * ramp)
-        })
-        .collect();
-    let up: Vec<(f64, f64)> = down.iter().map(|(x, y)| (*x, y * 0.19)).collect();
-    Picture {
-        title: String::from("The interface over time"),
-        drawing: Drawing::Lines {
-            x: scale("Time", Unit::Seconds, false, false),
-            y: scale("Mb/s", Unit::Count, false, false),
-            series: vec![line("down", &down, 0.0), line("up", &up, 0.0)],
-            curves: Vec::new(),
-            shaded: vec![(0.0, 2.0), (28.0, 30.0)],
-        },
-        caption: String::from("Shaded parts are ramps and not counted."),
-    }
-}
-
-fn flame() -> Picture {
-    let folded = [
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;ngx_http_process_request;ngx_http_header_filter;_int_malloc",
-            341,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;ngx_http_process_request;ngx_vslprintf",
-            463,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;writev;entry_SYSCALL_64_[k];do_syscall_64_[k];tcp_sendmsg_[k];tcp_write_xmit_[k]",
-            2140,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_epoll_process_events;accept4;entry_SYSCALL_64_[k];do_syscall_64_[k];inet_accept_[k]",
-            900,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;epoll_wait;entry_SYSCALL_64_[k];do_syscall_64_[k];ep_poll_[k]",
-            610,
-        ),
-        (
-            "nginx;main;ngx_worker_process_cycle;ngx_process_events_and_timers;ngx_event_expire_timers",
-            120,
-        ),
-        ("swapper;cpuidle_idle_call_[k]", 300),
-    ];
-    Picture {
-        title: String::from("Where the server's time goes, glibc"),
-        drawing: Drawing::Flame {
-            folded: folded
-                .map(|(stack, count)| (stack.to_owned(), count))
-                .to_vec(),
-        },
-        caption: String::from("perf record, 99 samples a second, in a pass of its own."),
-    }
-}
-
-/// Bars of every tone, one without an interval.
-pub(super) fn bars() -> Picture {
-    let bar = |name: &str, value: f64, interval: Option<(f64, f64)>, tone| Bar {
-        name: name.to_owned(),
-        value,
-        low: interval.map(|(low, _)| low),
-        high: interval.map(|(_, high)| high),
-        tone,
-    };
-    Picture {
-        title: String::from("Gains"),
-        drawing: Drawing::Bars {
-            scale: scale("Gain", Unit::Percent, false, false),
-            zero: 0.0,
-            bars: vec![
-                bar(
-                    "balanced, 1 worker",
-                    251.1,
-                    Some((240.0, 262.0)),
-                    Tone::Gain,
-                ),
-                bar(
-                    "balanced, 28 workers, 100 kB",
-                    -0.4,
-                    Some((-1.4, 0.6)),
-                    Tone::Same,
-                ),
-                bar(
-                    "performance, 28 workers",
-                    -12.0,
-                    Some((-20.0, -4.0)),
-                    Tone::Loss,
-                ),
-                bar("performance, 2 workers", 20.0, None, Tone::Unsure),
-            ],
-        },
-        caption: String::new(),
     }
 }
 

@@ -58,76 +58,75 @@ const MARKS_MAX: usize = 4;
 
 /// The explanation of a mark; a mark that says it all itself has none.
 fn meaning(mark: &str) -> Option<&'static str> {
-    let sides = [
-        (
-            Side::Server,
-            "The server's CPUs were busy and the client's were not: the figure is the server's.",
-        ),
-        (
-            Side::Client,
-            "The client's CPUs were busy first: the server could do more than this figure.",
-        ),
-        (
-            Side::Both,
-            "CPUs of both sides were busy: the figure is of the pair, not of the server alone.",
-        ),
-        (
-            Side::Link,
-            "The link was full: the figure is the link's, and all servers that fill it look the same.",
-        ),
-        (
-            Side::Ports,
-            "The client had no free ports left: the figure is the address's.",
-        ),
-        (
-            Side::Backlog,
-            "Listen queues overflowed while CPUs were idle: the figure is the queue's.",
-        ),
-        (
-            Side::Nothing,
-            "Neither CPUs nor the link were busy: latency, a lock, or the rate that was asked for set the figure.",
-        ),
-        (
-            Side::Invalid,
-            "Too many requests failed for the figure to mean anything.",
-        ),
-    ];
-    let side = sides.iter().find(|(side, _)| mark.contains(side.word()));
-    if let Some((_, meaning)) = side {
-        return Some(meaning);
-    }
-    let others = [
-        (
-            "core",
-            "This machine has fewer CPUs than the point needs; it was not run.",
-        ),
-        (
-            "not built yet",
-            "Millstream can't do this yet; the column keeps its place.",
-        ),
-        (
-            "not on this machine",
-            "What the column needs is not installed or not plugged in here; it was not run.",
-        ),
-        (
-            "out of scope",
-            "Millstream will not run this; the column keeps the document's layout.",
-        ),
-        (
-            "void",
-            "Every try was disturbed by something else on the machine; no figure is shown.",
-        ),
-        (
-            "failed",
-            "The trial should have worked; the reasons are under Warnings or in its folder.",
-        ),
-        ("missing", "The run ended before this point."),
-    ];
-    others
-        .iter()
-        .find(|(word, _)| mark.contains(word))
-        .map(|(_, meaning)| *meaning)
+    let side = SIDES.iter().find(|(side, _)| mark.contains(side.word()));
+    let other = OTHERS.iter().find(|(word, _)| mark.contains(word));
+    side.map(|(_, meaning)| *meaning)
+        .or(other.map(|(_, meaning)| *meaning))
 }
+
+const SIDES: [(Side, &str); 8] = [
+    (
+        Side::Server,
+        "The server's CPUs were busy and the client's were not: the figure is the server's.",
+    ),
+    (
+        Side::Client,
+        "The client's CPUs were busy first: the server could do more than this figure.",
+    ),
+    (
+        Side::Both,
+        "CPUs of both sides were busy: the figure is of the pair, not of the server alone.",
+    ),
+    (
+        Side::Link,
+        "The link was full: the figure is the link's, and all servers that fill it look the same.",
+    ),
+    (
+        Side::Ports,
+        "The client had no free ports left: the figure is the address's.",
+    ),
+    (
+        Side::Backlog,
+        "Listen queues overflowed while CPUs were idle: the figure is the queue's.",
+    ),
+    (
+        Side::Nothing,
+        "Neither CPUs nor the link were busy: latency, a lock, or the rate that was asked for set the figure.",
+    ),
+    (
+        Side::Invalid,
+        "Too many requests failed for the figure to mean anything.",
+    ),
+];
+
+/// Words of other marks, the first that is found in one counts.
+const OTHERS: [(&str, &str); 7] = [
+    (
+        "core",
+        "This machine has fewer CPUs than the point needs; it was not run.",
+    ),
+    (
+        "not built yet",
+        "Millstream can't do this yet; the column keeps its place.",
+    ),
+    (
+        "not on this machine",
+        "What the column needs is not installed or not plugged in here; it was not run.",
+    ),
+    (
+        "out of scope",
+        "Millstream will not run this; the column keeps the document's layout.",
+    ),
+    (
+        "void",
+        "Every try was disturbed by something else on the machine; no figure is shown.",
+    ),
+    (
+        "failed",
+        "The trial should have worked; the reasons are under Warnings or in its folder.",
+    ),
+    ("missing", "The run ended before this point."),
+];
 
 #[cfg(test)]
 mod tests {

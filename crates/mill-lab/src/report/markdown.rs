@@ -73,11 +73,10 @@ impl Page {
             let _ = writeln!(self.out, "-{word} {}", text(&statement.text));
         }
         self.out.push('\n');
-        if let Some(noise) = &findings.noise {
-            self.paragraph(&format!("Noise floor: {}", text(&noise.text)));
+        if let Some(noise) = words::noise(findings) {
+            self.paragraph(&format!("Noise floor: {}", text(noise)));
         }
         self.paragraph(&text(&words::counts(findings)));
-        self.list(&findings.notes);
     }
 
     fn comparisons(&mut self, findings: &Findings) {
@@ -188,6 +187,10 @@ impl Page {
         if !findings.absences.is_empty() {
             self.heading("What is missing, and what stands in");
             self.list(&findings.absences);
+        }
+        if !findings.notes.is_empty() {
+            self.heading("Notes");
+            self.list(&findings.notes);
         }
         if !findings.warnings.is_empty() {
             self.heading("Warnings");

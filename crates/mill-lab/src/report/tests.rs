@@ -139,39 +139,66 @@ fn the_same_findings_give_the_same_bytes() {
     assert_eq!(markdown(&findings), markdown(&findings));
 }
 
-/// Every string of the findings, by way of JSON, so that none is forgotten.
+/// Findings with this before every text, and instead of every optional one.
 fn poisoned(findings: &Findings, poison: &str) -> Findings {
     let mut out = findings.clone();
     let all = |text: &mut String| *text = format!("{poison}{text}");
-    let run = &mut out.run;
-    for text in [
+    let texts = [&mut out.question, &mut out.topology];
+    texts.into_iter().chain(&mut out.origin).for_each(all);
+    let lists = [&mut out.absences, &mut out.notes];
+    lists.into_iter().flatten().for_each(all);
+    out.summary.iter_mut().for_each(|it| all(&mut it.text));
+    out.noise.iter_mut().for_each(|it| all(&mut it.text));
+    for block in &mut out.blocks {
+        let texts = [&mut block.title, &mut block.text];
+        texts.into_iter().for_each(all);
+    }
+    for it in &mut out.warnings {
+        let texts = [&mut it.lint, &mut it.text, &mut it.advice];
+        texts.into_iter().for_each(all);
+    }
+    for key in &mut out.tuned {
+        let texts = [&mut key.key, &mut key.wanted];
+        texts.into_iter().for_each(all);
+        key.before = Some(poison.to_owned());
+        key.problem = Some(poison.to_owned());
+    }
+    for (system, lines) in &mut out.commands {
+        all(system);
+        for line in lines {
+            let texts = [&mut line.role, &mut line.line];
+            texts.into_iter().for_each(all);
+        }
+    }
+    poison_run(&mut out, poison);
+    poison_tables(&mut out, poison);
+    let charts = out.charts.iter_mut();
+    charts.for_each(|picture| poison_picture(picture, poison));
+    out
+}
+
+fn poison_run(findings: &mut Findings, poison: &str) {
+    let all = |text: &mut String| *text = format!("{poison}{text}");
+    let run = &mut findings.run;
+    let texts = [
         &mut run.id,
         &mut run.recipe,
         &mut run.title,
         &mut run.size,
         &mut run.millstream,
-    ] {
-        all(text);
-    }
-    run.overrides
-        .iter_mut()
-        .chain(&mut run.command)
-        .for_each(all);
+    ];
+    let lists = run.overrides.iter_mut().chain(&mut run.command);
+    texts.into_iter().chain(lists).for_each(all);
     run.commit.iter_mut().for_each(all);
-    for text in [&mut out.question, &mut out.topology] {
-        all(text);
-    }
-    out.origin.iter_mut().for_each(all);
-    let environment = &mut out.environment;
-    for text in [
+    let environment = &mut findings.environment;
+    let texts = [
         &mut environment.host,
         &mut environment.kernel,
         &mut environment.distribution,
         &mut environment.cpu,
         &mut environment.hypervisor,
-    ] {
-        all(text);
-    }
+    ];
+    texts.into_iter().for_each(all);
     environment.governor = Some(poison.to_owned());
     environment.versions = [(poison.to_owned(), poison.to_owned())].into();
     environment.absent = [(poison.to_owned(), poison.to_owned())].into();
@@ -180,24 +207,18 @@ fn poisoned(findings: &Findings, poison: &str) -> Findings {
         &mut environment.interfaces,
         &mut environment.running,
         &mut environment.warnings,
-        &mut out.absences,
-        &mut out.notes,
     ];
     lists.into_iter().flatten().for_each(all);
-    out.summary.iter_mut().for_each(|it| all(&mut it.text));
-    out.noise.iter_mut().for_each(|it| all(&mut it.text));
-    for it in &mut out.comparisons {
-        let texts = [
-            &mut it.title,
-            &mut it.factor,
-            &mut it.metric,
-            &mut it.at,
-            &mut it.words,
-        ];
+}
+
+fn poison_tables(findings: &mut Findings, poison: &str) {
+    let all = |text: &mut String| *text = format!("{poison}{text}");
+    for it in &mut findings.comparisons {
+        let texts = [&mut it.title, &mut it.factor, &mut it.metric, &mut it.words];
         texts.into_iter().for_each(all);
         it.caution = Some(poison.to_owned());
     }
-    for grid in &mut out.tables {
+    for grid in &mut findings.tables {
         all(&mut grid.title);
         grid.head.iter_mut().chain(&mut grid.notes).for_each(all);
         for cell in grid.rows.iter_mut().flatten() {
@@ -207,31 +228,6 @@ fn poisoned(findings: &Findings, poison: &str) -> Findings {
             }
         }
     }
-    for block in &mut out.blocks {
-        [&mut block.title, &mut block.text]
-            .into_iter()
-            .for_each(all);
-    }
-    for it in &mut out.warnings {
-        [&mut it.lint, &mut it.text, &mut it.advice]
-            .into_iter()
-            .for_each(all);
-    }
-    for key in &mut out.tuned {
-        [&mut key.key, &mut key.wanted].into_iter().for_each(all);
-        key.before = Some(poison.to_owned());
-        key.problem = Some(poison.to_owned());
-    }
-    for (system, lines) in &mut out.commands {
-        all(system);
-        for line in lines {
-            [&mut line.role, &mut line.line].into_iter().for_each(all);
-        }
-    }
-    out.charts
-        .iter_mut()
-        .for_each(|picture| poison_picture(picture, poison));
-    out
 }
 
 fn poison_picture(picture: &mut Picture, poison: &str) {
@@ -308,28 +304,5 @@ fn missing_columns_say_why_and_the_small_print_is_explained() {
         "Interrupted: 31 of 48 trials",
     ] {
         assert!(page.contains(words), "{words}");
-    }
-}
-
-/// Writes the examples for a person to look at, when asked: `MILLSTREAM_REPORT_EXAMPLES=folder cargo test -p mill-lab report`.
-#[test]
-fn examples_are_written_where_asked() {
-    let Some(folder) = std::env::var_os("MILLSTREAM_REPORT_EXAMPLES") else {
-        return;
-    };
-    let folder = std::path::PathBuf::from(folder);
-    let mut all = example::jemalloc();
-    all.charts.extend([example::scaling(), example::bars()]);
-    for (name, findings) in [
-        ("jemalloc", example::jemalloc()),
-        ("cookbook", example::cookbook()),
-        ("all", all),
-    ] {
-        std::fs::write(folder.join(format!("{name}.html")), html(&findings)).unwrap();
-        let (text, files) = markdown(&findings);
-        std::fs::write(folder.join(format!("{name}.md")), text).unwrap();
-        for (file, svg) in files {
-            std::fs::write(folder.join(format!("{name}-{file}")), svg).unwrap();
-        }
     }
 }

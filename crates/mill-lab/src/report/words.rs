@@ -1,6 +1,6 @@
 //! Sentences and lists that all forms of a report share.
 
-use super::number::figure;
+use super::number::{figure, grouped};
 use crate::findings::{Counts, Findings};
 use crate::metric::Unit;
 use crate::record::{CommandLine, Environment};
@@ -59,6 +59,13 @@ pub(super) fn banner(findings: &Findings) -> Vec<String> {
 
 fn was(count: usize) -> &'static str {
     if count == 1 { "was" } else { "were" }
+}
+
+/// The noise floor, unless the summary says it already.
+pub(super) fn noise(findings: &Findings) -> Option<&str> {
+    let text = findings.noise.as_ref()?.text.as_str();
+    let said = findings.summary.iter().any(|it| it.text == text);
+    (!said).then_some(text)
 }
 
 /// "47 of 48 trials measured, 1 disturbed and not used."
@@ -124,7 +131,7 @@ pub(super) fn environment(environment: &Environment) -> Vec<(String, String)> {
     if environment.open_files_max > 0 {
         line(
             "Open files, at most",
-            environment.open_files_max.to_string(),
+            grouped(&environment.open_files_max.to_string()),
         );
     }
     line("Mitigations", environment.mitigations.join("; "));
@@ -275,6 +282,14 @@ mod tests {
         let words = banner(&example::cookbook());
         assert!(words[0].starts_with("Interrupted: 31 of 48"), "{words:?}");
         assert!(words[1].starts_with("1 trial failed"), "{words:?}");
+    }
+
+    #[test]
+    fn the_noise_floor_is_said_once() {
+        let mut findings = example::jemalloc();
+        let text = noise(&findings).expect("a floor").to_owned();
+        findings.summary[2].text = text;
+        assert_eq!(noise(&findings), None);
     }
 
     #[test]

@@ -91,50 +91,10 @@ impl Axis {
             .collect();
         drawable.sort_by(f64::total_cmp);
         drawable.dedup();
-        let own = own_ticks && drawable.len() <= OWN_TICKS_MAX;
-        let (low, high) = extent(kind, &drawable, own_ticks);
-        let at = |ticks: &[f64]| -> Vec<(f64, f64)> {
-            ticks
-                .iter()
-                .filter_map(|tick| Some((*tick, kind.place(*tick)?)))
-                .collect()
-        };
         let (ticks, low, high) = match kind {
-            Kind::Complement { cap, .. } => {
-                let places = complement_ticks(kind, &drawable);
-                let ticks: Vec<(String, f64)> = places
-                    .into_iter()
-                    .filter(|(_, place)| *place <= cap)
-                    .collect();
-                (ticks, 0.0, cap)
-            }
-            Kind::Linear | Kind::Logarithmic if own && !drawable.is_empty() => {
-                let label = |(value, place)| (short(value, scale.unit), place);
-                (at(&drawable).into_iter().map(label).collect(), low, high)
-            }
-            Kind::Linear => {
-                let ticks = ticks::linear(low, high, wanted);
-                // Along, the ends stay where the values end; upwards the last tick closes the frame.
-                let (low, high) = match (own_ticks, ticks.first(), ticks.last()) {
-                    (false, Some(first), Some(last)) => (*first, *last),
-                    _ => (low, high),
-                };
-                let labels = linear_labels(&ticks, scale.unit);
-                (labels.into_iter().zip(ticks).collect(), low, high)
-            }
-            Kind::Logarithmic => {
-                let ticks = at(&ticks::logarithmic(10_f64.powf(low), 10_f64.powf(high)));
-                let first = ticks.first().map_or(low, |(_, place)| *place);
-                let last = ticks.last().map_or(high, |(_, place)| *place);
-                let labelled = |(value, place): (f64, f64)| {
-                    let shown = last - first <= LABELLED_DECADES || ticks::is_decade(value);
-                    shown.then(|| (short(value, scale.unit), place))
-                };
-                (
-                    ticks.into_iter().filter_map(labelled).collect(),
-                    first,
-                    last,
-                )
+            Kind::Complement { cap, .. } => (complement_ticks(kind, &drawable), 0.0, cap),
+            Kind::Linear | Kind::Logarithmic => {
+                round_ticks(kind, &drawable, scale.unit, wanted, own_ticks)
             }
         };
         let span = high - low;
@@ -160,6 +120,43 @@ impl Axis {
         let share = (place - self.low) / (self.high - self.low);
         share.is_finite().then_some(share)
     }
+}
+
+/// Labels with their places, and the ends of the axis, which hold all values.
+fn round_ticks(
+    kind: Kind,
+    sorted: &[f64],
+    unit: Unit,
+    wanted: usize,
+    along: bool,
+) -> (Vec<(String, f64)>, f64, f64) {
+    let (low, high) = extent(kind, sorted, along);
+    let at = |ticks: &[f64]| -> Vec<(f64, f64)> {
+        let places = ticks.iter().map(|tick| Some((*tick, kind.place(*tick)?)));
+        places.flatten().collect()
+    };
+    let label = |(value, place)| (short(value, unit), place);
+    if along && !sorted.is_empty() && sorted.len() <= OWN_TICKS_MAX {
+        return (at(sorted).into_iter().map(label).collect(), low, high);
+    }
+    if kind == Kind::Logarithmic {
+        let ticks = at(&ticks::logarithmic(10_f64.powf(low), 10_f64.powf(high)));
+        let first = ticks.first().map_or(low, |(_, place)| *place);
+        let last = ticks.last().map_or(high, |(_, place)| *place);
+        let few = last - first <= LABELLED_DECADES;
+        let labelled = ticks
+            .into_iter()
+            .filter(|(value, _)| few || ticks::is_decade(*value));
+        return (labelled.map(label).collect(), first, last);
+    }
+    let ticks = ticks::linear(low, high, wanted);
+    // Along, the ends stay where the values end; upwards the last tick closes the frame.
+    let (low, high) = match (along, ticks.first(), ticks.last()) {
+        (false, Some(first), Some(last)) => (*first, *last),
+        _ => (low, high),
+    };
+    let labels = linear_labels(&ticks, unit);
+    (labels.into_iter().zip(ticks).collect(), low, high)
 }
 
 /// Over more powers of ten the 2s and 5s between them are not labelled.
@@ -226,6 +223,7 @@ fn complement_ticks(kind: Kind, sorted: &[f64]) -> Vec<(String, f64)> {
         .into_iter()
         .filter_map(|share| Some((format!("{} %", trimmed(share * 100.0)), plain.place(share)?)))
         .collect();
+    out.retain(|(_, place)| *place <= cap);
     if shares.clone().any(|share| share >= 1.0) {
         out.push((String::from("max"), cap));
     }

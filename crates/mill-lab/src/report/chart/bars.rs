@@ -7,7 +7,8 @@ use crate::findings::{Bar, Scale, Tone};
 use crate::metric::Unit;
 use crate::report::number::{figure, significant};
 
-pub(super) fn draw(scale: &Scale, zero: f64, bars: &[Bar]) -> Canvas {
+pub(super) fn draw(scale: &Scale, zero: f64, all: &[Bar]) -> Canvas {
+    let bars = &all[..all.len().min(BARS_MAX)];
     let names = bars.iter().map(|bar| text_width(&bar.name));
     let left = names.fold(0.0, f64::max).min(NAMES_MAX) + 34.0;
     let values = bars
@@ -58,8 +59,15 @@ pub(super) fn draw(scale: &Scale, zero: f64, bars: &[Bar]) -> Canvas {
         let at = (plot.left + plot.width / 2.0, plot.top + ROW / 2.0 + 4.5);
         canvas.text("small", at, Anchor::Middle, "no figures");
     }
+    if bars.len() < all.len() {
+        let text = format!("and {} more", all.len() - bars.len());
+        canvas.text("small", (2.0, plot.bottom() + 39.0), Anchor::Start, &text);
+    }
     canvas
 }
+
+/// Further bars are only counted: nobody compares more by eye.
+const BARS_MAX: usize = 120;
 
 /// Pixels.
 const WIDTH: f64 = 760.0;

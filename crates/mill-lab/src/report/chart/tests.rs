@@ -146,7 +146,7 @@ fn bars_and_stacks_of_anything_are_sound() {
 #[test]
 fn the_examples_are_sound() {
     let mut pictures = example::jemalloc().charts;
-    pictures.extend([example::scaling(), example::bars()]);
+    pictures.extend([example::scaling(), example::bars(), example::crowded()]);
     for picture in pictures {
         check_sound(&picture);
     }
