@@ -26,6 +26,8 @@ mod noise;
 mod published;
 mod summary;
 mod table;
+#[cfg(test)]
+mod tests;
 mod verdict;
 mod wording;
 
@@ -81,7 +83,7 @@ pub fn findings(kept: &Kept) -> Findings {
         warnings: crate::lint::run(&kept.recipe, &kept.trials),
         absences,
         notes: leftovers::notes(&measured),
-        topology: leftovers::topology(&kept.recipe),
+        topology: leftovers::topology(&measured),
         tuned: leftovers::tuned(&measured),
         commands: leftovers::commands(&measured),
         counts: leftovers::counts(&measured),

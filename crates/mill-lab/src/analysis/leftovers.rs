@@ -4,7 +4,7 @@ use super::comparison::exists;
 use super::measured::{Filter, Measured, named};
 use super::wording::counted;
 use crate::findings::{Block, Counts};
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, Topology, diagram};
 use crate::record::{CommandLine, Status, TunedKey};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,9 +132,45 @@ pub(super) fn notes(measured: &Measured<'_>) -> Vec<String> {
     notes
 }
 
-/// The topology as the recipe has it, a key a line.
-pub(super) fn topology(recipe: &Recipe) -> String {
-    toml::to_string(&recipe.topology).unwrap_or_default()
+/// The topology drawn as the first point has it, or, where it can't be read so, as the recipe writes it.
+pub(super) fn topology(measured: &Measured<'_>) -> String {
+    let recipe = measured.recipe;
+    let mut variables = recipe.vars.clone();
+    for axis in &measured.axes {
+        variables.extend(
+            axis.values
+                .first()
+                .map(|value| value.vars.clone())
+                .unwrap_or_default(),
+        );
+    }
+    let mut table = toml::Value::Table(recipe.topology.clone());
+    // Variables may stand for variables; recipes go no deeper than this.
+    for _ in 0..VARIABLES_DEPTH {
+        fill(&mut table, &variables);
+    }
+    match table.try_into::<Topology>() {
+        Ok(topology) => diagram(&topology),
+        Err(_) => toml::to_string(&recipe.topology).unwrap_or_default(),
+    }
+}
+
+/// Replaces strings that are nothing but `${name}`.
+fn fill(value: &mut toml::Value, variables: &toml::Table) {
+    match value {
+        toml::Value::Table(table) => table
+            .iter_mut()
+            .for_each(|(_, value)| fill(value, variables)),
+        toml::Value::String(text) => {
+            let name = text
+                .strip_prefix("${")
+                .and_then(|rest| rest.strip_suffix('}'));
+            if let Some(known) = name.and_then(|name| variables.get(name)) {
+                *value = known.clone();
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Keys of all trials that count, each with what it was, first seen first.
@@ -226,3 +262,6 @@ const BLOCKS_MAX: usize = 8;
 
 /// Sentences of notes; a report with more is not read.
 const NOTES_MAX: usize = 40;
+
+/// How often `${name}` may stand for another `${name}`.
+const VARIABLES_DEPTH: usize = 3;
