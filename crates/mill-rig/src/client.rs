@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::needs;
 use crate::process::{Process, Streams};
 use crate::shell;
-use crate::topology::Ground;
+use crate::standing::Standing;
 use mill_lab::output::{self, Printed};
 use mill_lab::recipe::{Load, Tool};
 use mill_lab::record::CommandLine;
@@ -42,12 +42,13 @@ pub struct Outcome {
 pub fn start(
     load: &Load,
     args: &str,
-    ground: &Ground,
+    standing: &Standing,
     names: &Names,
     (folder, label): (&Path, &str),
     journal: &mut Journal,
 ) -> Result<Clients, String> {
     let began = clock::monotonic();
+    let ground = &standing.ground;
     let mut processes = Vec::new();
     for index in 0..load.processes.max(1) {
         let host = chosen(&ground.clients, index).ok_or("there is no client host")?;
@@ -56,6 +57,7 @@ pub fn start(
         let mut line = Line::new(program(load, host)?);
         line.argv.extend(shell::words(&names.fill(args))?);
         line.cpus = cpus(load, &ground.client_cpus, index);
+        line.nofile = standing.nofile;
         let filled = |(name, value): (&String, &String)| (name.clone(), names.fill(value));
         line.environment = load.environment.iter().map(filled).collect();
         let out = folder.join(format!("{label}-{index}.out"));

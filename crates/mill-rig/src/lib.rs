@@ -37,6 +37,9 @@ pub mod tune;
 /// The system under test.
 pub mod system;
 
+/// How many files processes may open.
+pub mod limits;
+
 /// Allocators by LD_PRELOAD.
 pub mod allocator;
 

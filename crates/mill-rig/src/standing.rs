@@ -3,6 +3,7 @@
 use crate::content;
 use crate::host::Host;
 use crate::journal::Journal;
+use crate::limits;
 use crate::place::Place;
 use crate::system::Trouble;
 use crate::topology::{self, Ground, TopologyError};
@@ -17,6 +18,8 @@ use std::path::Path;
 pub struct Standing {
     pub ground: Ground,
     pub tuned: Vec<TunedKey>,
+    /// What `prlimit` gives to servers and clients.
+    pub nofile: Option<u64>,
     /// The folder on the server's host: content in `root`, and one folder for each system.
     pub place: Place,
     made_of: (Topology, Tune, BTreeMap<String, Content>),
@@ -59,10 +62,14 @@ impl Standing {
                     .map_err(|error| failed(&error))?,
             );
         }
+        let files = setup.tune.limits.nofile;
+        let files = files.and_then(|wanted| limits::open_files(&ground.server, wanted));
+        tuned.extend(files.iter().map(|files| files.tuned.clone()));
         content::write(&setup.content, &place).map_err(|error| failed(&error))?;
         Ok(Self {
             ground,
             tuned,
+            nofile: files.map(|files| files.limit),
             place,
             made_of: (
                 setup.topology.clone(),

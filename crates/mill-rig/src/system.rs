@@ -42,6 +42,7 @@ pub struct Site<'a> {
     pub place: &'a Place,
     pub folder: &'a Path,
     pub names: &'a Names,
+    pub nofile: Option<u64>,
 }
 
 /// Starts what is behind first, then the system itself, and waits until it listens.
@@ -64,8 +65,7 @@ pub fn start(
         if let Some(reason) = needs::unmet(&system.needs) {
             return Err(Trouble::Absent(reason));
         }
-        let nofile = setup.tune.limits.nofile;
-        let process = start_one(system, nofile, site, journal)?;
+        let process = start_one(system, site, journal)?;
         running.processes.insert(0, process);
         running.stops.extend(stop_line(system, site.names));
         running.await_listener(system, site, interrupt)?;
@@ -143,12 +143,7 @@ impl Running {
     }
 }
 
-fn start_one(
-    system: &System,
-    nofile: Option<u64>,
-    site: Site<'_>,
-    journal: &mut Journal,
-) -> Result<Process, Trouble> {
+fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<Process, Trouble> {
     let failed =
         |what: &dyn std::fmt::Display| Trouble::Failed(format!("{}: {what}", system.title));
     let run = site.place.folder().join(&system.name);
@@ -157,7 +152,7 @@ fn start_one(
         .set("run", run.display())
         .set("port", site.names.port_of(system));
     let mut line = Line::new(argv(system, &names, site).map_err(|what| failed(&what))?);
-    line.nofile = nofile;
+    line.nofile = site.nofile;
     line.cpus =
         Some(crate::names::cpu_list(&site.ground.server_cpus)).filter(|list| !list.is_empty());
     line.environment = environment(system, &names)?;

@@ -82,6 +82,7 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
         place: &standing.place,
         folder: bench.folder,
         names: &names,
+        nofile: standing.nofile,
     };
     let mark = bench.journal.mark();
     let setup = &trial.setup;
@@ -231,10 +232,16 @@ fn begin(
     label: &str,
     bench: &mut Bench<'_>,
 ) -> Result<Clients, Trouble> {
-    let ground = &bench.standing.ground;
     let files = (bench.folder, label);
-    client::start(&trial.setup.load, args, ground, names, files, bench.journal)
-        .map_err(Trouble::Failed)
+    client::start(
+        &trial.setup.load,
+        args,
+        bench.standing,
+        names,
+        files,
+        bench.journal,
+    )
+    .map_err(Trouble::Failed)
 }
 
 /// How long a probe may look while a load of `load` seconds runs.
