@@ -6,11 +6,12 @@ export PATH := $(CARGO_HOME)/bin:$(PATH):/usr/sbin:/sbin
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help run test bench clean
+.PHONY: help run test lab bench clean
 
 help:
 	@echo "make run     build Millstream and serve http://localhost:8080 (Ctrl-C ends it)"
 	@echo "make test    everything a change must pass: format, rules, lints, tests, documentation"
+	@echo "make lab     build Millstream and install what its lab can use"
 	@echo "make bench   the measurements there are; cargo xtask bench NAME runs one"
 	@echo "make clean   remove what was built"
 
@@ -26,6 +27,11 @@ run:
 test:
 	@setup/ensure test
 	@cargo xtask check
+
+lab:
+	@setup/ensure lab
+	@cargo build --release --locked --package millstream
+	@echo "Now: $(TARGET)/release/millstream lab run first-look"
 
 bench:
 	@setup/ensure test
