@@ -13,6 +13,7 @@
 //! analysis  records to Findings: comparisons with intervals, tables, curves, charts
 //! lint      the mistakes that printed benchmarks make
 //! report    Findings to HTML, Markdown and CSV
+//! desk      the commands that need no machine
 //! ```
 //!
 //! Invariants: nothing here starts a process, changes the system or reads a clock. A figure in a report comes from a
@@ -54,3 +55,6 @@ pub mod lint;
 
 /// Findings to pages.
 pub mod report;
+
+/// Commands that need no machine.
+pub mod desk;

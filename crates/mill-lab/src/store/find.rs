@@ -1,6 +1,7 @@
 //! From what somebody types to a run.
 
 use super::{RunSummary, Store, StoreError};
+use mill_config::suggest::nearest;
 use std::path::Path;
 
 pub(super) fn find(store: &Store, word: &str) -> Result<String, StoreError> {
@@ -70,35 +71,14 @@ fn latest_of(runs: &[RunSummary], recipe: &str) -> Result<String, StoreError> {
 }
 
 fn unknown(word: &str, ids: &[&str]) -> StoreError {
-    let near = ids
-        .iter()
-        .map(|id| (distance(word, id), *id))
-        .min()
-        .filter(|(distance, id)| *distance <= id.chars().count() / 3);
-    let advice = match near {
-        Some((_, id)) => format!("; did you mean {id}?"),
+    let advice = match nearest(word.as_bytes(), ids.iter().copied()) {
+        Some(id) => format!("; did you mean {id}?"),
         None => String::from("; `millstream lab runs` lists them"),
     };
     StoreError::Unknown {
         word: String::from(word),
         advice,
     }
-}
-
-/// How many letters have to be put in, left out or changed (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -177,14 +157,6 @@ mod tests {
             let found = choose(&runs, word).map_err(|error| error.to_string());
             let found = found.as_deref().map_err(String::as_str);
             assert_eq!(found, expected, "{word}");
-        }
-    }
-
-    #[test]
-    fn distances_are_those_of_the_literature() {
-        let cases = [("kitten", "sitting", 3), ("", "abc", 3), ("ab", "ab", 0)];
-        for (a, b, expected) in cases {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
         }
     }
 }

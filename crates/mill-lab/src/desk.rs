@@ -1,0 +1,124 @@
+//! The commands of the lab that need no machine: what is known of recipes, and what is in the store.
+//!
+//! Each writes what was asked for to `out`, what went wrong to `err`, and answers with the exit status: 0, 1 if what was asked for could not
+//! be had or has mistakes, 2 if a file could not be read. Files come into place whole, and their paths are printed.
+
+mod compare;
+mod export;
+mod lint;
+mod recipes;
+mod report;
+mod runs;
+mod sheet;
+#[cfg(test)]
+mod tests;
+
+pub use compare::compare;
+pub use export::export;
+pub use lint::lint;
+pub use recipes::{check, list, show};
+pub use report::{Forms, report, report_after};
+pub use runs::runs;
+
+use crate::recipe::RecipeError;
+use crate::store::{Store, StoreError};
+use std::fmt::Display;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+/// Where the runs are.
+#[derive(Clone, Copy, Debug)]
+pub struct Desk<'a> {
+    pub store: &'a Path,
+}
+
+impl Desk<'_> {
+    /// Reading makes no store where there is none.
+    fn open(self, err: &mut dyn Write) -> Result<Store, Problem> {
+        if !self.store.is_dir() {
+            return Err(Problem::Store(StoreError::Empty {
+                folder: self.store.to_path_buf(),
+            }));
+        }
+        let store = Store::open(self.store)?;
+        for note in store.notes() {
+            writeln!(err, "note: {note}")?;
+        }
+        Ok(store)
+    }
+}
+
+/// Why a command came to nothing.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Recipe(#[from] RecipeError),
+    #[error("both are {0}; name two runs")]
+    OneRun(String),
+    #[error("{path}: {error}")]
+    File { path: String, error: io::Error },
+    /// Nobody reads what we write, `| head` for one: nothing to be said, and nobody to say it to.
+    #[error("{0}")]
+    Output(#[from] io::Error),
+}
+
+/// Says what went wrong, and makes it a status.
+fn answer(result: Result<u8, Problem>, err: &mut dyn Write) -> u8 {
+    match result {
+        Ok(status) => status,
+        Err(Problem::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => FAILED,
+        Err(problem) => {
+            complain(&problem, err);
+            FAILED
+        }
+    }
+}
+
+/// If standard error is gone there is nobody left to be told.
+fn complain(problem: &dyn Display, err: &mut dyn Write) {
+    let _ = writeln!(err, "millstream lab: {problem}");
+}
+
+/// The text of a file, or of standard input for `-`; bytes that are no text become U+FFFD.
+fn read_text(path: &Path, input: &mut dyn Read) -> Result<String, Problem> {
+    let bytes = if path == Path::new(STANDARD) {
+        let mut bytes = Vec::new();
+        input.read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(path)
+    };
+    match bytes {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => Err(Problem::File {
+            path: path.display().to_string(),
+            error,
+        }),
+    }
+}
+
+/// Puts a file into its place, its folders before it; says so on `out`.
+fn write_file(path: &Path, text: &str, out: &mut dyn Write) -> Result<(), Problem> {
+    put(path, text)?;
+    writeln!(out, "{}", path.display())?;
+    Ok(())
+}
+
+fn put(path: &Path, text: &str) -> Result<(), Problem> {
+    let fail = |error| Problem::File {
+        path: path.display().to_string(),
+        error,
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(fail)?;
+    }
+    crate::store::replace(path, text.as_bytes()).map_err(fail)
+}
+
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const UNREADABLE: u8 = 2;
+
+/// Standard input or output, where a file's name stands.
+const STANDARD: &str = "-";

@@ -1,0 +1,106 @@
+//! `lab list`, `lab show`, `lab check`: what there is to run.
+
+use super::sheet::{row, sheet};
+use super::{DONE, Desk, FAILED, Problem, answer};
+use crate::plan::Plan;
+use crate::recipe;
+use crate::store::RunSummary;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The recipes that come with Millstream; with `runs` also how often each was run in the store, and when last.
+pub fn list(desk: Desk<'_>, runs: bool, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let result = write_list(desk, runs, out, err);
+    answer(result, err)
+}
+
+/// What a recipe will do; or the recipe itself as TOML, with everything it inherits.
+pub fn show(
+    name: &str,
+    size: &str,
+    sets: &[String],
+    toml: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let result = write_show(name, size, sets, toml, out);
+    answer(result, err)
+}
+
+/// Says everything that is wrong with recipes of one's own, by line and column.
+pub fn check(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let result = write_check(files, out, err);
+    answer(result, err)
+}
+
+fn write_list(
+    desk: Desk<'_>,
+    runs: bool,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<u8, Problem> {
+    let known = if runs && desk.store.is_dir() {
+        desk.open(err)?.runs()?
+    } else {
+        Vec::new()
+    };
+    let mut rows = vec![row(["recipe", "stands for", "title"])];
+    if runs {
+        rows[0].insert(2, String::from("runs"));
+        rows[0].insert(3, String::from("latest"));
+    }
+    for listing in recipe::list() {
+        let origin = match &listing.seed {
+            Some(seed) => format!("seed {seed} {}", listing.rows.join(" ")),
+            None => String::new(),
+        };
+        let mut cells = vec![listing.id.clone(), origin, listing.title];
+        if runs {
+            let own: Vec<&RunSummary> = known
+                .iter()
+                .filter(|summary| summary.run.recipe == listing.id)
+                .collect();
+            let latest = own.first().map_or("", |summary| &*summary.run.id);
+            cells.insert(2, own.len().to_string());
+            cells.insert(3, String::from(latest));
+        }
+        rows.push(cells);
+    }
+    let numbers: &[usize] = if runs { &[2] } else { &[] };
+    out.write_all(sheet(&rows, numbers).as_bytes())?;
+    Ok(DONE)
+}
+
+fn write_show(
+    name: &str,
+    size: &str,
+    sets: &[String],
+    toml: bool,
+    out: &mut dyn Write,
+) -> Result<u8, Problem> {
+    let resolved = recipe::resolve(name, size, sets)?;
+    let text = if toml {
+        resolved.emit()
+    } else {
+        recipe::show(&resolved, &Plan::of(&resolved)?)
+    };
+    out.write_all(text.as_bytes())?;
+    Ok(DONE)
+}
+
+fn write_check(files: &[PathBuf], out: &mut dyn Write, err: &mut dyn Write) -> Result<u8, Problem> {
+    let mut status = DONE;
+    for file in files {
+        let name = file.display().to_string();
+        let errors = recipe::check_all(&name);
+        if errors.is_empty() {
+            writeln!(out, "{name}: no mistakes")?;
+        } else {
+            status = FAILED;
+        }
+        for error in errors {
+            writeln!(err, "{error}")?;
+        }
+    }
+    Ok(status)
+}

@@ -1,0 +1,147 @@
+//! `lab report`: a run as pages, and what matters most on the terminal.
+
+use super::{DONE, Desk, Problem, STANDARD, answer, put, write_file};
+use crate::analysis::findings;
+use crate::findings::{Findings, Tone};
+use crate::report;
+use crate::store::Store;
+use std::io::Write;
+use std::path::Path;
+
+/// Which forms of a report are wanted, and where; none of them means a page in the store.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Forms<'a> {
+    /// A file, or `-`.
+    pub html: Option<&'a Path>,
+    /// A folder.
+    pub markdown: Option<&'a Path>,
+    /// A folder.
+    pub csv: Option<&'a Path>,
+}
+
+/// Writes the report of the run that `run` means.
+pub fn report(
+    desk: Desk<'_>,
+    run: &str,
+    forms: Forms<'_>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let result = desk.open(err).and_then(|store| {
+        let id = store.find(run)?;
+        write_report(&store, &id, forms, out)
+    });
+    answer(result, err)
+}
+
+/// What follows a run: all forms into `folder`, or a page in the store.
+pub fn report_after(
+    desk: Desk<'_>,
+    id: &str,
+    folder: Option<&Path>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let result = desk.open(err).and_then(|store| match folder {
+        None => write_report(&store, id, Forms::default(), out),
+        Some(folder) => {
+            let page = folder.join("report.html");
+            let tables = folder.join("tables");
+            let forms = Forms {
+                html: Some(&page),
+                markdown: Some(folder),
+                csv: Some(&tables),
+            };
+            write_report(&store, id, forms, out)
+        }
+    });
+    answer(result, err)
+}
+
+fn write_report(
+    store: &Store,
+    id: &str,
+    forms: Forms<'_>,
+    out: &mut dyn Write,
+) -> Result<u8, Problem> {
+    let findings = findings(&store.load(id)?);
+    if forms.html == Some(Path::new(STANDARD)) {
+        // The page alone: another program reads it.
+        out.write_all(report::html(&findings).as_bytes())?;
+        return write_folders(&findings, forms, &mut std::io::sink());
+    }
+    write_summary(&findings, out)?;
+    let own = store.folder().join(REPORTS).join(format!("{id}.html"));
+    let nothing = forms.markdown.is_none() && forms.csv.is_none();
+    if let Some(page) = forms.html.or(nothing.then_some(&*own)) {
+        write_file(page, &report::html(&findings), out)?;
+    }
+    write_folders(&findings, forms, out)
+}
+
+fn write_folders(
+    findings: &Findings,
+    forms: Forms<'_>,
+    out: &mut dyn Write,
+) -> Result<u8, Problem> {
+    if let Some(folder) = forms.markdown {
+        let (text, pictures) = report::markdown(findings);
+        for (name, picture) in pictures {
+            put(&folder.join(name), &picture)?;
+        }
+        write_file(&folder.join("README.md"), &text, out)?;
+    }
+    if let Some(folder) = forms.csv {
+        for (name, table) in report::csv(findings) {
+            put(&folder.join(name), &table)?;
+        }
+        writeln!(out, "{}", folder.display())?;
+    }
+    Ok(DONE)
+}
+
+/// What the page says first.
+fn write_summary(findings: &Findings, out: &mut dyn Write) -> Result<(), Problem> {
+    let counts = findings.counts;
+    writeln!(out, "{}", findings.run.title)?;
+    for statement in &findings.summary {
+        writeln!(out, "  {} {}", sign(statement.tone), statement.text)?;
+    }
+    let mut trials = format!(
+        "{} of {} trials measured",
+        counts.measured, findings.run.trials
+    );
+    let others = [
+        (counts.void, "void"),
+        (counts.absent, "absent"),
+        (counts.failed, "failed"),
+        (counts.missing, "missing"),
+    ];
+    for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
+        trials.push_str(&format!(", {count} {word}"));
+    }
+    writeln!(out, "  {trials}")?;
+    if !findings.warnings.is_empty() {
+        let lints: Vec<&str> = findings
+            .warnings
+            .iter()
+            .map(|warning| &*warning.lint)
+            .collect();
+        writeln!(out, "  warnings in the report: {}", lints.join(", "))?;
+    }
+    Ok(())
+}
+
+/// So that the direction is seen without colours.
+fn sign(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Gain => "+",
+        Tone::Loss => "-",
+        Tone::Same => "=",
+        Tone::Unsure => "?",
+        Tone::Plain => "·",
+    }
+}
+
+/// Of a store: pages that were asked for without a place for them.
+const REPORTS: &str = "reports";
