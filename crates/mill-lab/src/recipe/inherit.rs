@@ -157,3 +157,6 @@ fn unknown_id(id: &str) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -391,15 +391,6 @@ pub enum Where {
     Machine,
 }
 
-impl System {
-    /// Whether no machine has what it needs: it is not built yet, or out of scope.
-    pub fn is_surely_absent(&self) -> bool {
-        let hopeless =
-            |need: &String| need.starts_with("not-built:") || need.starts_with("out-of-scope:");
-        self.needs.iter().any(hopeless)
-    }
-}
-
 impl Tool {
     /// As a recipe spells it.
     pub fn name(self) -> &'static str {

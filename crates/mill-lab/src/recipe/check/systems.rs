@@ -6,6 +6,15 @@ use crate::recipe::{Setup, System, SystemKind, Tool};
 /// The kinds of needs, before the colon.
 const NEEDS: [&str; 5] = ["program", "file", "module", "not-built", "out-of-scope"];
 
+impl System {
+    /// Whether no machine has what it needs: it is not built yet, or out of scope.
+    pub fn is_surely_absent(&self) -> bool {
+        let hopeless =
+            |need: &String| need.starts_with("not-built:") || need.starts_with("out-of-scope:");
+        self.needs.iter().any(hopeless)
+    }
+}
+
 impl Check<'_> {
     /// What holds at all points alike.
     pub(super) fn systems(&mut self) {
