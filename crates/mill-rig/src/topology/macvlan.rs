@@ -15,6 +15,11 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
             "{count} client hosts: at most {CLIENTS_MAX}"
         )));
     }
+    if topology.interface.is_some() && topology.rate_gbit.is_some() {
+        return Err(TopologyError::Failed(String::from(
+            "a given interface has its own rate: leave out rate_gbit, or interface",
+        )));
+    }
     let mut links = Links::new(journal);
     let server = links.namespace("s")?;
     let parent = match &topology.interface {
@@ -34,14 +39,6 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
         links.up(&client, SERVER + 1 + number)?;
         clients.push(Host::Namespace(client));
     }
-    let rate = match (&parent, topology.rate_gbit) {
-        (Parent::Given(_), Some(_)) => {
-            return Err(TopologyError::Failed(String::from(
-                "a given interface has its own rate: leave out rate_gbit, or interface",
-            )));
-        }
-        (_, rate) => rate,
-    };
     Ok(Ground {
         server: Host::Namespace(server),
         clients,
@@ -50,7 +47,7 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
         client_interface: String::from(INTERFACE),
         server_cpus: split.server,
         client_cpus: split.client,
-        link_mbit: rate.map(|rate| rate * 1000.0),
+        link_mbit: topology.rate_gbit.map(|rate| rate * 1000.0),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::stage::{Folder, has_root, namespaces, on, turn};
 use mill_lab::recipe::{Topology, TopologyKind};
+use mill_rig::host::Host;
 use mill_rig::journal::Journal;
 use mill_rig::topology::{self, Ground};
 use mill_sys::clock;
@@ -148,6 +149,47 @@ fn thirty_two_clients_on_one_link_reach_the_server() {
     assert_eq!(reached(&ground), 32);
     assert_eq!(journal.restore(), Vec::<String>::new());
     assert_eq!(namespaces(), Vec::<String>::new());
+}
+
+#[test]
+fn clients_on_a_given_interface_reach_a_server_beside_them() {
+    if !has_root() {
+        return;
+    }
+    let _turn = turn();
+    let folder = Folder::new("given");
+    let mut journal = folder.journal("given");
+    // It stands for a card of the machine's: one end of a pair, without an address.
+    let card = format!("ms{}d", std::process::id());
+    let peer = format!("ms{}e", std::process::id());
+    let add = [
+        "ip", "link", "add", &card, "type", "veth", "peer", "name", &peer,
+    ];
+    let del = ["ip", "link", "del", &card];
+    journal.run(&Host::Local, &add, &del).unwrap();
+    for end in [&card, &peer] {
+        let up = ["ip", "link", "set", end, "up"];
+        journal.run(&Host::Local, &up, &[]).unwrap();
+    }
+    let topology = Topology {
+        kind: TopologyKind::Macvlan,
+        clients: Some(2),
+        interface: Some(card.clone()),
+        ..Topology::default()
+    };
+    assert_eq!(reached(&raise(&topology, &mut journal)), 2);
+    let limited = Topology {
+        rate_gbit: Some(1.0),
+        ..topology
+    };
+    let refused = topology::raise(&limited, &mut journal).unwrap_err();
+    assert!(
+        refused.to_string().contains("leave out rate_gbit"),
+        "{refused}"
+    );
+    assert_eq!(journal.restore(), Vec::<String>::new());
+    assert_eq!(namespaces(), Vec::<String>::new());
+    assert!(!std::path::Path::new("/sys/class/net").join(card).exists());
 }
 
 #[test]

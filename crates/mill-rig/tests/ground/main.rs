@@ -7,6 +7,7 @@
 )]
 
 mod crash;
+mod far;
 mod link;
 mod stage;
 mod tuning;
