@@ -63,15 +63,18 @@ pub struct Observed {
 
 impl Monitor {
     pub fn start(watched: Watched) -> io::Result<Self> {
-        let (sampler, facts) = Sampler::open(&watched)?;
+        let (mut sampler, mut facts) = Sampler::open(&watched)?;
         let (stop, stopped) = mpsc::channel();
         let interval = watched.interval.max(INTERVAL_MIN);
         let thread = std::thread::Builder::new()
             .name(String::from("monitor"))
             .spawn(move || {
-                let samples = watch(sampler, interval, |patience| {
+                let samples = watch(&mut sampler, interval, |patience| {
                     stopped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout)
                 });
+                if facts.shared_network {
+                    facts.client_waits = sampler.client_waits();
+                }
                 Observed { samples, facts }
             })?;
         Ok(Self { stop, thread })
@@ -89,7 +92,11 @@ impl Monitor {
 const INTERVAL_MIN: Duration = Duration::from_millis(20);
 
 /// Looks at each interval as long as `wait` says that the time went by.
-fn watch(mut sampler: Sampler, interval: Duration, wait: impl Fn(Duration) -> bool) -> Vec<Sample> {
+fn watch(
+    sampler: &mut Sampler,
+    interval: Duration,
+    wait: impl Fn(Duration) -> bool,
+) -> Vec<Sample> {
     let mut samples = vec![sampler.take()];
     let mut due = samples[0].at + interval;
     loop {

@@ -246,12 +246,12 @@ fn gauges<'a>(name: &str, sides: impl Iterator<Item = &'a Side>, figures: &mut F
 }
 
 /// Ephemeral ports that the fullest client host has taken. Where the server is in the same namespace, half of the sockets
-/// are its own.
+/// are its own, and of those in TIME_WAIT all that it closed first: they keep the server's port, not the client's.
 fn taken_ports(sample: &Sample, facts: &Facts) -> f64 {
-    let fullest = float(sample.client.fullest);
     if facts.shared_network {
-        fullest - float(sample.client.tcp.in_use) / 2.0
+        let tcp = &sample.client.tcp;
+        float(tcp.in_use) / 2.0 + float(tcp.time_wait) * facts.client_waits
     } else {
-        fullest
+        float(sample.client.fullest)
     }
 }

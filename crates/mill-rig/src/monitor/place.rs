@@ -1,7 +1,7 @@
 //! Where one side lives, and the files there that speak of its network.
 
 use super::network::{self, Traffic};
-use super::tcp::Tcp;
+use super::tcp::{self, Tcp};
 use crate::host::{Host, Line};
 use mill_sys::namespace;
 use std::fs::{self, File};
@@ -15,6 +15,8 @@ pub(crate) struct Place {
     snmp: File,
     netstat: File,
     sockstat: File,
+    /// Every socket of IPv4 and IPv6.
+    tables: Vec<File>,
     /// First and last of ip_local_port_range.
     pub ports: Option<(u32, u32)>,
 }
@@ -55,12 +57,26 @@ impl Place {
             snmp: open("snmp")?,
             netstat: open("netstat")?,
             sockstat: open("sockstat")?,
+            tables: ["tcp", "tcp6"]
+                .into_iter()
+                .filter_map(|name| open(name).ok())
+                .collect(),
             ports: ports.ok().and_then(|text| port_range(&text)),
         })
     }
 
     pub(crate) fn traffic(&mut self, interface: &str) -> Option<Traffic> {
         network::parse(&again(&mut self.dev).ok()?, interface)
+    }
+
+    /// See `tcp::waits_of_clients`. Costs a microsecond a socket, so it is for the end.
+    pub(crate) fn waits_of_clients(&mut self) -> f64 {
+        let tables: Vec<String> = self
+            .tables
+            .iter_mut()
+            .filter_map(|file| again(file).ok())
+            .collect();
+        tcp::waits_of_clients(&tables.concat())
     }
 
     pub(crate) fn tcp(&mut self) -> Tcp {

@@ -51,6 +51,8 @@ pub(super) struct Facts {
     pub shared_cpus: bool,
     /// Client and server in one namespace: sockets are counted twice, and TIME_WAIT may be anybody's.
     pub shared_network: bool,
+    /// The clients' share of TIME_WAIT in a namespace that they share with the server.
+    pub client_waits: f64,
     /// Ports that a client host may take.
     pub ports: Option<f64>,
     /// Metric and reason.
@@ -90,6 +92,7 @@ impl Sampler {
                 .iter()
                 .any(|cpu| ground.client_cpus.contains(cpu)),
             shared_network: ground.clients.contains(&ground.server),
+            client_waits: 1.0,
             ..Facts::default()
         };
         let server = places(
@@ -128,6 +131,13 @@ impl Sampler {
             ));
         }
         Ok((sampler, facts))
+    }
+
+    /// Of `Facts::client_waits`, to be asked once the load is over.
+    pub(super) fn client_waits(&mut self) -> f64 {
+        self.clients
+            .first_mut()
+            .map_or(1.0, Place::waits_of_clients)
     }
 
     pub(super) fn take(&mut self) -> Sample {

@@ -1,6 +1,6 @@
 //! /proc/net/snmp, netstat and sockstat: what TCP of a namespace counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of one namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,6 +75,41 @@ impl Tcp {
     }
 }
 
+/// Whose TIME_WAIT it is where client and server share a namespace: the share of sockets in it that wait towards a port on
+/// which somebody listens, from the texts of /proc/net/tcp and tcp6. All of it if nobody listens or nothing waits.
+pub(crate) fn waits_of_clients(tables: &str) -> f64 {
+    let sockets: Vec<(u16, u16, &str)> = tables.lines().filter_map(socket).collect();
+    let listening: BTreeSet<u16> = sockets
+        .iter()
+        .filter(|(.., state)| *state == LISTEN)
+        .map(|(local, ..)| *local)
+        .collect();
+    let (mut servers, mut clients) = (0_u32, 0_u32);
+    for (local, remote, _) in sockets.iter().filter(|(.., state)| *state == TIME_WAIT) {
+        if listening.contains(local) {
+            servers += 1;
+        } else if listening.contains(remote) {
+            clients += 1;
+        }
+    }
+    if servers + clients == 0 {
+        return 1.0;
+    }
+    f64::from(clients) / f64::from(servers + clients)
+}
+
+/// States as the kernel numbers them, in tcp_states.h.
+const TIME_WAIT: &str = "06";
+const LISTEN: &str = "0A";
+
+/// `   0: 0100007F:0050 00000000:0000 0A …`: local port, remote port, state.
+fn socket(line: &str) -> Option<(u16, u16, &str)> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let mut port = || u16::from_str_radix(words.next()?.rsplit_once(':')?.1, 16).ok();
+    let (local, remote) = (port()?, port()?);
+    Some((local, remote, words.next()?))
+}
+
 /// Files of two lines a group: names, then values.
 fn counters(text: &str, into: &mut BTreeMap<&'static str, u64>) {
     let mut lines = text.lines();
@@ -142,6 +177,33 @@ UDP: inuse 9 mem 0
         assert_eq!(both.counters["retransmitted_segments"], 525_998);
         assert_eq!(both.counters["listen_drops"], 170_206);
         assert_eq!(both.time_wait, 56000);
+    }
+
+    #[test]
+    fn waiting_sockets_belong_to_who_closed_first() {
+        let table = |rows: &[&str]| {
+            let rows: Vec<String> = rows
+                .iter()
+                .map(|row| format!("   0: {row} 00000000:00000000 00:00000000\n"))
+                .collect();
+            format!(
+                "  sl  local_address rem_address   st tx_queue rx_queue\n{}",
+                rows.concat()
+            )
+        };
+        let listens = "0100007F:0050 00000000:0000 0A";
+        let of_server = "0100007F:0050 0100007F:9C40 06";
+        let of_client = "0100007F:9C41 0100007F:0050 06";
+        let open = "0100007F:9C42 0100007F:0050 01";
+        let check = |rows: &[&str], expected: f64| {
+            assert_eq!(waits_of_clients(&table(rows)), expected, "{rows:?}");
+        };
+        check(&[listens, of_server, of_server, of_client, open], 1.0 / 3.0);
+        check(&[listens, of_server], 0.0);
+        check(&[listens, of_client], 1.0);
+        check(&[listens, open], 1.0);
+        check(&[of_server], 1.0);
+        assert_eq!(waits_of_clients("nonsense\n1 2 3 4\n"), 1.0);
     }
 
     #[test]

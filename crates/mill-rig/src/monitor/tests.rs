@@ -33,6 +33,7 @@ fn sample(second: u64, stat: &str) -> Sample {
         ..Side::default()
     };
     client.tcp.in_use = 2000;
+    client.tcp.time_wait = 3000;
     Sample {
         at: Duration::from_secs(100 + second),
         stat,
@@ -139,11 +140,14 @@ fn what_neither_tree_used_is_foreign() {
 }
 
 #[test]
-fn ports_of_a_shared_namespace_are_the_clients_half_of_the_sockets() {
+fn ports_of_a_shared_namespace_are_the_clients_part_of_the_sockets() {
     let mut observed = observed(2);
     observed.facts.shared_network = true;
-    let (figures, _) = observed.steady(Duration::ZERO);
-    assert_eq!(figures["ports_share"], 0.4);
+    for (waits, expected) in [(0.0, 0.1), (0.5, 0.25), (1.0, 0.4)] {
+        observed.facts.client_waits = waits;
+        let (figures, _) = observed.steady(Duration::ZERO);
+        assert_eq!(figures["ports_share"], expected);
+    }
 }
 
 #[test]

@@ -69,7 +69,8 @@ fn round_trips(scene: &Scene, text: &mut String, looked: &mut Looked) -> Result<
         }
     }
     let (_serving, address) = serve(scene, GRACE, looked)?;
-    let line = own(["rtt", &address, EXCHANGES])?;
+    let mut line = own(["rtt", &address, EXCHANGES])?;
+    line.cpus = cpus(&scene.ground.client_cpus);
     let printed = run(client, line, GRACE, text, looked)?;
     let trips = Trips::parse(&printed).ok_or_else(|| first_line(&printed))?;
     trips.add(looked);
@@ -93,7 +94,8 @@ fn bulk(scene: &Scene, seconds: f64, text: &mut String, looked: &mut Looked) -> 
         iperf(scene, seconds, patience, text, looked)?
     } else {
         let (_serving, address) = serve(scene, patience, looked)?;
-        let line = own(["bulk", &address, &format!("{seconds:.1}")])?;
+        let mut line = own(["bulk", &address, &format!("{seconds:.1}")])?;
+        line.cpus = cpus(&scene.ground.client_cpus);
         let printed = run(client, line, patience, text, looked)?;
         total(&printed).ok_or_else(|| first_line(&printed))?
     };
