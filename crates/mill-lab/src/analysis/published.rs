@@ -53,29 +53,15 @@ impl Document<'_> {
     }
 }
 
+/// None if the text or the unit does not read; a check of the recipe says why.
 fn matrix(published: &Published) -> Option<BTreeMap<(String, String), f64>> {
     let factor = factor(published)?;
-    let mut lines = published
-        .figures
-        .lines()
-        .map(words)
-        .filter(|words| !words.is_empty());
-    let columns = lines.next()?;
-    let mut figures = BTreeMap::new();
-    for line in lines {
-        let (name, values) = line.split_first()?;
-        for (column, value) in columns.iter().zip(values) {
-            if let Ok(value) = value.parse::<f64>() {
-                let key = (String::from(*name), String::from(*column));
-                figures.insert(key, value * factor);
-            }
-        }
-    }
-    Some(figures)
-}
-
-fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
+    let figures = published.matrix().ok()?.into_iter();
+    Some(
+        figures
+            .map(|figure| ((figure.line, figure.column), figure.value * factor))
+            .collect(),
+    )
 }
 
 /// What a published number is multiplied by to be in the metric's unit; none if the unit's words are not known.
