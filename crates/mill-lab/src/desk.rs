@@ -16,7 +16,7 @@ mod tests;
 pub use compare::compare;
 pub use export::export;
 pub use lint::lint;
-pub use recipes::{check, list, show};
+pub use recipes::{Shown, check, list, show};
 pub use report::{Forms, report, report_after};
 pub use runs::runs;
 

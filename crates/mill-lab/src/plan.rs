@@ -16,6 +16,8 @@ use shuffle::Shuffle;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub trials: Vec<Trial>,
+    /// Of the machine that they are for.
+    cores: u32,
 }
 
 /// One run of a fresh server under load.
@@ -27,25 +29,35 @@ pub struct Trial {
     pub point: Point,
     pub again: bool,
     pub setup: Setup,
+    /// Known before anything is started: it needs what is not built, or more cores than there are.
+    pub is_absent: bool,
     /// Systems of `[system]` that run behind the one under test, nearest first.
     pub upstreams: Vec<System>,
 }
 
 impl Plan {
-    /// Orders all points of all blocks.
-    pub fn of(recipe: &Resolved) -> Result<Self, RecipeError> {
-        let points = prepared(recipe)?;
-        let mut plan = Self { trials: Vec::new() };
+    /// Orders all points of all blocks, for a machine with so many cores.
+    pub fn of(recipe: &Resolved, cores: u32) -> Result<Self, RecipeError> {
+        let points = prepared(recipe, cores)?;
+        let mut plan = Self {
+            trials: Vec::new(),
+            cores,
+        };
         for block in 0..recipe.recipe.repeat.blocks {
             plan.append(recipe, &points, block);
         }
         Ok(plan)
     }
 
+    /// Cores of the machine that it is for.
+    pub fn cores(&self) -> u32 {
+        self.cores
+    }
+
     /// One block more, after the last: what `repeat.half_width` asks for. The order of a block depends on the seed and
     /// its number alone.
     pub fn extend(&mut self, recipe: &Resolved) -> Result<(), RecipeError> {
-        let points = prepared(recipe)?;
+        let points = prepared(recipe, self.cores)?;
         let block = self.trials.last().map_or(0, |trial| trial.block + 1);
         self.append(recipe, &points, block);
         Ok(())
@@ -75,6 +87,7 @@ impl Plan {
                 point: prepared.point.clone(),
                 again,
                 setup,
+                is_absent: prepared.is_absent,
                 upstreams: prepared.upstreams.clone(),
             });
         }
@@ -84,13 +97,15 @@ impl Plan {
 struct Prepared {
     point: Point,
     setup: Setup,
+    is_absent: bool,
     upstreams: Vec<System>,
 }
 
-fn prepared(recipe: &Resolved) -> Result<Vec<Prepared>, RecipeError> {
+fn prepared(recipe: &Resolved, cores: u32) -> Result<Vec<Prepared>, RecipeError> {
     let points = recipe.points().into_iter().map(|point| {
         let (setup, upstreams) = recipe.setup(&point)?;
         Ok(Prepared {
+            is_absent: setup.is_surely_absent(cores),
             point,
             setup,
             upstreams,
@@ -99,25 +114,22 @@ fn prepared(recipe: &Resolved) -> Result<Vec<Prepared>, RecipeError> {
     points.collect()
 }
 
-/// Which trial of a block is run again: the block's first of the first system that could be there. One is enough,
+/// Which trial of a block is run again: the block's first of the first system that can be there. One is enough,
 /// however many points there are: the noise floor is the machine's, and each block adds a pair at a point of its
 /// own.
 fn first_of<'a>(recipe: &Resolved, order: &[(&'a Prepared, bool)]) -> Option<&'a Prepared> {
     let axes = recipe.axes();
     let systems = axes.iter().find(|axis| axis.name == "system")?;
-    let of_system = |name: &String| {
+    let of_system = |name: &String, absent: bool| {
         let mut trials = order.iter().map(|(prepared, _)| *prepared);
-        trials.find(|prepared| prepared.point.get("system") == Some(name))
+        trials.find(|prepared| {
+            prepared.point.get("system") == Some(name) && (absent || !prepared.is_absent)
+        })
     };
-    let mut candidates = systems
-        .values
-        .iter()
-        .filter_map(|value| of_system(&value.name));
-    let all: Vec<&Prepared> = candidates.by_ref().collect();
-    let there = all
-        .iter()
-        .find(|prepared| !prepared.setup.system.is_surely_absent());
-    there.or(all.first()).copied()
+    let names = || systems.values.iter().map(|value| &value.name);
+    names()
+        .find_map(|name| of_system(name, false))
+        .or_else(|| names().find_map(|name| of_system(name, true)))
 }
 
 #[cfg(test)]

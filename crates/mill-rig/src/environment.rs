@@ -36,6 +36,11 @@ pub fn gather() -> Environment {
     environment
 }
 
+/// CPUs that are online.
+pub fn cores() -> u32 {
+    hardware::cores()
+}
+
 /// As people read it in a terminal.
 pub fn text(environment: &Environment) -> String {
     let mut lines = Vec::new();

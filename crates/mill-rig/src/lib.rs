@@ -16,6 +16,9 @@
 //! at the end, on Ctrl-C, and by `millstream lab restore` after a crash. A process is ended by its id.
 #![forbid(unsafe_code)]
 
+/// `millstream lab`.
+pub mod command;
+
 /// The sweep over a plan.
 pub mod sweep;
 

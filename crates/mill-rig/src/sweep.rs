@@ -81,7 +81,7 @@ impl Sweep<'_> {
 
     /// The recipe's plan, with the further blocks that a run that is resumed had already.
     fn plan(&self) -> Result<Plan, String> {
-        let mut plan = Plan::of(self.resolved).map_err(said)?;
+        let mut plan = Plan::of(self.resolved, crate::environment::cores()).map_err(said)?;
         let kept = self.folder.kept_trials().map_err(said)?;
         let reached = kept.iter().map(|record| record.number).max();
         while reached.is_some_and(|number| number >= plan.trials.len()) {

@@ -16,7 +16,7 @@ pub(crate) const PRODUCT: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"
 pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
-const COMMANDS: &[&str] = &["serve", "wrk", "wrk2", "ab", "load", "help"];
+const COMMANDS: &[&str] = &["serve", "wrk", "wrk2", "ab", "load", "lab", "help"];
 
 /// What stands behind `nginx version: `. Scripts take the number behind `nginx/`, as distributions write theirs:
 /// `nginx/1.18.0 (Ubuntu)`; so it is the version that is compatible, and what this really is stands in parentheses.
@@ -105,10 +105,10 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Commands that are planned and not there.
-const LATER: &[&str] = &["run", "lab", "status"];
+const LATER: &[&str] = &["run", "status"];
 
 const OVERVIEW: &str = "\
-Millstream: an HTTP server that takes nginx.conf as it is, and load generators.
+Millstream: an HTTP server that takes nginx.conf as it is, load generators, and a lab that measures.
 
   millstream serve [DIRECTORY] [--port N]   serve a directory, without any configuration
   millstream serve -c FILE                  serve what an nginx.conf says
@@ -123,8 +123,11 @@ Millstream: an HTTP server that takes nginx.conf as it is, and load generators.
   millstream load [OPTIONS] URL                open or closed loop, split latencies, a verdict; --help lists all
   millstream load respond [ADDRESS:PORT]       a server with known delays, to check a client machine with
 
-Not in this version: the lab (lab), acceleration of other programs (run), a status command (status), and the
-network stack of its own. They come later.
+  millstream lab list                          experiments that come with it
+  millstream lab run RECIPE                    topology, tuning, load, monitors, and a report with a verdict
+
+Not in this version: acceleration of other programs (run), a status command (status), and the network stack of its
+own. They come later.
 ";
 
 const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]

@@ -1,13 +1,13 @@
 //! The load generators: wrk, wrk2, ab and our own, on this machine's sockets.
 
 use crate::help;
+use crate::screen::Screen;
 use mill_drive::{Interrupts, KernelGround, respond};
 use mill_load::dialect::{ab, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -76,14 +76,12 @@ fn carry_out(command: impl FnOnce(Interrupts, &mut dyn Write, &mut dyn Write) ->
     }
 }
 
-/// Which streams people look at, and what they want to see there (no-color.org).
+/// What the native command draws on.
 fn terminal() -> Terminal {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
-    let moves_cursor = variable("TERM").is_some_and(|term| term != "dumb");
-    let columns = mill_sys::terminal::columns(io::stderr().as_fd());
+    let screen = Screen::of_process();
     Terminal {
-        screen_columns: columns.filter(|_| moves_cursor),
-        colour: moves_cursor && io::stdout().is_terminal() && variable("NO_COLOR").is_none(),
+        screen_columns: screen.columns,
+        colour: screen.colour,
     }
 }
 

@@ -19,6 +19,12 @@ mod serve;
 /// wrk, wrk2, ab and `millstream load`.
 mod load;
 
+/// `millstream lab`.
+mod lab;
+
+/// The terminal.
+mod screen;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -45,6 +51,7 @@ fn main() -> ExitCode {
     }
     match rest.split_first() {
         Some((first, rest)) if first == b"serve" => serve::run(rest),
+        Some((first, rest)) if first == b"lab" => lab::run(rest),
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
         Some((first, _)) if !help::WORDS.contains(&first.as_slice()) => help::unknown(first),
         _ => help::show(),

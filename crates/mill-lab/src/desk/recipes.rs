@@ -14,16 +14,25 @@ pub fn list(desk: Desk<'_>, runs: bool, out: &mut dyn Write, err: &mut dyn Write
     answer(result, err)
 }
 
+/// How a recipe is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// What would be run on a machine with so many cores.
+    Plan { cores: u32 },
+    /// Itself.
+    Toml,
+}
+
 /// What a recipe will do; or the recipe itself as TOML, with everything it inherits.
 pub fn show(
     name: &str,
     size: &str,
     sets: &[String],
-    toml: bool,
+    form: Shown,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    let result = write_show(name, size, sets, toml, out);
+    let result = write_show(name, size, sets, form, out);
     answer(result, err)
 }
 
@@ -75,14 +84,13 @@ fn write_show(
     name: &str,
     size: &str,
     sets: &[String],
-    toml: bool,
+    form: Shown,
     out: &mut dyn Write,
 ) -> Result<u8, Problem> {
     let resolved = recipe::resolve(name, size, sets)?;
-    let text = if toml {
-        resolved.emit()
-    } else {
-        recipe::show(&resolved, &Plan::of(&resolved)?)
+    let text = match form {
+        Shown::Toml => resolved.emit(),
+        Shown::Plan { cores } => recipe::show(&resolved, &Plan::of(&resolved, cores)?),
     };
     out.write_all(text.as_bytes())?;
     Ok(DONE)

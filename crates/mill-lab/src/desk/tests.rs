@@ -160,14 +160,16 @@ fn recipes_are_listed_shown_and_checked() {
         "{out}"
     );
 
-    let (status, out, _) = said(|(out, err)| show("smallest", "", &[], false, out, err));
+    let (status, out, _) =
+        said(|(out, err)| show("smallest", "", &[], Shown::Plan { cores: 2 }, out, err));
     assert_eq!(status, 0);
     assert!(out.contains("The smallest run"), "{out}");
     let sets = [String::from("repeat.blocks=7")];
-    let (_, out, _) = said(|(out, err)| show("smallest", "", &sets, true, out, err));
+    let (_, out, _) = said(|(out, err)| show("smallest", "", &sets, Shown::Toml, out, err));
     let toml: toml::Table = out.parse().unwrap();
     assert_eq!(toml["repeat"]["blocks"].as_integer(), Some(7));
-    let (status, _, err) = said(|(out, err)| show("smalest", "", &[], false, out, err));
+    let (status, _, err) =
+        said(|(out, err)| show("smalest", "", &[], Shown::Plan { cores: 2 }, out, err));
     assert_eq!(status, 1);
     assert!(err.contains("smallest"), "{err}");
 

@@ -1,7 +1,7 @@
 //! How long a plan takes: what the recipe says of its loads, and what has to be done around them.
 
 use super::{Plan, Trial};
-use crate::recipe::{Load, Probe, ProbeKind, Tool, TopologyKind};
+use crate::recipe::{Load, Probe, ProbeKind, Tool};
 use std::time::Duration;
 
 /// Starting a server, waiting until it listens, stopping it, and setting the system back, in seconds: measured with
@@ -27,8 +27,7 @@ impl Trial {
     }
 
     fn seconds(&self) -> f64 {
-        let described = self.setup.topology.kind == TopologyKind::Vm;
-        if described || self.setup.system.is_surely_absent() {
+        if self.is_absent {
             return 0.0;
         }
         let load = &self.setup.load;

@@ -25,7 +25,7 @@ seconds = 3
 
 fn plan(text: &str) -> (Resolved, Plan) {
     let recipe = Resolved::parse("t.toml", text, "").unwrap();
-    let plan = Plan::of(&recipe).unwrap();
+    let plan = Plan::of(&recipe, 64).unwrap();
     (recipe, plan)
 }
 

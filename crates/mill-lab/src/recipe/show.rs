@@ -40,7 +40,7 @@ pub fn show(resolved: &Resolved, plan: &Plan) -> String {
     axes(&mut text, resolved);
     sizes(&mut text, resolved, plan);
     systems(&mut text, resolved);
-    let there = |trial: &&Trial| !trial.setup.system.is_surely_absent();
+    let there = |trial: &&Trial| !trial.is_absent;
     if let Some(first) = plan.trials.iter().find(there).or(plan.trials.first()) {
         section(&mut text, "Topology");
         text.push_str(&indented(&diagram(&first.setup.topology)));
@@ -124,7 +124,7 @@ fn sizes(text: &mut String, resolved: &Resolved, plan: &Plan) {
             continue;
         }
         let other = resolve(&asked.name, size, &asked.sets);
-        let other = other.and_then(|other| Ok((Plan::of(&other)?, other)));
+        let other = other.and_then(|other| Ok((Plan::of(&other, plan.cores())?, other)));
         match other {
             Ok((plan, other)) => size_line(text, size, false, &other, &plan),
             Err(error) => text.push_str(&wrapped(&format!("{size}: {error}"), 4, 6)),

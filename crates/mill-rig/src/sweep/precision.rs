@@ -4,8 +4,7 @@ use mill_lab::analysis::{self, Kept};
 use mill_lab::recipe::Recipe;
 use mill_lab::record::{Environment, RunRecord, TrialRecord};
 
-/// Whether a comparison's interval is wider, at either side, than this share. One without an interval has too few pairs yet; one
-/// without any pair will never have one and is not waited for.
+/// Whether a comparison's interval is wider, at either side, than this share, or one has none yet.
 pub(super) fn is_wide(
     recipe: &Recipe,
     run: &RunRecord,
@@ -20,13 +19,5 @@ pub(super) fn is_wide(
         finish: None,
         files: Vec::new(),
     };
-    let comparisons = analysis::findings(&kept).comparisons;
-    comparisons
-        .iter()
-        .filter(|compared| compared.pairs > 0)
-        .any(|compared| {
-            compared
-                .interval
-                .is_none_or(|(low, high)| (high - low) / 2.0 > half_width * compared.ratio)
-        })
+    analysis::widest_half_width(&kept).is_none_or(|widest| widest > half_width)
 }

@@ -51,9 +51,10 @@ pub(super) fn add_probe(record: &mut TrialRecord, looked: Looked, rate: Option<f
     record.notes.extend(looked.notes);
 }
 
-const PER_REQUEST: [(&str, &str); 2] = [
+const PER_REQUEST: [(&str, &str); 3] = [
     ("system_calls_per_s", "system_calls_per_request"),
     ("malloc_per_s", "malloc_per_request"),
+    ("allocations_per_s", "allocations_per_request"),
 ];
 
 /// Says which side was the limit, and whether others disturbed.

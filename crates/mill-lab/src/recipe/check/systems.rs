@@ -1,10 +1,26 @@
 //! Systems and setups: that they can be started, and that clients ask them for something that is there.
 
 use super::{Check, unknown};
-use crate::recipe::{Setup, System, SystemKind, Tool};
+use crate::recipe::{Setup, System, SystemKind, Tool, TopologyKind};
 
 /// The kinds of needs, before the colon.
 const NEEDS: [&str; 5] = ["program", "file", "module", "not-built", "out-of-scope"];
+
+impl Setup {
+    /// Whether a machine with so many cores can't run it: the system is absent everywhere, the topology is only described, or the
+    /// server wants all cores, of which the client needs one.
+    pub fn is_surely_absent(&self, cores: u32) -> bool {
+        let wanted = self
+            .topology
+            .cpus
+            .server_count
+            .map_or(0, |count| count.saturating_add(1));
+        let is_remote = self.topology.kind == TopologyKind::Ssh;
+        self.system.is_surely_absent()
+            || self.topology.kind == TopologyKind::Vm
+            || (wanted > cores && !is_remote)
+    }
+}
 
 impl System {
     /// Whether no machine has what it needs: it is not built yet, or out of scope.

@@ -41,7 +41,7 @@ counters = ["malloc", "system-calls"]
 #[test]
 fn a_recipe_is_shown_from_question_to_absences() {
     let resolved = Resolved::parse("x.toml", RECIPE, "").unwrap();
-    let shown = show(&resolved, &Plan::of(&resolved).unwrap());
+    let shown = show(&resolved, &Plan::of(&resolved, 64).unwrap());
     let expected = "\
 x: A test (X1, seed 009)
 
@@ -92,7 +92,7 @@ fn all_embedded_recipes_are_listed_and_shown_in_80_columns() {
     assert_eq!(listed.len(), embedded::ids().count());
     for listing in listed {
         let resolved = resolve(&listing.id, "", &[]).unwrap();
-        let shown = show(&resolved, &Plan::of(&resolved).unwrap());
+        let shown = show(&resolved, &Plan::of(&resolved, 64).unwrap());
         for size in SIZES {
             assert!(
                 shown.contains(size),

@@ -1,0 +1,149 @@
+//! `millstream lab`: one match over what was asked for. What needs no machine is the desk's (mill-lab); the rest is here.
+
+mod run;
+mod tune;
+
+use crate::environment;
+use crate::interrupt::Interrupt;
+use crate::journal;
+use crate::options::{self, Command, Options};
+use crate::probe;
+use mill_lab::desk::{self, Desk, Shown};
+use std::ffi::OsString;
+use std::io::Write;
+
+/// What is known of the terminal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Terminal {
+    /// Standard error is a terminal that moves its cursor, and this wide.
+    pub columns: Option<usize>,
+    /// Standard output likes colours.
+    pub colour: bool,
+}
+
+/// Does what the words behind `millstream lab` say; the answer is the exit status.
+pub fn main(
+    words: &[OsString],
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
+    let options = match options::parse(words) {
+        Ok(options) => options,
+        Err(stopped) => {
+            let text = if terminal.colour {
+                stopped.coloured
+            } else {
+                stopped.text
+            };
+            let stream: &mut dyn Write = if stopped.status == 0 { out } else { err };
+            let _ = stream.write_all(text.as_bytes());
+            return stopped.status;
+        }
+    };
+    match carry_out(&options, words, terminal, out, err) {
+        Ok(status) => status,
+        Err(problem) => {
+            let _ = writeln!(err, "millstream lab: {problem}");
+            FAILED
+        }
+    }
+}
+
+fn carry_out(
+    options: &Options,
+    words: &[OsString],
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<u8, String> {
+    let desk = Desk {
+        store: &options.store,
+    };
+    Ok(match &options.command {
+        Command::List(list) => desk::list(desk, list.runs, out, err),
+        Command::Show(show) => {
+            let choice = &show.choice;
+            let form = if show.toml {
+                Shown::Toml
+            } else {
+                Shown::Plan {
+                    cores: environment::cores(),
+                }
+            };
+            desk::show(&choice.recipe, &choice.size, &choice.sets, form, out, err)
+        }
+        Command::Check(files) => desk::check(&files.files, out, err),
+        Command::Report(report) => {
+            let forms = desk::Forms {
+                html: report.html.as_deref(),
+                markdown: report.markdown.as_deref(),
+                csv: report.csv.as_deref(),
+            };
+            desk::report(desk, &report.run, forms, out, err)
+        }
+        Command::Compare(compare) => desk::compare(desk, &compare.from, &compare.to, out, err),
+        Command::Export(export) => desk::export(
+            desk,
+            &export.run,
+            export.form.json,
+            export.output.as_deref(),
+            out,
+            err,
+        ),
+        Command::Lint(files) => desk::lint(&files.files, out, err),
+        Command::Runs(runs) => desk::runs(desk, runs.recipe.as_deref(), out, err),
+        Command::Env => {
+            let text = environment::text(&environment::gather());
+            out.write_all(text.as_bytes())
+                .map_err(|error| error.to_string())?;
+            0
+        }
+        Command::Probe(words) => probe::path::tool(&words.words, out),
+        Command::Restore => restore(out)?,
+        Command::Tune(tune) => tune::run(&tune.choice, tune.yes, out)?,
+        Command::Run(run) => {
+            let interrupt = listen()?;
+            let line = command_line(words);
+            run::begin(
+                &options.store,
+                &run.choice,
+                &run.manner,
+                line,
+                (terminal, &interrupt),
+                out,
+                err,
+            )?
+        }
+        Command::Resume(resume) => {
+            let interrupt = listen()?;
+            run::resume(
+                &options.store,
+                &resume.run,
+                &resume.manner,
+                (terminal, &interrupt),
+                out,
+                err,
+            )?
+        }
+    })
+}
+
+fn listen() -> Result<Interrupt, String> {
+    Interrupt::listen().map_err(|error| format!("signals cannot be received: {error}"))
+}
+
+fn restore(mut out: &mut dyn Write) -> Result<u8, String> {
+    let folder = journal::state_folder();
+    let restored = journal::restore_all(&folder, &mut out)
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(u8::from(!restored.left.is_empty()) * FAILED)
+}
+
+fn command_line(words: &[OsString]) -> Vec<String> {
+    let own = ["millstream", "lab"].map(String::from);
+    let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+    own.into_iter().chain(words).collect()
+}
+
+const FAILED: u8 = 1;

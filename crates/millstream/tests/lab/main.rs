@@ -1,0 +1,13 @@
+//! The lab as a process: whole runs of its smallest recipe, in namespaces of their own.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+/// The processes that a test starts, and what they leave.
+mod bench;
+/// A lab that is killed in the middle of a run.
+mod crash;
+/// Ctrl-C in the middle of a run.
+mod interrupt;
+/// From command to report.
+mod report;
+/// Typing errors.
+mod words;
