@@ -73,12 +73,14 @@ impl Host {
         }
     }
 
-    /// Ready to be started.
+    /// Ready to be started: leader of its own process group (Ctrl-C is not for it), and ended by SIGTERM although the lab has
+    /// that blocked.
     pub fn command(&self, line: &Line) -> Command {
         let words = self.wrap(line);
         let (program, arguments) = words.split_first().expect("a line names a program");
         let mut command = Command::new(program);
         command.args(arguments);
+        mill_sys::program::on_its_own(&mut command);
         command
     }
 

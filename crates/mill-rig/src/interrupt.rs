@@ -14,7 +14,7 @@ pub struct Interrupt(Arc<AtomicU32>);
 
 impl Interrupt {
     /// Takes SIGINT, SIGTERM and SIGHUP from now on, on a thread of its own. To be called before any other thread is started:
-    /// they inherit that the signals are blocked. Processes that are started do not.
+    /// they inherit that the signals are blocked. Programs that `Host::command` starts do not.
     pub fn listen() -> io::Result<Self> {
         let signals =
             SignalDescriptor::open_for(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;

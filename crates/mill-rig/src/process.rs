@@ -10,7 +10,6 @@ use mill_sys::{clock, descriptor};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
@@ -45,7 +44,6 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(File::create(streams.out)?)
             .stderr(appending(streams.err)?)
-            .process_group(0)
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::new);
         let pid = pid.expect("a child has a positive number");

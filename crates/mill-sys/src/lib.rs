@@ -30,6 +30,9 @@ pub mod random;
 /// Processes: forking, waiting, signalling.
 pub mod process;
 
+/// Programs that are started: what they shall not inherit.
+pub mod program;
+
 /// Network namespaces of threads.
 pub mod namespace;
 

@@ -1,6 +1,7 @@
 //! A short command on a host: its output, or what it complained about.
 
 use crate::host::{Host, quoted};
+use mill_sys::program::on_its_own;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
@@ -11,7 +12,8 @@ pub(crate) fn run(host: &Host, argv: &[&str], input: Option<&str>) -> io::Result
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     };
-    let mut child = Command::new(program)
+    // Ctrl-C must not end what puts the system back.
+    let mut child = on_its_own(&mut Command::new(program))
         .args(arguments)
         // Errors are told apart by their words.
         .env("LC_ALL", "C")
