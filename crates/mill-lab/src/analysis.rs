@@ -9,6 +9,7 @@
 //! published   the document's figures, as ratios only
 //! chart       pictures as data
 //! summary     the first thing read
+//! limits      what limited the points, and where it changes
 //! leftovers   what is not here, commands, tuning, printed blocks
 //! compare     two runs: commits, machines
 //! wording     figures as text
@@ -21,6 +22,7 @@ mod chart;
 mod compare;
 mod comparison;
 mod leftovers;
+mod limits;
 mod measured;
 mod noise;
 mod published;

@@ -208,6 +208,9 @@ pub struct Warning {
     pub lint: String,
     /// What was found, with figures.
     pub text: String,
+    /// The same mistake at further places, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<String>,
     /// What to do.
     pub advice: String,
 }

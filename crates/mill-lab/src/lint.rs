@@ -33,7 +33,23 @@ pub fn run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
     warnings.extend(wrong_allocator::of_run(recipe, trials));
     warnings.extend(single_run::of_run(recipe, trials));
     warnings.extend(published(recipe));
-    warnings
+    grouped(warnings)
+}
+
+/// Each lint once for each advice: forty points with one mistake are one thing to mend.
+fn grouped(warnings: Vec<Warning>) -> Vec<Warning> {
+    let mut groups: Vec<Warning> = Vec::new();
+    for warning in warnings {
+        let known = groups
+            .iter_mut()
+            .find(|group| group.lint == warning.lint && group.advice == warning.advice);
+        match known {
+            Some(group) if group.text == warning.text || group.more.contains(&warning.text) => {}
+            Some(group) => group.more.push(warning.text),
+            None => groups.push(warning),
+        }
+    }
+    groups
 }
 
 /// All lints on a text that quotes what wrk or ab printed; `name` is the file, for the places.
@@ -55,6 +71,12 @@ pub fn text(name: &str, text: &str) -> Vec<Warning> {
     warnings.extend(wrong_allocator::of_text(name, text));
     warnings.extend(single_run::of_text(&samples));
     warnings
+}
+
+/// How many results of wrk and ab a text quotes, the unreadable ones among them: none is said apart from none wrong.
+pub fn results(text: &str) -> usize {
+    let (samples, problems) = blocks::of("", text);
+    samples.len() + problems.len()
 }
 
 /// Lints on figures that a document published, which the recipe holds.
@@ -79,6 +101,7 @@ fn warning(lint: &str, text: String, advice: &str) -> Warning {
     Warning {
         lint: String::from(lint),
         text,
+        more: Vec::new(),
         advice: String::from(advice),
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Families end in a part of their own: `cpu.server.usr`, `latency_s.p99`, `interface.server.rx_packets_per_s`.
 
+mod family;
+
 use Better::{Higher, Lower, Neither};
 use Unit::{
     Bytes, BytesPerSecond, Count, GigabitsPerSecond, Microseconds, PerRequest, PerSecond, Percent,
@@ -60,16 +62,20 @@ pub fn describe(name: &str) -> Metric {
             digits: 2,
         };
     };
-    let title = if rest.is_empty() {
-        String::from(title)
-    } else {
-        format!("{title} {}", rest.replace(['.', '_'], " "))
-    };
+    if rest.is_empty() {
+        return Metric {
+            title: String::from(title),
+            unit,
+            better,
+            digits,
+        };
+    }
+    let member = family::member(stem, title, rest);
     Metric {
-        title,
-        unit,
+        title: member.title,
+        unit: member.unit.unwrap_or(unit),
         better,
-        digits,
+        digits: member.digits.unwrap_or(digits),
     }
 }
 
@@ -150,7 +156,7 @@ const TABLE: [(&str, &str, Unit, Better, usize); 52] = [
     // What was seen from outside, in the steady part. .server .client
     (
         "cpu_us_per_request",
-        "CPU µs per request",
+        "CPU per request",
         Microseconds,
         Lower,
         2,
@@ -278,11 +284,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_a_family_is_described_by_its_stem() {
-        let metric = describe("cpu.server.usr");
-        assert_eq!(metric.title, "CPU server usr");
-        assert_eq!(metric.unit, Percent);
-        assert!(is_known("latency_s.p99"));
+    fn a_name_of_a_family_reads_as_a_person_would_write_it() {
+        for (name, title, unit) in [
+            ("cpu.server.usr", "CPU, usr, server", Percent),
+            ("cpu.cpu1.soft", "CPU, soft, CPU 1", Percent),
+            (
+                "cpu_us_per_request.server",
+                "CPU per request, server",
+                Microseconds,
+            ),
+            ("latency_s.p99", "Latency p99", Seconds),
+            ("latency_s.p999", "Latency p99.9", Seconds),
+            ("latency_s.mean", "Latency, mean", Seconds),
+            (
+                "interface.server.utilisation_percent",
+                "Link in use, server",
+                Percent,
+            ),
+            (
+                "interface.client.rx_packets_per_s",
+                "Packets received/s, client",
+                PerSecond,
+            ),
+            (
+                "tcp.server.listen_overflows",
+                "TCP listen overflows, server",
+                Count,
+            ),
+            ("path.round_trip.mean", "Round trip, mean", Seconds),
+            ("profile._raw_spin_lock", "Profile _raw_spin_lock", Percent),
+            (
+                "vm_exits.MSR_WRITE.time_percent",
+                "VM exits MSR_WRITE, time",
+                Percent,
+            ),
+            ("free_memory_bytes.node0", "Free memory, node 0", Bytes),
+        ] {
+            let metric = describe(name);
+            assert_eq!(metric.title, title, "{name}");
+            assert_eq!(metric.unit, unit, "{name}");
+            assert!(is_known(name));
+        }
     }
 
     #[test]

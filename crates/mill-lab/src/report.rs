@@ -5,6 +5,7 @@
 //! markdown    the same for a repository
 //! csv         the same for a spreadsheet
 //! words       sentences that all have
+//! quiet       tables whose reasons are said once
 //! comparison  a comparison as a row and as a bar
 //! legend      what the small print in cells means
 //! tone        a sign for each tone
@@ -25,6 +26,7 @@ mod legend;
 mod markdown;
 mod number;
 mod page;
+mod quiet;
 #[cfg(test)]
 mod tests;
 mod tone;

@@ -1,5 +1,6 @@
 //! What a report has besides figures: what is missing, commands, tuning, printed blocks, the topology.
 
+use super::KeptFile;
 use super::comparison::exists;
 use super::measured::{Filter, Measured, named};
 use super::wording::counted;
@@ -207,7 +208,7 @@ pub(super) fn commands(measured: &Measured<'_>) -> Vec<(String, Vec<CommandLine>
     commands.collect()
 }
 
-/// What the first client printed in the middle trial: of each point if they are few, else of each system's last point.
+/// What the first client printed and what probes left as text, of the middle trial: of each point if they are few, else of each system's last point.
 pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
     let filter = |point: &crate::record::Point| -> Filter {
         point
@@ -239,25 +240,38 @@ pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
         .iter()
         .map(|axis| &axis.name)
         .collect();
-    let blocks = points.into_iter().take(BLOCKS_MAX).filter_map(|point| {
-        let trial = measured.middle(&point, "requests_per_s")?;
-        let file = measured.file(trial, "client-0.out")?;
+    let tool = measured
+        .recipe
+        .load
+        .get("tool")
+        .and_then(toml::Value::as_str);
+    let mut blocks: Vec<Block> = Vec::new();
+    for point in points.into_iter().take(BLOCKS_MAX) {
+        let Some(trial) = measured.middle(&point, "requests_per_s") else {
+            continue;
+        };
         let mut told = point.clone();
         told.retain(|axis, _| axis == "system" || moving.contains(&axis));
-        let tool = measured
-            .recipe
-            .load
-            .get("tool")
-            .and_then(toml::Value::as_str);
-        Some(Block {
-            title: format!("{}, {}", tool.unwrap_or("client"), measured.told(&told)),
-            text: file.text.clone(),
-        })
-    });
-    blocks.collect()
+        let told = measured.told(&told);
+        let printed = |file: &KeptFile| match file.name.as_str() {
+            "client-0.out" => Some(format!("{}, {told}", tool.unwrap_or("client"))),
+            // Figures over time and stacks are pictures already.
+            name if name.ends_with(".txt") => Some(format!("{name}, {told}")),
+            _ => None,
+        };
+        let files = measured.kept.files.iter();
+        let of_trial = files.filter(|file| file.trial == trial.number && !file.text.is_empty());
+        blocks.extend(of_trial.filter_map(|file| {
+            Some(Block {
+                title: printed(file)?,
+                text: file.text.clone(),
+            })
+        }));
+    }
+    blocks
 }
 
-/// Printed blocks in a report: what T1's three sizes of two servers need, and two more.
+/// Points with printed blocks in a report: what T1's three sizes of two servers need, and two more.
 const BLOCKS_MAX: usize = 8;
 
 /// Sentences of notes; a report with more is not read.

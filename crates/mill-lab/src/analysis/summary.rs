@@ -1,9 +1,9 @@
 //! The first thing read: what is faster, by how much, how sure; where it ends; what is missing.
 
+use super::limits;
 use super::measured::{Filter, Measured, describe, named, over};
-use super::wording::{counted, percent, spoken};
+use super::wording::{counted, percent, percent_of_log, signed_percent, spoken};
 use crate::findings::{Compared, Noise, Statement, Tone, Verdict};
-use crate::limit::Side;
 use crate::record::Status;
 use crate::statistics::median;
 
@@ -13,10 +13,7 @@ pub(super) fn statements(
     comparisons: &[Compared],
     noise: Option<&Noise>,
 ) -> Vec<Statement> {
-    let mut statements: Vec<Statement> = families(comparisons)
-        .iter()
-        .map(|family| family_told(family))
-        .collect();
+    let mut statements = compared(&families(comparisons));
     // Decided things first, as the recipe orders them.
     statements.sort_by_key(|statement| match statement.tone {
         Tone::Gain | Tone::Loss => 0,
@@ -28,7 +25,8 @@ pub(super) fn statements(
         text,
     };
     statements.extend(peaks(measured).map(plain));
-    statements.extend(saturation(measured).into_iter().map(plain));
+    statements.extend(limits::overall(measured).map(plain));
+    statements.extend(limits::saturation(measured).into_iter().map(plain));
     statements.extend(noise.map(|noise| plain(noise.text.clone())));
     if noise.is_none() && !comparisons.is_empty() {
         statements.push(plain(String::from(
@@ -60,6 +58,74 @@ fn families(comparisons: &[Compared]) -> Vec<Vec<&Compared>> {
         }
     }
     families
+}
+
+/// Families as sentences; those of the same two sides that decided nothing share one.
+fn compared(families: &[Vec<&Compared>]) -> Vec<Statement> {
+    let unsure = |family: &Vec<&Compared>| {
+        family
+            .iter()
+            .all(|compared| compared.verdict == Verdict::Inconclusive)
+    };
+    let sides = |family: &Vec<&Compared>| {
+        let first = family[0];
+        (first.factor.clone(), first.from.clone(), first.to.clone())
+    };
+    let mut statements: Vec<Statement> = Vec::new();
+    let mut told: Vec<(String, String, String)> = Vec::new();
+    for family in families {
+        let alike: Vec<&Vec<&Compared>> = families
+            .iter()
+            .filter(|other| unsure(other) && sides(other) == sides(family))
+            .collect();
+        if !unsure(family) || alike.len() < 2 {
+            statements.push(family_told(family));
+        } else if !told.contains(&sides(family)) {
+            told.push(sides(family));
+            statements.push(unsure_told(&alike));
+        }
+    }
+    statements
+}
+
+fn unsure_told(families: &[&Vec<&Compared>]) -> Statement {
+    let all: Vec<&Compared> = families
+        .iter()
+        .flat_map(|family| family.iter().copied())
+        .collect();
+    let change = |compared: &&&Compared| {
+        let title = describe(&compared.metric).title;
+        let at = if compared.at.is_empty() || families.iter().all(|family| family.len() == 1) {
+            String::new()
+        } else {
+            format!(" at {}", compared.at)
+        };
+        let change = signed_percent(percent_of_log(compared.ratio.ln()));
+        format!("{title}{at} {change} %")
+    };
+    let shown: Vec<String> = all.iter().take(UNSURE_SHOWN).map(|c| change(&c)).collect();
+    let more = match all.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let pairs = all.iter().map(|compared| compared.pairs).min().unwrap_or(0);
+    Statement {
+        tone: Tone::Unsure,
+        text: format!(
+            "{}: {} against {}: nothing decided in {}, from {}{} each: {}{more}.",
+            all[0].factor,
+            all[0].to,
+            all[0].from,
+            counted(all.len(), "comparison"),
+            counted(pairs, "pair"),
+            if all.iter().all(|compared| compared.pairs == pairs) {
+                ""
+            } else {
+                " or more"
+            },
+            shown.join(", ")
+        ),
+    }
 }
 
 fn family_told(family: &[&Compared]) -> Statement {
@@ -186,65 +252,10 @@ fn peaks<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a {
         })
 }
 
-/// Along the first axis of numbers: where the limit changes.
-fn saturation(measured: &Measured<'_>) -> Vec<String> {
-    let numeric = |name: &str| {
-        let names = measured.names_at(name, &Filter::new());
-        names.len() > 1
-            && names
-                .iter()
-                .all(|value| measured.number(name, value).is_some())
-    };
-    let moving = measured.moving_axes();
-    let Some(along) = moving
-        .iter()
-        .find(|axis| axis.name != "system" && numeric(&axis.name))
-    else {
-        return Vec::new();
-    };
-    let others: Vec<String> = moving
-        .iter()
-        .map(|axis| axis.name.clone())
-        .filter(|name| *name != along.name)
-        .collect();
-    let mut sentences: Vec<String> = Vec::new();
-    for part in measured.combinations(&others, &Filter::new()) {
-        let mut steps: Vec<(Side, Vec<String>)> = Vec::new();
-        for value in measured.names_at(&along.name, &part) {
-            let here = over(&[&part, &Filter::from([(along.name.clone(), named(&value))])]);
-            let Some(side) = measured.limit(&here) else {
-                continue;
-            };
-            match steps.last_mut() {
-                Some((last, values)) if *last == side => values.push(value),
-                _ => steps.push((side, vec![value])),
-            }
-        }
-        let word = |(side, values): &(Side, Vec<String>)| {
-            let span = match values.as_slice() {
-                [first, .., last] => format!("{first} to {last}"),
-                values => values.join(""),
-            };
-            format!("{} at {span}", side.word())
-        };
-        if !steps.is_empty() {
-            let told = if part.is_empty() {
-                String::new()
-            } else {
-                format!("{}: ", measured.told(&part))
-            };
-            let steps: Vec<String> = steps.iter().map(word).collect();
-            sentences.push(format!("{told}{} ({}).", steps.join(", "), along.name));
-        }
-    }
-    // A sweep of many series is told by its tables.
-    sentences.truncate(SATURATIONS_MAX);
-    sentences
-}
-
 /// What the reader will miss.
 fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a {
     let mut sentences: Vec<String> = Vec::new();
+    let mut by_reason: Vec<(&String, Vec<String>)> = Vec::new();
     let systems = measured.names_at("system", &Filter::new());
     for system in systems {
         let at = Filter::from([(String::from("system"), named(&system))]);
@@ -256,11 +267,15 @@ fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a 
         if let Some(reason) = absent
             && measured.usable(&at).is_empty()
         {
-            sentences.push(format!(
-                "Missing: {} ({reason}).",
-                measured.title("system", &system)
-            ));
+            let title = measured.title("system", &system);
+            match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, titles)) => titles.push(title),
+                None => by_reason.push((reason, vec![title])),
+            }
         }
+    }
+    for (reason, titles) in by_reason {
+        sentences.push(format!("Missing: {} ({reason}).", titles.join("; ")));
     }
     let counts = super::leftovers::counts(measured);
     let mut parts: Vec<String> = Vec::new();
@@ -286,5 +301,5 @@ fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a 
     sentences.into_iter()
 }
 
-/// Sentences on saturation in a summary.
-const SATURATIONS_MAX: usize = 6;
+/// Changes that one sentence of inconclusive comparisons names.
+const UNSURE_SHOWN: usize = 4;

@@ -37,6 +37,7 @@ pub(super) fn jemalloc() -> Findings {
             text: String::from(
                 "The document changes the concurrency (100 to 300) together with the allocator.",
             ),
+            more: vec![String::from("Table 2 does so as well.")],
             advice: String::from("Compare the columns with the same -c; this run has all four."),
         }],
         absences: vec![

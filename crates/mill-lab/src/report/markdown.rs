@@ -5,6 +5,7 @@ use super::comparison::{Row, bars};
 use super::escape::{code, fenced, markdown as text, markup, slug};
 use super::legend::legend;
 use super::number::grouped;
+use super::quiet::quiet;
 use super::words;
 use crate::findings::{Cell, Drawing, Findings, Grid, Picture};
 use std::fmt::Write;
@@ -119,8 +120,11 @@ impl Page {
         self.heading("Tables");
         for grid in &findings.tables {
             self.paragraph(&format!("### {}", text(&grid.title)));
-            self.out.push_str(&table(grid));
-            self.out.push('\n');
+            let grid = quiet(grid);
+            if !grid.rows.is_empty() {
+                self.out.push_str(&table(&grid));
+                self.out.push('\n');
+            }
             self.list(&grid.notes);
         }
         let legend = legend(findings);
@@ -202,6 +206,9 @@ impl Page {
                     text(&warning.text),
                     text(&warning.advice)
                 );
+                for line in &warning.more {
+                    let _ = writeln!(self.out, "  - {}", text(line));
+                }
             }
             self.out.push('\n');
         }

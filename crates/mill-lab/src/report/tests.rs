@@ -155,7 +155,7 @@ fn poisoned(findings: &Findings, poison: &str) -> Findings {
     }
     for it in &mut out.warnings {
         let texts = [&mut it.lint, &mut it.text, &mut it.advice];
-        texts.into_iter().for_each(all);
+        texts.into_iter().chain(&mut it.more).for_each(all);
     }
     for key in &mut out.tuned {
         let texts = [&mut key.key, &mut key.wanted];
@@ -296,8 +296,8 @@ fn text_of_others_is_text_everywhere() {
 fn missing_columns_say_why_and_the_small_print_is_explained() {
     let page = html(&example::cookbook());
     for words in [
-        "<small class=\"mark\">not on this machine</small>",
-        "<small class=\"mark\">needs 8 cores</small>",
+        "<small class=\"mark none\">not on this machine</small>",
+        "<small class=\"mark none\">needs 8 cores</small>",
         "<span class=\"value\">21,890.7</span><small>± 1.2 %</small><small>0.61 of the document&#39;s</small>",
         "<dt>client-bound</dt>",
         "measured on other machines",

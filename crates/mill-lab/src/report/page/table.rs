@@ -2,6 +2,7 @@
 
 use crate::findings::{Cell, Grid};
 use crate::report::number::grouped;
+use crate::report::quiet::quiet;
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -29,6 +30,7 @@ struct CellView {
 
 impl TableView {
     pub(super) fn of(grid: &Grid, rows_max: usize) -> Self {
+        let grid = &quiet(grid);
         let number = |column: usize| {
             let mut cells = grid.rows.iter().filter_map(|row| row.get(column));
             cells.any(|cell| cell.number)

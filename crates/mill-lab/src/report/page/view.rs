@@ -29,7 +29,7 @@ pub(super) struct View {
     blocks: Vec<(String, String)>,
     flames: Vec<Figure>,
     absences: Vec<String>,
-    warnings: Vec<(String, String, String)>,
+    warnings: Vec<WarningView>,
     topology: String,
     environment: Vec<(String, String)>,
     environment_warnings: Vec<String>,
@@ -56,6 +56,15 @@ struct Figure {
     caption: String,
     /// The same figures as text, for those who don't see the picture.
     data: Option<chart::Figures>,
+}
+
+#[derive(Serialize)]
+struct WarningView {
+    lint: String,
+    text: String,
+    /// The same at further places.
+    more: Vec<String>,
+    advice: String,
 }
 
 #[derive(Serialize)]
@@ -140,12 +149,20 @@ fn summary(findings: &Findings, allowance: Allowance) -> Vec<Sentence> {
     statements.map(sentence).collect()
 }
 
-/// Lint, what was found, what to do.
-fn warnings(findings: &Findings, allowance: Allowance) -> Vec<(String, String, String)> {
+fn warnings(findings: &Findings, allowance: Allowance) -> Vec<WarningView> {
     let warnings = findings.warnings.iter().take(allowance.rows);
-    let words =
-        |it: &crate::findings::Warning| (it.lint.clone(), unbroken(&it.text), unbroken(&it.advice));
-    warnings.map(words).collect()
+    let view = |it: &crate::findings::Warning| WarningView {
+        lint: it.lint.clone(),
+        text: unbroken(&it.text),
+        more: it
+            .more
+            .iter()
+            .take(allowance.rows)
+            .map(|line| unbroken(line))
+            .collect(),
+        advice: unbroken(&it.advice),
+    };
+    warnings.map(view).collect()
 }
 
 fn tuned(findings: &Findings, allowance: Allowance) -> Vec<Tuned> {
