@@ -7,7 +7,7 @@
 mod estimate;
 mod shuffle;
 
-use crate::recipe::{RecipeError, Resolved, Setup, System};
+use crate::recipe::{RecipeError, Resolved, Setup, System, Tool};
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
 use shuffle::Shuffle;
@@ -77,8 +77,8 @@ impl Plan {
         }
         for (prepared, again) in order {
             let mut setup = prepared.setup.clone();
-            // Probes cost time and tell the same each time: one look at each point is enough.
-            if block > 0 || again {
+            // Probes cost time and tell the same each time: one look at each point is enough, unless probes are all there is.
+            if (block > 0 || again) && setup.load.tool != Tool::None {
                 setup.probe.clear();
             }
             self.trials.push(Trial {

@@ -66,7 +66,7 @@ pub fn start(
             out: &out,
             err: &err,
         };
-        let role = format!("client {index}");
+        let role = format!("{label} {index}");
         let process = Process::start(host, &line, &role, streams, journal)
             .map_err(|error| format!("{}: {error}", host.text(&line)))?;
         processes.push(Running { process, out, err });
@@ -114,10 +114,15 @@ impl Clients {
             };
             let text = std::fs::read_to_string(&one.out)
                 .map_err(|error| format!("{}: {error}", one.out.display()))?;
-            match output::parse(self.tool, &text) {
-                Ok(printed) => parts.push(printed),
-                Err(error) => return Err(explain(&error.to_string(), status, &one.err)),
+            let printed = output::parse(self.tool, &text)
+                .map_err(|error| error.to_string())
+                .and_then(|printed| with_rate(self.tool, printed));
+            let mut printed = printed.map_err(|problem| explain(&problem, status, &one.err))?;
+            if !status.success() {
+                let what = one.process.command().role.clone();
+                printed.notes.push(explain(&what, status, &one.err));
             }
+            parts.push(printed);
         }
         let seconds = (clock::monotonic() - self.began).as_secs_f64();
         Ok(Some(Outcome {
@@ -203,11 +208,42 @@ fn patience(load: &Load) -> Duration {
     Duration::from_secs_f64(seconds * 3.0 + 60.0)
 }
 
+/// A tool that gave up has printed something, but no rate: nothing was measured, and the sum over several would lack it.
+fn with_rate(tool: Tool, printed: Printed) -> Result<Printed, String> {
+    if printed.figures.contains_key("requests_per_s") {
+        return Ok(printed);
+    }
+    let name = tool.name();
+    Err(match printed.notes.first() {
+        Some(note) => format!("{name} printed no rate: {note}"),
+        None => format!("{name} printed no rate"),
+    })
+}
+
 fn explain(error: &str, status: std::process::ExitStatus, err: &Path) -> String {
     let said = std::fs::read_to_string(err).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
     match last {
         Some(line) => format!("{error}; it ended with {status} and said: {}", line.trim()),
         None => format!("{error}; it ended with {status} and said nothing"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_gave_up_measured_nothing() {
+        let gave_up = "Benchmarking 10.0.0.1 (be patient)\nTotal of 101 requests completed\n";
+        let printed = output::parse(Tool::Ab, gave_up).unwrap();
+        let problem = with_rate(Tool::Ab, printed).unwrap_err();
+        assert!(
+            problem.starts_with("ab printed no rate: ab gave up after 101 requests"),
+            "{problem}"
+        );
+        let mut rated = Printed::default();
+        rated.figures.insert(String::from("requests_per_s"), 1.0);
+        assert!(with_rate(Tool::Ab, rated).is_ok());
     }
 }

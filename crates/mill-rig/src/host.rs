@@ -22,6 +22,8 @@ pub struct Line {
     /// For `taskset -c`; none leaves all CPUs.
     pub cpus: Option<String>,
     pub environment: Vec<(String, String)>,
+    /// Where it works, for `env --chdir=` (coreutils since 8.28).
+    pub folder: Option<String>,
     /// For `prlimit --nofile=`.
     pub nofile: Option<u64>,
 }
@@ -48,8 +50,9 @@ impl Host {
         if let Some(cpus) = &line.cpus {
             words.extend(["taskset", "-c", cpus].map(String::from));
         }
-        if !line.environment.is_empty() {
+        if !line.environment.is_empty() || line.folder.is_some() {
             words.push(String::from("env"));
+            words.extend(line.folder.iter().map(|path| format!("--chdir={path}")));
             words.extend(
                 line.environment
                     .iter()
@@ -111,10 +114,11 @@ mod tests {
     fn a_line_is_what_a_person_would_type() {
         let mut line = Line::new(["wrk", "-H", "Connection: close", "http://10.0.0.2/"]);
         line.cpus = Some(String::from("0"));
+        line.folder = Some(String::from("/opt/x"));
         let host = Host::Namespace(String::from("net0"));
         assert_eq!(
             host.text(&line),
-            "ip netns exec net0 taskset -c 0 wrk -H 'Connection: close' http://10.0.0.2/"
+            "ip netns exec net0 taskset -c 0 env --chdir=/opt/x wrk -H 'Connection: close' http://10.0.0.2/"
         );
     }
 

@@ -99,6 +99,8 @@ pub struct Journal {
     /// Somebody else's, who is dead: whether his last line was carried out nobody knows.
     inherited: bool,
     allow_ssh_interface: bool,
+    /// What undoing between trials has settled with words that somebody should read at the end.
+    settled: Vec<String>,
     closed: bool,
 }
 
@@ -125,6 +127,7 @@ impl Journal {
             noted: Vec::new(),
             inherited: false,
             allow_ssh_interface: false,
+            settled: Vec::new(),
             closed: false,
         };
         let process = std::process::id();
@@ -153,6 +156,7 @@ impl Journal {
             noted,
             inherited: true,
             allow_ssh_interface: false,
+            settled: Vec::new(),
             closed: false,
         })
     }
@@ -257,6 +261,7 @@ impl Journal {
             let progress = match outcome {
                 Outcome::Done => Progress::Undone,
                 Outcome::Settled(words) => {
+                    self.settled.push(words.clone());
                     problems.push(words);
                     Progress::Undone
                 }
@@ -277,14 +282,16 @@ impl Journal {
         self.closed = true;
     }
 
-    /// Undoes everything and removes the file; if something is left that a later `lab restore` may manage, the file stays.
+    /// Undoes everything and removes the file; if something is left that a later `lab restore` may manage, the file stays. The answer
+    /// also has what was settled by every `undo_to` before.
     pub fn restore(mut self) -> Vec<String> {
         self.close()
     }
 
     fn close(&mut self) -> Vec<String> {
         self.closed = true;
-        let mut problems = self.undo_to(0);
+        let mut problems = std::mem::take(&mut self.settled);
+        problems.extend(self.undo_to(0));
         let is_over = |noted: &Noted| noted.progress == Progress::Undone;
         if self.noted.iter().all(is_over)
             && let Err(error) = std::fs::remove_file(&self.path)
@@ -322,6 +329,12 @@ impl Drop for Journal {
             let _ = self.close();
         }
     }
+}
+
+/// Ends what is left of the group that a process of this lab led, who has ended.
+pub(crate) fn end_group(process: u32, start: u64) {
+    let own = ending::stat_of(std::process::id());
+    ending::end_started(process, start, own.map_or(0, |stat| stat.session));
 }
 
 /// Where journals are: `$MILLSTREAM_LAB_STATE`, else /run/millstream/lab for root, else below $XDG_RUNTIME_DIR.

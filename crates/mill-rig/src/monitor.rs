@@ -37,8 +37,8 @@ pub mod steady;
 /// Whom to look at.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The server's first process; its descendants are found as they come.
-    pub server: Option<u32>,
+    /// First processes of the server and of what runs behind it; descendants are found as they come.
+    pub server: Vec<u32>,
     /// First processes of clients.
     pub clients: Vec<u32>,
     pub ground: Ground,

@@ -3,7 +3,7 @@
 
 use crate::host::{Host, Line};
 use crate::interrupt::Interrupt;
-use crate::journal::{Entry, Journal};
+use crate::journal::{self, Entry, Journal};
 use mill_lab::record::CommandLine;
 use mill_sys::process::Pid;
 use mill_sys::{clock, descriptor};
@@ -19,6 +19,10 @@ use std::time::Duration;
 pub struct Process {
     child: Child,
     pid: Pid,
+    /// When it was started, as `started_at` says.
+    start: u64,
+    /// Its number may be somebody else's by now.
+    is_reaped: bool,
     ended: OwnedFd,
     command: CommandLine,
 }
@@ -47,15 +51,18 @@ impl Process {
             .spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::new);
         let pid = pid.expect("a child has a positive number");
+        let start = started_at(child.id()).unwrap_or(0);
         let noted = journal.note(&Entry::Started {
             process: child.id(),
-            process_start: started_at(child.id()).unwrap_or(0),
+            process_start: start,
             what: String::from(role),
         });
         match noted.and_then(|()| pid.descriptor()) {
             Ok(ended) => Ok(Self {
                 child,
                 pid,
+                start,
+                is_reaped: false,
                 ended,
                 command: CommandLine {
                     role: String::from(role),
@@ -80,7 +87,9 @@ impl Process {
 
     /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let status = self.child.try_wait().ok().flatten();
+        self.is_reaped |= status.is_some();
+        status
     }
 
     /// Waits for its end, at most `patience` and not after an interrupt.
@@ -100,14 +109,22 @@ impl Process {
 
     /// Asks it to end, then makes it.
     pub fn end(mut self, patience: Duration) {
+        if self.ended().is_some() {
+            return;
+        }
         let _ = self.pid.kill_group(SIGTERM);
         let _ = self.wait(patience, &Interrupt::default());
     }
 }
 
 impl Drop for Process {
-    /// Whatever is left of the group goes. Its leader has not been reaped before, or has ended already: the number is still the group's.
+    /// Whatever is left of the group goes. As long as its leader has not been reaped, the number is the group's; afterwards members are
+    /// told by their session and their start.
     fn drop(&mut self) {
+        if self.is_reaped {
+            journal::end_group(self.pid(), self.start);
+            return;
+        }
         let _ = self.pid.kill_group(SIGKILL);
         let _ = self.child.wait();
     }

@@ -93,6 +93,12 @@ impl Sweep<'_> {
     /// The trials of the plan without those that are done: a resumed run goes on where it was.
     fn due(&self, plan: &Plan) -> Result<VecDeque<Due>, String> {
         let kept = self.folder.kept_trials().map_err(said)?;
+        let void = |trial: &Trial| {
+            let attempts = kept.iter().filter(|record| {
+                record.number == trial.number && matches!(record.status, Status::Void { .. })
+            });
+            u32::try_from(attempts.count()).unwrap_or(u32::MAX)
+        };
         let done: BTreeSet<usize> = kept
             .iter()
             .filter(|record| matches!(record.status, Status::Measured | Status::Absent { .. }))
@@ -100,7 +106,11 @@ impl Sweep<'_> {
             .collect();
         let trials = plan.trials.iter();
         let due = trials.filter(|trial| !done.contains(&trial.number));
-        Ok(due.cloned().map(Due::first).collect())
+        let due = due.map(|trial| Due {
+            attempt: void(trial),
+            trial: trial.clone(),
+        });
+        Ok(due.collect())
     }
 
     /// One trial on the ground that stands, or on a new one. None: interrupted.

@@ -6,7 +6,7 @@ use crate::allocator;
 use crate::client::millstream;
 use crate::host::{Host, Line};
 use crate::interrupt::Interrupt;
-use crate::journal::Journal;
+use crate::journal::{Entry, Journal};
 use crate::names::Names;
 use crate::needs;
 use crate::patience::wait_for;
@@ -30,9 +30,8 @@ pub enum Trouble {
 pub struct Running {
     /// The one under test first.
     processes: Vec<Process>,
-    /// How those are ended that leave the foreground.
-    stops: Vec<Line>,
-    host: Host,
+    /// The one under test does not stay in the foreground: the journal has the command that stops it.
+    leaves: bool,
 }
 
 /// Where a system is put: its host's folder, and where its output goes on this machine.
@@ -55,19 +54,19 @@ pub fn start(
 ) -> Result<Running, Trouble> {
     let mut running = Running {
         processes: Vec::new(),
-        stops: Vec::new(),
-        host: site.ground.server.clone(),
+        leaves: leaves(&setup.system),
     };
     let all = std::iter::once(&setup.system)
         .chain(upstreams)
         .collect::<Vec<_>>();
     for system in all.into_iter().rev() {
-        if let Some(reason) = needs::unmet(&system.needs) {
+        let missing =
+            needs::unmet(&system.needs).or_else(|| nginx(system, &site.ground.server).err());
+        if let Some(reason) = missing {
             return Err(Trouble::Absent(reason));
         }
         let process = start_one(system, site, journal)?;
         running.processes.insert(0, process);
-        running.stops.extend(stop_line(system, site.names));
         running.await_listener(system, site, interrupt)?;
     }
     Ok(running)
@@ -79,6 +78,17 @@ impl Running {
         self.processes.first().map(Process::pid)
     }
 
+    /// First processes of all systems, those behind it included.
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::pid).collect()
+    }
+
+    /// Whether the one under test has left the foreground: who it is now is not known.
+    pub fn has_left(&mut self) -> bool {
+        let front = self.processes.first_mut();
+        self.leaves && front.is_some_and(|process| process.ended().is_some())
+    }
+
     pub fn commands(&self) -> Vec<CommandLine> {
         self.processes
             .iter()
@@ -86,19 +96,17 @@ impl Running {
             .collect()
     }
 
-    /// Ends all, the one in front first; false if the one under test had ended by itself before.
+    /// Ends all, the one in front first; false if the one under test had ended by itself before. Who left the foreground is stopped
+    /// when the journal is undone.
     pub fn end(mut self) -> bool {
         let lived = self
             .processes
             .first_mut()
             .is_some_and(|process| process.ended().is_none());
-        for line in &self.stops {
-            let _ = self.host.command(line).output();
-        }
         for process in self.processes.drain(..) {
             process.end(PATIENCE_END);
         }
-        lived || !self.stops.is_empty()
+        lived || self.leaves
     }
 
     fn await_listener(
@@ -108,7 +116,7 @@ impl Running {
         interrupt: &Interrupt,
     ) -> Result<(), Trouble> {
         let port = site.names.port_of(system);
-        let leaves = !self.stops.is_empty();
+        let leaves = leaves(system);
         let process = self.processes.first_mut().expect("it was started just now");
         let failed = |what: String| Trouble::Failed(format!("{}: {what}", system.title));
         let state = wait_for(PATIENCE_START, || {
@@ -156,6 +164,11 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
     line.cpus =
         Some(crate::names::cpu_list(&site.ground.server_cpus)).filter(|list| !list.is_empty());
     line.environment = environment(system, &names)?;
+    let folder = system
+        .start
+        .as_ref()
+        .and_then(|start| start.folder.as_ref());
+    line.folder = folder.map(|folder| names.fill(folder));
     write_files(system, &names, site).map_err(|error| failed(&error))?;
     let (out, err) = log_names(site.folder, system);
     let host = &site.ground.server;
@@ -164,20 +177,27 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
         err: &err,
     };
     let role = format!("server {}", system.name);
+    note_stop(system, &names, host, &line, journal).map_err(|error| failed(&error))?;
     Process::start(host, &line, &role, streams, journal)
         .map_err(|error| failed(&format!("{}: {error}", host.text(&line))))
+}
+
+/// The nginx to start. Debian's lies in /usr/sbin, which is not in the PATH of its users: on our own machine it is looked for
+/// there too. The error is what a report's cell says.
+fn nginx(system: &System, host: &Host) -> Result<String, String> {
+    let name = system.binary.as_deref().unwrap_or("nginx");
+    if system.kind != SystemKind::Nginx || matches!(host, Host::Remote(_)) {
+        return Ok(String::from(name));
+    }
+    needs::program(name)
+        .map(|path| path.display().to_string())
+        .ok_or_else(|| format!("not on this machine: needs {name}"))
 }
 
 /// The command, before taskset and its kin.
 fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, String> {
     let mut argv = match system.kind {
-        SystemKind::Nginx => {
-            let binary = system
-                .binary
-                .clone()
-                .unwrap_or_else(|| String::from("nginx"));
-            vec![binary]
-        }
+        SystemKind::Nginx => vec![nginx(system, &site.ground.server)?],
         SystemKind::Millstream => {
             let binary = millstream(system.binary.as_deref(), &site.ground.server)?;
             vec![binary, String::from("serve")]
@@ -217,7 +237,15 @@ fn environment(system: &System, names: &Names) -> Result<Vec<(String, String)>, 
     let mut environment: Vec<_> = system.environment.iter().map(filled).collect();
     if let Some(library) = allocator::library(system.allocator).map_err(Trouble::Absent)? {
         debug_assert!(system.allocator != Allocator::Glibc);
-        environment.push((String::from("LD_PRELOAD"), library.display().to_string()));
+        let library = library.display().to_string();
+        let preloaded = environment
+            .iter_mut()
+            .find(|(name, _)| name == "LD_PRELOAD");
+        match preloaded {
+            // What the recipe preloads besides, such as Onload, stays.
+            Some((_, others)) => *others = format!("{library}:{others}"),
+            None => environment.push((String::from("LD_PRELOAD"), library)),
+        }
     }
     Ok(environment)
 }
@@ -238,10 +266,35 @@ fn write_files(system: &System, names: &Names, site: Site<'_>) -> std::io::Resul
     Ok(())
 }
 
-fn stop_line(system: &System, names: &Names) -> Option<Line> {
-    let stop = &system.start.as_ref()?.stop;
-    (!stop.is_empty()).then(|| Line::new(stop.iter().map(|word| names.fill(word))))
+fn leaves(system: &System) -> bool {
+    let start = system.start.as_ref();
+    start.is_some_and(|start| !start.stop.is_empty())
 }
+
+/// Who leaves the foreground is stopped by the journal, also after a failure or a crash. A stop that fails, because nothing runs any more, is
+/// forgiven.
+fn note_stop(
+    system: &System,
+    names: &Names,
+    host: &Host,
+    line: &Line,
+    journal: &mut Journal,
+) -> std::io::Result<()> {
+    let Some(start) = system.start.as_ref().filter(|_| leaves(system)) else {
+        return Ok(());
+    };
+    let folder = line.folder.as_deref().unwrap_or("/");
+    let mut undo = ["sh", "-c", FORGIVING, folder].map(String::from).to_vec();
+    undo.extend(start.stop.iter().map(|word| names.fill(word)));
+    journal.note(&Entry::Ran {
+        host: host.clone(),
+        argv: line.argv.clone(),
+        undo,
+    })
+}
+
+/// Goes to the folder and runs the command behind it.
+const FORGIVING: &str = "cd \"$0\" && \"$@\" || :";
 
 fn log_names(folder: &Path, system: &System) -> (std::path::PathBuf, std::path::PathBuf) {
     let name = |end: &str| folder.join(format!("server-{}.{end}", system.name));
@@ -263,3 +316,35 @@ fn last_words(folder: &Path, system: &System) -> String {
 const PATIENCE_START: Duration = Duration::from_secs(20);
 
 const PATIENCE_END: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which file a stop leaves in its folder, and what undoing has to complain of.
+    fn check(stop: &str, expected: bool) {
+        let folder =
+            std::env::temp_dir().join(format!("mill-rig-stop-{}-{expected}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!(
+            "title = 't'\nkind = 'command'\n[start]\nargv = ['true']\nstop = [{stop}]\nfolder = '${{run}}'\n"
+        );
+        let system: System = toml::from_str(&text).unwrap();
+        let mut names = Names::default();
+        names.set("run", folder.display());
+        let mut line = Line::new(["true"]);
+        line.folder = Some(folder.display().to_string());
+        let mut journal = Journal::begin(&folder, "stop").unwrap();
+        note_stop(&system, &names, &Host::Local, &line, &mut journal).unwrap();
+        let problems = journal.restore();
+        let left = folder.join("stopped").exists();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((problems, left), (Vec::new(), expected), "{stop}");
+    }
+
+    #[test]
+    fn who_leaves_the_foreground_is_stopped_by_the_journal_in_its_own_folder() {
+        check("'touch', 'stopped'", true);
+        check("'false'", false);
+    }
+}

@@ -92,9 +92,20 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
         site,
         bench.journal,
         bench.interrupt,
-    )?;
+    );
+    let mut running = match running {
+        Ok(running) => running,
+        Err(trouble) => {
+            bench.journal.undo_to(mark);
+            return Err(trouble);
+        }
+    };
     record.commands.extend(running.commands());
+    let has_left = running.has_left();
     let done = under_load(trial, record, &names, &running, bench);
+    if has_left {
+        figures::forget_server(record);
+    }
     let lived = running.end();
     bench.journal.undo_to(mark);
     done?;
@@ -119,6 +130,7 @@ fn under_load(
     if load.tool != Tool::None {
         if let Some(prime) = &load.prime {
             let clients = begin(trial, prime, names, "prime", bench)?;
+            record.commands.extend(clients.commands());
             clients.finish(bench.interrupt).map_err(Trouble::Failed)?;
         }
         clean_pass(trial, record, names, running, bench)?;
@@ -147,7 +159,7 @@ fn clean_pass(
     let clients = begin(trial, &setup.load.args, names, "client", bench)?;
     record.commands.extend(clients.commands());
     let monitor = Monitor::start(Watched {
-        server: running.pid(),
+        server: running.pids(),
         clients: clients.pids(),
         ground: bench.standing.ground.clone(),
         interval: Duration::from_millis(setup.monitors.interval_ms.max(10)),
@@ -209,17 +221,26 @@ fn probe_pass(
         folder: bench.folder.to_owned(),
     };
     let looked = probe::look(&probe, &scene);
-    let mut rate = None;
-    if let Some(mut clients) = clients {
-        let outlived = !clients.any_ended();
-        if let Some(outcome) = clients.finish(bench.interrupt).map_err(Trouble::Failed)? {
-            rate = outcome
-                .printed
-                .figures
-                .get("requests_per_s")
-                .copied()
-                .filter(|_| outlived);
+    let rate = match clients {
+        None => Err(String::from("no load ran meanwhile")),
+        Some(mut clients) => {
+            let outlived = !clients.any_ended();
+            match clients.finish(bench.interrupt) {
+                Ok(Some(outcome)) if outlived => {
+                    Ok(outcome.printed.figures.get("requests_per_s").copied())
+                }
+                Ok(Some(_)) => Err(String::from("the load ended before the probe did")),
+                Ok(None) => return Ok(()),
+                // The clean pass is over and stands: what went wrong here is of the probe alone.
+                Err(problem) => Err(format!("the load under the probe: {problem}")),
+            }
         }
+    };
+    if let (Err(problem), true) = (&rate, loaded) {
+        let what = format!("{:?}", probe.kind).to_lowercase();
+        record.notes.push(format!(
+            "probe {what}: {problem}; what it counted a second is of less load"
+        ));
     }
     figures::add_probe(record, looked, rate);
     Ok(())

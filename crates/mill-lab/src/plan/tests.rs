@@ -69,6 +69,13 @@ fn probes_are_only_in_the_first_block_and_never_in_trials_again() {
 }
 
 #[test]
+fn probes_that_are_all_there_is_are_in_every_trial() {
+    let (_, plan) = plan(&RECIPE.replace("\"wrk\"", "\"none\""));
+    assert_eq!(plan.trials.len(), 15);
+    assert!(plan.trials.iter().all(|trial| trial.setup.probe.len() == 1));
+}
+
+#[test]
 fn without_again_there_are_only_points() {
     let (_, plan) = plan(&RECIPE.replace("blocks = 3", "blocks = 3\nagain = false"));
     assert_eq!(plan.trials.len(), 12);

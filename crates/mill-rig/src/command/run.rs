@@ -1,5 +1,7 @@
 //! `lab run` and `lab resume`: recipe to store to sweep to report.
 
+mod alone;
+
 use super::{FAILED, Terminal};
 use crate::environment;
 use crate::interrupt::Interrupt;
@@ -7,12 +9,14 @@ use crate::journal::{self, Journal};
 use crate::options::{Choice, Manner};
 use crate::progress::Progress;
 use crate::sweep::Sweep;
+use alone::alone;
 use mill_lab::desk::{self, Desk};
 use mill_lab::plan::Plan;
 use mill_lab::recipe::{self, Resolved};
 use mill_lab::record::{Finish, RunRecord, Status};
 use mill_lab::store::{RunFolder, Store, run_id};
 use mill_sys::{clock, random};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -69,6 +73,7 @@ pub(super) fn begin(
     let folder = place
         .begin(&run, &resolved.emit(), &environment)
         .map_err(said)?;
+    let _alone = alone(folder.path())?;
     carry_out(store, folder, &resolved, manner, person, out, err)
 }
 
@@ -84,6 +89,7 @@ pub(super) fn resume(
     let place = Store::open(store).map_err(said)?;
     let id = place.find(word).map_err(said)?;
     let text = place.recipe_text(&id).map_err(said)?;
+    let _alone = alone(&place.run_path(&id))?;
     let folder = place.resume(&id).map_err(said)?;
     let resolved = Resolved::parse("recipe.toml", &text, &folder.run().size).map_err(said)?;
     warn_of_left(err);
@@ -116,11 +122,12 @@ fn carry_out(
     };
     let finish = sweep.run(&mut progress);
     let problems = journal.restore();
-    let mut finish = finish.map_err(said)?;
-    finish.not_restored.extend(problems);
-    for problem in &finish.not_restored {
+    for problem in &problems {
         progress.line(&format!("not restored: {problem}"));
     }
+    let mut finish = finish.map_err(said)?;
+    // The journal's last word: it has tried once more what the sweep could not undo.
+    finish.not_restored = problems;
     let failed = failures(&folder)?;
     let note = folder.finish(&finish).map_err(said)?;
     if let Some(note) = note {
@@ -145,8 +152,13 @@ fn status(finish: &Finish, failed: usize, reported: u8) -> u8 {
 
 fn failures(folder: &RunFolder) -> Result<usize, String> {
     let kept = folder.kept_trials().map_err(said)?;
-    let failed = |status: &Status| matches!(status, Status::Failed { .. });
-    Ok(kept.iter().filter(|record| failed(&record.status)).count())
+    // Attempts come in their order: the last one counts.
+    let latest: BTreeMap<usize, Status> = kept
+        .into_iter()
+        .map(|record| (record.number, record.status))
+        .collect();
+    let failed = |status: &&Status| matches!(status, Status::Failed { .. });
+    Ok(latest.values().filter(failed).count())
 }
 
 fn say_how_to_go_on(finish: &Finish, id: &str, err: &mut dyn Write) {

@@ -77,6 +77,19 @@ fn what_somebody_else_has_set_since_is_left_alone_and_said() {
 }
 
 #[test]
+fn what_undoing_between_trials_had_to_say_is_said_at_the_end() {
+    let scratch = Scratch::new("settled");
+    let key = scratch.key("key", "1");
+    let mut journal = Journal::begin(&scratch.0, "run").unwrap();
+    let mark = journal.mark();
+    journal.write(&Host::Local, &key, "1", "2").unwrap();
+    std::fs::write(&key, "7").unwrap();
+    let then = journal.undo_to(mark);
+    assert_eq!(then.len(), 1);
+    assert_eq!(journal.restore(), then);
+}
+
+#[test]
 fn what_could_not_be_undone_is_kept_for_later() {
     let scratch = Scratch::new("kept");
     let key = scratch.key("key", "1");

@@ -43,16 +43,24 @@ pub(crate) fn parse(text: &str, interface: &str) -> Option<Traffic> {
 impl Traffic {
     /// What went through since `earlier`. An interface that was made anew begins at zero.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
-        let of = u64::saturating_sub;
+        self.with(earlier, u64::saturating_sub)
+    }
+
+    /// Through both interfaces.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    fn with(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            rx_bytes: of(self.rx_bytes, earlier.rx_bytes),
-            rx_packets: of(self.rx_packets, earlier.rx_packets),
-            rx_errors: of(self.rx_errors, earlier.rx_errors),
-            rx_dropped: of(self.rx_dropped, earlier.rx_dropped),
-            tx_bytes: of(self.tx_bytes, earlier.tx_bytes),
-            tx_packets: of(self.tx_packets, earlier.tx_packets),
-            tx_errors: of(self.tx_errors, earlier.tx_errors),
-            tx_dropped: of(self.tx_dropped, earlier.tx_dropped),
+            rx_bytes: of(self.rx_bytes, other.rx_bytes),
+            rx_packets: of(self.rx_packets, other.rx_packets),
+            rx_errors: of(self.rx_errors, other.rx_errors),
+            rx_dropped: of(self.rx_dropped, other.rx_dropped),
+            tx_bytes: of(self.tx_bytes, other.tx_bytes),
+            tx_packets: of(self.tx_packets, other.tx_packets),
+            tx_errors: of(self.tx_errors, other.tx_errors),
+            tx_dropped: of(self.tx_dropped, other.tx_dropped),
         }
     }
 }
@@ -82,6 +90,7 @@ eth0:1:       5       6    0    0    0     0          0         0        7      
             tx_dropped: 4,
         };
         assert_eq!(parse(DEV, "eth0"), Some(eth0));
+        assert_eq!(eth0.plus(&eth0).since(&eth0), eth0);
         assert_eq!(parse(DEV, "lo").map(|lo| lo.rx_dropped), Some(26148));
         assert_eq!(parse(DEV, "eth0:1").map(|alias| alias.rx_bytes), Some(5));
     }

@@ -120,7 +120,7 @@ impl Sampler {
             client_interface: ground.client_interface.clone(),
             server_cpus: near(&ground.server, ground.server_cpus.clone()),
             client_cpus: near(client_host, ground.client_cpus.clone()),
-            server_tree: Tree::new(near(&ground.server, watched.server.into_iter().collect())),
+            server_tree: Tree::new(near(&ground.server, watched.server.clone())),
             client_tree: Tree::new(near(client_host, watched.clients.clone())),
             looks: 0,
         };
@@ -225,11 +225,11 @@ fn speeds(watched: &Watched, facts: &mut Facts) {
     facts.client_mbit = find("client", ground.clients.first(), &ground.client_interface);
 }
 
-/// Traffic of the first place, TCP of all.
+/// Traffic and TCP of all places: clients on one link share its rate.
 fn look_at_network(places: &mut [Place], interface: &str, side: &mut Side) {
-    for (index, place) in places.iter_mut().enumerate() {
-        if index == 0 {
-            side.traffic = place.traffic(interface);
+    for place in places {
+        if let Some(traffic) = place.traffic(interface) {
+            side.traffic = Some(side.traffic.unwrap_or_default().plus(&traffic));
         }
         let tcp = place.tcp();
         side.fullest = side.fullest.max(tcp.in_use + tcp.time_wait);

@@ -198,7 +198,7 @@ fn this_machine_can_be_watched() {
         link_mbit: None,
     };
     let monitor = Monitor::start(Watched {
-        server: Some(std::process::id()),
+        server: vec![std::process::id()],
         clients: vec![u32::MAX],
         ground,
         interval: Duration::from_millis(20),

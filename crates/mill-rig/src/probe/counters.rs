@@ -47,6 +47,8 @@ pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Look
     let mut line = Line::new(["perf", "stat", "-x,", "-e"]);
     line.argv.push(names.join(","));
     line.argv.extend(target.arguments());
+    // Counts are divided by what sleep was told, not by what it was rounded from.
+    let seconds = tenths(seconds);
     let span = format!("{seconds:.1}");
     line.argv.extend(["--", "sleep", &span].map(String::from));
     looked.ran(&Host::Local, &line);
@@ -69,6 +71,10 @@ pub(super) fn look(probe: &Probe, scene: &Scene, seconds: f64, looked: &mut Look
         ));
     }
     record(&events, counted, seconds, looked);
+}
+
+fn tenths(seconds: f64) -> f64 {
+    (seconds * 10.0).round().max(1.0) / 10.0
 }
 
 /// One event of perf's and the figure that it adds to.
@@ -272,6 +278,13 @@ fn record(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_span_is_what_sleep_is_told() {
+        for (seconds, expected) in [(1.25, 1.3), (3.0, 3.0), (0.04, 0.1)] {
+            assert_eq!(tenths(seconds), expected);
+        }
+    }
 
     const STAT: &str = "\
 # started on Sat Nov 21 08:00:00 2026

@@ -24,23 +24,47 @@ pub(super) fn derive(figures: &mut Figures) {
     figures.extend(more);
 }
 
+/// A server that left the foreground is nobody's descendant: its time would be called other programs', and the trial void.
+pub(super) fn forget_server(record: &mut TrialRecord) {
+    let reason = "the server left the foreground: which processes are its own is not known";
+    for name in [
+        "foreign_cpu_share",
+        "process_cpu.server",
+        "cpu_seconds.server",
+        "cpu_us_per_request.server",
+        "memory_bytes.server",
+    ] {
+        record.figures.remove(name);
+        record
+            .absent
+            .insert(String::from(name), String::from(reason));
+    }
+}
+
 /// What a probe counted a second, also for each request; its own rate is not kept: looking costs.
-pub(super) fn add_probe(record: &mut TrialRecord, looked: Looked, rate: Option<f64>) {
+pub(super) fn add_probe(
+    record: &mut TrialRecord,
+    looked: Looked,
+    rate: Result<Option<f64>, String>,
+) {
+    let rate = rate.and_then(|rate| {
+        let rate = rate.filter(|rate| *rate > 0.0);
+        rate.ok_or_else(|| String::from("the load under the probe had no rate"))
+    });
     for (name, per_request) in PER_REQUEST {
         let Some(count) = looked.figures.get(name) else {
             continue;
         };
-        match rate.filter(|rate| *rate > 0.0) {
-            Some(rate) => {
+        match &rate {
+            Ok(rate) => {
                 record
                     .figures
                     .insert(String::from(per_request), count / rate);
             }
-            None => {
-                let reason = "the load ended before the probe did";
+            Err(reason) => {
                 record
                     .absent
-                    .insert(String::from(per_request), String::from(reason));
+                    .insert(String::from(per_request), reason.clone());
             }
         }
     }
@@ -59,6 +83,12 @@ const PER_REQUEST: [(&str, &str); 3] = [
 
 /// Says which side was the limit, and whether others disturbed.
 pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat) {
+    if record.figures.is_empty() && record.artefacts.is_empty() {
+        record.status = Status::Absent {
+            reason: nothing_because(record),
+        };
+        return;
+    }
     record.limit = limit::judge(&record.figures);
     let share = |name: &str| record.figures.get(name).copied().unwrap_or(0.0);
     let (foreign, steal) = (share("foreign_cpu_share"), share("steal_share"));
@@ -78,9 +108,73 @@ pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat) {
     record.status = Status::Void { reason };
 }
 
+/// Why a trial that went well has nothing to show.
+fn nothing_because(record: &TrialRecord) -> String {
+    match record.absent.iter().next() {
+        Some((metric, reason)) => format!("{metric}: {reason}"),
+        None => {
+            String::from("no load and no probe in this trial: probes look once, in the first block")
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
+    fn record() -> TrialRecord {
+        TrialRecord {
+            number: 0,
+            block: 0,
+            point: BTreeMap::new(),
+            again: false,
+            attempt: 0,
+            status: Status::Measured,
+            started_ms: 0,
+            seconds: 1.0,
+            commands: Vec::new(),
+            figures: Figures::new(),
+            percentiles: Vec::new(),
+            limit: None,
+            absent: BTreeMap::new(),
+            tuned: Vec::new(),
+            artefacts: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_trial_without_a_figure_is_not_called_measured() {
+        let mut empty = record();
+        empty
+            .absent
+            .insert(String::from("profile"), String::from("needs perf"));
+        judge(&mut empty, &Repeat::default());
+        let reason = String::from("profile: needs perf");
+        assert_eq!(empty.status, Status::Absent { reason });
+        let mut kept = record();
+        kept.artefacts.push(String::from("environment.txt"));
+        judge(&mut kept, &Repeat::default());
+        assert_eq!(kept.status, Status::Measured);
+    }
+
+    #[test]
+    fn a_probe_counts_for_each_request_only_under_a_load_that_outlived_it() {
+        let looked = || Looked {
+            figures: [(String::from("malloc_per_s"), 3000.0)].into(),
+            ..Looked::default()
+        };
+        let mut good = record();
+        add_probe(&mut good, looked(), Ok(Some(1000.0)));
+        assert_eq!(good.figures.get("malloc_per_request"), Some(&3.0));
+        for rate in [Ok(None), Ok(Some(0.0)), Err(String::from("it ended"))] {
+            let mut bad = record();
+            add_probe(&mut bad, looked(), rate);
+            assert!(!bad.figures.contains_key("malloc_per_request"));
+            assert!(bad.absent.contains_key("malloc_per_request"));
+        }
+    }
 
     #[test]
     fn a_requests_cost_is_the_processes_time_and_the_softirq_done_for_them() {
