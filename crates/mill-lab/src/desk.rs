@@ -59,6 +59,8 @@ enum Problem {
     OneRun(String),
     #[error("{path}: {error}")]
     File { path: String, error: io::Error },
+    #[error("{path}: {error}; --html, --markdown, --csv and -o write to a place of your choice")]
+    Refused { path: String, error: io::Error },
     /// Nobody reads what we write, `| head` for one: nothing to be said, and nobody to say it to.
     #[error("{0}")]
     Output(#[from] io::Error),
@@ -106,12 +108,17 @@ fn write_file(path: &Path, text: &str, out: &mut dyn Write) -> Result<(), Proble
 }
 
 fn put(path: &Path, text: &str) -> Result<(), Problem> {
-    let fail = |error| Problem::File {
-        path: path.display().to_string(),
-        error,
+    let fail = |error: io::Error| {
+        let path = path.display().to_string();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Problem::Refused { path, error }
+            }
+            _ => Problem::File { path, error },
+        }
     };
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(fail)?;
+        std::fs::create_dir_all(folder).map_err(&fail)?;
     }
     crate::store::replace(path, text.as_bytes()).map_err(fail)
 }

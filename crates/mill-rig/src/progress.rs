@@ -80,7 +80,7 @@ impl<'a> Progress<'a> {
         );
         if let Some(columns) = self.columns {
             let shown: String = text.chars().take(columns.saturating_sub(1)).collect();
-            let _ = write!(self.out, "\r\x1b[K{shown}");
+            let _ = write!(self.out, "{CLEAR}{NO_WRAP}{shown}{WRAP}");
             let _ = self.out.flush();
         }
     }
@@ -109,12 +109,16 @@ impl<'a> Progress<'a> {
 
     /// A line that stays.
     pub fn line(&mut self, text: &str) {
-        let clear = if self.columns.is_some() {
-            "\r\x1b[K"
-        } else {
-            ""
-        };
+        let clear = self.columns.map_or("", |_| CLEAR);
         let _ = writeln!(self.out, "{clear}{text}");
+    }
+
+    /// Takes away the line that was drawn over: after Ctrl-C the summary would stand behind it.
+    pub fn end(&mut self) {
+        if self.columns.is_some() {
+            let _ = write!(self.out, "{CLEAR}");
+            let _ = self.out.flush();
+        }
     }
 
     /// How much longer trials take than was thought.
@@ -181,9 +185,33 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// To the beginning of the line, and erase to its end (ECMA-48 CR, EL).
+const CLEAR: &str = "\r\x1b[K";
+
+/// What does not fit is cut, not wrapped (DECAWM): the window may have become narrower since its width was asked for, and
+/// only the last of several lines could be drawn over.
+const NO_WRAP: &str = "\x1b[?7l";
+
+/// As terminals are by default.
+const WRAP: &str = "\x1b[?7h";
+
 #[cfg(test)]
 mod tests {
-    use super::span;
+    use super::{Progress, span};
+
+    fn check(columns: Option<usize>, expected: &str) {
+        let mut written = Vec::new();
+        let mut progress = Progress::new(&mut written, columns);
+        progress.line("3/9 nginx: void");
+        progress.end();
+        assert_eq!(String::from_utf8(written).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_terminal_is_left_with_an_empty_line_and_a_file_without_escapes() {
+        check(Some(80), "\r\x1b[K3/9 nginx: void\n\r\x1b[K");
+        check(None, "3/9 nginx: void\n");
+    }
 
     #[test]
     fn times_are_said_in_the_unit_that_people_use() {

@@ -1,7 +1,7 @@
 //! `lab lint`: mistakes in other people's texts.
 
 use super::{DONE, FAILED, Problem, UNREADABLE, answer, complain, read_text};
-use crate::lint::text;
+use crate::lint::{results, text};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
@@ -36,11 +36,30 @@ fn write_warnings(
                 continue;
             }
         };
-        for warning in text(&file.display().to_string(), &content) {
+        let name = file.display().to_string();
+        let warnings = text(&name, &content);
+        for warning in &warnings {
             status = status.max(FAILED);
-            writeln!(out, "{}: {}", warning.lint, warning.text)?;
+            writeln!(out, "{}: {}", warning.lint, lines_of(&warning.text, &name))?;
             writeln!(out, "    {}", warning.advice)?;
+        }
+        if warnings.is_empty() {
+            let seen = match results(&content) {
+                0 => String::from("nothing that wrk or ab printed, so nothing to check"),
+                1 => String::from("no mistakes in 1 result of wrk or ab"),
+                count => format!("no mistakes in {count} results of wrk and ab"),
+            };
+            writeln!(out, "{name}: {seen}")?;
         }
     }
     Ok(status)
+}
+
+/// A file is named once in a sentence, then its lines only: ten times a long path is not read.
+pub(super) fn lines_of(text: &str, name: &str) -> String {
+    let place = format!("{name}:");
+    match text.split_once(&place) {
+        Some((before, after)) => format!("{before}{place}{}", after.replace(&place, "line ")),
+        None => String::from(text),
+    }
 }

@@ -3,8 +3,10 @@
 use super::{DONE, Desk, Problem, STANDARD, answer, put, write_file};
 use crate::analysis::findings;
 use crate::findings::{Findings, Tone};
+use crate::record::{Status, TrialRecord};
 use crate::report;
 use crate::store::Store;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -64,13 +66,14 @@ fn write_report(
     forms: Forms<'_>,
     out: &mut dyn Write,
 ) -> Result<u8, Problem> {
-    let findings = findings(&store.load(id)?);
+    let kept = store.load(id)?;
+    let findings = findings(&kept);
     if forms.html == Some(Path::new(STANDARD)) {
         // The page alone: another program reads it.
         out.write_all(report::html(&findings).as_bytes())?;
         return write_folders(&findings, forms, &mut std::io::sink());
     }
-    write_summary(&findings, out)?;
+    write_summary(&findings, &kept.trials, out)?;
     let own = store.folder().join(REPORTS).join(format!("{id}.html"));
     let nothing = forms.markdown.is_none() && forms.csv.is_none();
     if let Some(page) = forms.html.or(nothing.then_some(&*own)) {
@@ -101,7 +104,11 @@ fn write_folders(
 }
 
 /// What the page says first.
-fn write_summary(findings: &Findings, out: &mut dyn Write) -> Result<(), Problem> {
+fn write_summary(
+    findings: &Findings,
+    records: &[TrialRecord],
+    out: &mut dyn Write,
+) -> Result<(), Problem> {
     let counts = findings.counts;
     writeln!(out, "{}", findings.run.title)?;
     for statement in &findings.summary {
@@ -121,13 +128,41 @@ fn write_summary(findings: &Findings, out: &mut dyn Write) -> Result<(), Problem
         trials.push_str(&format!(", {count} {word}"));
     }
     writeln!(out, "  {trials}")?;
+    write_failures(records, out)?;
+    if counts.measured == 0 && counts.void > 0 {
+        writeln!(
+            out,
+            "  nothing counts, because other programs were busy: end them (`millstream lab env` names them) and run again, or let them be with --set repeat.foreign_cpu=1"
+        )?;
+    }
     if !findings.warnings.is_empty() {
-        let lints: Vec<&str> = findings
+        let lints: BTreeSet<&str> = findings
             .warnings
             .iter()
             .map(|warning| &*warning.lint)
             .collect();
+        let lints: Vec<&str> = lints.into_iter().collect();
         writeln!(out, "  warnings in the report: {}", lints.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Why trials failed, each reason once: nobody should have to open a page for that.
+fn write_failures(records: &[TrialRecord], out: &mut dyn Write) -> Result<(), Problem> {
+    let mut reasons: Vec<&str> = Vec::new();
+    for record in records {
+        if let Status::Failed { reason } = &record.status
+            && !reasons.contains(&&**reason)
+        {
+            reasons.push(reason);
+        }
+    }
+    for reason in reasons.iter().take(FAILURES_SHOWN) {
+        writeln!(out, "  failed: {reason}")?;
+    }
+    if reasons.len() > FAILURES_SHOWN {
+        let more = reasons.len() - FAILURES_SHOWN;
+        writeln!(out, "  and failed for {more} more reasons, in the report")?;
     }
     Ok(())
 }
@@ -145,3 +180,6 @@ fn sign(tone: Tone) -> &'static str {
 
 /// Of a store: pages that were asked for without a place for them.
 const REPORTS: &str = "reports";
+
+/// Reasons of failures on the terminal. A broken set-up fails everywhere for one or two.
+const FAILURES_SHOWN: usize = 3;

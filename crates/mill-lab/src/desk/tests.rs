@@ -109,6 +109,42 @@ fn a_report_goes_where_it_was_asked_for() {
 }
 
 #[test]
+fn what_failed_says_why_once_and_what_was_disturbed_says_what_to_do() {
+    let check = |status: &Status, expected: &str| {
+        let scratch = Scratch::new();
+        let store = Store::open(&scratch.0).unwrap();
+        let record = RunRecord {
+            trials: 2,
+            ..run("c-3", 1000)
+        };
+        let folder = store.begin(&record, RECIPE, &environment()).unwrap();
+        for (index, allocator) in ["glibc", "jemalloc"].into_iter().enumerate() {
+            let mut trial = trial(index, allocator, 100.0);
+            trial.status = status.clone();
+            keep(&folder, &trial);
+        }
+        let desk = Desk { store: &scratch.0 };
+        let (_, out, _) = said(|(out, err)| report(desk, "c-3", Forms::default(), out, err));
+        assert_eq!(out.matches(expected).count(), 1, "{out}");
+    };
+    let reason = String::from("nginx: it said: bind() failed");
+    let failed = Status::Failed { reason };
+    check(&failed, "  failed: nginx: it said: bind() failed\n");
+    let reason = String::from("other programs took 60 % of the machine's CPU time");
+    check(&Status::Void { reason }, "--set repeat.foreign_cpu=1");
+}
+
+#[test]
+fn a_file_is_named_once_in_a_sentence_and_then_its_lines() {
+    let long = "/notes/a.txt:3 and /notes/a.txt:9 differ (/notes/a.txt:12).";
+    assert_eq!(
+        lint::lines_of(long, "/notes/a.txt"),
+        "/notes/a.txt:3 and line 9 differ (line 12)."
+    );
+    assert_eq!(lint::lines_of("Each of 2.", "a.txt"), "Each of 2.");
+}
+
+#[test]
 fn a_run_is_exported_to_a_file_or_to_the_terminal() {
     let scratch = filled();
     let desk = Desk { store: &scratch.0 };
@@ -192,9 +228,10 @@ fn a_text_with_mistakes_is_told_apart_from_one_without_and_from_none() {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         said(|(out, err)| lint::lint_with(&files, &mut input.as_bytes(), out, err))
     };
+    let none = "-: nothing that wrk or ab printed, so nothing to check\n";
     assert_eq!(
         lint(&["-"], "no benchmark\n"),
-        (0, String::new(), String::new())
+        (0, String::from(none), String::new())
     );
     let block = "\
 $ wrk -t1 -c10 -d30s http://10.0.0.2/

@@ -14,7 +14,7 @@ use mill_lab::desk::{self, Desk};
 use mill_lab::plan::Plan;
 use mill_lab::recipe::{self, Resolved};
 use mill_lab::record::{Finish, RunRecord, Status};
-use mill_lab::store::{RunFolder, Store, run_id};
+use mill_lab::store::{RunFolder, Store, StoreError, run_id};
 use mill_sys::{clock, random};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -39,15 +39,15 @@ pub(super) fn begin(
         for problem in &problems {
             let _ = writeln!(err, "{problem}");
         }
-        return Err(format!(
-            "{} has {} mistakes; nothing was run",
-            choice.recipe,
-            problems.len()
-        ));
+        let mistakes = match problems.len() {
+            1 => String::from("a mistake"),
+            count => format!("{count} mistakes"),
+        };
+        return Err(format!("{} has {mistakes}; nothing was run", choice.recipe));
     }
     let plan = Plan::of(&resolved, environment::cores()).map_err(said)?;
     warn_of_left(err);
-    let place = Store::open(store).map_err(said)?;
+    let place = Store::open(store).map_err(|error| unwritable(&error))?;
     let started_ms = milliseconds();
     let run = RunRecord {
         id: run_id(
@@ -72,7 +72,7 @@ pub(super) fn begin(
     }
     let folder = place
         .begin(&run, &resolved.emit(), &environment)
-        .map_err(said)?;
+        .map_err(|error| unwritable(&error))?;
     let _alone = alone(folder.path())?;
     carry_out(store, folder, &resolved, manner, person, out, err)
 }
@@ -133,6 +133,7 @@ fn carry_out(
     if let Some(note) = note {
         progress.line(&note);
     }
+    progress.end();
     let desk = Desk { store };
     let reported = desk::report_after(desk, &id, manner.report.as_deref(), out, err);
     say_how_to_go_on(&finish, &id, err);
@@ -211,6 +212,16 @@ fn milliseconds() -> u64 {
 
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
+}
+
+/// Why nothing can be kept here, and where it could be.
+fn unwritable(error: &StoreError) -> String {
+    match error {
+        StoreError::File { .. } => {
+            format!("{error}; `--store DIR` keeps runs in a folder that you may write to")
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// 128 and SIGINT's number, as shells have it.

@@ -32,13 +32,20 @@ pub(super) fn run(choice: &Choice, yes: bool, out: &mut dyn Write) -> Result<u8,
     Ok(0)
 }
 
+/// "1 -> 0", "1, as wanted", or why it stays as it is.
+fn became(key: &TunedKey) -> String {
+    match (&key.problem, &key.before) {
+        (None, Some(before)) if *before == key.wanted => format!("{before}, as wanted"),
+        (None, Some(before)) => format!("{before} -> {}", key.wanted),
+        (None, None) => format!("-> {}", key.wanted),
+        (Some(problem), None) => problem.clone(),
+        (Some(problem), Some(before)) => format!("stays {before}: {problem}"),
+    }
+}
+
 fn say(ground: &Ground, tuned: &[TunedKey], out: &mut dyn Write) -> std::io::Result<()> {
     for key in tuned {
-        let before = key.before.as_deref().unwrap_or("nothing");
-        match &key.problem {
-            None => writeln!(out, "{}: {before} -> {}", key.key, key.wanted)?,
-            Some(problem) => writeln!(out, "{}: stays {before}: {problem}", key.key)?,
-        }
+        writeln!(out, "{}: {}", key.key, became(key))?;
     }
     let place = |host: &Host| match host {
         Host::Local => String::from("on this machine"),
@@ -55,4 +62,28 @@ fn say(ground: &Ground, tuned: &[TunedKey], out: &mut dyn Write) -> std::io::Res
         writeln!(out, "client: {}", place(client))?;
     }
     writeln!(out, "`millstream lab restore` undoes all of it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(before: Option<&str>, problem: Option<&str>, expected: &str) {
+        let key = TunedKey {
+            key: String::from("tcp_sack"),
+            before: before.map(String::from),
+            wanted: String::from("1"),
+            problem: problem.map(String::from),
+        };
+        assert_eq!(became(&key), expected);
+    }
+
+    #[test]
+    fn what_became_of_a_key_is_said_as_a_person_would() {
+        check(Some("0"), None, "0 -> 1");
+        check(Some("1"), None, "1, as wanted");
+        check(None, None, "-> 1");
+        check(None, Some("absent on this kernel"), "absent on this kernel");
+        check(Some("0"), Some("not permitted"), "stays 0: not permitted");
+    }
 }

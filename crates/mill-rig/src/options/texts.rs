@@ -16,13 +16,13 @@ Ctrl-C ends a run early: the system is put back, what was measured is kept, `lab
 pub(super) const SHOW: &str = "\
 Examples:
   millstream lab show onload-cookbook --size seed
-  millstream lab show ./mine.toml --set 'for.workers=[1,2]'
+  millstream lab show ./mine.toml --set connections=10,50
   millstream lab show nginx-jemalloc --toml > mine.toml";
 
 pub(super) const RUN: &str = "\
 Examples:
   millstream lab run nginx-jemalloc
-  millstream lab run onload-cookbook --size standard --set 'for.workers=[1,2,4]'
+  millstream lab run onload-cookbook --size standard --set workers=1,2,4
   millstream lab run ./mine.toml --set repeat.blocks=10 --report out/
 
 A run is kept below runs/ of the store; `lab report` writes its report again at any time.";
@@ -45,5 +45,6 @@ For questions across runs: sqlite3 millstream-lab/lab.sqlite 'select * from meas
 pub(super) const LINT: &str = "\
 Exit status: 0 nothing found, 1 mistakes found, 2 a file could not be read.
 
-Example:
+Examples:
+  millstream lab lint article.md
   wrk --latency -c 100 http://host/ | millstream lab lint -";
