@@ -55,10 +55,11 @@ pub fn text(environment: &Environment) -> String {
         "kernel",
         &format!("{} ({})", environment.kernel, environment.distribution),
     );
+    let plural = if environment.nodes == 1 { "" } else { "s" };
     say(
         "processor",
         &format!(
-            "{}, {} cores, {} nodes",
+            "{}, {} cores, {} node{plural}",
             environment.cpu, environment.cores, environment.nodes
         ),
     );
