@@ -312,7 +312,7 @@ mod tests {
                 Count,
             ),
             ("path.round_trip.mean", "Round trip, mean", Seconds),
-            ("profile._raw_spin_lock", "Profile _raw_spin_lock", Percent),
+            ("profile._raw_spin_lock", "_raw_spin_lock", Percent),
             (
                 "vm_exits.MSR_WRITE.time_percent",
                 "VM exits MSR_WRITE, time",

@@ -110,7 +110,7 @@ pub(super) fn saturation(measured: &Measured<'_>) -> Vec<String> {
 }
 
 /// Sentences on saturation in a summary.
-const SATURATIONS_MAX: usize = 6;
+const SATURATIONS_MAX: usize = 4;
 
 /// Points that a sentence names.
-const POINTS_SHOWN: usize = 3;
+const POINTS_SHOWN: usize = 2;

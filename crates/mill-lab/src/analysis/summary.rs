@@ -101,7 +101,7 @@ fn unsure_told(families: &[&Vec<&Compared>]) -> Statement {
             format!(" at {}", compared.at)
         };
         let change = signed_percent(percent_of_log(compared.ratio.ln()));
-        format!("{title}{at} {change} %")
+        format!("{title}{at}: {change} %")
     };
     let shown: Vec<String> = all.iter().take(UNSURE_SHOWN).map(|c| change(&c)).collect();
     let more = match all.len() - shown.len() {
@@ -112,7 +112,7 @@ fn unsure_told(families: &[&Vec<&Compared>]) -> Statement {
     Statement {
         tone: Tone::Unsure,
         text: format!(
-            "{}: {} against {}: nothing decided in {}, from {}{} each: {}{more}.",
+            "{}: {} against {}: nothing decided in {}, from {}{} each. {}{more}.",
             all[0].factor,
             all[0].to,
             all[0].from,
@@ -123,7 +123,7 @@ fn unsure_told(families: &[&Vec<&Compared>]) -> Statement {
             } else {
                 " or more"
             },
-            shown.join(", ")
+            shown.join("; ")
         ),
     }
 }
@@ -143,7 +143,10 @@ fn family_told(family: &[&Compared]) -> Statement {
         };
         let text = format!(
             "{head}{at}: {}, from {} to {}{}.",
-            only.words,
+            // The report says "inconclusive" in front of the sentence.
+            only.words
+                .strip_prefix("inconclusive: ")
+                .unwrap_or(&only.words),
             spoken(only.from_median, &metric),
             spoken(only.to_median, &metric),
             cautioned(only)

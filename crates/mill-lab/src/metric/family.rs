@@ -15,7 +15,11 @@ pub(super) fn member(stem: &str, title: &str, rest: &str) -> Member {
     if OWN_NAMES.contains(&stem) {
         // Symbols and exits are names of others: an underscore is part of them.
         let (name, figure) = rest.split_once('.').unwrap_or((rest, ""));
-        let plain = named(&format!("{title} {name}"), figure);
+        let plain = match stem {
+            // A table of symbols needs no word before each.
+            "profile" => named(name, figure),
+            _ => named(&format!("{title} {name}"), figure),
+        };
         return Member {
             title: plain,
             unit: unit_of(figure),

@@ -55,10 +55,15 @@ impl Row {
                 Some((low, high)) => format!("{} to {}", ratio(low), ratio(high)),
                 None => String::from("too few pairs"),
             },
-            words: if compared.words.contains("pair") {
-                compared.words.clone()
-            } else {
-                format!("{} ({evidence})", compared.words)
+            words: {
+                // The verdict stands in front already.
+                let words = compared.words.strip_prefix("inconclusive: ");
+                let words = words.unwrap_or(&compared.words);
+                if words.contains("pair") {
+                    String::from(words)
+                } else {
+                    format!("{words} ({evidence})")
+                }
             },
             caution: compared.caution.clone(),
         }

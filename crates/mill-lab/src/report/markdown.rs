@@ -176,11 +176,17 @@ impl Page {
             return;
         }
         self.heading("What the tools printed");
+        // Where nothing is compared, this is what the run was made for.
+        let open = if findings.comparisons.is_empty() {
+            " open"
+        } else {
+            ""
+        };
         for block in &findings.blocks {
             let kept = words::shortened(&block.text, BLOCK_BYTES);
             let _ = write!(
                 self.out,
-                "<details><summary>{}</summary>\n\n{}\n</details>\n\n",
+                "<details{open}><summary>{}</summary>\n\n{}\n</details>\n\n",
                 markup(&block.title.replace('\n', " ")),
                 fenced("text", &kept)
             );

@@ -115,7 +115,7 @@ pub(super) fn environment(environment: &Environment) -> Vec<(String, String)> {
     let programs: Vec<String> = environment
         .versions
         .iter()
-        .map(|(tool, version)| format!("{tool} {version}"))
+        .map(|(tool, text)| format!("{tool} {}", version(text)))
         .collect();
     line("Programs", programs.join(", "));
     line("Interfaces", environment.interfaces.join("; "));
@@ -140,6 +140,17 @@ pub(super) fn environment(environment: &Environment) -> Vec<(String, String)> {
         line(&format!("Absent: {what}"), why.clone());
     }
     out
+}
+
+/// Of what a tool says of itself the first word that is a version: "nginx version: nginx/1.22.1" is 1.22.1.
+fn version(text: &str) -> &str {
+    let number = |word: &str| {
+        let digits = word.split('.').next().unwrap_or("");
+        word.contains('.') && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    text.split(|character: char| character.is_whitespace() || "/-,()".contains(character))
+        .find(|word| number(word))
+        .unwrap_or(text)
 }
 
 fn processor(environment: &Environment) -> String {
@@ -252,6 +263,20 @@ mod tests {
         for (words, expected) in cases {
             let words: Vec<String> = words.into_iter().map(String::from).collect();
             assert_eq!(shell(&words), expected);
+        }
+    }
+
+    #[test]
+    fn of_a_tools_own_words_the_version_is_kept() {
+        for (text, expected) in [
+            ("This is ApacheBench, Version 2.3 <$Revision$>", "2.3"),
+            ("nginx version: nginx/1.22.1", "1.22.1"),
+            ("wrk debian/4.1.0-3+b2 [epoll]", "4.1.0"),
+            ("ip utility, iproute2-6.1.0, libbpf 1.1.2", "6.1.0"),
+            ("iperf 3.12 (cJSON 1.7.15)", "3.12"),
+            ("unknown", "unknown"),
+        ] {
+            assert_eq!(version(text), expected);
         }
     }
 

@@ -218,3 +218,67 @@ fn trials_that_are_not_there_are_missing() {
     assert!(found.interrupted);
     assert_eq!(found.origin.as_deref(), Some("Seed 004, rows N1 and N2"));
 }
+
+#[test]
+fn the_summary_says_limits_and_undecided_comparisons_once() {
+    let recipe = ALLOCATORS.replace("concurrency = [100]", "concurrency = [100, 300]");
+    let recipe = format!("{recipe}metrics = [\"requests_per_s\", \"latency_s.p99\"]\n");
+    let mut run = Run::new(&recipe);
+    for (point, side) in [
+        ("system=glibc concurrency=100", Side::Server),
+        ("system=glibc concurrency=300", Side::Server),
+        ("system=jemalloc concurrency=100", Side::Server),
+        ("system=jemalloc concurrency=300", Side::Both),
+    ] {
+        run.trial(0, point, &[("requests_per_s", 5.0), ("latency_s.p99", 0.1)])
+            .limit = limit(side);
+    }
+    let found = findings(&run.kept);
+    let texts: Vec<&str> = found.summary.iter().map(|it| it.text.as_str()).collect();
+    let count = |words: &str| texts.iter().filter(|text| text.contains(words)).count();
+    assert_eq!(
+        count("nothing decided in 4 comparisons, from 1 pair each"),
+        1,
+        "{texts:?}"
+    );
+    assert_eq!(count("three at least are needed"), 0, "{texts:?}");
+    assert_eq!(
+        count("Limit, of 4 points: server-bound at 3, both sides busy at 1 ("),
+        1,
+        "{texts:?}"
+    );
+    assert_eq!(
+        count("server-bound at 100, both sides busy at 300"),
+        1,
+        "{texts:?}"
+    );
+}
+
+#[test]
+fn what_probes_left_as_text_is_shown_verbatim() {
+    let mut run = Run::new(ALLOCATORS);
+    run.trial(0, "system=glibc concurrency=100", &[]);
+    for (name, text) in [
+        ("client-0.out", "wrk"),
+        ("top.txt", "top"),
+        ("monitor.csv", "1,2"),
+    ] {
+        run.kept.files.push(crate::analysis::KeptFile {
+            trial: 0,
+            name: String::from(name),
+            text: String::from(text),
+        });
+    }
+    let blocks = findings(&run.kept).blocks;
+    let told: Vec<(&str, &str)> = blocks
+        .iter()
+        .map(|block| (block.title.as_str(), block.text.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("ab, nginx, glibc", "wrk"),
+            ("top.txt, nginx, glibc", "top")
+        ]
+    );
+}
