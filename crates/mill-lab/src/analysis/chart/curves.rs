@@ -34,6 +34,12 @@ pub(super) fn scaling(
         .iter()
         .flat_map(|line| line.points.iter().map(|point| point.0))
         .fold(1.0, f64::max);
+    let mut numbers = lines.iter().flat_map(|line| &line.points).map(|it| it.0);
+    let first = numbers.next()?;
+    // Nothing scales along one number: the table has it.
+    if numbers.all(|other| (other - first).abs() < f64::EPSILON) {
+        return None;
+    }
     let mut curves: Vec<Series> = Vec::new();
     let mut said: Vec<String> = Vec::new();
     for line in &lines {

@@ -161,3 +161,13 @@ fn percentiles_processors_time_and_profiles_are_drawn() {
     let folded = vec![(String::from("nginx;main"), 10)];
     assert_eq!(flame, Drawing::Flame { folded });
 }
+
+#[test]
+fn one_number_of_workers_is_no_picture_of_scaling() {
+    let titles = |workers| -> Vec<String> {
+        let pictures = findings(&made_up(workers).kept).charts;
+        pictures.into_iter().map(|picture| picture.title).collect()
+    };
+    let (one, two) = (titles(1), titles(2));
+    assert_eq!(two.len(), one.len() + 1, "{one:?} {two:?}");
+}

@@ -75,7 +75,7 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 14.0;
 
 /// Pixels of the names; longer ones are cut.
-const NAMES_MAX: f64 = 300.0;
+const NAMES_MAX: f64 = 390.0;
 
 fn draw_axis(canvas: &mut Canvas, axis: &Axis, plot: Area) {
     let mut free = f64::INFINITY;
