@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::system::Trouble;
 use crate::topology::{self, Ground, TopologyError};
 use crate::tune;
-use mill_lab::recipe::{Content, Setup, Topology, Tune};
+use mill_lab::recipe::{Content, Setup, Topology, TopologyKind, Tune};
 use mill_lab::record::TunedKey;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -51,6 +51,7 @@ impl Standing {
             TopologyError::Failed(reason) => Trouble::Failed(reason),
         })?;
         let mut tuned = tune::apply(&setup.tune, &ground, journal);
+        tuned.extend(not_made(&setup.topology));
         let failed = |what: &dyn std::fmt::Display| {
             Trouble::Failed(format!("{}: {what}", scratch.display()))
         };
@@ -92,6 +93,27 @@ impl Standing {
     }
 }
 
+/// What a recipe asks of a link that this kind of topology does not make: said, because figures are of the link as it is.
+fn not_made(topology: &Topology) -> Vec<TunedKey> {
+    if !matches!(topology.kind, TopologyKind::Loopback | TopologyKind::Ssh) {
+        return Vec::new();
+    }
+    let asked = [
+        ("queues", topology.queues.map(|count| count.to_string())),
+        ("rate_gbit", topology.rate_gbit.map(|rate| rate.to_string())),
+        ("mtu", topology.mtu.map(|bytes| bytes.to_string())),
+    ];
+    let said = asked.into_iter().filter_map(|(key, wanted)| {
+        Some(TunedKey {
+            key: format!("topology.{key}"),
+            before: None,
+            wanted: wanted?,
+            problem: Some(String::from("absent: the lab does not make this link")),
+        })
+    });
+    said.collect()
+}
+
 /// The document root on a tmpfs of its own; over there it lies where the far side's /tmp does.
 fn content_in_memory(
     size: &str,
@@ -112,4 +134,22 @@ fn content_in_memory(
     }
     std::fs::create_dir_all(&root)?;
     Ok(tune::tmpfs(size, &root, journal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_loopback_does_not_have_is_said() {
+        let mut topology = Topology {
+            rate_gbit: Some(10.0),
+            ..Topology::default()
+        };
+        let said = not_made(&topology);
+        assert_eq!(said.len(), 1);
+        assert_eq!(said[0].key, "topology.rate_gbit");
+        topology.kind = TopologyKind::Veth;
+        assert_eq!(not_made(&topology), []);
+    }
 }

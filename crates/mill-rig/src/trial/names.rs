@@ -24,7 +24,7 @@ pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
         for system in std::iter::once(system).chain(&trial.upstreams) {
             if let Some(port) = another_port(system) {
                 notes.push(format!(
-                    "{} listens on port {port}: {} was taken",
+                    "{} listens on port {port}: {} could not be had",
                     system.title, system.port
                 ));
                 names.move_port(system, port);
