@@ -91,13 +91,6 @@ impl Clients {
             .collect()
     }
 
-    /// Whether the load is not whole any more.
-    pub fn any_ended(&mut self) -> bool {
-        self.processes
-            .iter_mut()
-            .any(|one| one.process.ended().is_some())
-    }
-
     /// Waits until all have ended, and reads what they printed. None: interrupted.
     pub fn finish(mut self, interrupt: &Interrupt) -> Result<Option<Outcome>, String> {
         let mut parts = Vec::new();

@@ -2,17 +2,18 @@
 
 mod figures;
 mod names;
+mod probing;
 
 use crate::client::{self, Clients, Outcome};
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::monitor::{Monitor, Observed, Watched};
 use crate::names::Names;
-use crate::probe::{self, Scene};
+
 use crate::standing::Standing;
 use crate::system::{self, Running, Site, Trouble};
 use mill_lab::plan::Trial;
-use mill_lab::recipe::{Probe, ProbeKind, Repeat, Tool};
+use mill_lab::recipe::{Repeat, Tool};
 use mill_lab::record::{Figures, Status, TrialRecord};
 use mill_sys::clock;
 use std::path::Path;
@@ -141,7 +142,7 @@ fn under_load(
             return Ok(());
         }
         if probe.systems.is_empty() || probe.systems.contains(&system) {
-            probe_pass(trial, probe, record, names, running, bench)?;
+            probing::pass(trial, probe, record, names, running, bench)?;
         }
     }
     Ok(())
@@ -194,58 +195,6 @@ fn keep(trial: &Trial, record: &mut TrialRecord, outcome: Outcome, observed: &Ob
     figures::derive(&mut record.figures);
 }
 
-/// A look that costs, under the same load.
-fn probe_pass(
-    trial: &Trial,
-    probe: &Probe,
-    record: &mut TrialRecord,
-    names: &Names,
-    running: &Running,
-    bench: &mut Bench<'_>,
-) -> Result<(), Trouble> {
-    let load = &trial.setup.load;
-    let loaded =
-        load.tool != Tool::None && !matches!(probe.kind, ProbeKind::Path | ProbeKind::Environment);
-    let mut clients = None;
-    let mut probe = probe.clone();
-    if loaded {
-        probe.seconds = within(probe.seconds, load.seconds, load.ramp_s);
-        clients = Some(begin(trial, &load.args, names, "probe-client", bench)?);
-        crate::patience::pause(Duration::from_secs_f64(load.ramp_s.clamp(0.0, 60.0)));
-    }
-    let scene = Scene {
-        ground: bench.standing.ground.clone(),
-        server: running.pid(),
-        clients: clients.as_ref().map(Clients::pids).unwrap_or_default(),
-        port: names.port_of(&trial.setup.system),
-        folder: bench.folder.to_owned(),
-    };
-    let looked = probe::look(&probe, &scene);
-    let rate = match clients {
-        None => Err(String::from("no load ran meanwhile")),
-        Some(mut clients) => {
-            let outlived = !clients.any_ended();
-            match clients.finish(bench.interrupt) {
-                Ok(Some(outcome)) if outlived => {
-                    Ok(outcome.printed.figures.get("requests_per_s").copied())
-                }
-                Ok(Some(_)) => Err(String::from("the load ended before the probe did")),
-                Ok(None) => return Ok(()),
-                // The clean pass is over and stands: what went wrong here is of the probe alone.
-                Err(problem) => Err(format!("the load under the probe: {problem}")),
-            }
-        }
-    };
-    if let (Err(problem), true) = (&rate, loaded) {
-        let what = format!("{:?}", probe.kind).to_lowercase();
-        record.notes.push(format!(
-            "probe {what}: {problem}; what it counted a second is of less load"
-        ));
-    }
-    figures::add_probe(record, looked, rate);
-    Ok(())
-}
-
 fn begin(
     trial: &Trial,
     args: &str,
@@ -264,14 +213,3 @@ fn begin(
     )
     .map_err(Trouble::Failed)
 }
-
-/// How long a probe may look while a load of `load` seconds runs.
-fn within(probe: f64, load: Option<f64>, ramp: f64) -> f64 {
-    match load {
-        Some(load) => probe.min((load - 2.0 * ramp).max(PROBE_LEAST_S)),
-        None => probe,
-    }
-}
-
-/// Shorter looks count too little.
-const PROBE_LEAST_S: f64 = 0.5;

@@ -1,0 +1,152 @@
+//! The pass of a probe: a look that costs, under the same load, which is begun again until the look is over.
+
+use super::{Bench, begin, figures};
+use crate::client::{Clients, Outcome};
+use crate::interrupt::Interrupt;
+use crate::names::Names;
+use crate::patience::pause;
+use crate::probe::{self, Looked, Scene};
+use crate::system::{Running, Trouble};
+use mill_lab::plan::Trial;
+use mill_lab::recipe::{Probe, ProbeKind, Tool};
+use mill_lab::record::TrialRecord;
+use std::time::Duration;
+
+/// Looks, and adds to the record what was counted; the rate of the load meanwhile only divides it.
+pub(super) fn pass(
+    trial: &Trial,
+    probe: &Probe,
+    record: &mut TrialRecord,
+    names: &Names,
+    running: &Running,
+    bench: &mut Bench<'_>,
+) -> Result<(), Trouble> {
+    let load = &trial.setup.load;
+    let alone =
+        load.tool == Tool::None || matches!(probe.kind, ProbeKind::Path | ProbeKind::Environment);
+    let mut scene = Scene {
+        ground: bench.standing.ground.clone(),
+        server: running.pid(),
+        clients: Vec::new(),
+        port: names.port_of(&trial.setup.system),
+        folder: bench.folder.to_owned(),
+    };
+    if alone {
+        let looked = probe::look(probe, &scene);
+        figures::add_probe(record, looked, Err(String::from("no load ran meanwhile")));
+        return Ok(());
+    }
+    let clients = begin(trial, &load.args, names, "probe-client", bench)?;
+    scene.clients = clients.pids();
+    pause(Duration::from_secs_f64(load.ramp_s.clamp(0.0, 60.0)));
+    let interrupt = bench.interrupt;
+    let (looked, rate) = look_under_load(probe, &scene, clients, interrupt, || {
+        begin(trial, &load.args, names, "probe-client", bench)
+    });
+    if let Err(problem) = &rate {
+        let what = format!("{:?}", probe.kind).to_lowercase();
+        record.notes.push(format!(
+            "probe {what}: {problem}; what it counted a second is of less load"
+        ));
+    }
+    figures::add_probe(record, looked, rate);
+    Ok(())
+}
+
+/// Looks while clients run, one round after the other. What goes wrong with the load is of the probe alone: the clean pass is over
+/// and stands.
+fn look_under_load(
+    probe: &Probe,
+    scene: &Scene,
+    first: Clients,
+    interrupt: &Interrupt,
+    mut again: impl FnMut() -> Result<Clients, Trouble>,
+) -> (Looked, Result<Option<f64>, String>) {
+    std::thread::scope(|scope| {
+        let looking = scope.spawn(|| probe::look(probe, scene));
+        let mut rounds = Rounds::default();
+        let mut clients = Some(first);
+        while let Some(running) = clients.take() {
+            let goes_on = rounds.add(running.finish(interrupt));
+            if goes_on && !looking.is_finished() {
+                match again() {
+                    Ok(more) => clients = Some(more),
+                    Err(trouble) => rounds.fail(format!("{trouble:?}")),
+                }
+            }
+        }
+        let looked = looking.join().unwrap_or_else(|_| {
+            rounds.fail(String::from("the probe itself failed"));
+            Looked::default()
+        });
+        (looked, rounds.rate())
+    })
+}
+
+/// The load under a probe, all its rounds.
+#[derive(Debug, Default)]
+struct Rounds {
+    requests: f64,
+    seconds: f64,
+    problem: Option<String>,
+}
+
+impl Rounds {
+    /// Takes a round's outcome; whether another one makes sense.
+    fn add(&mut self, finished: Result<Option<Outcome>, String>) -> bool {
+        match finished {
+            Ok(Some(outcome)) => {
+                let rate = outcome.printed.figures.get("requests_per_s");
+                self.requests += rate.copied().unwrap_or(0.0) * outcome.seconds;
+                self.seconds += outcome.seconds;
+                return true;
+            }
+            Ok(None) => self.fail(String::from("interrupted")),
+            Err(problem) => self.fail(format!("the load under the probe: {problem}")),
+        }
+        false
+    }
+
+    fn fail(&mut self, problem: String) {
+        self.problem.get_or_insert(problem);
+    }
+
+    /// Requests a second over all rounds.
+    fn rate(self) -> Result<Option<f64>, String> {
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => Ok((self.seconds > 0.0).then(|| self.requests / self.seconds)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_lab::output::Printed;
+
+    fn round(rate: f64, seconds: f64) -> Result<Option<Outcome>, String> {
+        let figures = [(String::from("requests_per_s"), rate)].into();
+        let printed = Printed {
+            figures,
+            ..Printed::default()
+        };
+        Ok(Some(Outcome { printed, seconds }))
+    }
+
+    #[test]
+    fn the_rate_of_several_rounds_is_that_of_all_their_requests() {
+        let mut rounds = Rounds::default();
+        assert!(rounds.add(round(100.0, 1.0)) && rounds.add(round(400.0, 2.0)));
+        assert_eq!(rounds.rate(), Ok(Some(300.0)));
+    }
+
+    #[test]
+    fn a_round_that_failed_makes_the_rate_unknown_and_ends_the_rounds() {
+        let mut rounds = Rounds::default();
+        assert!(rounds.add(round(100.0, 1.0)));
+        assert!(!rounds.add(Err(String::from("connection refused"))));
+        let problem = rounds.rate().unwrap_err();
+        assert!(problem.contains("connection refused"), "{problem}");
+    }
+}
