@@ -191,6 +191,9 @@ fn caution(measured: &Measured<'_>, point: &PointOfSweep, better: Better) -> Opt
     let (from, to) = (elsewhere(&point.from), elsewhere(&point.to));
     Some(match (from, to) {
         (None, None) => return None,
+        (Some(Side::Nothing), Some(Side::Nothing)) => {
+            String::from("neither side was saturated: the ratio is not one of what servers can do")
+        }
         (Some(a), Some(b)) if a == b => {
             format!("both were {}: the ratio is not one of servers", said(a))
         }

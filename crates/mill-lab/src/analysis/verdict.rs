@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! no interval (fewer than three pairs)                                   inconclusive
-//! the whole interval within ± margin                                     no difference
+//! the whole interval within ± margin, and the margin below 25 %          no difference
 //! the interval without 1, the median beyond the margin, and the rank
 //!   test below 0.05 if this many pairs can bring it there                better or worse
 //! anything else                                                          inconclusive, with how many more blocks
@@ -72,7 +72,12 @@ impl Case<'_> {
         };
         let (margin, middle) = (self.margin(), self.ratio.middle);
         if low >= -margin && high <= margin {
-            return Verdict::NoDifference;
+            // A margin that hides any difference that people look for says nothing about one.
+            return if margin <= MARGIN_LOG_MAX {
+                Verdict::NoDifference
+            } else {
+                Verdict::Inconclusive
+            };
         }
         let apart = low > 0.0 || high < 0.0;
         if !apart || middle.abs() <= margin || self.refuted() {
@@ -150,10 +155,13 @@ impl Case<'_> {
         if more > MORE_MAX {
             format!("more than {MORE_MAX:.0} more blocks would be needed")
         } else {
-            format!("about {more:.0} more blocks")
+            format!("about {more:.0} more blocks would probably decide")
         }
     }
 }
+
+/// ln 1.25: what is below a wider margin is not called equal.
+const MARGIN_LOG_MAX: f64 = 0.223;
 
 /// "faster" of a rate, "higher" of anything else.
 pub(super) fn direction(metric: &Metric, rose: bool) -> &'static str {
