@@ -4,6 +4,7 @@ use crate::content;
 use crate::host::Host;
 use crate::journal::Journal;
 use crate::limits;
+use crate::needs;
 use crate::place::Place;
 use crate::system::Trouble;
 use crate::topology::{self, Ground, TopologyError};
@@ -46,6 +47,14 @@ impl Standing {
         journal: &mut Journal,
         mark: usize,
     ) -> Result<Self, Trouble> {
+        if let Some(name) = WRAPPERS
+            .into_iter()
+            .find(|name| needs::program(name).is_none())
+        {
+            return Err(Trouble::Absent(format!(
+                "not on this machine: needs {name} (util-linux)"
+            )));
+        }
         let ground = topology::raise(&setup.topology, journal).map_err(|error| match error {
             TopologyError::Absent(reason) => Trouble::Absent(reason),
             TopologyError::Failed(reason) => Trouble::Failed(reason),
@@ -113,6 +122,9 @@ fn not_made(topology: &Topology) -> Vec<TunedKey> {
     });
     said.collect()
 }
+
+/// What stands before each command, wherever it runs.
+const WRAPPERS: [&str; 2] = ["taskset", "prlimit"];
 
 /// The document root on a tmpfs of its own; over there it lies where the far side's /tmp does.
 fn content_in_memory(

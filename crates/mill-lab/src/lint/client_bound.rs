@@ -13,6 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn of_run(recipe: &Recipe, trials: &[TrialRecord]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for comparison in &recipe.compare {
+        let was_measured = |value: &String| {
+            trials.iter().any(|trial| {
+                trial.status == Status::Measured && trial.point.get(&comparison.axis) == Some(value)
+            })
+        };
+        // What was not compared can't mislead.
+        if !was_measured(&comparison.from) || !was_measured(&comparison.to) {
+            continue;
+        }
         let mut points: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for trial in trials {
             let value = trial.point.get(&comparison.axis);

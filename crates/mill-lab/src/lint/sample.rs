@@ -31,7 +31,18 @@ impl Sample {
     /// Bytes of an answer, and how exact that is.
     pub(super) fn size(&self) -> Option<(f64, f64)> {
         let half_width = self.figure("bytes_per_response.half_width").unwrap_or(0.0);
-        Some((self.figure("bytes_per_response")?, half_width))
+        let size = self.figure("bytes_per_response")?;
+        Some((size, half_width + size * self.open_share(size)))
+    }
+
+    /// Which share of its bytes a client may have read of answers that it did not wait for the end of: one a connection. Small answers
+    /// come whole.
+    fn open_share(&self, size: f64) -> f64 {
+        let connections = self.figure("connections_asked").unwrap_or(0.0);
+        match self.figure("requests") {
+            Some(requests) if requests > 0.0 && size > WHOLE_BYTES_MAX => connections / requests,
+            _ => 0.0,
+        }
     }
 
     /// Of a trial that was measured; the server is its system, and all other axes say what was asked for.
@@ -50,6 +61,9 @@ impl Sample {
         })
     }
 }
+
+/// What a socket's buffers take at once, about: an answer up to this size is there or not.
+const WHOLE_BYTES_MAX: f64 = 65_536.0;
 
 /// The point without its system: "workers = 1, test = tps".
 pub(super) fn rest_of(point: &Point) -> String {

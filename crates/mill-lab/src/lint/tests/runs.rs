@@ -161,6 +161,51 @@ fn points_of_the_client_are_not_the_servers() {
 }
 
 #[test]
+fn a_side_that_was_not_measured_is_not_compared_and_misleads_nobody() {
+    let mut trials = trials();
+    trials[0].limit = Some(Limit {
+        side: Side::Both,
+        evidence: String::new(),
+    });
+    of_jemalloc(&mut trials).for_each(|trial| {
+        trial.status = Status::Absent {
+            reason: String::from("not built yet"),
+        };
+    });
+    let warnings = run(&recipe(&[]), &trials);
+    assert!(
+        !warnings
+            .iter()
+            .any(|warning| warning.lint == "client-bound"),
+        "{warnings:#?}"
+    );
+}
+
+#[test]
+fn large_answers_that_the_end_of_a_run_cut_off_are_not_other_answers() {
+    let mut trials = trials();
+    for (trial, size) in trials
+        .iter_mut()
+        .zip([1.00e8, 1.00e8, 1.06e8, 1.00e8, 1.00e8, 1.05e8])
+    {
+        set(trial, "bytes_per_response", size);
+        set(trial, "connections_asked", 25.0);
+        set(trial, "requests", 100.0);
+    }
+    let varying = |trials: &[TrialRecord]| {
+        let warnings = run(&recipe(&[]), trials);
+        warnings
+            .iter()
+            .any(|warning| warning.lint == "varying-size")
+    };
+    assert!(!varying(&trials));
+    trials
+        .iter_mut()
+        .for_each(|trial| set(trial, "requests", 10_000.0));
+    assert!(varying(&trials));
+}
+
+#[test]
 fn an_allocator_that_is_never_called_is_a_probe_that_missed_it() {
     let mut trials = trials();
     of_jemalloc(&mut trials).for_each(|trial| set(trial, "malloc_per_request", 0.003));
