@@ -84,7 +84,7 @@ mod tests {
             ),
             (
                 0,
-                "/home/ada/my recipe.toml",
+                "/srv/lab/my recipe.toml",
                 u64::MAX,
                 "1970-01-01T0000-my-recipe-zzzz",
             ),
