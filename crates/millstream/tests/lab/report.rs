@@ -39,7 +39,7 @@ fn what_was_measured_can_be_listed_exported_and_compared() {
     let csv = String::from_utf8(csv.stdout).unwrap();
     let rates = csv
         .lines()
-        .filter(|line| line.contains("requests_per_s"))
+        .filter(|line| line.contains(",requests_per_s,"))
         .count();
     assert_eq!(rates, 2, "{csv}");
 
