@@ -1,6 +1,6 @@
 //! Capture files as tcpdump(8) writes them: the classic pcap format, and the TCP segments in it.
 //!
-//! https://www.ietf.org/archive/id/draft-ietf-opsawg-pcap-04.html; both byte orders, micro- and nanoseconds.
+//! draft-ietf-opsawg-pcap-04; both byte orders, micro- and nanoseconds.
 
 use std::net::IpAddr;
 
