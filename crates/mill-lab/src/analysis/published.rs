@@ -29,6 +29,10 @@ pub(super) fn share(
     metric: &str,
     ours: f64,
 ) -> Option<String> {
+    let stem = metric.split('.').next().unwrap_or(metric);
+    if TOTALS.contains(&stem) {
+        return None;
+    }
     let point = super::measured::as_point(at);
     let theirs = documents
         .iter()
@@ -41,6 +45,9 @@ pub(super) fn share(
     let digits = if share < 0.095 { 3 } else { 2 };
     Some(format!("{share:.digits$} of the document's"))
 }
+
+/// Figures that grow with the run: a share of them says only how much shorter ours was.
+const TOTALS: [&str; 3] = ["requests", "seconds", "errors"];
 
 impl Document<'_> {
     fn figure(&self, point: &Point) -> Option<f64> {
@@ -165,6 +172,20 @@ mod tests {
         check(at(1, "nginx", "rps0k"), "requests_per_s", None);
         check(at(1, "nginx", "tps"), "latency_s.p99", None);
         check(at(2, "nginx", "tps"), "requests_per_s", None);
+    }
+
+    #[test]
+    fn totals_of_a_longer_run_are_no_measure_of_ours() {
+        let figures = "\n nginx\n1 405901\n";
+        for (metric, is_shown) in [
+            ("requests", false),
+            ("errors.read", false),
+            ("latency_s.p99", true),
+        ] {
+            let table = [published(metric, None, figures)];
+            let shown = share(&documents(&table), &at(1, "nginx", "tps"), metric, 53_020.0);
+            assert_eq!(shown.is_some(), is_shown, "{metric}");
+        }
     }
 
     #[test]
