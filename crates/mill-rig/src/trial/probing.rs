@@ -8,7 +8,7 @@ use crate::patience::pause;
 use crate::probe::{self, Looked, Scene};
 use crate::system::{Running, Trouble};
 use mill_lab::plan::Trial;
-use mill_lab::recipe::{Probe, ProbeKind, Tool};
+use mill_lab::recipe::{Counter, Probe, ProbeKind, Tool};
 use mill_lab::record::TrialRecord;
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ pub(super) fn pass(
         figures::add_probe(record, looked, Err(String::from("no load ran meanwhile")));
         return Ok(());
     }
+    let probe = &with_requests(probe);
     let clients = begin(trial, &load.args, names, "probe-client", bench)?;
     scene.clients = clients.pids();
     pause(Duration::from_secs_f64(load.ramp_s.clamp(0.0, 60.0)));
@@ -51,6 +52,15 @@ pub(super) fn pass(
     }
     figures::add_probe(record, looked, rate);
     Ok(())
+}
+
+/// Counters are told by the request: what is received is counted with them.
+fn with_requests(probe: &Probe) -> Probe {
+    let mut probe = probe.clone();
+    if probe.kind == ProbeKind::Counters && !probe.counters.contains(&Counter::TcpReceive) {
+        probe.counters.push(Counter::TcpReceive);
+    }
+    probe
 }
 
 /// Looks while clients run, one round after the other. What goes wrong with the load is of the probe alone: the clean pass is over
