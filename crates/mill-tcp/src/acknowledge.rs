@@ -1,0 +1,1 @@
+//! Acknowledgements: when, and with which window.

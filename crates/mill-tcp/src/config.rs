@@ -1,0 +1,135 @@
+//! What can be set, with defaults as Linux has them.
+
+use crate::time::Duration;
+
+/// The settings of connections. The owner may have several, and lends a connection the one that is its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Segments of the first window (RFC 6928).
+    pub initial_window_segments: u32,
+    /// Offer and accept window scaling (RFC 7323 2).
+    pub window_scaling: bool,
+    /// Offer and accept timestamps (RFC 7323 3).
+    pub timestamps: bool,
+    /// Offer and accept selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    pub ecn: EcnMode,
+    pub congestion: Algorithm,
+    /// HyStart++ (RFC 9406) ends slow start before the first loss.
+    pub hystart: bool,
+    /// Bytes that may wait for the reader, at first; grows as the reader keeps pace.
+    pub receive_buffer_bytes: u32,
+    /// … and at most. Linux's `tcp_rmem`.
+    pub receive_buffer_bytes_max: u32,
+    /// Bytes out of order that one connection may hold.
+    pub reassembly_bytes_max: u32,
+    /// Separate ranges out of order that one connection may hold.
+    pub reassembly_ranges_max: u32,
+    /// RFC 6298 2.4 asks for 1 s; Linux (`TCP_RTO_MIN`) has had 200 ms for decades, because retransmissions are
+    /// rarely spurious with timestamps.
+    pub rto_min: Duration,
+    /// RFC 6298 2.5: at least 60 s. Linux's `TCP_RTO_MAX`.
+    pub rto_max: Duration,
+    /// RFC 6298 2.1.
+    pub rto_initial: Duration,
+    /// `tcp_syn_retries`.
+    pub syn_retries_max: u8,
+    /// `tcp_synack_retries`.
+    pub syn_ack_retries_max: u8,
+    /// RFC 9293 3.8.3 R2, as `tcp_retries2`.
+    pub retries_max: u8,
+    /// Retransmissions of a connection whose application has closed it; `tcp_orphan_retries`.
+    pub orphan_retries_max: u8,
+    /// How long an acknowledgement may wait (RFC 9293 3.8.6.3).
+    pub delayed_ack: Duration,
+    /// Segments acknowledged at once at the beginning, while the peer's window grows (Linux's quick acks).
+    pub quick_acks: u8,
+    /// Maximum segment lifetime: TIME-WAIT lasts twice as long (RFC 9293 3.4.2). Linux waits 60 s in all.
+    pub msl: Duration,
+    /// FIN-WAIT-2 of a connection whose application has closed it; `tcp_fin_timeout`.
+    pub fin_wait_2: Duration,
+    /// RFC 9293 3.8.4.
+    pub keepalive: Option<Keepalive>,
+    /// RFC 5482: give up when data stay unacknowledged so long; `TCP_USER_TIMEOUT`.
+    pub user_timeout: Option<Duration>,
+    /// Nagle's algorithm is off (RFC 9293 3.7.4).
+    pub nodelay: bool,
+    /// Challenge ACKs a second, all connections together; each second the limit varies by half (RFC 5961 7).
+    pub challenge_acks_per_second: u32,
+    /// Answers to out-of-window segments of one connection, at most one in so long; `tcp_invalid_ratelimit`.
+    pub invalid_ratelimit: Duration,
+    /// Probe for larger segments when path MTU discovery is blind (RFC 4821).
+    pub mtu_probing: bool,
+}
+
+/// Explicit congestion notification (RFC 3168), as `tcp_ecn`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnMode {
+    Off,
+    /// Accept it when a peer asks.
+    Accept,
+    /// Ask for it also.
+    Ask,
+}
+
+/// How the congestion window grows and shrinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// RFC 9438.
+    Cubic,
+    /// RFC 5681.
+    Reno,
+}
+
+/// Keep-alive: the first probe after `idle`, then one each `interval`, `count` in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    pub idle: Duration,
+    pub interval: Duration,
+    pub count: u8,
+}
+
+impl Default for Keepalive {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(7200),
+            interval: Duration::from_secs(75),
+            count: 9,
+        }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            initial_window_segments: 10,
+            window_scaling: true,
+            timestamps: true,
+            sack: true,
+            ecn: EcnMode::Accept,
+            congestion: Algorithm::Cubic,
+            hystart: true,
+            receive_buffer_bytes: 128 * 1024,
+            receive_buffer_bytes_max: 6 * 1024 * 1024,
+            reassembly_bytes_max: 6 * 1024 * 1024,
+            reassembly_ranges_max: 256,
+            rto_min: Duration::from_millis(200),
+            rto_max: Duration::from_secs(120),
+            rto_initial: Duration::from_secs(1),
+            syn_retries_max: 6,
+            syn_ack_retries_max: 5,
+            retries_max: 15,
+            orphan_retries_max: 8,
+            delayed_ack: Duration::from_millis(40),
+            quick_acks: 16,
+            msl: Duration::from_secs(30),
+            fin_wait_2: Duration::from_secs(60),
+            keepalive: None,
+            user_timeout: None,
+            nodelay: true,
+            challenge_acks_per_second: 1000,
+            invalid_ratelimit: Duration::from_millis(500),
+            mtu_probing: false,
+        }
+    }
+}

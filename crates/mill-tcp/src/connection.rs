@@ -1,0 +1,272 @@
+//! The connection: its variables, getters and commands.
+//!
+//! ```text
+//!        snd_una            snd_nxt                    snd_una + snd_wnd
+//! -------|==================|--------------------------|---------->  send sequence space
+//!        sent, not acked     may be sent                may not be sent yet
+//!
+//!        rcv_nxt                                       rcv_adv
+//! -------|---------------------------------------------|---------->  receive sequence space
+//!  taken   may be received: the window that was advertised
+//! ```
+
+use crate::congestion::CongestionDetail;
+use crate::env::Env;
+use crate::reassembly::Reassembly;
+use crate::recovery::Recovery;
+use crate::scoreboard::Scoreboard;
+use crate::segment::SegmentOut;
+use crate::state::State;
+use crate::time::Tick;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use mill_wire::seq::SeqNumber;
+
+/// One connection, two cache lines. Names are those of RFC 9293 3.3.1 where it has one.
+#[derive(Debug, Default)]
+pub struct Connection {
+    pub(crate) snd_una: SeqNumber,
+    /// Next to send for the first time; what is sent again does not move it back. Behind FIN once that is sent.
+    pub(crate) snd_nxt: SeqNumber,
+    /// Bytes, scaled.
+    pub(crate) snd_wnd: u32,
+    pub(crate) snd_wl1: SeqNumber,
+    pub(crate) snd_wl2: SeqNumber,
+    /// The largest window that the peer has offered (RFC 9293 3.8.6.2.1; RFC 5961 5.2 MAX.SND.WND).
+    pub(crate) snd_wnd_max: u32,
+    pub(crate) rcv_nxt: SeqNumber,
+    /// The right edge of the window as the peer knows it; never moves left.
+    pub(crate) rcv_adv: SeqNumber,
+    /// Last.ACK.sent (RFC 7323 4.3).
+    pub(crate) last_ack_sent: SeqNumber,
+    /// Room for bytes that wait for the reader; the window follows from it.
+    pub(crate) receive_buffer_bytes: u32,
+    /// Delivered and not consumed yet.
+    pub(crate) unread_bytes: u32,
+    /// TS.Recent (RFC 7323 4.3) …
+    pub(crate) ts_recent: u32,
+    /// … and when it was set, for the 24 days of RFC 7323 5.5.
+    pub(crate) ts_recent_at: Tick,
+    /// Added to the clock in our timestamps, so that they do not tell how long this machine has been up.
+    pub(crate) ts_offset: u32,
+    /// Congestion window and threshold, bytes (RFC 5681 2).
+    pub(crate) cwnd: u32,
+    pub(crate) ssthresh: u32,
+    /// CUBIC's window before its last reduction, bytes (RFC 9438 4.1.2); outlives the cold part.
+    pub(crate) w_max: u32,
+    /// Microseconds (RFC 6298 2); `srtt_us` is 0 until the first measurement.
+    pub(crate) srtt_us: u32,
+    pub(crate) rttvar_us: u32,
+    pub(crate) rtt_min_us: u32,
+    /// When the retransmission timer (or what stands in its place: probe, reordering, persist) expires.
+    pub(crate) retransmit_at: Tick,
+    /// When the delayed acknowledgement is due.
+    pub(crate) delayed_ack_at: Tick,
+    /// When keep-alive or FIN-WAIT-2 expires.
+    pub(crate) idle_at: Tick,
+    /// When the last segment came, and when the last data was sent.
+    pub(crate) heard_at: Tick,
+    pub(crate) sent_at: Tick,
+    /// Payload bytes of a full segment to the peer, options of every segment taken off (RFC 6691).
+    pub(crate) snd_mss: u16,
+    /// The largest segment seen from the peer lately, for delayed acknowledgements and windows.
+    pub(crate) rcv_mss: u16,
+    pub(crate) flags: ConnectionFlags,
+    pub(crate) state: State,
+    pub(crate) snd_wind_shift: u8,
+    pub(crate) rcv_wind_shift: u8,
+    /// Consecutive expiries of the retransmission or persist timer (RFC 6298 5.5).
+    pub(crate) backoff: u8,
+    /// Full segments received since the last acknowledgement went out.
+    pub(crate) ack_pending: u8,
+    /// Acknowledgements that still go out at once.
+    pub(crate) quick_acks: u8,
+    /// Keep-alive probes without an answer.
+    pub(crate) probes: u8,
+    /// What the retransmission timer stands for.
+    pub(crate) timer: TimerKind,
+    /// Only while data is in flight or out of order.
+    pub(crate) cold: Option<Box<Cold>>,
+}
+
+const _: () = assert!(size_of::<Connection>() == 128);
+
+/// What is needed only while data is in flight or out of order.
+#[derive(Debug, Default)]
+pub struct Cold {
+    pub(crate) scoreboard: Scoreboard,
+    pub(crate) recovery: Recovery,
+    pub(crate) congestion: CongestionDetail,
+    pub(crate) reassembly: Reassembly,
+}
+
+impl Cold {
+    pub(crate) fn clear(&mut self) {
+        self.scoreboard.clear();
+        self.recovery = Recovery::default();
+        self.congestion = CongestionDetail::default();
+        self.reassembly.clear();
+    }
+}
+
+/// Bits of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionFlags(pub(crate) u32);
+
+impl ConnectionFlags {
+    pub(crate) const TIMESTAMPS: u32 = 1;
+    pub(crate) const SACK: u32 = 1 << 1;
+    pub(crate) const ECN: u32 = 1 << 2;
+    pub(crate) const NODELAY: u32 = 1 << 3;
+    /// Small segments wait, whatever NODELAY says, as `TCP_CORK`.
+    pub(crate) const CORK: u32 = 1 << 4;
+    /// The application has finished sending: FIN follows the queue.
+    pub(crate) const FIN_QUEUED: u32 = 1 << 5;
+    pub(crate) const FIN_SENT: u32 = 1 << 6;
+    /// An acknowledgement goes out with the next `next_segment`.
+    pub(crate) const ACK_NOW: u32 = 1 << 7;
+    pub(crate) const DELAYED_ACK_ARMED: u32 = 1 << 8;
+    pub(crate) const RETRANSMIT_ARMED: u32 = 1 << 9;
+    pub(crate) const IDLE_ARMED: u32 = 1 << 10;
+    /// Segments carry ECE until CWR comes (RFC 3168 6.1.3).
+    pub(crate) const ECE_DUE: u32 = 1 << 11;
+    /// The next new data carries CWR.
+    pub(crate) const CWR_DUE: u32 = 1 << 12;
+    /// The application has closed: nobody reads (RFC 9293 3.10.4).
+    pub(crate) const ORPHAN: u32 = 1 << 13;
+    /// The SYN has to be sent (again).
+    pub(crate) const SYN_DUE: u32 = 1 << 14;
+    /// The last `next_segment` found nothing because the application had no more (RFC 7661).
+    pub(crate) const APP_LIMITED: u32 = 1 << 15;
+    /// The SYN was retransmitted (RFC 6298 5.7, RFC 6928 2).
+    pub(crate) const SYN_RETRANSMITTED: u32 = 1 << 16;
+    /// A duplicate arrived: the next acknowledgement begins with a D-SACK block (RFC 2883).
+    pub(crate) const DSACK_DUE: u32 = 1 << 17;
+    /// A keep-alive or window probe has to be sent.
+    pub(crate) const PROBE_DUE: u32 = 1 << 18;
+
+    pub(crate) const fn has(self, bit: u32) -> bool {
+        self.0 & bit != 0
+    }
+
+    pub(crate) const fn set(&mut self, bit: u32, on: bool) {
+        if on {
+            self.0 |= bit;
+        } else {
+            self.0 &= !bit;
+        }
+    }
+}
+
+/// What the one retransmission timer of a connection stands for at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimerKind {
+    #[default]
+    /// RFC 6298 5.
+    Retransmission,
+    /// Tail loss probe (RFC 8985 7.2).
+    LossProbe,
+    /// RACK's reordering window (RFC 8985 6.3).
+    Reordering,
+    /// Zero window (RFC 9293 3.8.6.1).
+    Persist,
+    /// The SYN of an active open.
+    Syn,
+}
+
+/// What an active open is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// ISS (RFC 6528).
+    pub iss: SeqNumber,
+    pub ts_offset: u32,
+    /// The MSS to announce: the MTU less the fixed headers of IP and TCP.
+    pub mss: u16,
+}
+
+impl Connection {
+    /// An active open (RFC 9293 3.10.1): SYN-SENT. `next_segment` gives the SYN.
+    pub fn connect(opening: &Opening, env: &mut Env<'_>) -> Self {
+        let _ = env;
+        Self {
+            snd_una: opening.iss,
+            snd_nxt: opening.iss,
+            ts_offset: opening.ts_offset,
+            snd_mss: opening.mss,
+            state: State::SynSent,
+            ..Self::default()
+        }
+    }
+
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Payload bytes of a full segment to the peer.
+    pub const fn mss(&self) -> u16 {
+        self.snd_mss
+    }
+
+    /// When `on_timer` is to be called next; later than that does no harm, earlier is a waste.
+    pub fn next_timer(&self) -> Option<Tick> {
+        None
+    }
+
+    /// Bytes that followed what was delivered last and were here already; each call gives one run of them, which
+    /// belongs to the caller and counts as delivered.
+    pub fn next_reassembled(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// The reader has taken so many bytes of what was delivered. The window opens again; when by much,
+    /// `next_segment` gives an acknowledgement.
+    pub fn consumed(&mut self, bytes: u32, env: &mut Env<'_>) {
+        let _ = (bytes, env);
+    }
+
+    /// The application sends no more (RFC 9293 3.10.4): FIN follows what is queued.
+    pub fn shutdown(&mut self, env: &mut Env<'_>) {
+        let _ = env;
+    }
+
+    /// The application has left: it reads no more and is told nothing more. What is queued is still sent, then FIN.
+    /// If bytes are unread, or arrive later, the peer gets RST instead (RFC 2525 2.17, RFC 9293 3.10.4): then the RST
+    /// is returned and the connection is Closed.
+    #[must_use]
+    pub fn close(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
+        let _ = env;
+        None
+    }
+
+    /// Forgets everything (RFC 9293 3.10.5): Closed; the RST to send, where the state has one.
+    #[must_use]
+    pub fn abort(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
+        let _ = env;
+        None
+    }
+
+    /// Nagle's algorithm off or on (RFC 9293 3.7.4).
+    pub fn set_nodelay(&mut self, on: bool) {
+        self.flags.set(ConnectionFlags::NODELAY, on);
+    }
+
+    /// While on, only full segments leave; `TCP_CORK`. Turning it off sends what waits.
+    pub fn set_cork(&mut self, on: bool) {
+        self.flags.set(ConnectionFlags::CORK, on);
+    }
+
+    /// A router says that a segment with this sequence number was too large for a path of `mss` (the MTU less all
+    /// headers but TCP options). Believed only if that segment is in flight and the MSS smaller and not absurd
+    /// (RFC 5927 7.2, RFC 8201 4); says whether it was.
+    pub fn on_packet_too_big(&mut self, seq: SeqNumber, mss: u16, env: &mut Env<'_>) -> bool {
+        let _ = (seq, mss, env);
+        false
+    }
+
+    /// A router or the peer says that it can't be reached. Ends an active open if hard (RFC 1122 4.2.3.9, RFC 5461);
+    /// else it is only remembered. Says whether the connection is Closed now.
+    pub fn on_unreachable(&mut self, seq: SeqNumber, hard: bool, env: &mut Env<'_>) -> bool {
+        let _ = (seq, hard, env);
+        false
+    }
+}

@@ -1,0 +1,99 @@
+//! One TCP connection as a value: segments and time in; segments, timers and events out.
+//!
+//! Read this first: RFC 9293 3.3 (variables), 3.10.7 (segment arrives). Then follow a segment:
+//!
+//! ```text
+//! segment_arrives   3.10.7: which state, is it acceptable, RST, SYN     -> short path for what is in order
+//!   ack             what it acknowledges: sack, rack, rto, congestion
+//!   receive         what it carries: in order to the reader, else reassembly
+//! next_segment      what to send now: handshake, data (send), acknowledgement (acknowledge)
+//! on_timer          retransmission, delayed acknowledgement, keep-alive, ends
+//! ```
+//!
+//! The order of calls: `on_segment` and `on_timer` as things happen; commands (`shutdown`, `consumed`, …) as the
+//! application wants; afterwards `next_segment` until it gives `None`, and `next_timer` for when to come back.
+//! The bytes to send never come here: the owner keeps them in a queue whose first byte is the first
+//! unacknowledged one, says how many there are, and gets ranges of it back in [`segment::SegmentOut`].
+//!
+//! Invariants:
+//! - No IP, no ports, no clock, no randomness but the generator that is given; nothing here blocks or panics on
+//!   what a peer sends.
+//! - The connection is 128 bytes. [`connection::Cold`] exists only while data is in flight or out of order, and
+//!   comes from a pool.
+//! - The right edge of the receive window never moves left (RFC 9293 3.8.6).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+/// Monotonic time, and the 32-bit ticks that timers are kept in.
+pub mod time;
+
+/// What can be set, with defaults as Linux has them.
+pub mod config;
+
+/// What the caller lends to every call: time, configuration, counters, randomness, pool.
+pub mod env;
+
+/// Numbers that look random to others; seeded.
+pub mod random;
+
+/// What is counted.
+pub mod counters;
+
+/// A segment that arrived, and one to send.
+pub mod segment;
+
+/// The states of RFC 9293 3.3.2.
+pub mod state;
+
+/// The connection: its variables, getters and commands.
+pub mod connection;
+
+/// What a segment or a timer meant to the owner of the connection.
+pub mod arrived;
+
+/// RFC 9293 3.10.7: a segment arrives.
+pub mod segment_arrives;
+
+/// The passive side of a handshake, before there is a connection.
+pub mod listen;
+
+/// What the segment acknowledges.
+mod ack;
+
+/// What the segment carries.
+mod receive;
+
+/// Bytes that arrived before those in front of them.
+pub mod reassembly;
+
+/// What was sent and is not acknowledged, segment by segment.
+pub mod scoreboard;
+
+/// Which of it is lost, and how fast to send meanwhile.
+pub mod recovery;
+
+/// The congestion window.
+pub mod congestion;
+
+/// What to send now.
+mod next_segment;
+
+/// Data: new, lost, or to probe with.
+mod send;
+
+/// Acknowledgements: when, and with which window.
+mod acknowledge;
+
+/// A timer expires.
+mod on_timer;
+
+/// TIME-WAIT, in as few bytes as it needs.
+pub mod time_wait;
+
+/// Segments for which there is no connection.
+pub mod closed;
+
+/// What `ss -ti` would show.
+pub mod info;

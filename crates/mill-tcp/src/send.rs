@@ -1,0 +1,1 @@
+//! Data: new, lost, or to probe with.
