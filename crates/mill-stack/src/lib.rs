@@ -1,1 +1,45 @@
-//! x
+//! One core's host: frames in, frames out, many connections; a synchronous socket interface.
+//!
+//! Follow a frame:
+//!
+//! ```text
+//! link         a burst of frames from the device, with what it knows of their checksums
+//! receive      Ethernet, IP, which flow; ARP, ICMP and fragments leave here
+//!   flow_table   the connection, else time_wait, listener (syn_cache, syn_cookie), RST
+//!   mill-tcp     segment_arrives
+//! socket       what the application sees: accept, connect, read, write, readiness
+//! transmit     connections that have something to send, one after the other, into the device's frames
+//! ```
+//!
+//! The order of calls in a turn: `receive` until the link has no more, `expire`; then the application reads and
+//! writes; then `transmit`, and `settle`, which gives all frames back to the link.
+//!
+//! Invariants:
+//! - No clock, no randomness, no I/O, no thread: the host is a `Send` value (asserted).
+//! - Every frame that is dropped is counted by reason ([`drop_reason::DropReason`]).
+//! - Whatever peers do, memory stays within [`limits::Limits`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+/// What carries frames, seen from above.
+pub mod link;
+
+/// Why a frame was dropped.
+pub mod drop_reason;
+
+/// How much of everything there may be.
+pub mod limits;
+
+/// What a host is made with.
+pub mod config;
+
+/// Bytes to send, as the host needs them.
+pub mod queue;
+
+/// What an application holds: identifiers, options, readiness, errors.
+pub mod socket;
+
+/// The host.
+pub mod host;

@@ -1,0 +1,50 @@
+//! What a host is made with.
+
+use crate::limits::Limits;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use mill_tcp::config::Config;
+
+/// Addresses, routes, settings and secrets of a host.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Its addresses; each one's prefix is on the link.
+    pub addresses: Vec<Prefix>,
+    /// Routes through gateways.
+    pub routes: Vec<Route>,
+    pub tcp: Config,
+    pub limits: Limits,
+    /// Ports for active opens that do not ask for one, as `ip_local_port_range`.
+    pub ephemeral_ports: core::ops::RangeInclusive<u16>,
+    /// Key of the hashes that others must not guess: flow table, initial sequence numbers, cookies. From the
+    /// system's randomness; in a simulation from its seed.
+    pub secret: [u8; 16],
+}
+
+/// An address and the length of its prefix in bits; `10.77.0.2/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    pub address: IpAddr,
+    pub len: u8,
+}
+
+/// Where packets to a prefix go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    pub target: Prefix,
+    pub gateway: IpAddr,
+}
+
+impl HostConfig {
+    /// A host with one address or more and everything else as it is by default.
+    pub fn new(addresses: Vec<Prefix>, secret: [u8; 16]) -> Self {
+        Self {
+            addresses,
+            routes: Vec::new(),
+            tcp: Config::default(),
+            limits: Limits::default(),
+            ephemeral_ports: 32768..=60999,
+            secret,
+        }
+    }
+}

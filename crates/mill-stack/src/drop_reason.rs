@@ -1,0 +1,36 @@
+//! Why a frame was dropped.
+
+use mill_tcp::arrived::SegmentDrop;
+
+/// The reasons, in the order in which a frame meets them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropReason {
+    /// Shorter than its headers say, or a header that makes no sense.
+    Malformed,
+    /// Sent to another machine.
+    NotForUs,
+    /// An EtherType or protocol that nobody here speaks.
+    UnknownProtocol,
+    /// A checksum that does not match.
+    Checksum,
+    /// From an address that no peer can have: ours, broadcast, multicast, loopback.
+    BadSource,
+    /// A fragment that overlaps another, or is too many, too late or too small.
+    Fragment,
+    /// Nobody listens at this port.
+    NoListener,
+    /// The listener's queue of accepted connections, or of half-open ones without cookies, is full.
+    ListenQueueFull,
+    /// No memory for one more connection.
+    NoMemory,
+    /// TCP had no use for it.
+    Segment(SegmentDrop),
+    /// No room in the device, or in the queue before it.
+    DeviceFull,
+    /// No answer to ARP or neighbour solicitation.
+    Unresolved,
+    /// No route to the target.
+    NoRoute,
+    /// The limit of answers per second is used up (ICMP errors, echo replies, resets).
+    RateLimit,
+}

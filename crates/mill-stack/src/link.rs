@@ -1,0 +1,133 @@
+//! What carries frames, seen from above.
+
+use alloc::vec::Vec;
+
+/// A device: bursts of Ethernet frames in, bursts out. The packet memory is the device's; a frame is a number.
+///
+/// Received frames stay the caller's until `release`. To send: `reserve` a frame, fill it, `transmit` it; `flush` once
+/// all of a turn's frames are there, which is when system calls happen. Nothing here waits.
+pub trait Link {
+    fn properties(&self) -> &LinkProperties;
+
+    /// Takes frames that have arrived, as many as `burst` has room for.
+    fn receive(&mut self, burst: &mut Burst);
+
+    /// The bytes of a received frame, from the Ethernet header on.
+    fn frame(&mut self, id: FrameId) -> &mut [u8];
+
+    /// Gives a received frame's memory back.
+    fn release(&mut self, id: FrameId);
+
+    /// Room for one frame of up to `len_max` bytes, Ethernet header included; `None` while the device is full. The
+    /// contents are undefined. Reserving again before `transmit` gives the same room.
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]>;
+
+    /// Sends the first `len` bytes of the room that was reserved last.
+    fn transmit(&mut self, len: usize, offload: Offload);
+
+    /// Everything of this turn has been transmitted.
+    fn flush(&mut self);
+}
+
+/// What a device is and can do; constant while the host uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkProperties {
+    /// Ethernet address.
+    pub address: [u8; 6],
+    /// Bytes of IP packet in a frame on the wire.
+    pub mtu: u16,
+    /// The device completes checksums of TCP and UDP whose field holds the pseudo header's sum.
+    pub completes_checksums: bool,
+    /// Bytes of the largest IP packet that the device takes and cuts into segments itself; `mtu` if it does not.
+    pub segment_bytes_max: u32,
+}
+
+/// A frame's place in its device's packet memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrameId(pub u32);
+
+/// A frame that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    pub id: FrameId,
+    pub checksum: ReceivedChecksum,
+    /// How many segments the device merged into this one; 1 if none.
+    pub merged: u16,
+}
+
+/// What is known of the checksum of a frame's TCP or UDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReceivedChecksum {
+    /// Nothing: it has to be verified.
+    #[default]
+    Unverified,
+    /// The device verified it, or the frame never left this machine and has none yet.
+    Verified,
+    /// It may hold no more than the pseudo header's sum, because the sender is on this machine (veth): such frames
+    /// are taken, others are verified.
+    MaybePartial,
+}
+
+/// What is left to the device for one frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offload {
+    pub checksum: Option<PartialChecksum>,
+    pub segmentation: Option<Segmentation>,
+}
+
+/// Where the device has to complete a checksum: it sums from `start` to the end of the frame and stores the result
+/// `offset` bytes behind `start`, where the pseudo header's sum lies now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartialChecksum {
+    /// Bytes from the beginning of the frame.
+    pub start: u16,
+    pub offset: u16,
+}
+
+/// How the device has to cut a TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segmentation {
+    /// Payload bytes of each piece but the last.
+    pub mss: u16,
+    /// Bytes before the payload: Ethernet, IP and TCP headers, repeated before each piece.
+    pub header_len: u16,
+    pub is_ipv6: bool,
+}
+
+/// Frames that were received together.
+#[derive(Debug)]
+pub struct Burst {
+    frames: Vec<Received>,
+    count_max: usize,
+}
+
+impl Burst {
+    pub fn new(count_max: usize) -> Self {
+        Self {
+            frames: Vec::with_capacity(count_max),
+            count_max,
+        }
+    }
+
+    /// How many more frames there is room for.
+    pub fn room(&self) -> usize {
+        self.count_max - self.frames.len()
+    }
+
+    /// Appends a frame; the caller has asked for room.
+    pub fn push(&mut self, frame: Received) {
+        debug_assert!(
+            self.room() > 0,
+            "a burst takes no more frames than it has room for"
+        );
+        self.frames.push(frame);
+    }
+
+    pub fn as_slice(&self) -> &[Received] {
+        &self.frames
+    }
+
+    pub fn clear(&mut self) {
+        self.frames.clear();
+    }
+}

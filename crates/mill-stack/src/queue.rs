@@ -1,0 +1,95 @@
+//! Bytes to send, as the host needs them.
+
+use alloc::collections::VecDeque;
+
+/// The bytes of one connection that were handed over and are not acknowledged yet. Its first byte is the first
+/// unacknowledged one. The host copies ranges into frames, again for each retransmission, and releases what is
+/// acknowledged; what the bytes are made of is the owner's affair.
+pub trait SendQueue: Default {
+    /// Bytes held, sent ones included.
+    fn len(&self) -> u64;
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies the bytes from `offset` on into the whole of `into`; the host asks only for what is held. An error
+    /// means that the bytes don't exist any more (a file became shorter): the connection is reset.
+    fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished>;
+
+    /// Forgets `count` bytes at the front.
+    fn release(&mut self, count: u64);
+
+    /// Forgets everything; the queue may be used for another connection.
+    fn clear(&mut self);
+}
+
+/// Bytes that were promised don't exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vanished;
+
+/// The simplest queue: bytes in memory.
+#[derive(Debug, Default)]
+pub struct ByteQueue(VecDeque<u8>);
+
+impl ByteQueue {
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes);
+    }
+}
+
+impl SendQueue for ByteQueue {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished> {
+        let start = usize::try_from(offset).map_err(|_| Vanished)?;
+        let end = start.checked_add(into.len()).ok_or(Vanished)?;
+        if end > self.0.len() {
+            return Err(Vanished);
+        }
+        let (front, back) = self.0.as_slices();
+        let from_front = front.get(start..end.min(front.len())).unwrap_or_default();
+        let (first, second) = into.split_at_mut(from_front.len());
+        first.copy_from_slice(from_front);
+        let back_start = start.saturating_sub(front.len());
+        let from_back = back.get(back_start..back_start + second.len());
+        second.copy_from_slice(from_back.ok_or(Vanished)?);
+        Ok(())
+    }
+
+    fn release(&mut self, count: u64) {
+        let count = usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .min(self.0.len());
+        self.0.drain(..count);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_copied_wherever_the_ring_begins() {
+        let mut queue = ByteQueue::default();
+        for round in 0..50u8 {
+            queue.push(&[round, round + 1, round + 2]);
+            let mut into = [0; 3];
+            assert_eq!(queue.copy(0, &mut into), Ok(()));
+            assert_eq!(into, [round, round + 1, round + 2]);
+            queue.push(&[0; 40]);
+            assert_eq!(queue.copy(2, &mut into[..2]), Ok(()));
+            assert_eq!(into[..2], [round + 2, 0]);
+            assert_eq!(queue.copy(42, &mut into[..2]), Err(Vanished));
+            assert_eq!(queue.copy(42, &mut into[..1]), Ok(()));
+            queue.release(43);
+            assert!(queue.is_empty());
+        }
+    }
+}

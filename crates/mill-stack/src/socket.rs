@@ -1,0 +1,105 @@
+//! What an application holds: identifiers, options, readiness, errors.
+
+use mill_tcp::config::Keepalive;
+
+/// A connection of a host, until it is closed. The generation makes a stale one harmless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SocketId {
+    pub index: u32,
+    pub generation: u32,
+}
+
+/// A listener of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ListenerId(pub u32);
+
+/// How to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenOptions {
+    /// Established connections that may wait to be accepted.
+    pub backlog: u32,
+    /// Several listeners with equal address share its connections by a hash of the flow (`SO_REUSEPORT`).
+    pub share: bool,
+    /// Report a connection only when its first bytes are here (`TCP_DEFER_ACCEPT`).
+    pub deferred: bool,
+    /// Fast Open requests that may wait to be acknowledged (RFC 7413 5.1); `None` is off.
+    pub fast_open: Option<u32>,
+    pub keepalive: Option<Keepalive>,
+    pub nodelay: bool,
+    /// `::` listens for IPv4 too.
+    pub dual_stack: bool,
+    /// Bytes received and not read, at most, of each connection; `None` as the host's configuration says.
+    pub receive_buffer_bytes: Option<u32>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self {
+            backlog: 511,
+            share: false,
+            deferred: false,
+            fast_open: None,
+            keepalive: None,
+            nodelay: true,
+            dual_stack: false,
+            receive_buffer_bytes: None,
+        }
+    }
+}
+
+/// Why a host does not listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenError {
+    /// Somebody listens there already, and not both share.
+    InUse,
+    /// Not an address of this host.
+    NotOurs,
+    /// All 2^32 numbers of listeners are used up.
+    TooMany,
+}
+
+/// Why a connection can't be opened; nothing stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// No route leads to the target.
+    NoRoute,
+    /// The source is not an address of this host, or no port is left for this target.
+    NoPort,
+    /// The port that was asked for is used for this target already.
+    InUse,
+    /// [`crate::limits::Limits::connections_max`].
+    TooMany,
+}
+
+/// Why a connection carries nothing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketError {
+    /// The peer reset it.
+    Reset,
+    /// The peer refused our SYN.
+    Refused,
+    /// Nobody answers, or no router knows the way.
+    Unreachable,
+    /// [`crate::queue::Vanished`].
+    Vanished,
+    /// The identifier is of a connection that was closed.
+    Stale,
+}
+
+/// What can be read of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readable {
+    /// Bytes that have arrived in order and were not consumed.
+    pub unread: usize,
+    /// The peer has finished: after these bytes nothing follows.
+    pub finished: bool,
+    /// After these bytes there is this.
+    pub error: Option<SocketError>,
+}
+
+/// A connection that changed, and the number that its owner gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    pub token: u64,
+    pub socket: SocketId,
+}
