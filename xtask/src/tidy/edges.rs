@@ -5,14 +5,30 @@ use super::{Tree, Violation};
 
 /// Each crate, and those of ours that it may use. What is absent says most: the server knows no
 /// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
-const EDGES: [(&str, Allowed); 15] = [
+const EDGES: [(&str, Allowed); 21] = [
+    ("mill-wire", Allowed::Only(&[])),
+    ("mill-tcp", Allowed::Only(&["mill-wire"])),
+    // Whoever is above reaches TCP's and the formats' types through it.
+    ("mill-stack", Allowed::Only(&["mill-wire", "mill-tcp"])),
     ("mill-http", Allowed::Only(&[])),
     ("mill-runtime", Allowed::Only(&[])),
+    (
+        "mill-bypass",
+        Allowed::Only(&["mill-runtime", "mill-stack"]),
+    ),
     ("mill-config", Allowed::Only(&[])),
     ("mill-metrics", Allowed::Only(&[])),
     ("mill-sys", Allowed::Only(&[])),
-    ("mill-engine", Allowed::Only(&["mill-sys", "mill-runtime"])),
-    ("mill-sim", Allowed::Only(&["mill-runtime"])),
+    ("mill-device", Allowed::Only(&["mill-sys", "mill-stack"])),
+    (
+        "mill-engine",
+        Allowed::Only(&["mill-sys", "mill-runtime", "mill-bypass", "mill-device"]),
+    ),
+    // Packets of simulated networks run through the same stack and bypass engine as real ones.
+    (
+        "mill-sim",
+        Allowed::Only(&["mill-runtime", "mill-stack", "mill-bypass"]),
+    ),
     (
         "mill-server",
         Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
@@ -42,11 +58,16 @@ const EDGES: [(&str, Allowed); 15] = [
         "mill-rig",
         Allowed::Only(&["mill-sys", "mill-metrics", "mill-lab"]),
     ),
+    // Another program's way to the stack: packetdrill's plug-in interface.
+    ("mill-packetdrill", Allowed::Only(&["mill-stack"])),
     ("millstream", Allowed::Every),
     // The measurements need clocks, CPU affinity, limits and signals, and the floor that they hold
     // servers against is made of the sockets and epoll of mill-sys. The page of directives is made
-    // from the tables of mill-config.
-    ("xtask", Allowed::Only(&["mill-sys", "mill-config"])),
+    // from the tables of mill-config. The stack is measured in memory and replayed in simulation.
+    (
+        "xtask",
+        Allowed::Only(&["mill-sys", "mill-config", "mill-stack", "mill-sim"]),
+    ),
 ];
 
 /// What any crate may use besides, in its tests: a world without sockets and clocks.
