@@ -48,6 +48,8 @@ mod floor;
 mod load;
 /// Millstream against nginx, the same configuration, in turn.
 mod serve;
+/// What a segment and a connection cost in our own stack, in memory.
+mod stack;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -62,6 +64,8 @@ Measurements:
            (cargo xtask bench serve --help)
   load     the load generator beside wrk, ab and h2load: CPU time, punctuality, accuracy, verdicts
            (cargo xtask bench load --help)
+  stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
+           (cargo xtask bench stack --help)
 ";
 
 /// Runs the measurement that the first argument names, with the others as its options. The last two
@@ -74,6 +78,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["load", options @ ..] => load::run(root, options),
         ["serve", options @ ..] => serve::run(root, options),
+        ["stack", options @ ..] => stack::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [caretaker::ARGUMENT, folder] => caretaker::run(Path::new(folder)),
         [name, ..] => {

@@ -1,0 +1,35 @@
+//! Bytes to send that need no memory of their own: a page, repeated.
+
+use mill_stack::queue::{SendQueue, Vanished};
+
+const PAGE: [u8; 4096] = [b'm'; 4096];
+
+/// So many bytes, copied from a page that stays in the cache, as a file's chunk just read does.
+#[derive(Debug, Default)]
+pub(super) struct Pattern {
+    pub(super) len: u64,
+}
+
+impl SendQueue for Pattern {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished> {
+        if offset + into.len() as u64 > self.len {
+            return Err(Vanished);
+        }
+        for piece in into.chunks_mut(PAGE.len()) {
+            piece.copy_from_slice(&PAGE[..piece.len()]);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, count: u64) {
+        self.len -= count;
+    }
+
+    fn clear(&mut self) {
+        self.len = 0;
+    }
+}
