@@ -1,8 +1,10 @@
-//! Network interfaces and their addresses (getifaddrs(3)).
+//! Network interfaces: their addresses (getifaddrs(3)) and settings (netdevice(7)), in the network namespace of the caller.
 
-use std::ffi::CStr;
+use crate::process::check;
+use std::ffi::{CStr, CString};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsRawFd;
 
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,68 @@ fn address_of(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
         interface: name.to_string_lossy().into_owned(),
         address,
     })
+}
+
+/// The number of an interface.
+pub fn index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name)?;
+    // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
+    }
+}
+
+/// The Ethernet address of an interface.
+pub fn hardware_address(name: &str) -> io::Result<[u8; 6]> {
+    let mut request = request(name)?;
+    control(libc::SIOCGIFHWADDR, &mut request)?;
+    // SAFETY: SIOCGIFHWADDR has written this member of the union.
+    let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+    let mut bytes = [0; 6];
+    for (byte, from) in bytes.iter_mut().zip(address.sa_data) {
+        *byte = from.cast_unsigned();
+    }
+    Ok(bytes)
+}
+
+/// Sets how many bytes of IP packet a frame carries.
+pub fn set_mtu(name: &str, mtu: u16) -> io::Result<()> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_mtu = i32::from(mtu);
+    control(libc::SIOCSIFMTU, &mut request)
+}
+
+/// Lets an interface send and receive.
+pub fn set_up(name: &str) -> io::Result<()> {
+    let mut request = request(name)?;
+    control(libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS has written this member of the union.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    let up = i16::try_from(libc::IFF_UP).expect("IFF_UP is 1");
+    request.ifr_ifru.ifru_flags = flags | up;
+    control(libc::SIOCSIFFLAGS, &mut request)
+}
+
+/// An empty request about an interface; a name of more than 15 bytes is none.
+pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: an ifreq is plain numbers, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays the NUL that ends it.
+    if name.len() >= request.ifr_name.len() || name.contains('\0') {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    Ok(request)
+}
+
+/// Any socket will do for requests about interfaces; this one sends nothing.
+fn control(call: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    // SAFETY: the calls of this file read and write an ifreq, which the pointer is to.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), call, &raw mut *request) })
 }
 
 #[cfg(test)]

@@ -63,8 +63,14 @@ pub mod affinity;
 /// Civil time where the machine is.
 pub mod local_time;
 
-/// Network interfaces and their addresses.
+/// Network interfaces: their addresses and settings.
 pub mod interface;
+
+/// Settings of interfaces that only rtnetlink takes.
+pub mod netlink;
+
+/// TAP devices: interfaces whose wire is a descriptor.
+pub mod tap;
 
 /// What a terminal says of itself.
 pub mod terminal;

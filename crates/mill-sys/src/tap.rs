@@ -1,0 +1,111 @@
+//! TAP devices: Ethernet interfaces whose wire is a descriptor (the kernel's Documentation/networking/tuntap.rst).
+//!
+//! Each read gives one frame and each write takes one, behind a header of [`VNET_HEADER_LEN`] bytes that says what is left to
+//! do about checksums and segmentation (virtio 1.2, section 5.1.6; the kernel's if_tun.h and virtio_net.h).
+
+use crate::interface::request;
+use crate::process::check;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Bytes before each frame: flags and kind of segmentation, then four numbers of 16 bits. With this length, unlike with
+/// the one of 12 bytes, the IP header behind Ethernet's 14 bytes is aligned to four.
+pub const VNET_HEADER_LEN: usize = 10;
+
+/// A call that failed, and why.
+#[derive(Debug)]
+pub struct TapError {
+    pub call: &'static str,
+    pub error: io::Error,
+}
+
+/// What the reader of frames does itself, so that the kernel need not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offload {
+    /// Nothing: every frame comes whole, no longer than the MTU.
+    Nothing,
+    /// Frames come with partial checksums, and TCP's up to 64 KiB long.
+    ChecksumAndSegmentation,
+}
+
+/// Makes an interface of this name in the caller's network namespace, which must not exist yet; the empty name lets the
+/// kernel choose one. It lives as long as the descriptor, which is non-blocking and closed on exec.
+pub fn create(name: &str, offload: Offload) -> Result<OwnedFd, TapError> {
+    let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the path is a NUL-terminated literal.
+    let number = unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) };
+    check(number).map_err(failed("open(/dev/net/tun)"))?;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    let device = unsafe { OwnedFd::from_raw_fd(number) };
+    attach(device.as_fd(), name).map_err(failed("ioctl(TUNSETIFF)"))?;
+    set_header_len(device.as_fd()).map_err(failed("ioctl(TUNSETVNETHDRSZ)"))?;
+    let features = match offload {
+        Offload::Nothing => 0,
+        Offload::ChecksumAndSegmentation => {
+            libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN
+        }
+    };
+    let features = libc::c_ulong::from(features);
+    // SAFETY: TUNSETOFFLOAD takes a number.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETOFFLOAD, features) })
+        .map_err(failed("ioctl(TUNSETOFFLOAD)"))?;
+    Ok(device)
+}
+
+/// The name of the interface behind a descriptor.
+pub fn name(device: BorrowedFd<'_>) -> io::Result<String> {
+    let mut request = request("")?;
+    // SAFETY: TUNGETIFF writes an ifreq, which the pointer is to.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNGETIFF, &raw mut request) })?;
+    let bytes = request.ifr_name.map(libc::c_char::cast_unsigned);
+    let name = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// Takes one frame with its header into `buffer`; `WouldBlock` if none waits. One system call. What does not fit is cut
+/// off, so that 64 KiB and the headers have to fit.
+pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length describe `buffer`, which outlives the call.
+    let count = unsafe { libc::read(device.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(count).map_err(|_| io::Error::last_os_error())
+}
+
+/// Hands over one frame behind its header; `WouldBlock` if the kernel has no room for it. One system call, in which the
+/// kernel's side usually receives the frame.
+pub fn write(device: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
+    // SAFETY: pointer and length describe `frame`, which outlives the call.
+    let count = unsafe { libc::write(device.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };
+    if count == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn attach(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut request = request(name)?;
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
+    request.ifr_ifru.ifru_flags = truncated(flags);
+    // SAFETY: TUNSETIFF reads and writes an ifreq, which the pointer is to.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the flags of an ifreq are the low 16 bits; IFF_TUN_EXCL is the highest of them"
+)]
+const fn truncated(flags: i32) -> i16 {
+    flags as i16
+}
+
+fn set_header_len(device: BorrowedFd<'_>) -> io::Result<()> {
+    let len = libc::c_int::try_from(VNET_HEADER_LEN).expect("10 fits");
+    // SAFETY: TUNSETVNETHDRSZ reads an int, which the pointer is to.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const len) })
+}
+
+fn failed(call: &'static str) -> impl Fn(io::Error) -> TapError {
+    move |error| TapError { call, error }
+}
+
+#[cfg(test)]
+mod tests;
