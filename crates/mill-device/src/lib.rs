@@ -1,1 +1,19 @@
-//! x
+//! Links that carry frames: what lies between the stack and the operating system.
+//!
+//! Place in the walk: below mill-stack, which asks for bursts of frames through [`mill_stack::link::Link`]; above
+//! mill-sys, which makes the system calls.
+//!
+//! Invariants:
+//! - After start-up nothing is allocated for a frame, and nothing is called through `dyn`.
+//! - What frames hold is nobody's business here, but for finding a checksum in them.
+//! - A device that is full says so, and every frame that is lost is counted.
+#![forbid(unsafe_code)]
+
+/// A TAP device: a frame is a read or a write, up to 64 KiB long.
+pub mod tap;
+
+/// What stands before each frame of a TAP device.
+mod vnet;
+
+/// The memory of received frames.
+mod frames;

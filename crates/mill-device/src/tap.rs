@@ -1,0 +1,229 @@
+//! A TAP device: a frame is a read or a write, up to 64 KiB long.
+//!
+//! The interface's wire is a descriptor. What this machine sends to it comes with partial checksums and not yet cut into
+//! segments, and what we send may be so too, so that one system call carries up to 44 segments of 1500 bytes.
+
+use crate::frames::Frames;
+use crate::vnet::VnetHeader;
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
+use mill_sys::tap::{self, VNET_HEADER_LEN};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The wire's end of a TAP device.
+#[derive(Debug)]
+pub struct TapLink {
+    device: OwnedFd,
+    properties: LinkProperties,
+    frames: Frames,
+    /// Room for the next frame to be sent, behind its header.
+    room: Box<[u8]>,
+    /// Frames with their headers that the kernel had no room for, in their order.
+    waiting: VecDeque<Vec<u8>>,
+    /// Memory of such frames, for the next ones.
+    spare: Vec<Vec<u8>>,
+    counters: TapCounters,
+}
+
+/// What passed. Frames, not segments: one may be many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TapCounters {
+    pub received: u64,
+    pub received_bytes: u64,
+    pub transmitted: u64,
+    pub transmitted_bytes: u64,
+    /// Times that the kernel had no room and a frame had to wait.
+    pub waited: u64,
+    /// Frames that the kernel refused: the interface is down, or a header makes no sense to it.
+    pub refused: u64,
+}
+
+impl TapLink {
+    /// A link over the descriptor of a TAP device. `segments` says whether the device cuts segments and completes
+    /// checksums.
+    pub fn new(device: OwnedFd, address: [u8; 6], mtu: u16, segments: bool) -> Self {
+        Self {
+            device,
+            properties: LinkProperties {
+                address,
+                mtu,
+                completes_checksums: segments,
+                segment_bytes_max: if segments {
+                    SEGMENT_BYTES_MAX
+                } else {
+                    u32::from(mtu)
+                },
+            },
+            frames: Frames::new(FRAMES, PLACE_BYTES),
+            room: vec![0; PLACE_BYTES].into_boxed_slice(),
+            waiting: VecDeque::new(),
+            spare: Vec::new(),
+            counters: TapCounters::default(),
+        }
+    }
+
+    pub fn counters(&self) -> TapCounters {
+        self.counters
+    }
+
+    /// Whether frames wait for the kernel: then the descriptor is worth waiting for until it can be written.
+    pub fn is_full(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Writes the frames that wait, in their order, until the kernel has no room again.
+    fn write_waiting(&mut self) {
+        while let Some(frame) = self.waiting.pop_front() {
+            if let Wrote::Full = self.write(&frame) {
+                self.waiting.push_front(frame);
+                return;
+            }
+            self.spare.push(frame);
+        }
+    }
+
+    fn write(&mut self, frame: &[u8]) -> Wrote {
+        loop {
+            match tap::write(self.device.as_fd(), frame) {
+                Ok(()) => {
+                    self.counters.transmitted += 1;
+                    self.counters.transmitted_bytes += (frame.len() - VNET_HEADER_LEN) as u64;
+                    return Wrote::Done;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Wrote::Full,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.counters.refused += 1;
+                    return Wrote::Done;
+                }
+            }
+        }
+    }
+
+    fn queue(&mut self, end: usize) {
+        self.counters.waited += 1;
+        let mut frame = self.spare.pop().unwrap_or_default();
+        frame.clear();
+        frame.extend_from_slice(self.room.get(..end).unwrap_or_default());
+        self.waiting.push_back(frame);
+        debug_assert!(self.waiting.len() <= WAITING_MAX);
+    }
+}
+
+/// What became of a frame.
+enum Wrote {
+    /// It is gone, one way or the other.
+    Done,
+    Full,
+}
+
+impl Link for TapLink {
+    fn properties(&self) -> &LinkProperties {
+        &self.properties
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        while burst.room() > 0 {
+            let device = self.device.as_fd();
+            let filled = self.frames.fill(|place| read(device, place));
+            let Some(Ok(id)) = filled else { return };
+            let place = self.frames.frame(id);
+            let Some((header, frame)) = place.split_first_chunk() else {
+                return self.frames.release(id);
+            };
+            let header = VnetHeader::parse(header);
+            self.counters.received += 1;
+            self.counters.received_bytes += frame.len() as u64;
+            burst.push(Received {
+                id,
+                checksum: header.checksum(),
+                merged: header.merged(frame),
+            });
+        }
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        let place = self.frames.frame(id);
+        place.get_mut(VNET_HEADER_LEN..).unwrap_or_default()
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.frames.release(id);
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        if self.waiting.len() >= WAITING_MAX {
+            self.write_waiting();
+            if self.waiting.len() >= WAITING_MAX {
+                return None;
+            }
+        }
+        let room = self.room.get_mut(VNET_HEADER_LEN..)?.get_mut(..len_max);
+        debug_assert!(room.is_some(), "no frame is {len_max} bytes long");
+        room
+    }
+
+    /// Writes at once: the frame is in the processor's cache now, and each costs a system call anyway.
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        let end = VNET_HEADER_LEN + len;
+        let Some((header, frame)) = self
+            .room
+            .get_mut(..end)
+            .and_then(<[u8]>::split_first_chunk_mut::<VNET_HEADER_LEN>)
+        else {
+            debug_assert!(false, "no frame is {len} bytes long");
+            return;
+        };
+        *header = VnetHeader::of_transmitted(frame, offload).emit();
+        if !self.waiting.is_empty() {
+            return self.queue(end);
+        }
+        let room = std::mem::take(&mut self.room);
+        let wrote = self.write(room.get(..end).unwrap_or_default());
+        self.room = room;
+        if let Wrote::Full = wrote {
+            self.queue(end);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.write_waiting();
+    }
+}
+
+impl AsFd for TapLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+/// Reads one frame with its header.
+fn read(device: BorrowedFd<'_>, place: &mut [u8]) -> Result<usize, NoFrame> {
+    loop {
+        match tap::read(device, place) {
+            Ok(len) if len > VNET_HEADER_LEN => return Ok(len),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => return Err(NoFrame),
+        }
+    }
+}
+
+/// Nothing waits, or the interface is down, which shows again at the next look.
+#[derive(Debug)]
+struct NoFrame;
+
+/// Bytes of the largest IP packet: what its length field can say (RFC 791 3.1).
+const SEGMENT_BYTES_MAX: u32 = 65535;
+
+/// Bytes of a place: header, Ethernet header with two tags, an IP packet of 64 KiB; rounded up to full cache lines.
+const PLACE_BYTES: usize = (VNET_HEADER_LEN + 22 + 65536_usize).next_multiple_of(64);
+
+/// Frames that may be received and not released: two bursts. 8 MiB when all of them are as large as can be.
+const FRAMES: u32 = 128;
+
+/// Frames that wait for the kernel before the device counts as full. 1 MiB when all are as large as can be.
+const WAITING_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests;
