@@ -10,6 +10,39 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
+/// The header of an Ethernet frame.
+pub mod ethernet;
+
+/// Tags of virtual networks.
+pub mod vlan;
+
+/// Who has an IPv4 address.
+pub mod arp;
+
+/// What follows an IP header.
+pub mod protocol;
+
+/// The header of an IPv4 packet.
+pub mod ipv4;
+
+/// The options of an IPv4 header.
+pub mod ipv4_option;
+
+/// The header of an IPv6 packet.
+pub mod ipv6;
+
+/// Messages of ICMP.
+pub mod icmpv4;
+
+/// Messages of ICMPv6.
+pub mod icmpv6;
+
+/// The header of a UDP datagram.
+pub mod udp;
+
 /// Sequence numbers of TCP: arithmetic modulo 2^32.
 pub mod seq;
 
@@ -19,7 +52,13 @@ pub mod tcp;
 /// The options of a TCP header.
 pub mod tcp_option;
 
+/// The sum over headers and payloads.
+pub mod checksum;
+
 /// Why bytes are not what they should be.
 pub mod malformed;
 
 pub use malformed::Malformed;
+
+#[cfg(test)]
+mod random;

@@ -105,7 +105,8 @@ mod tests {
         let before = SeqNumber(u32::MAX - 1);
         let after = before + 5;
         assert_eq!(after, SeqNumber(3));
-        assert!(before < after && after > before);
+        assert!(before < after);
+        assert!(after > before);
         assert_eq!(after - before, 5);
         assert_eq!(before.since(after), -5);
         assert_eq!((before.max(after), before.min(after)), (after, before));
