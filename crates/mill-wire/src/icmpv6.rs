@@ -1,4 +1,4 @@
-//! Messages of ICMPv6 (RFC 4443). Those of neighbour discovery are read by [`crate::ndp`].
+//! Messages of ICMPv6 (RFC 4443). Those of neighbour discovery have a file of their own.
 //!
 //! ```text
 //! | Type, 1 | Code, 1 | Checksum, 2 | by type, 4 | echoed bytes, or the packet that caused an error |

@@ -34,11 +34,20 @@ pub mod ipv4_option;
 /// The header of an IPv6 packet.
 pub mod ipv6;
 
+/// Extension headers behind it.
+pub mod ipv6_extension;
+
 /// Messages of ICMP.
 pub mod icmpv4;
 
 /// Messages of ICMPv6.
 pub mod icmpv6;
+
+/// Messages of neighbour discovery.
+pub mod ndp;
+
+/// The packet that an ICMP error is about.
+pub mod quoted;
 
 /// The header of a UDP datagram.
 pub mod udp;
