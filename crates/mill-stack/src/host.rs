@@ -141,6 +141,11 @@ impl<Q: SendQueue> Host<Q> {
         take(&mut []).1
     }
 
+    /// The reader waits for so many unread bytes: the receive window becomes able to hold them.
+    pub fn reserve_receive(&mut self, socket: SocketId, bytes: usize) {
+        let _ = (socket, bytes);
+    }
+
     /// The queue of what is to be sent; `None` once the connection has failed. After adding to it, call `wrote`.
     pub fn queue(&mut self, socket: SocketId) -> Option<&mut Q> {
         let _ = socket;
