@@ -2,6 +2,7 @@
 
 use crate::client::Action;
 use crate::endpoint::EndpointId;
+use crate::packet::Flying;
 use mill_runtime::time::Instant;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +29,12 @@ pub(crate) enum Event {
     Reads(EndpointId),
     /// A call to the file system that took time is done.
     FileReady,
+    /// A frame has come to the end of its sender's wire.
+    FrameSwitched(Flying),
+    /// A frame has come to this station.
+    FrameArrives(usize, Flying),
+    /// The card of this station takes frames again.
+    CardHasRoom(usize),
     /// The test does something.
     Call(Box<dyn FnOnce()>),
 }
@@ -68,6 +75,11 @@ impl fmt::Debug for Event {
             Self::Acts(end, action) => write!(formatter, "Acts({end:?}, {action:?})"),
             Self::Reads(end) => write!(formatter, "Reads({end:?})"),
             Self::FileReady => formatter.write_str("FileReady"),
+            Self::FrameSwitched(frame) => write!(formatter, "FrameSwitched({frame:?})"),
+            Self::FrameArrives(station, frame) => {
+                write!(formatter, "FrameArrives({station}, {frame:?})")
+            }
+            Self::CardHasRoom(station) => write!(formatter, "CardHasRoom({station})"),
             Self::Call(_) => formatter.write_str("Call"),
         }
     }

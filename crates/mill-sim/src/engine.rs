@@ -35,6 +35,11 @@ impl SimEngine {
         Self { files, identity }
     }
 
+    /// Its number in the world.
+    pub(crate) fn index(&self) -> usize {
+        self.identity.index
+    }
+
     /// How many streams may be open before `accept` says `Exhausted` and `connect` fails, both with EMFILE.
     pub fn set_streams_max(&self, streams_max: usize) {
         let mut net = self.identity.net.borrow_mut();

@@ -73,4 +73,7 @@ mod agenda;
 mod ladder;
 
 /// Seeded randomness.
-mod random;
+pub mod random;
+
+/// A network of frames: links for the TCP/IP stack, and wires that mistreat what they carry.
+pub mod packet;

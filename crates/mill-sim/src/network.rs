@@ -9,6 +9,7 @@ use crate::agenda::{Agenda, Event};
 use crate::endpoint::{Endpoint, EndpointId, Owner};
 use crate::ladder::Ladder;
 use crate::link::Link;
+use crate::packet::Packets;
 use crate::random::Random;
 use crate::socket::{Listener, Socket};
 use crate::world::Until;
@@ -35,6 +36,8 @@ pub(crate) struct Network {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) sockets: Vec<Socket>,
     pub(crate) listeners: Vec<Listener>,
+    /// The network of frames, beside the connections above.
+    pub(crate) packets: Packets,
     pub(crate) engines: Vec<EngineState>,
     pub(crate) lacking_listen: Vec<ListenOption>,
     pub(crate) lacking_stream: Vec<StreamOption>,
@@ -81,6 +84,7 @@ impl Network {
             endpoints: Vec::new(),
             sockets: Vec::new(),
             listeners: Vec::new(),
+            packets: Packets::new(),
             engines: Vec::new(),
             lacking_listen: Vec::new(),
             lacking_stream: Vec::new(),
@@ -185,6 +189,7 @@ impl Network {
         }
         let acceptable = self.acceptable(engine).map(index_as_id);
         events.acceptable.extend(acceptable);
+        self.packets.on_woken(engine);
         let state = &mut self.engines[engine];
         events.ready.append(&mut state.ready);
         events.mail |= std::mem::take(&mut state.mail);
@@ -194,7 +199,10 @@ impl Network {
 
     fn has_events(&self, engine: usize) -> bool {
         let state = &self.engines[engine];
-        !state.ready.is_empty() || state.mail || self.acceptable(engine).next().is_some()
+        !state.ready.is_empty()
+            || state.mail
+            || self.packets.concerns(engine)
+            || self.acceptable(engine).next().is_some()
     }
 
     /// No worker has polled its engine yet, or all are gone.

@@ -7,6 +7,7 @@ use crate::engine::SimEngine;
 use crate::files::SimFiles;
 use crate::link::Link;
 use crate::network::{Net, Network, START, run_due};
+use crate::packet::ethernet::Ethernet;
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOption;
 use mill_runtime::stream::StreamOption;
@@ -71,6 +72,40 @@ impl World {
     /// The way of connections that are made from now on.
     pub fn set_link(&self, link: Link) {
         self.net.borrow_mut().link = link;
+    }
+
+    /// A network of frames, beside the connections of this world: a switch without stations.
+    pub fn ethernet(&self) -> Ethernet {
+        let mut net = self.net.borrow_mut();
+        net.packets.switches += 1;
+        Ethernet::new(Rc::clone(&self.net), net.packets.switches)
+    }
+
+    /// Keeps every frame for [`World::segments`], from now on.
+    pub fn keep_segments(&self) {
+        self.net.borrow_mut().packets.trace.keep_all();
+    }
+
+    /// The ladder of what was sent over the world's Ethernets, and what their wires did to it: the last `lines_max`
+    /// frames, of all if [`World::keep_segments`] was called, else of the last two thousand.
+    pub fn segments(&self, lines_max: usize) -> String {
+        self.net.borrow().packets.trace.text(lines_max)
+    }
+
+    /// Lets happen what is due, then moves time to the next thing that happens, or to `deadline` if that is earlier;
+    /// false if there is neither. For hosts without engines: whoever drives them looks after each step whether frames
+    /// have come.
+    pub fn step(&self, deadline: Option<Instant>) -> bool {
+        run_due(&self.net);
+        let mut net = self.net.borrow_mut();
+        let planned = net.agenda.next_at();
+        let Some(next) = planned.into_iter().chain(deadline).min() else {
+            return false;
+        };
+        net.now = net.now.max(next);
+        drop(net);
+        run_due(&self.net);
+        true
     }
 
     /// No listener of this world has the option.
@@ -197,7 +232,7 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() && self.net.try_borrow().is_ok() {
-            let steps = self.last_steps(STEPS_SHOWN);
+            let steps = self.last_steps(STEPS_SHOWN) + &self.segments(STEPS_SHOWN);
             #[expect(
                 clippy::print_stderr,
                 reason = "tells the reader of a failed test how to repeat it"

@@ -20,6 +20,9 @@ impl Network {
             Event::Acts(end, action) => self.act(end, action),
             Event::Reads(end) => self.on_reads(end),
             Event::FileReady => self.report_everyone(),
+            Event::FrameSwitched(frame) => self.on_switched(frame),
+            Event::FrameArrives(station, frame) => self.on_frame(station, frame),
+            Event::CardHasRoom(station) => self.on_card_has_room(station),
             Event::Call(_) => unreachable!("the caller runs the test's calls"),
         }
     }

@@ -27,5 +27,8 @@ mod spawning;
 /// What the world lets a test do: time, options, the ladder.
 mod world;
 
+/// Frames on wires that mistreat them.
+mod packets;
+
 /// Hundreds of random worlds.
 mod soak;
