@@ -20,6 +20,20 @@ impl TaskId {
         index: u32::MAX,
         generation: 0,
     };
+
+    /// The identifier as a number, for layers that carry it and know no tasks.
+    pub const fn to_bits(self) -> u64 {
+        (self.generation as u64) << 32 | self.index as u64
+    }
+
+    /// What [`TaskId::to_bits`] gave.
+    pub const fn from_bits(bits: u64) -> Self {
+        let [g3, g2, g1, g0, i3, i2, i1, i0] = bits.to_be_bytes();
+        Self {
+            index: u32::from_be_bytes([i3, i2, i1, i0]),
+            generation: u32::from_be_bytes([g3, g2, g1, g0]),
+        }
+    }
 }
 
 /// All tasks of a worker. A slot keeps its box when its task ends, so that a new task costs no allocation.
@@ -215,6 +229,18 @@ mod tests {
         assert_eq!(tasks.poll(first, 2, &mut context()), Polled::Absent);
         assert_eq!(tasks.poll(second, 3, &mut context()), Polled::Ended);
         assert_eq!(tasks.count(), 0);
+    }
+
+    #[test]
+    fn an_identifier_survives_being_a_number() {
+        let mut tasks: Tasks<Ready<()>> = Tasks::new();
+        for _ in 0..3 {
+            let task = tasks.reserve();
+            assert_eq!(TaskId::from_bits(task.to_bits()), task);
+            tasks.release(task);
+        }
+        assert_eq!(TaskId::from_bits(TaskId::NONE.to_bits()), TaskId::NONE);
+        assert_ne!(TaskId::from_bits(1 << 32), TaskId::from_bits(1));
     }
 
     #[test]
