@@ -1,1 +1,58 @@
-//! x
+//! An engine made of our own stack over any link, beside an inner engine.
+//!
+//! Follow a turn of [`bypass::BypassEngine`]:
+//!
+//! ```text
+//! bypass          poll: the inner engine waits; then frames come in, timers expire, what changed is reported
+//!   stack           one host, its link, and the slots of its streams
+//! stream          what tasks do meanwhile: read, write, wait
+//!   payload_queue   what was written, until it is acknowledged; files in chunks
+//! bypass          settle: what is to be sent leaves, frames go back to the link
+//! ```
+//!
+//! The inner engine (kernel sockets, or the simulation) has the clock, the files, the mailbox, and every connection
+//! that does not go over the link: loopback, Unix sockets, other interfaces.
+//!
+//! Invariants:
+//! - Without a link every call is the inner engine's, behind one comparison.
+//! - A task is reported only by the engine that has its stream; readiness is state, asked again at will.
+//! - Per turn nothing is allocated once slots, scratch lists and pools have grown to the load.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+/// What lies below, for whoever is above: TCP's types and packet formats.
+pub use mill_stack::{tcp, wire};
+
+/// The engine: its turn, listening, connecting.
+pub mod bypass;
+
+/// One connection, of the stack or of the inner engine.
+pub mod stream;
+
+/// What was written, until it is acknowledged.
+pub mod payload_queue;
+
+/// Files whose ranges can be read at once.
+pub mod file_bytes;
+
+/// Memory for copies and chunks of files, used again.
+pub mod pool;
+
+/// One host, its link, and the slots of its streams.
+mod stack;
+
+/// What the engine keeps of one stream of the stack.
+mod slot;
+
+/// Listeners of the stack, of the inner engine, or of both.
+mod listeners;
+
+/// Options and errors, between the runtime's and the stack's.
+mod mapping;
+
+pub use bypass::{BypassEngine, StackOptions};
+pub use file_bytes::FileBytes;
+pub use payload_queue::PayloadQueue;
+pub use stream::BypassStream;

@@ -1,0 +1,9 @@
+//! Files whose ranges can be read at once.
+
+use mill_runtime::files::FileError;
+
+/// An open file that the stack can read while it makes segments. It blocks on a cold disk, as `sendfile` does.
+pub trait FileBytes: Clone + 'static {
+    /// Reads at `offset` into `into`; returns how many bytes, 0 only at the end of the file.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError>;
+}

@@ -1,0 +1,142 @@
+//! Options and errors, between the runtime's and the stack's.
+
+use core::net::{IpAddr, SocketAddr};
+use mill_runtime::engine::{Keepalive, ListenError, ListenOption, ListenOptions};
+use mill_runtime::stream::{StreamError, TransportInfo};
+use mill_runtime::time::{Duration, Instant};
+use mill_stack::socket::{self, ConnectError, SocketError};
+use mill_stack::tcp::{config, info::Info, time};
+
+/// The time, as the stack counts it.
+pub(crate) const fn to_stack(now: Instant) -> time::Instant {
+    time::Instant::from_nanos(now.as_nanos())
+}
+
+/// The time, as the runtime counts it.
+pub(crate) const fn to_runtime(at: time::Instant) -> Instant {
+    Instant::from_nanos(at.as_nanos())
+}
+
+/// A listener's options as the stack takes them. Everything that a kernel has is there, so nothing is unsupported but
+/// what [`lacking`] says.
+pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
+    socket::ListenOptions {
+        backlog: options.backlog,
+        share: options.share.is_some(),
+        deferred: options.deferred,
+        fast_open: options.fastopen,
+        keepalive: keepalive(options.keepalive),
+        nodelay: options.nodelay,
+        // Linux's default (net.ipv6.bindv6only = 0) where it is left to the system.
+        dual_stack: options.address_is_v6_wildcard() && options.ipv6only != Some(true),
+        receive_buffer_bytes: options
+            .receive_buffer_bytes
+            .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
+    }
+}
+
+/// Options that were asked for and that the stack lacks.
+pub(crate) fn lacking(options: &ListenOptions) -> Option<ListenOption> {
+    // The stack has no Fast Open (RFC 7413): a client's cookie request is answered as if it were not there.
+    options.fastopen.map(|_| ListenOption::Fastopen)
+}
+
+/// Linux's keep-alive is off unless asked for; where a value is left to the system it is what Linux has.
+fn keepalive(keepalive: Keepalive) -> Option<config::Keepalive> {
+    match keepalive {
+        Keepalive::System | Keepalive::Off => None,
+        Keepalive::On {
+            idle,
+            interval,
+            count,
+        } => {
+            let system = config::Keepalive::default();
+            let at_least_1_s = |duration: Duration| duration.max(Duration::from_secs(1));
+            Some(config::Keepalive {
+                idle: idle.map_or(system.idle, at_least_1_s),
+                interval: interval.map_or(system.interval, at_least_1_s),
+                count: count.map_or(system.count, |count| {
+                    u8::try_from(count.clamp(1, KEEPALIVE_COUNT_MAX)).unwrap_or(u8::MAX)
+                }),
+            })
+        }
+    }
+}
+
+/// What the kernel's call and number would be.
+pub(crate) fn listen_error(error: socket::ListenError) -> ListenError {
+    match error {
+        socket::ListenError::InUse => ListenError {
+            call: "bind()",
+            code: EADDRINUSE,
+        },
+        socket::ListenError::NotOurs => ListenError {
+            call: "bind()",
+            code: EADDRNOTAVAIL,
+        },
+        socket::ListenError::TooMany => ListenError {
+            call: "socket()",
+            code: EMFILE,
+        },
+    }
+}
+
+pub(crate) fn connect_error(error: ConnectError) -> StreamError {
+    match error {
+        ConnectError::NoRoute => StreamError::Unreachable,
+        ConnectError::NoPort => StreamError::Other(EADDRNOTAVAIL),
+        ConnectError::InUse => StreamError::Other(EADDRINUSE),
+        ConnectError::TooMany => StreamError::Other(EMFILE),
+    }
+}
+
+pub(crate) fn stream_error(error: SocketError) -> StreamError {
+    match error {
+        SocketError::Reset | SocketError::Stale => StreamError::Reset,
+        SocketError::Refused => StreamError::Refused,
+        SocketError::Unreachable => StreamError::Unreachable,
+        SocketError::Vanished => StreamError::Truncated,
+    }
+}
+
+pub(crate) fn transport_info(info: &Info) -> TransportInfo {
+    TransportInfo {
+        rtt: info.rtt,
+        rtt_variation: info.rtt_variation,
+        snd_cwnd: info.cwnd.div_ceil(u32::from(info.mss.max(1))),
+        rcv_space: info.rcv_wnd,
+    }
+}
+
+/// As a socket of both families shows an IPv4 address (RFC 4291 2.5.5.2).
+pub(crate) fn mapped(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// What the stack knows an address by.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// What is asked of a listener's address.
+pub(crate) trait ListenAddress {
+    fn address_is_v6_wildcard(&self) -> bool;
+}
+
+impl ListenAddress for ListenOptions {
+    fn address_is_v6_wildcard(&self) -> bool {
+        use mill_runtime::address::Address;
+        matches!(&self.address, Address::Ip(SocketAddr::V6(v6)) if v6.ip().is_unspecified())
+    }
+}
+
+/// Linux's `MAX_TCP_KEEPCNT`.
+const KEEPALIVE_COUNT_MAX: u32 = 127;
+
+/// Linux's error numbers (asm-generic/errno-base.h, errno.h).
+pub(crate) const EMFILE: i32 = 24;
+pub(crate) const EADDRINUSE: i32 = 98;
+pub(crate) const EADDRNOTAVAIL: i32 = 99;

@@ -1,0 +1,130 @@
+//! What was written, until it is acknowledged.
+//!
+//! ```text
+//! release                  copy                       push
+//!    |                      |                          |
+//!    start ------- loaded_end -------------------------- end      positions in the queue's life
+//!    [copy][shared][ file 64 KiB ][ file 64 KiB ][ file: the rest ][copy]
+//!     in memory     read           read           not read yet
+//! ```
+//!
+//! A range of a file is read when its bytes are sent first, in chunks; the first chunk as soon as nothing unread stands
+//! before it, so that a small file is in memory before its writer goes on. Chunks are kept until they are acknowledged,
+//! but not more bytes of files than the send buffer has: then the oldest go, and are read again should they have to be
+//! sent again.
+
+/// Its bookkeeping while it is not empty: chunks in order, found by position.
+mod outbound;
+
+#[cfg(test)]
+mod tests;
+
+use crate::file_bytes::FileBytes;
+use crate::pool::Pool;
+use alloc::boxed::Box;
+use core::fmt;
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::StreamError;
+use mill_stack::queue::{SendQueue, Vanished};
+pub(crate) use outbound::Outbound;
+
+/// The queue of one connection of the stack. Empty it is a null pointer.
+pub struct PayloadQueue<F>(Option<Box<Outbound<F>>>);
+
+impl<F: FileBytes> PayloadQueue<F> {
+    /// Appends a payload, whose memory comes from `pool`. `file_bytes_max` is how many bytes of files are kept in memory
+    /// together.
+    ///
+    /// An error says that the payload's bytes do not exist. The queue is then longer by one byte that does not exist
+    /// either, so that the connection is reset after what stands before it was sent.
+    pub fn push(
+        &mut self,
+        payload: Payload<'_, F>,
+        pool: &Pool<F>,
+        file_bytes_max: usize,
+    ) -> Result<(), StreamError> {
+        if payload.is_empty() {
+            return Ok(());
+        }
+        let outbound = self.0.get_or_insert_with(|| pool.take_queue());
+        outbound.attach(pool, file_bytes_max);
+        let pushed = match payload {
+            Payload::Copy(bytes) => {
+                outbound.push_copy(bytes);
+                Ok(())
+            }
+            Payload::Shared(bytes, range) if bytes.get(range.clone()).is_some() => {
+                outbound.push_shared(bytes, range);
+                Ok(())
+            }
+            Payload::Shared(..) => Err(StreamError::Truncated),
+            Payload::File { file, offset, len } => outbound.push_file(file, offset, len),
+        };
+        pushed.inspect_err(|_| outbound.push_missing())
+    }
+
+    /// Bytes at the front that are in memory, or were.
+    pub fn loaded(&self) -> u64 {
+        self.0.as_ref().map_or(0, |outbound| outbound.loaded())
+    }
+
+    /// Bytes of files that are in memory now.
+    pub fn file_bytes(&self) -> usize {
+        self.0.as_ref().map_or(0, |outbound| outbound.file_bytes())
+    }
+}
+
+impl<F: FileBytes> SendQueue for PayloadQueue<F> {
+    fn len(&self) -> u64 {
+        self.0.as_ref().map_or(0, |outbound| outbound.len())
+    }
+
+    fn copy(&mut self, offset: u64, into: &mut [u8]) -> Result<(), Vanished> {
+        match &mut self.0 {
+            Some(outbound) => outbound.copy(offset, into),
+            None if into.is_empty() => Ok(()),
+            None => Err(Vanished),
+        }
+    }
+
+    fn release(&mut self, count: u64) {
+        let Some(outbound) = &mut self.0 else {
+            debug_assert!(count == 0, "no more is acknowledged than was queued");
+            return;
+        };
+        outbound.release(count);
+        if outbound.len() == 0 {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(outbound) = self.0.take() {
+            outbound.give_back();
+        }
+    }
+}
+
+impl<F> Default for PayloadQueue<F> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<F> Drop for PayloadQueue<F> {
+    fn drop(&mut self) {
+        if let Some(outbound) = self.0.take() {
+            outbound.give_back();
+        }
+    }
+}
+
+impl<F> fmt::Debug for PayloadQueue<F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let len = self.0.as_ref().map_or(0, |outbound| outbound.len());
+        write!(formatter, "PayloadQueue({len} bytes)")
+    }
+}
+
+/// Part of what an idle connection takes.
+const _: () = assert!(size_of::<PayloadQueue<()>>() == size_of::<usize>());

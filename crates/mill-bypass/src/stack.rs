@@ -1,0 +1,169 @@
+//! One host, its link, and the slots of its streams.
+
+use crate::file_bytes::FileBytes;
+use crate::mapping::{to_runtime, to_stack};
+use crate::payload_queue::PayloadQueue;
+use crate::pool::Pool;
+use crate::slot::Slots;
+use alloc::vec::Vec;
+use core::fmt;
+use mill_runtime::engine::Park;
+use mill_runtime::tasks::TaskId;
+use mill_runtime::time::{Duration, Instant};
+use mill_stack::host::Host;
+use mill_stack::link::Link;
+use mill_stack::socket::{ListenerId, Ready};
+
+/// What a worker's handles on the stack share.
+pub(crate) struct Stack<L: Link, F: FileBytes> {
+    pub(crate) host: Host<PayloadQueue<F>>,
+    pub(crate) link: L,
+    pub(crate) slots: Slots,
+    pub(crate) pool: Pool<F>,
+    /// What changed and was not reported yet.
+    ready: Vec<Ready>,
+    acceptable: Vec<ListenerId>,
+    /// The frames that `Host::receive` takes at once.
+    burst_max: usize,
+    /// The last turn took all the frames it may, and left some perhaps.
+    has_more: bool,
+    /// Turns in a row whose frames did not all fit into the link.
+    full_turns: u32,
+    /// The time of the last packet call.
+    now: Instant,
+}
+
+impl<L: Link, F: FileBytes> Stack<L, F> {
+    pub(crate) fn new(
+        host: Host<PayloadQueue<F>>,
+        link: L,
+        burst_max: usize,
+        now: Instant,
+    ) -> Self {
+        Self {
+            host,
+            link,
+            slots: Slots::default(),
+            pool: Pool::default(),
+            ready: Vec::new(),
+            acceptable: Vec::new(),
+            burst_max: burst_max.max(1),
+            has_more: false,
+            full_turns: 0,
+            now,
+        }
+    }
+
+    /// How long the inner engine may wait, when it would wait as `park` says.
+    pub(crate) fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
+        let has_work = self.has_more || !self.ready.is_empty() || !self.acceptable.is_empty();
+        let asks_again = (1..=FULL_TURNS_MAX).contains(&self.full_turns);
+        if park == Park::No || has_work || asks_again {
+            return Park::No;
+        }
+        let park = earlier(park, self.host.next_expiry().map(to_runtime));
+        if self.full_turns > 0 {
+            return earlier(park, Some(now() + LINK_PAUSE));
+        }
+        park
+    }
+
+    /// Receives what has come, as far as a turn's share goes, and does what is due.
+    pub(crate) fn receive(&mut self, now: Instant) {
+        self.now = now;
+        let now = to_stack(now);
+        let mut bursts = 0;
+        self.has_more = loop {
+            if self.host.receive(&mut self.link, now) < self.burst_max {
+                break false;
+            }
+            bursts += 1;
+            if bursts == BURSTS_PER_TURN {
+                break true;
+            }
+        };
+        self.host.expire(now);
+        self.note_changes();
+    }
+
+    /// Sends what there is, and gives the frames of the turn back.
+    pub(crate) fn settle(&mut self, now: Instant) {
+        self.now = now;
+        let is_full = self.host.transmit(&mut self.link, to_stack(now));
+        self.link.flush();
+        self.host.settle(&mut self.link);
+        self.full_turns = if is_full {
+            self.full_turns.saturating_add(1)
+        } else {
+            0
+        };
+        self.note_changes();
+    }
+
+    /// The tasks of the connections that changed.
+    pub(crate) fn report(&mut self, tasks: &mut Vec<TaskId>) {
+        let changed = self.ready.drain(..);
+        tasks.extend(changed.map(|ready| TaskId::from_bits(ready.token)));
+    }
+
+    /// The listeners at which somebody began to wait.
+    pub(crate) fn drain_acceptable(&mut self) -> impl Iterator<Item = ListenerId> {
+        self.acceptable.drain(..)
+    }
+
+    fn note_changes(&mut self) {
+        self.host.take_ready(&mut self.ready);
+        self.host.take_acceptable(&mut self.acceptable);
+    }
+}
+
+/// What streams that were closed last have to say still leaves: FIN or RST. Nobody sends it again if it is lost.
+impl<L: Link, F: FileBytes> Drop for Stack<L, F> {
+    fn drop(&mut self) {
+        self.host.transmit(&mut self.link, to_stack(self.now));
+        self.link.flush();
+        self.host.settle(&mut self.link);
+    }
+}
+
+impl<L: Link, F: FileBytes> fmt::Debug for Stack<L, F> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Stack({} streams)", self.slots.count())
+    }
+}
+
+/// The wait that ends first.
+fn earlier(park: Park, at: Option<Instant>) -> Park {
+    match (park, at) {
+        (Park::Until(until), Some(at)) => Park::Until(until.min(at)),
+        (Park::Forever, Some(at)) => Park::Until(at),
+        (park, _) => park,
+    }
+}
+
+/// Bursts received in one turn: with 64 frames each what a fast link brings in a fifth of a millisecond. Bounds how long
+/// tasks and timers wait for their turn while frames come faster than they are handled.
+const BURSTS_PER_TURN: u32 = 4;
+
+/// Turns that ask a full link again at once: it has usually room again when the turn is over.
+const FULL_TURNS_MAX: u32 = 8;
+
+/// How long a turn waits for a link that stays full: its other end does not keep pace, and no event tells when it does.
+const LINK_PAUSE: Duration = Duration::from_micros(200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earlier_end_of_a_wait_counts() {
+        let at = Instant::from_nanos;
+        let check = |park, other, expected| assert_eq!(earlier(park, other), expected);
+        check(Park::Forever, None, Park::Forever);
+        check(Park::Forever, Some(at(5)), Park::Until(at(5)));
+        check(Park::Until(at(7)), None, Park::Until(at(7)));
+        check(Park::Until(at(7)), Some(at(6)), Park::Until(at(6)));
+        check(Park::Until(at(7)), Some(at(8)), Park::Until(at(7)));
+        check(Park::No, Some(at(8)), Park::No);
+    }
+}
