@@ -1,1 +1,206 @@
-//! What the segment acknowledges.
+//! What the segment acknowledges (RFC 9293 3.10.7.4, fifth).
+
+use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
+use crate::env::Env;
+use crate::recovery::Progress;
+use crate::scoreboard::{Delivery, Moment};
+use crate::segment::Segment;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+
+#[cfg(test)]
+mod tests;
+
+/// What of ours the segment acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Acked {
+    /// Payload bytes; SYN and FIN are not counted.
+    pub(crate) bytes: u32,
+    /// Our FIN.
+    pub(crate) fin: bool,
+    /// Our SYN.
+    pub(crate) syn: bool,
+}
+
+impl Connection {
+    /// Takes the acknowledgement of a segment, which is one of something sent, and not absurdly old
+    /// (RFC 5961 5.2).
+    #[inline]
+    pub(crate) fn on_ack(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Acked {
+        debug_assert!(segment.ack.is_at_or_before(self.snd_nxt));
+        let mut acked = Acked::default();
+        if !self.state.is_synchronized() && segment.ack.is_after(self.snd_una) {
+            self.snd_una += 1;
+            acked.syn = true;
+        }
+        if segment.ack.is_before(self.snd_una) {
+            return acked;
+        }
+        let has_new_window = self.update_window(segment);
+        self.probes = 0;
+        let has_business = |cold: &mut alloc::boxed::Box<Cold>| {
+            !cold.scoreboard.is_empty() || !cold.recovery.is_idle()
+        };
+        if let Some(mut cold) = self.cold.take_if(has_business) {
+            let acked_bytes = self.on_ack_in_flight(&mut cold, segment, has_new_window, env);
+            acked.fin = acked_bytes > 0
+                && self.flags.has(ConnectionFlags::FIN_SENT)
+                && self.snd_una == self.snd_nxt;
+            acked.bytes = acked_bytes - u32::from(acked.fin);
+            self.cold = Some(cold);
+        } else {
+            debug_assert_eq!(
+                segment.ack, self.snd_una,
+                "only what is in flight is acknowledged"
+            );
+            self.snd_una = segment.ack;
+            if has_new_window {
+                self.on_window_while_idle();
+            }
+        }
+        acked
+    }
+
+    /// RFC 9293 3.10.7.4, fifth: a window from a segment that is not older than the last one that told it. Says
+    /// whether the window is another now.
+    #[inline]
+    fn update_window(&mut self, segment: &Segment<'_>) -> bool {
+        let is_newer = segment.seq.is_after(self.snd_wl1)
+            || (segment.seq == self.snd_wl1 && segment.ack.is_at_or_after(self.snd_wl2));
+        if !is_newer {
+            return false;
+        }
+        let before = self.snd_wnd;
+        self.snd_wnd = u32::from(segment.window) << self.snd_wind_shift;
+        self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
+        self.snd_wl1 = segment.seq;
+        self.snd_wl2 = segment.ack;
+        self.snd_wnd != before
+    }
+
+    /// An acknowledgement while something is in flight; returns the sequence numbers it acknowledged.
+    fn on_ack_in_flight(
+        &mut self,
+        cold: &mut Cold,
+        segment: &Segment<'_>,
+        has_new_window: bool,
+        env: &mut Env<'_>,
+    ) -> u32 {
+        let now = Moment::of(env.now);
+        let ack = segment.ack;
+        let acked_bytes = ack - self.snd_una;
+        let mut delivery = Delivery::default();
+        if acked_bytes > 0 {
+            cold.scoreboard.acknowledge(ack, &mut delivery);
+            self.snd_una = ack;
+        }
+        let sack = &segment.options.sack;
+        let duplicate_bytes = if self.flags.has(ConnectionFlags::SACK) && !sack.is_empty() {
+            self.take_sack_blocks(cold, sack, ack, &mut delivery, env)
+        } else {
+            0
+        };
+        let echo = segment
+            .options
+            .timestamps
+            .filter(|_| self.flags.has(ConnectionFlags::TIMESTAMPS))
+            .map(|timestamps| timestamps.echo);
+        let progress = Progress {
+            ack,
+            now,
+            delivery,
+            acked_bytes,
+            duplicate_bytes,
+            // RFC 5681 2.
+            is_duplicate: acked_bytes == 0
+                && segment.is_empty()
+                && !has_new_window
+                && !segment.flags.has_any(Flags::SYN | Flags::FIN),
+            is_echo_older: self.is_echo_older(echo, &delivery, now, env),
+            echo,
+            is_congested: self.flags.has(ConnectionFlags::ECN)
+                && segment.flags.has(Flags::ECE)
+                && !segment.flags.has(Flags::SYN),
+        };
+        self.take_round_trip(cold, &progress, env);
+        self.recover(cold, &progress, env);
+        if acked_bytes > 0 {
+            cold.recovery.stalled_since = None;
+        }
+        self.arm_after_ack(cold, acked_bytes > 0, env);
+        acked_bytes
+    }
+
+    /// Measures the round trip (RFC 6298 3): by what was sent only once, else by the echoed timestamp (RFC 7323 4.1).
+    #[inline]
+    fn take_round_trip(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
+        let delivery = &progress.delivery;
+        let sample = match delivery.first_original_at {
+            Some(at) if !delivery.has_retransmitted => Some(progress.now.since(at).max(1)),
+            _ if progress.acked_bytes > 0 => {
+                progress.echo.and_then(|echo| self.echo_age_us(echo, env))
+            }
+            _ => None,
+        };
+        if let Some(last) = delivery.last_original_at {
+            // The last one did not wait for a delayed acknowledgement.
+            let shortest = progress.now.since(last).max(1);
+            if self.rtt_min_us == 0 || shortest < self.rtt_min_us {
+                self.rtt_min_us = shortest;
+            }
+            self.on_delay(cold, shortest);
+        }
+        if let Some(rtt_us) = sample {
+            self.on_rtt_sample(Some(cold), rtt_us);
+            self.backoff = 0;
+        } else if progress.acked_bytes > 0 {
+            // RFC 6298 5.7: without a measurement the timer stays backed off, though not for ever.
+            self.backoff = self.backoff.min(BACKOFF_KEPT);
+        }
+    }
+
+    /// Microseconds since a segment with this timestamp left; a millisecond at least, as that is how finely
+    /// timestamps count.
+    fn echo_age_us(&self, echo: u32, env: &Env<'_>) -> Option<u32> {
+        let age_ms = env.tick().0.wrapping_add(self.ts_offset).wrapping_sub(echo);
+        (age_ms < ECHO_MS_MAX).then_some(age_ms.max(1) * 1_000)
+    }
+
+    /// Whether TSecr tells of a segment that left before the newest one that arrived did (RFC 8985 6.2 step 2).
+    fn is_echo_older(
+        &self,
+        echo: Option<u32>,
+        delivery: &Delivery,
+        now: Moment,
+        env: &Env<'_>,
+    ) -> bool {
+        let Some(newest) = delivery.newest.filter(|newest| newest.is_retransmission) else {
+            return false;
+        };
+        let age_us = echo.and_then(|echo| self.echo_age_us(echo, env));
+        // What left within the same millisecond is not told apart.
+        age_us.is_some_and(|age_us| age_us > now.since(newest.at).saturating_add(1_000))
+    }
+
+    /// The window is another one, and nothing is in flight: if data waited for it, `next_segment` decides anew.
+    fn on_window_while_idle(&mut self) {
+        let waits =
+            self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.timer == TimerKind::Persist;
+        if waits && self.snd_wnd > 0 {
+            self.disarm_retransmission();
+            self.backoff = 0;
+        }
+    }
+
+    /// The right edge of the peer's window.
+    #[inline]
+    pub(crate) fn window_end(&self) -> SeqNumber {
+        self.snd_una + self.snd_wnd
+    }
+}
+
+/// Doublings of the timeout that outlive an acknowledgement of something sent twice, without timestamps: a factor of 64.
+const BACKOFF_KEPT: u8 = 6;
+
+/// Milliseconds; what seems to have been away for longer than any timeout is no measurement. Keeps microseconds in 32 bits.
+const ECHO_MS_MAX: u32 = 1_000_000;

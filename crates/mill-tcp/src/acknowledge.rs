@@ -1,1 +1,108 @@
-//! Acknowledgements: when, and with which window.
+//! Acknowledgements: when (RFC 9293 3.8.6.3, RFC 5681 4.2), and what every segment says of the receiver.
+
+use crate::connection::{Connection, ConnectionFlags};
+use crate::env::Env;
+use crate::segment::SegmentOut;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::{SackBlocks, TcpOptions};
+
+/// What a peer's full segments are taken for until larger ones have come, bytes; Linux's `TCP_MSS_DEFAULT`.
+pub(crate) const RCV_MSS_INITIAL: u16 = 536;
+
+impl Connection {
+    /// A segment with everything that the receiving side has to say; it counts as sent.
+    pub(crate) fn make_segment(
+        &mut self,
+        seq: SeqNumber,
+        flags: Flags,
+        len: u32,
+        offset: u32,
+        env: &mut Env<'_>,
+    ) -> SegmentOut {
+        let mut options = TcpOptions {
+            timestamps: self.timestamps_option(env),
+            ..TcpOptions::default()
+        };
+        let says_all = self.attach_sack(&mut options, len);
+        let mut flags = flags | Flags::ACK;
+        if self.flags.has(ConnectionFlags::ECE_DUE) {
+            flags |= Flags::ECE;
+        }
+        let window = self.offer_window();
+        self.last_ack_sent = self.rcv_nxt;
+        if says_all {
+            self.flags.set(ConnectionFlags::ACK_NOW, false);
+            self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
+        }
+        env.shared.counters.segments_out += 1;
+        SegmentOut {
+            seq,
+            ack: self.rcv_nxt,
+            flags,
+            window,
+            options,
+            offset,
+            len,
+            mss: self.snd_mss,
+            ..SegmentOut::default()
+        }
+    }
+
+    /// An acknowledgement alone, if one is due.
+    pub(crate) fn next_ack(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
+        if !self.flags.has(ConnectionFlags::ACK_NOW) {
+            return None;
+        }
+        env.shared.counters.acks_out += 1;
+        Some(self.make_segment(self.snd_nxt, Flags::ACK, 0, 0, env))
+    }
+
+    /// Data arrived in order: the acknowledgement goes out now or soon.
+    pub(crate) fn schedule_ack(&mut self, env: &Env<'_>) {
+        // RFC 5681 4.2: at least every second full segment. More than one full segment is enough, as in Linux.
+        let is_due = self.rcv_nxt - self.last_ack_sent > u32::from(self.rcv_mss);
+        if self.quick_acks > 0 {
+            self.quick_acks -= 1;
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+        } else if is_due {
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+        } else if !self.flags.has(ConnectionFlags::DELAYED_ACK_ARMED) {
+            self.delayed_ack_at = env.tick().after(env.config.delayed_ack);
+            self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, true);
+        }
+    }
+
+    /// Adds the blocks that fit beside the payload. Says whether nothing had to be left out: otherwise an
+    /// acknowledgement of its own is still due.
+    fn attach_sack(&mut self, options: &mut TcpOptions, len: u32) -> bool {
+        if !self.flags.has(ConnectionFlags::SACK) {
+            return true;
+        }
+        let Some(cold) = &mut self.cold else {
+            return true;
+        };
+        if !cold.reassembly.has_blocks() {
+            return true;
+        }
+        // A data segment that is full has no room for options beyond those of every segment.
+        let room = u32::from(self.snd_mss).saturating_sub(len);
+        if len > 0 && room < SACK_BYTES_MAX {
+            return false;
+        }
+        // RFC 2018 3: three blocks beside timestamps, else four.
+        let count_max = if options.timestamps.is_some() {
+            3
+        } else {
+            SackBlocks::COUNT_MAX
+        };
+        options.sack = cold.reassembly.take_blocks(count_max);
+        true
+    }
+}
+
+/// Bytes that blocks may take beside timestamps; without, one block more.
+const SACK_BYTES_MAX: u32 = 4 + 8 * 4;
+
+#[cfg(test)]
+mod tests;

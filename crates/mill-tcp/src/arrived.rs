@@ -2,7 +2,8 @@
 
 use core::ops::{BitOr, BitOrAssign, Range};
 
-/// What the owner has to do now. Whatever it says, `next_segment` is to be asked afterwards.
+/// What the owner has to do now. Whatever it says, `next_segment` is to be asked afterwards, also of a connection that
+/// is Closed now: a last acknowledgement or RST may be due.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// The part of the segment's payload that is next in order: to be given to the reader. Afterwards
@@ -15,6 +16,22 @@ pub struct Arrived {
     pub dropped: Option<SegmentDrop>,
 }
 
+impl Arrived {
+    pub(crate) fn dropped(why: SegmentDrop) -> Self {
+        Self {
+            dropped: Some(why),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn with(events: Events) -> Self {
+        Self {
+            events,
+            ..Self::default()
+        }
+    }
+}
+
 /// What changed, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events(pub u16);
@@ -24,7 +41,7 @@ impl Events {
     pub const READABLE: Self = Self(1);
     /// The handshake is complete.
     pub const ESTABLISHED: Self = Self(1 << 1);
-    /// The peer has sent FIN: nothing follows what was delivered.
+    /// The peer has sent FIN: nothing follows what was delivered, that of `next_reassembled` included.
     pub const FINISHED: Self = Self(1 << 2);
     /// The peer reset the connection. It is Closed: the owner forgets it.
     pub const RESET: Self = Self(1 << 3);
@@ -74,7 +91,7 @@ impl BitOrAssign for Events {
 pub enum SegmentDrop {
     /// Outside the receive window (RFC 9293 3.10.7.4, first).
     OutsideWindow,
-    /// An old timestamp (RFC 7323 5.2).
+    /// An old timestamp (RFC 7323 5.2), or none although every segment has to have one (RFC 7323 3.2).
     Paws,
     /// RST in the window, but not next in order (RFC 5961 3.2).
     BlindReset,

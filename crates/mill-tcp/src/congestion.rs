@@ -1,5 +1,196 @@
-//! The congestion window (RFC 5681, RFC 9438, RFC 9406).
+//! The congestion window (RFC 5681, RFC 9438, RFC 9406): bytes that may be in flight.
+
+use crate::config::Algorithm;
+use crate::connection::{Cold, Connection, ConnectionFlags};
+use crate::env::Env;
+use crate::recovery::Progress;
+use crate::scoreboard::Moment;
+use mill_wire::seq::SeqNumber;
+
+/// RFC 9438.
+pub mod cubic;
+
+/// RFC 5681.
+pub mod reno;
+
+/// The end of slow start before the first loss (RFC 9406).
+pub mod hystart;
 
 /// What CUBIC and HyStart++ keep while data is in flight.
 #[derive(Debug, Default)]
-pub struct CongestionDetail {}
+pub struct CongestionDetail {
+    pub(crate) cubic: cubic::Cubic,
+    pub(crate) hystart: hystart::Hystart,
+    pub(crate) usage: Usage,
+    /// What growth has left below a byte.
+    pub(crate) growth_rest: u64,
+}
+
+/// How much of the window is used (RFC 9438 5.8, RFC 7661 4.3): what is not used must not grow.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    /// The most that was in flight in this round trip.
+    flight_bytes_max: u32,
+    /// The window, and nothing else, held data back in it.
+    is_limited: bool,
+    /// Where the round trip ends.
+    end: Option<SeqNumber>,
+}
+
+/// What says that the network is congested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Fast recovery (RFC 5681 3.2), or a loss that a probe hid.
+    Loss,
+    /// The retransmission timer (RFC 5681 3.1).
+    Timeout,
+    /// ECN (RFC 3168 6.1.2).
+    Echo,
+}
+
+impl CongestionDetail {
+    /// The curve begins anew from the window as it is then.
+    pub(crate) fn begin_epoch_anew(&mut self) {
+        self.cubic = cubic::Cubic::default();
+        self.growth_rest = 0;
+    }
+}
+
+impl Connection {
+    /// The first window (RFC 6928 2), one segment if the SYN was lost (RFC 5681 3.1).
+    pub(crate) fn begin_congestion(&mut self, env: &mut Env<'_>) {
+        self.ssthresh = SSTHRESH_UNKNOWN;
+        self.w_max = 0;
+        self.cwnd = if self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {
+            self.snd_mss.into()
+        } else {
+            self.initial_window(env)
+        };
+    }
+
+    /// IW, bytes.
+    fn initial_window(&self, env: &Env<'_>) -> u32 {
+        let segments = env.config.initial_window_segments.max(1);
+        segments.saturating_mul(self.snd_mss.into())
+    }
+
+    /// The window holds data back (`is_limited`), or data leaves: `flight_bytes` are in flight.
+    #[inline]
+    pub(crate) fn note_usage(&self, cold: &mut Cold, flight_bytes: u32, is_limited: bool) {
+        let usage = &mut cold.congestion.usage;
+        if usage.end.is_none_or(|end| self.snd_una.is_at_or_after(end)) {
+            usage.end = Some(self.snd_nxt);
+            usage.flight_bytes_max = flight_bytes;
+            usage.is_limited = is_limited;
+        } else {
+            usage.flight_bytes_max = usage.flight_bytes_max.max(flight_bytes);
+            usage.is_limited |= is_limited;
+        }
+    }
+
+    /// New data was acknowledged, and no reduction is going on.
+    #[inline]
+    pub(crate) fn grow_window(&mut self, cold: &mut Cold, progress: &Progress, env: &Env<'_>) {
+        let mut acked = progress.acked_bytes;
+        let is_slow_start = self.cwnd < self.ssthresh;
+        if is_slow_start && env.config.hystart {
+            acked = self.hystart_share(cold, progress, acked);
+        }
+        let usage = &cold.congestion.usage;
+        // In slow start a window used by half may grow, as it doubles in the next round trip.
+        let is_used = usage.is_limited || (is_slow_start && self.cwnd / 2 < usage.flight_bytes_max);
+        if !is_used {
+            return;
+        }
+        if self.cwnd < self.ssthresh {
+            let room = self.ssthresh - self.cwnd;
+            // RFC 5681 3.1 counts at most one segment an acknowledgement; bytes are counted here instead (as RFC 3465
+            // does), without its limit, because merged segments are acknowledged together.
+            self.cwnd = self.cwnd.saturating_add(acked.min(room));
+            acked = acked.saturating_sub(room);
+        }
+        if acked > 0 && self.cwnd >= self.ssthresh {
+            match env.config.congestion {
+                Algorithm::Cubic => self.grow_as_cubic(cold, acked, progress.now),
+                Algorithm::Reno => self.grow_as_reno(cold, acked),
+            }
+        }
+        self.cwnd = self.cwnd.min(CWND_MAX);
+    }
+
+    /// Sets `ssthresh`, and after a timeout the window; else the reduction goes on from there.
+    pub(crate) fn on_congestion(&mut self, cold: &mut Cold, signal: Signal, env: &Env<'_>) {
+        let mss = u32::from(self.snd_mss);
+        let target = match env.config.congestion {
+            Algorithm::Cubic => self.reduce_as_cubic(),
+            Algorithm::Reno => self.cwnd / 2,
+        };
+        self.ssthresh = target.max(2 * mss);
+        cold.congestion.begin_epoch_anew();
+        cold.congestion.hystart.end();
+        if signal == Signal::Timeout {
+            // LW of RFC 5681 3.1.
+            self.cwnd = mss;
+        }
+    }
+
+    /// RFC 5681 4.1, RFC 2861 3.1, Linux's `tcp_slow_start_after_idle`: a window that was not used for a while says little
+    /// of the network as it is now; half of it is forgotten each retransmission timeout, down to the first window.
+    pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) {
+        let idle_ms = u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0);
+        let rto_ms = u32::try_from(self.rto_base(env).as_millis()).unwrap_or(u32::MAX);
+        let Some(halvings) = idle_ms.checked_div(rto_ms).filter(|&count| count > 0) else {
+            return;
+        };
+        if self.ssthresh != SSTHRESH_UNKNOWN {
+            // What was possible is remembered, so that slow start goes back there.
+            self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+        }
+        let restart = self.initial_window(env).min(self.cwnd);
+        self.cwnd = self.cwnd.checked_shr(halvings).unwrap_or(0).max(restart);
+    }
+
+    /// Adds `amount * acked / cwnd` bytes, and keeps what is below one.
+    pub(super) fn grow_by_share(&mut self, cold: &mut Cold, amount: u32, acked: u32) {
+        let cwnd = u64::from(self.cwnd.max(1));
+        let product = u64::from(amount) * u64::from(acked) + cold.congestion.growth_rest;
+        cold.congestion.growth_rest = product % cwnd;
+        let growth = u32::try_from(product / cwnd).unwrap_or(u32::MAX);
+        self.cwnd = self.cwnd.saturating_add(growth);
+    }
+
+    /// A round-trip sample for the algorithms that look at delay.
+    #[inline]
+    pub(crate) fn on_delay(&mut self, cold: &mut Cold, rtt_us: u32) {
+        if self.cwnd < self.ssthresh {
+            cold.congestion.hystart.on_sample(rtt_us);
+        }
+    }
+
+    fn hystart_share(&mut self, cold: &mut Cold, progress: &Progress, acked: u32) -> u32 {
+        if self.ssthresh != SSTHRESH_UNKNOWN {
+            // RFC 9406 4.3: for the first slow start of a connection only.
+            return acked;
+        }
+        let hystart = &mut cold.congestion.hystart;
+        match hystart.on_ack(progress.ack, self.snd_nxt) {
+            hystart::Growth::Full => acked,
+            hystart::Growth::Slow => acked / hystart::SLOW_DIVISOR,
+            hystart::Growth::Over => {
+                self.ssthresh = self.cwnd;
+                acked
+            }
+        }
+    }
+}
+
+/// "Arbitrarily high" (RFC 5681 3.1): no loss has been seen yet.
+pub(crate) const SSTHRESH_UNKNOWN: u32 = u32::MAX;
+
+/// The largest window of TCP (RFC 7323 2.3), bytes: more can't be in flight.
+pub(crate) const CWND_MAX: u32 = 1 << 30;
+
+/// A time for CUBIC, which counts milliseconds.
+pub(super) const fn millis_between(later: Moment, earlier: Moment) -> u32 {
+    later.since(earlier) / 1_000
+}

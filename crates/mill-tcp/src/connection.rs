@@ -15,7 +15,6 @@ use crate::env::Env;
 use crate::reassembly::Reassembly;
 use crate::recovery::Recovery;
 use crate::scoreboard::Scoreboard;
-use crate::segment::SegmentOut;
 use crate::state::State;
 use crate::time::Tick;
 use alloc::boxed::Box;
@@ -43,10 +42,14 @@ pub struct Connection {
     pub(crate) receive_buffer_bytes: u32,
     /// Delivered and not consumed yet.
     pub(crate) unread_bytes: u32,
-    /// TS.Recent (RFC 7323 4.3) …
+    /// Window tuning: where the reader will have consumed a whole window since `window_round_at`.
+    pub(crate) window_round_end: SeqNumber,
+    /// Ticks modulo 2^16; a round longer than a minute may look short, which grows a window once for nothing.
+    pub(crate) window_round_at: u16,
+    /// When a segment out of the window was answered last, ticks modulo 2^16 (`ConnectionFlags::INVALID_ANSWERED`).
+    pub(crate) invalid_answered_at: u16,
+    /// TS.Recent (RFC 7323 4.3); `heard_at` says how old it is.
     pub(crate) ts_recent: u32,
-    /// … and when it was set, for the 24 days of RFC 7323 5.5.
-    pub(crate) ts_recent_at: Tick,
     /// Added to the clock in our timestamps, so that they do not tell how long this machine has been up.
     pub(crate) ts_offset: u32,
     /// Congestion window and threshold, bytes (RFC 5681 2).
@@ -64,7 +67,7 @@ pub struct Connection {
     pub(crate) delayed_ack_at: Tick,
     /// When keep-alive or FIN-WAIT-2 expires.
     pub(crate) idle_at: Tick,
-    /// When the last segment came, and when the last data was sent.
+    /// When the last acceptable segment came, and when the last data was sent.
     pub(crate) heard_at: Tick,
     pub(crate) sent_at: Tick,
     /// Payload bytes of a full segment to the peer, options of every segment taken off (RFC 6691).
@@ -77,8 +80,6 @@ pub struct Connection {
     pub(crate) rcv_wind_shift: u8,
     /// Consecutive expiries of the retransmission or persist timer (RFC 6298 5.5).
     pub(crate) backoff: u8,
-    /// Full segments received since the last acknowledgement went out.
-    pub(crate) ack_pending: u8,
     /// Acknowledgements that still go out at once.
     pub(crate) quick_acks: u8,
     /// Keep-alive probes without an answer.
@@ -140,10 +141,19 @@ impl ConnectionFlags {
     pub(crate) const APP_LIMITED: u32 = 1 << 15;
     /// The SYN was retransmitted (RFC 6298 5.7, RFC 6928 2).
     pub(crate) const SYN_RETRANSMITTED: u32 = 1 << 16;
-    /// A duplicate arrived: the next acknowledgement begins with a D-SACK block (RFC 2883).
-    pub(crate) const DSACK_DUE: u32 = 1 << 17;
-    /// A keep-alive or window probe has to be sent.
+    /// A window probe has to be sent (RFC 9293 3.8.6.1).
     pub(crate) const PROBE_DUE: u32 = 1 << 18;
+    /// A RST with the sequence number in `snd_wl2` has to be sent; see `reset.rs`.
+    pub(crate) const RST_DUE: u32 = 1 << 19;
+    /// A keep-alive probe has to be sent (RFC 9293 3.8.4).
+    pub(crate) const KEEPALIVE_DUE: u32 = 1 << 20;
+    /// Both SYNs carried the window scale option (RFC 7323 2.2).
+    pub(crate) const SCALING: u32 = 1 << 21;
+    /// `invalid_answered_at` means something.
+    pub(crate) const INVALID_ANSWERED: u32 = 1 << 22;
+
+    /// A segment arrived behind one that was sent later (RACK.reordering_seen, RFC 8985 5.2).
+    pub(crate) const REORDERED: u32 = 1 << 24;
 
     pub(crate) const fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
@@ -185,19 +195,6 @@ pub struct Opening {
 }
 
 impl Connection {
-    /// An active open (RFC 9293 3.10.1): SYN-SENT. `next_segment` gives the SYN.
-    pub fn connect(opening: &Opening, env: &mut Env<'_>) -> Self {
-        let _ = env;
-        Self {
-            snd_una: opening.iss,
-            snd_nxt: opening.iss,
-            ts_offset: opening.ts_offset,
-            snd_mss: opening.mss,
-            state: State::SynSent,
-            ..Self::default()
-        }
-    }
-
     pub const fn state(&self) -> State {
         self.state
     }
@@ -207,42 +204,22 @@ impl Connection {
         self.snd_mss
     }
 
-    /// When `on_timer` is to be called next; later than that does no harm, earlier is a waste.
-    pub fn next_timer(&self) -> Option<Tick> {
-        None
+    /// Delivered bytes that the reader has not consumed.
+    pub const fn unread_bytes(&self) -> u32 {
+        self.unread_bytes
+    }
+
+    /// Bytes of memory that hold what arrived out of order; part of what the host's budget counts.
+    pub fn reassembly_bytes(&self) -> u32 {
+        self.cold
+            .as_ref()
+            .map_or(0, |cold| cold.reassembly.memory_bytes())
     }
 
     /// Bytes that followed what was delivered last and were here already; each call gives one run of them, which
     /// belongs to the caller and counts as delivered.
     pub fn next_reassembled(&mut self) -> Option<Vec<u8>> {
-        None
-    }
-
-    /// The reader has taken so many bytes of what was delivered. The window opens again; when by much,
-    /// `next_segment` gives an acknowledgement.
-    pub fn consumed(&mut self, bytes: u32, env: &mut Env<'_>) {
-        let _ = (bytes, env);
-    }
-
-    /// The application sends no more (RFC 9293 3.10.4): FIN follows what is queued.
-    pub fn shutdown(&mut self, env: &mut Env<'_>) {
-        let _ = env;
-    }
-
-    /// The application has left: it reads no more and is told nothing more. What is queued is still sent, then FIN.
-    /// If bytes are unread, or arrive later, the peer gets RST instead (RFC 2525 2.17, RFC 9293 3.10.4): then the RST
-    /// is returned and the connection is Closed.
-    #[must_use]
-    pub fn close(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
-        let _ = env;
-        None
-    }
-
-    /// Forgets everything (RFC 9293 3.10.5): Closed; the RST to send, where the state has one.
-    #[must_use]
-    pub fn abort(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
-        let _ = env;
-        None
+        self.cold.as_mut()?.reassembly.take_ready()
     }
 
     /// Nagle's algorithm off or on (RFC 9293 3.7.4).
@@ -255,18 +232,21 @@ impl Connection {
         self.flags.set(ConnectionFlags::CORK, on);
     }
 
-    /// A router says that a segment with this sequence number was too large for a path of `mss` (the MTU less all
-    /// headers but TCP options). Believed only if that segment is in flight and the MSS smaller and not absurd
-    /// (RFC 5927 7.2, RFC 8201 4); says whether it was.
-    pub fn on_packet_too_big(&mut self, seq: SeqNumber, mss: u16, env: &mut Env<'_>) -> bool {
-        let _ = (seq, mss, env);
-        false
+    /// The cold part, taken from the pool if there is none.
+    pub(crate) fn cold_part(&mut self, env: &mut Env<'_>) -> &mut Cold {
+        self.cold.get_or_insert_with(|| env.shared.pool.take())
     }
 
-    /// A router or the peer says that it can't be reached. Ends an active open if hard (RFC 1122 4.2.3.9, RFC 5461);
-    /// else it is only remembered. Says whether the connection is Closed now.
-    pub fn on_unreachable(&mut self, seq: SeqNumber, hard: bool, env: &mut Env<'_>) -> bool {
-        let _ = (seq, hard, env);
-        false
+    /// Gives the cold part back when nothing is in flight, nothing is out of order and recovery has nothing to
+    /// remember.
+    pub(crate) fn release_cold(&mut self, env: &mut Env<'_>) {
+        let is_idle = self.cold.as_ref().is_some_and(|cold| {
+            cold.scoreboard.is_empty() && cold.recovery.is_idle() && cold.reassembly.is_idle()
+        });
+        if (is_idle || self.state == State::Closed)
+            && let Some(cold) = self.cold.take()
+        {
+            env.shared.pool.put(cold);
+        }
     }
 }

@@ -56,11 +56,38 @@ pub mod arrived;
 /// RFC 9293 3.10.7: a segment arrives.
 pub mod segment_arrives;
 
+/// Whether a segment is acceptable.
+mod acceptability;
+
+/// What the two SYNs of a connection agree on.
+mod handshake;
+
+/// The active side of a handshake.
+mod syn_sent;
+
 /// The passive side of a handshake, before there is a connection.
 pub mod listen;
 
+/// RST: when it is believed, and when it is sent.
+mod reset;
+
+/// Answers to segments that may be forged, and their limits.
+mod challenge;
+
+/// Timestamps, and protection against wrapped sequence numbers.
+mod timestamps;
+
+/// The receiver's part of ECN.
+mod ecn;
+
 /// What the segment acknowledges.
 mod ack;
+
+/// Selective acknowledgements that arrive.
+mod sack;
+
+/// The round-trip time and the retransmission timer.
+mod rto;
 
 /// What the segment carries.
 mod receive;
@@ -83,11 +110,32 @@ mod next_segment;
 /// Data: new, lost, or to probe with.
 mod send;
 
+/// How much new data leaves at once.
+mod nagle;
+
+/// Data that waits for a window.
+mod persist;
+
 /// Acknowledgements: when, and with which window.
 mod acknowledge;
 
+/// The window that is offered.
+mod window;
+
+/// The ends of a connection.
+mod close;
+
 /// A timer expires.
 mod on_timer;
+
+/// Keep-alive, and the limit of FIN-WAIT-2.
+mod keepalive;
+
+/// How long data may stay unacknowledged.
+mod user_timeout;
+
+/// What routers say of the path.
+mod path_mtu;
 
 /// TIME-WAIT, in as few bytes as it needs.
 pub mod time_wait;
@@ -97,3 +145,7 @@ pub mod closed;
 
 /// What `ss -ti` would show.
 pub mod info;
+
+/// Two connections, a wire and virtual time.
+#[cfg(test)]
+pub(crate) mod pair;

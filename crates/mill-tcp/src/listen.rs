@@ -1,11 +1,16 @@
 //! The passive side of a handshake, before there is a connection (RFC 9293 3.10.7.2, 3.10.7.4; RFC 4987).
 
 use crate::arrived::SegmentDrop;
-use crate::connection::Connection;
+use crate::challenge::allows_challenge;
+use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
+use crate::handshake::{Agreement, syn_ack_options, syn_window, wind_shift};
 use crate::segment::{Segment, SegmentOut};
 use crate::time::Tick;
+use crate::timestamps;
 use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::{TcpOptions, Timestamps};
 
 /// A SYN that was answered: SYN-RECEIVED of a listener, in at most 64 bytes. SYN cookies make the same value from
 /// the acknowledgement that comes back.
@@ -57,39 +62,219 @@ impl HalfOpen {
         mss_local: u16,
         env: &mut Env<'_>,
     ) -> Self {
-        let _ = env;
+        let agreement = Agreement::with(syn, env.config);
         Self {
             iss,
             irs: syn.seq,
             ts_offset,
-            ts_recent: 0,
-            retransmit_at: Tick::default(),
+            ts_recent: agreement.timestamps.unwrap_or_default(),
+            retransmit_at: env.tick().after(env.config.rto_initial),
             retransmits: 0,
-            mss: 536,
+            mss: agreement.mss,
             mss_local,
             window: syn.window,
-            snd_wind_shift: None,
-            timestamps: false,
-            sack: false,
-            ecn: false,
+            snd_wind_shift: agreement.snd_wind_shift,
+            timestamps: agreement.timestamps.is_some(),
+            sack: agreement.sack,
+            ecn: agreement.ecn,
         }
     }
 
     /// The SYN-ACK.
     pub fn syn_ack(&self, env: &mut Env<'_>) -> SegmentOut {
-        let _ = env;
-        SegmentOut::default()
+        env.shared.counters.segments_out += 1;
+        let ecn = if self.ecn {
+            Flags::ECE
+        } else {
+            Flags::default()
+        };
+        SegmentOut {
+            seq: self.iss,
+            ack: self.irs + 1,
+            flags: Flags::SYN | Flags::ACK | ecn,
+            window: syn_window(env.config),
+            options: syn_ack_options(&self.agreement(), self.mss_local, self.ts_offset, env),
+            is_retransmission: self.retransmits > 0,
+            ..SegmentOut::default()
+        }
     }
 
     /// A segment for it (RFC 9293 3.10.7.4 in SYN-RECEIVED).
     pub fn on_segment(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> HalfOpenOutcome {
-        let _ = (segment, env);
-        HalfOpenOutcome::Dropped(SegmentDrop::NoAck)
+        let rcv_nxt = self.irs + 1;
+        let rcv_wnd = u32::from(syn_window(env.config));
+        if segment.flags.has(Flags::RST) {
+            return self.on_reset(segment, rcv_nxt, rcv_wnd, env);
+        }
+        // A SYN that was repeated because our answer was lost: the same answer.
+        if segment.flags.has(Flags::SYN) && segment.seq == self.irs {
+            return HalfOpenOutcome::Answer(self.syn_ack(env));
+        }
+        if self.is_timestamp_old(segment) {
+            env.shared.counters.paws_drops += 1;
+            return self.answer_ack(env, SegmentDrop::Paws);
+        }
+        // RFC 5961 4.2, in place of RFC 9293's return to LISTEN: nobody is to end a handshake by guessing.
+        if segment.flags.has(Flags::SYN) {
+            return self.answer_ack(env, SegmentDrop::BlindSyn);
+        }
+        if !is_acceptable(segment, rcv_nxt, rcv_wnd) {
+            return self.answer_ack(env, SegmentDrop::OutsideWindow);
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return HalfOpenOutcome::Dropped(SegmentDrop::NoAck);
+        }
+        if segment.ack != self.iss + 1 {
+            return self.answer_reset(segment, env);
+        }
+        HalfOpenOutcome::Established(self.connection(segment, env))
     }
 
     /// `retransmit_at` has come: the SYN-ACK again, or `None` when it is to be forgotten.
     pub fn on_timer(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
-        let _ = env;
-        None
+        if self.retransmits >= env.config.syn_ack_retries_max {
+            return None;
+        }
+        self.retransmits += 1;
+        env.shared.counters.retransmitted += 1;
+        // RFC 6298 5.5.
+        let wait = env.config.rto_initial * (1 << self.retransmits.min(16));
+        self.retransmit_at = env.tick().after(wait.min(env.config.rto_max));
+        Some(self.syn_ack(env))
+    }
+
+    const fn agreement(&self) -> Agreement {
+        Agreement {
+            mss: self.mss,
+            snd_wind_shift: self.snd_wind_shift,
+            timestamps: if self.timestamps {
+                Some(self.ts_recent)
+            } else {
+                None
+            },
+            sack: self.sack,
+            ecn: self.ecn,
+        }
+    }
+
+    /// RFC 5961 3.2.
+    fn on_reset(
+        &self,
+        segment: &Segment<'_>,
+        rcv_nxt: SeqNumber,
+        rcv_wnd: u32,
+        env: &mut Env<'_>,
+    ) -> HalfOpenOutcome {
+        if segment.seq == rcv_nxt {
+            env.shared.counters.resets_in += 1;
+            return HalfOpenOutcome::Reset;
+        }
+        if segment.seq.is_within(rcv_nxt, rcv_wnd) {
+            return self.answer_ack(env, SegmentDrop::BlindReset);
+        }
+        HalfOpenOutcome::Dropped(SegmentDrop::OutsideWindow)
+    }
+
+    /// RFC 7323 5.3 R1, 3.2.
+    fn is_timestamp_old(&self, segment: &Segment<'_>) -> bool {
+        self.timestamps
+            && segment
+                .options
+                .timestamps
+                .is_none_or(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
+    }
+
+    /// An acknowledgement, if the host's limit allows it.
+    fn answer_ack(&self, env: &mut Env<'_>, why: SegmentDrop) -> HalfOpenOutcome {
+        if !allows_challenge(env) {
+            return HalfOpenOutcome::Dropped(why);
+        }
+        env.shared.counters.acks_out += 1;
+        env.shared.counters.segments_out += 1;
+        let window = u32::from(syn_window(env.config)) >> self.rcv_wind_shift(env);
+        HalfOpenOutcome::Answer(SegmentOut {
+            seq: self.iss + 1,
+            ack: self.irs + 1,
+            flags: Flags::ACK,
+            window: u16::try_from(window).unwrap_or(u16::MAX),
+            options: TcpOptions {
+                timestamps: self.timestamps.then(|| Timestamps {
+                    value: env.tick().0.wrapping_add(self.ts_offset),
+                    echo: self.ts_recent,
+                }),
+                ..TcpOptions::default()
+            },
+            ..SegmentOut::default()
+        })
+    }
+
+    /// RFC 9293 3.10.7.4, fifth, SYN-RECEIVED.
+    fn answer_reset(&self, segment: &Segment<'_>, env: &mut Env<'_>) -> HalfOpenOutcome {
+        env.shared.counters.resets_out += 1;
+        HalfOpenOutcome::Answer(SegmentOut {
+            seq: segment.ack,
+            flags: Flags::RST,
+            ..SegmentOut::default()
+        })
+    }
+
+    fn rcv_wind_shift(&self, env: &Env<'_>) -> u8 {
+        self.snd_wind_shift.map_or(0, |_| wind_shift(env.config))
+    }
+
+    /// ESTABLISHED; the segment that made it so is still to be taken.
+    fn connection(&self, segment: &Segment<'_>, env: &mut Env<'_>) -> Connection {
+        let rcv_nxt = self.irs + 1;
+        let mut connection = Connection {
+            snd_una: self.iss + 1,
+            snd_nxt: self.iss + 1,
+            snd_wl1: self.irs,
+            snd_wl2: self.iss + 1,
+            snd_wnd: u32::from(self.window),
+            snd_wnd_max: u32::from(self.window),
+            rcv_nxt,
+            rcv_adv: rcv_nxt + u32::from(syn_window(env.config)),
+            last_ack_sent: rcv_nxt,
+            ts_offset: self.ts_offset,
+            ..Connection::with_settings(env)
+        };
+        connection.agree(&self.agreement(), self.mss_local, env);
+        connection.snd_wind_shift = self.snd_wind_shift.unwrap_or_default();
+        connection
+            .flags
+            .set(ConnectionFlags::SYN_RETRANSMITTED, self.retransmits > 0);
+        connection.complete_handshake(self.rtt_ms(segment, env), env);
+        connection
+    }
+
+    /// From the SYN-ACK to this segment: by its timestamp (RFC 7323 4.1), else by the timer if that was set once
+    /// (RFC 6298 3). A SYN cookie has no timer: the host sets `retransmit_at` to now.
+    fn rtt_ms(&self, segment: &Segment<'_>, env: &Env<'_>) -> Option<u32> {
+        if let Some(stamp) = segment.options.timestamps.filter(|_| self.timestamps) {
+            let sent_at = stamp.echo.wrapping_sub(self.ts_offset);
+            let rtt_ms = env.tick().0.wrapping_sub(sent_at);
+            return Some(rtt_ms).filter(|&ms| ms < RTT_MS_MAX);
+        }
+        let left_ms = u32::try_from(self.retransmit_at.since(env.tick())).ok()?;
+        let waited_ms = u32::try_from(env.config.rto_initial.as_millis()).ok()?;
+        let rtt_ms = waited_ms.checked_sub(left_ms)?;
+        (left_ms > 0 && self.retransmits == 0).then_some(rtt_ms)
     }
 }
+
+/// RFC 9293 3.10.7.4, first, for a window that is never zero.
+fn is_acceptable(segment: &Segment<'_>, rcv_nxt: SeqNumber, rcv_wnd: u32) -> bool {
+    let end = segment.seq + segment.len();
+    let begins_in_time = segment.seq.is_before(rcv_nxt + rcv_wnd);
+    if segment.is_empty() {
+        segment.seq.is_at_or_after(rcv_nxt) && begins_in_time
+    } else {
+        end.is_after(rcv_nxt) && begins_in_time
+    }
+}
+
+/// An echo that would mean a longer round trip is a lie or a mistake, milliseconds (two minutes, the longest RTO).
+const RTT_MS_MAX: u32 = 120_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,41 @@
 //! What to send now.
 
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::SegmentOut;
+use crate::state::State;
 
 impl Connection {
     /// The next segment to send, or `None`. `queued` is how many bytes the owner's queue holds, the unacknowledged
     /// ones at its front included. To be called until it gives `None`, or until the device has no room: what is
     /// given counts as sent.
     pub fn next_segment(&mut self, queued: u64, env: &mut Env<'_>) -> Option<SegmentOut> {
-        let _ = (queued, env);
+        if let Some(reset) = self.next_reset(env) {
+            return Some(reset);
+        }
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            if self.flags.has(ConnectionFlags::SYN_DUE) {
+                return Some(self.next_syn(env));
+            }
+            return self.next_ack_of_handshake(env);
+        }
+        if self.state.may_retransmit()
+            && let Some(data) = self.next_data(queued, env)
+        {
+            return Some(data);
+        }
+        // Data would have carried it.
+        let last = self.next_keepalive(env).or_else(|| self.next_ack(env));
+        self.release_cold(env);
+        last
+    }
+
+    /// SYN-RECEIVED answers what is unacceptable; SYN-SENT has nothing to acknowledge.
+    fn next_ack_of_handshake(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
+        if self.state == State::SynReceived {
+            return self.next_ack(env);
+        }
+        self.flags.set(ConnectionFlags::ACK_NOW, false);
         None
     }
 }

@@ -1,13 +1,57 @@
 //! A timer expires.
 
 use crate::arrived::Events;
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionFlags, TimerKind};
 use crate::env::Env;
+use crate::time::Tick;
 
 impl Connection {
+    /// When `on_timer` is to be called next; later than that does no harm, earlier is a waste.
+    pub fn next_timer(&self) -> Option<Tick> {
+        let timers = [
+            (ConnectionFlags::RETRANSMIT_ARMED, self.retransmit_at),
+            (ConnectionFlags::DELAYED_ACK_ARMED, self.delayed_ack_at),
+            (ConnectionFlags::IDLE_ARMED, self.idle_at),
+        ];
+        timers
+            .into_iter()
+            .filter(|&(armed, _)| self.flags.has(armed))
+            .map(|(_, at)| at)
+            .reduce(|first, at| if at.since(first) < 0 { at } else { first })
+    }
+
     /// Does what is due at `env.now`; nothing if nothing is. Afterwards `next_segment` is to be asked.
     pub fn on_timer(&mut self, env: &mut Env<'_>) -> Events {
-        let _ = env;
+        let now = env.tick();
+        let mut events = Events::default();
+        if self.flags.has(ConnectionFlags::DELAYED_ACK_ARMED) && self.delayed_ack_at.is_due(now) {
+            self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+            env.shared.counters.delayed_acks += 1;
+        }
+        if self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.retransmit_at.is_due(now) {
+            events |= match self.timer {
+                TimerKind::Syn => self.on_syn_timer(env),
+                _ if self.is_user_timeout_over(env) => self.end(Events::TIMED_OUT, env),
+                _ => self.on_retransmission_timer(env),
+            };
+            self.cap_by_user_timeout(env);
+        }
+        if self.flags.has(ConnectionFlags::IDLE_ARMED) && self.idle_at.is_due(now) {
+            events |= self.on_idle_timer(env);
+        }
+        events
+    }
+
+    /// No answer to our SYN (RFC 9293 3.8.3, RFC 6298 5.5).
+    fn on_syn_timer(&mut self, env: &mut Env<'_>) -> Events {
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
+        env.shared.counters.timeouts += 1;
+        if self.backoff >= env.config.syn_retries_max {
+            return self.end(Events::TIMED_OUT, env);
+        }
+        self.backoff += 1;
+        self.flags.set(ConnectionFlags::SYN_DUE, true);
         Events::default()
     }
 }

@@ -1,1 +1,268 @@
 //! Data: new, lost, or to probe with.
+
+use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
+use crate::env::Env;
+use crate::nagle::{Plan, Room};
+use crate::recovery::Phase;
+use crate::recovery::frto::Frto;
+use crate::scoreboard::Moment;
+use crate::segment::{Ecn, SegmentOut};
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+
+/// Probes: of the window, of the end of a flight.
+mod probe;
+
+#[cfg(test)]
+mod tests;
+
+/// A segment that was decided on; what the receiving side has to say is added to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draft {
+    pub(crate) seq: SeqNumber,
+    /// Payload bytes.
+    pub(crate) len: u32,
+    pub(crate) flags: Flags,
+    pub(crate) is_retransmission: bool,
+}
+
+impl Connection {
+    /// The next segment with data or FIN, or a probe: what is lost first, then what is new. `queued` are the bytes of the
+    /// owner's queue, whose first one is the first that is not acknowledged.
+    #[inline]
+    pub(crate) fn next_data(&mut self, queued: u64, env: &mut Env<'_>) -> Option<SegmentOut> {
+        if !self.state.may_retransmit() {
+            return None;
+        }
+        let unsent = self.unsent(queued);
+        let draft = if self.flags.has(ConnectionFlags::PROBE_DUE) {
+            Some(self.next_window_probe(unsent, env))
+        } else {
+            self.next_retransmission(unsent, env)
+                .or_else(|| self.next_new_data(unsent, env))
+        }?;
+        Some(self.finish(&draft, env))
+    }
+
+    /// Bytes of the queue that were never sent; more than 32 bits of them are as good as 2^30.
+    fn unsent(&self, queued: u64) -> u32 {
+        let fin = u64::from(self.flags.has(ConnectionFlags::FIN_SENT));
+        let sent = u64::from(self.snd_nxt - self.snd_una) - fin;
+        debug_assert!(
+            queued >= sent,
+            "{queued} queued, {sent} sent and not acknowledged"
+        );
+        u32::try_from(queued.saturating_sub(sent)).unwrap_or(1 << 30)
+    }
+
+    /// FIN is to be sent behind the queue, and was not.
+    fn fin_waits(&self) -> bool {
+        self.flags.has(ConnectionFlags::FIN_QUEUED) && !self.flags.has(ConnectionFlags::FIN_SENT)
+    }
+
+    fn finish(&mut self, draft: &Draft, env: &mut Env<'_>) -> SegmentOut {
+        let offset = draft.seq.since(self.snd_una);
+        let offset = u32::try_from(offset).unwrap_or(0);
+        let mut segment = self.make_segment(draft.seq, draft.flags, draft.len, offset, env);
+        segment.is_retransmission = draft.is_retransmission;
+        // RFC 3168 6.1.4 to 6.1.6: neither retransmissions, probes nor acknowledgements are marked as capable.
+        if draft.len > 0 && !draft.is_retransmission && self.flags.has(ConnectionFlags::ECN) {
+            segment.ecn = Ecn::Capable0;
+        }
+        segment
+    }
+
+    /// What is lost (RFC 6675 4, NextSeg (1)), or a loss probe.
+    #[inline]
+    fn next_retransmission(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
+        let cold = self.cold.as_ref()?;
+        let is_probe_due = cold.recovery.probe.is_due;
+        if !is_probe_due && cold.scoreboard.lost_bytes() == 0 {
+            return None;
+        }
+        let mut cold = self.cold.take()?;
+        let draft = if is_probe_due {
+            self.next_loss_probe(&mut cold, unsent, env)
+        } else {
+            self.resend_lost(&mut cold, unsent, env)
+        };
+        self.cold = Some(cold);
+        draft
+    }
+
+    fn resend_lost(&mut self, cold: &mut Cold, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
+        // RFC 5682 2.1 step 2 (b): new data in place of retransmissions, if there is any that may be sent.
+        if cold.recovery.frto == Frto::SecondAck {
+            if unsent > 0 && self.window_end().is_after(self.snd_nxt) {
+                return None;
+            }
+            cold.recovery.frto = Frto::Off;
+        }
+        let mss = u32::from(self.snd_mss);
+        let entry = cold.scoreboard.next_lost()?;
+        let room = self.cwnd.saturating_sub(self.pipe(cold));
+        let len = whole_segments(entry.len(), room.min(env.segment_bytes_max.max(mss)), mss)?;
+        let window = self.window_end().since(entry.start);
+        let len = match u32::try_from(window) {
+            Ok(window) if window > 0 => len.min(window),
+            // A window that shrank: its first byte is asked for all the same (RFC 9293 3.8.6).
+            _ if entry.start == self.snd_una => len.min(mss),
+            _ => return None,
+        };
+        if entry.start == self.snd_una {
+            cold.recovery.stalled_since.get_or_insert(entry.at);
+        }
+        cold.scoreboard.resend_lost(len, Moment::of(env.now));
+        self.note_usage(cold, self.pipe(cold), false);
+        cold.recovery.prr.sent_bytes = cold.recovery.prr.sent_bytes.saturating_add(len);
+        let counters = &mut env.shared.counters;
+        counters.fast_retransmits += u64::from(cold.recovery.phase == Phase::Recovery);
+        if entry.start == self.snd_una && self.timer != TimerKind::Reordering {
+            let rto = self.rto(env);
+            self.arm_retransmission(TimerKind::Retransmission, rto, env);
+        }
+        Some(self.draft_again(cold, entry.start, len, env))
+    }
+
+    /// A segment of `len` sequence numbers once more; FIN is the last of them if it was sent there.
+    fn draft_again(&self, cold: &mut Cold, seq: SeqNumber, len: u32, env: &mut Env<'_>) -> Draft {
+        self.note_resent(cold, len, env);
+        let mss = u32::from(self.snd_mss);
+        env.shared.counters.retransmitted += u64::from(len.div_ceil(mss));
+        let is_last = seq + len == self.snd_nxt;
+        let has_fin = is_last && self.flags.has(ConnectionFlags::FIN_SENT);
+        let mut flags = if is_last {
+            Flags::PSH
+        } else {
+            Flags::default()
+        };
+        if has_fin {
+            flags |= Flags::FIN;
+        }
+        Draft {
+            seq,
+            len: len - u32::from(has_fin),
+            flags,
+            is_retransmission: true,
+        }
+    }
+
+    /// New data within the windows (RFC 5681 3.1, RFC 9293 3.7.4), FIN with the last of it where possible.
+    #[inline]
+    fn next_new_data(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
+        let fin_waits = self.fin_waits();
+        self.flags.set(ConnectionFlags::APP_LIMITED, unsent == 0);
+        if unsent == 0 && !fin_waits {
+            return None;
+        }
+        let is_first = self.snd_una == self.snd_nxt;
+        if is_first {
+            self.restart_after_idle(env);
+        }
+        let pipe = self.cold.as_ref().map_or(0, |cold| self.pipe(cold));
+        let room = Room {
+            unsent,
+            window: u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0),
+            congestion: self.cwnd.saturating_sub(pipe),
+            segment_max: env.segment_bytes_max,
+        };
+        let cold = self.cold.as_deref();
+        if cold.is_some_and(|cold| cold.scoreboard.is_full()) {
+            return None;
+        }
+        let plan = match unsent {
+            // FIN alone does not wait for the congestion window, as in Linux.
+            0 if room.window > 0 => Plan::Send(0),
+            0 => Plan::Wait,
+            _ => self.plan(cold, &room),
+        };
+        match plan {
+            Plan::Send(len) => {
+                let has_fin = fin_waits && len == unsent && room.window > len;
+                Some(self.send_new(len, has_fin, len == unsent, env))
+            }
+            Plan::Congested => {
+                if let Some(mut cold) = self.cold.take() {
+                    self.note_usage(&mut cold, pipe, true);
+                    self.cold = Some(cold);
+                }
+                None
+            }
+            Plan::Wait => {
+                if is_first {
+                    self.arm_persist(env);
+                }
+                None
+            }
+        }
+    }
+
+    /// `len` bytes of new data leave, and FIN behind them.
+    fn send_new(&mut self, len: u32, has_fin: bool, is_last: bool, env: &mut Env<'_>) -> Draft {
+        let seq = self.snd_nxt;
+        let end = seq + len + u32::from(has_fin);
+        debug_assert!(end.is_after(seq));
+        let mut flags = Flags::default();
+        if is_last && len > 0 {
+            flags |= Flags::PSH;
+        }
+        if has_fin {
+            flags |= Flags::FIN;
+            self.flags.set(ConnectionFlags::FIN_SENT, true);
+        }
+        // RFC 3168 6.1.2: the first new data after the reduction tells the peer of it.
+        if len > 0 && self.flags.has(ConnectionFlags::CWR_DUE) {
+            flags |= Flags::CWR;
+            self.flags.set(ConnectionFlags::CWR_DUE, false);
+        }
+        let mut cold = self.cold.take().unwrap_or_else(|| env.shared.pool.take());
+        cold.scoreboard.push(seq, end, Moment::of(env.now));
+        self.snd_nxt = end;
+        self.sent_at = env.tick();
+        if len % u32::from(self.snd_mss) != 0 {
+            cold.recovery.small_end = Some(end);
+        }
+        let prr = &mut cold.recovery.prr;
+        prr.sent_bytes = prr.sent_bytes.saturating_add(len);
+        let flight_bytes = self.pipe(&cold);
+        self.note_usage(&mut cold, flight_bytes, false);
+        self.arm_after_send(&cold, env);
+        self.cold = Some(cold);
+        Draft {
+            seq,
+            len,
+            flags,
+            is_retransmission: false,
+        }
+    }
+
+    /// The path takes only smaller segments now: what is in flight is sent again in such ones. That says nothing of
+    /// congestion (RFC 1191 6.3, RFC 8201 5.4).
+    pub(crate) fn on_smaller_mss(&mut self, env: &mut Env<'_>) {
+        let Some(mut cold) = self.cold.take() else {
+            return;
+        };
+        if !cold.scoreboard.is_empty() {
+            cold.scoreboard.mark_lost_on_timeout(0, Moment::of(env.now));
+            cold.recovery.probe = crate::recovery::loss_probe::LossProbe::default();
+            if cold.recovery.phase == Phase::Open {
+                // Until they are acknowledged nothing else is concluded from what is missing.
+                cold.recovery.phase = Phase::Loss;
+                cold.recovery.end = self.snd_nxt;
+                cold.recovery.undo = crate::recovery::undo::Undo::default();
+                cold.recovery.frto = Frto::Off;
+            }
+        }
+        self.cwnd = self.cwnd.max(self.snd_mss.into());
+        self.cold = Some(cold);
+    }
+}
+
+/// As many of `len` bytes as `room` takes in whole segments, or the rest of them; `None` if there is no room for one.
+fn whole_segments(len: u32, room: u32, mss: u32) -> Option<u32> {
+    if len <= room {
+        return Some(len);
+    }
+    let whole = room - room % mss;
+    (whole > 0).then_some(whole)
+}

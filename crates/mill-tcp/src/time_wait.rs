@@ -1,11 +1,15 @@
 //! TIME-WAIT, in as few bytes as it needs (RFC 9293 3.6.1, 3.10.7.4; RFC 6191; RFC 1337).
 
 use crate::arrived::SegmentDrop;
-use crate::connection::Connection;
+use crate::challenge::allows_challenge;
+use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::{Segment, SegmentOut};
 use crate::time::Tick;
+use crate::timestamps;
 use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::{TcpOptions, Timestamps};
 
 /// What is left of a connection whose both sides have finished. With its key at most 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,20 +41,93 @@ pub enum TimeWaitOutcome {
 impl TimeWait {
     /// From a connection that said `Events::TIME_WAIT`.
     pub fn new(connection: &Connection, env: &mut Env<'_>) -> Self {
-        let _ = env;
         Self {
             snd_nxt: connection.snd_nxt,
             rcv_nxt: connection.rcv_nxt,
-            window: 0,
-            timestamps: false,
+            window: connection.window_field(),
+            timestamps: connection.flags.has(ConnectionFlags::TIMESTAMPS),
             ts_recent: connection.ts_recent,
             ts_offset: connection.ts_offset,
-            ends_at: Tick::default(),
+            ends_at: env.tick().after(env.config.msl * 2),
         }
     }
 
     pub fn on_segment(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> TimeWaitOutcome {
-        let _ = (segment, env);
-        TimeWaitOutcome::Dropped(SegmentDrop::Duplicate)
+        // RFC 1337 3: a RST, which may be old, does not end the wait.
+        if segment.flags.has(Flags::RST) {
+            return TimeWaitOutcome::Dropped(SegmentDrop::BlindReset);
+        }
+        if segment.flags.has(Flags::SYN) {
+            return self.on_syn(segment, env);
+        }
+        let is_old = self.is_timestamp_old(segment);
+        // RFC 9293 3.10.7.4, eighth: the peer has not got our last acknowledgement; the wait begins anew.
+        let is_last_fin =
+            segment.flags.has(Flags::FIN) && segment.seq + segment.len() == self.rcv_nxt;
+        if is_last_fin && !is_old {
+            self.ends_at = env.tick().after(env.config.msl * 2);
+            return TimeWaitOutcome::Answer(self.ack(env));
+        }
+        // What occupies sequence space is answered. A bare acknowledgement is not: two ends that wait would go on
+        // for ever.
+        if !segment.is_empty() {
+            return TimeWaitOutcome::Answer(self.ack(env));
+        }
+        TimeWaitOutcome::Dropped(if is_old {
+            SegmentDrop::Paws
+        } else {
+            SegmentDrop::Duplicate
+        })
+    }
+
+    /// RFC 6191 3; RFC 9293 3.6.1: a SYN that is later than all there was opens a new connection.
+    fn on_syn(&self, syn: &Segment<'_>, env: &mut Env<'_>) -> TimeWaitOutcome {
+        let is_later_number = syn.seq.is_after(self.rcv_nxt);
+        let is_later = match (self.timestamps, syn.options.timestamps) {
+            (true, Some(stamp)) => {
+                timestamps::is_before(self.ts_recent, stamp.value)
+                    || (stamp.value == self.ts_recent && is_later_number)
+            }
+            _ => is_later_number,
+        };
+        if is_later && !syn.flags.has(Flags::ACK) {
+            return TimeWaitOutcome::Reopen {
+                iss_after: self.snd_nxt,
+            };
+        }
+        if allows_challenge(env) {
+            return TimeWaitOutcome::Answer(self.ack(env));
+        }
+        TimeWaitOutcome::Dropped(SegmentDrop::BlindSyn)
+    }
+
+    fn is_timestamp_old(&self, segment: &Segment<'_>) -> bool {
+        self.timestamps
+            && segment
+                .options
+                .timestamps
+                .is_none_or(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
+    }
+
+    fn ack(&self, env: &mut Env<'_>) -> SegmentOut {
+        env.shared.counters.segments_out += 1;
+        env.shared.counters.acks_out += 1;
+        SegmentOut {
+            seq: self.snd_nxt,
+            ack: self.rcv_nxt,
+            flags: Flags::ACK,
+            window: self.window,
+            options: TcpOptions {
+                timestamps: self.timestamps.then(|| Timestamps {
+                    value: env.tick().0.wrapping_add(self.ts_offset),
+                    echo: self.ts_recent,
+                }),
+                ..TcpOptions::default()
+            },
+            ..SegmentOut::default()
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

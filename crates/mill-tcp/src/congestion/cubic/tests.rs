@@ -1,0 +1,1 @@
+//! CUBIC against a model in floating point.

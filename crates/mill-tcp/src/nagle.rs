@@ -1,0 +1,250 @@
+//! How much new data leaves at once: whole segments, and when a small one does (RFC 9293 3.7.4, 3.8.6.2.1).
+
+use crate::connection::{Cold, Connection, ConnectionFlags};
+
+/// What the windows and the queue allow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Bytes that wait to be sent for the first time.
+    pub(crate) unsent: u32,
+    /// Bytes until the end of the peer's window.
+    pub(crate) window: u32,
+    /// Bytes until the congestion window is used up.
+    pub(crate) congestion: u32,
+    /// Payload of the largest segment that the device takes.
+    pub(crate) segment_max: u32,
+}
+
+/// What comes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// So many bytes leave.
+    Send(u32),
+    /// The congestion window has no room.
+    Congested,
+    /// The peer's window is too small, or a small segment waits for company.
+    Wait,
+}
+
+impl Connection {
+    /// New data, as much as one segment, or one that the device cuts, may carry now.
+    #[inline]
+    pub(crate) fn plan(&self, cold: Option<&Cold>, room: &Room) -> Plan {
+        let mss = u32::from(self.snd_mss);
+        let segment_max = (room.segment_max - room.segment_max % mss).max(mss);
+        let len = room
+            .unsent
+            .min(room.window)
+            .min(room.congestion)
+            .min(segment_max);
+        let is_all = len == room.unsent;
+        let small = len % mss;
+        if small == 0 || (is_all && self.may_send_small(cold)) {
+            return match len {
+                0 if room.window == 0 => Plan::Wait,
+                0 => Plan::Congested,
+                len => Plan::Send(len),
+            };
+        }
+        if len > mss {
+            return Plan::Send(len - small);
+        }
+        if !is_all && room.window > room.congestion {
+            return Plan::Congested;
+        }
+        // RFC 9293 3.8.6.2.1 (3): at least half of the largest window that the peer ever had.
+        if !is_all && len >= self.snd_wnd_max / 2 {
+            return Plan::Send(len);
+        }
+        Plan::Wait
+    }
+
+    /// Whether a segment smaller than a full one may leave with the last of the queue.
+    fn may_send_small(&self, cold: Option<&Cold>) -> bool {
+        if self.flags.has(ConnectionFlags::FIN_QUEUED) {
+            return true;
+        }
+        if self.flags.has(ConnectionFlags::CORK) {
+            return false;
+        }
+        // RFC 9293 3.7.4 as Minshall amended it: a small segment waits only while another small one is
+        // unacknowledged, so that a large write does not wait for itself.
+        self.flags.has(ConnectionFlags::NODELAY)
+            || cold
+                .and_then(|cold| cold.recovery.small_end)
+                .is_none_or(|end| self.snd_una.is_at_or_after(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_wire::seq::SeqNumber;
+
+    const ROOM: Room = Room {
+        unsent: 10_000,
+        window: 10_000,
+        congestion: 10_000,
+        segment_max: 10_000,
+    };
+
+    fn connection(flags: u32) -> Connection {
+        let mut connection = Connection {
+            snd_mss: 1_000,
+            snd_wnd_max: 10_000,
+            snd_una: SeqNumber(500),
+            ..Connection::default()
+        };
+        connection.flags.set(flags, true);
+        connection
+    }
+
+    fn check(connection: &Connection, cold: Option<&Cold>, room: Room, expected: Plan) {
+        assert_eq!(connection.plan(cold, &room), expected, "{room:?}");
+    }
+
+    #[test]
+    fn whole_segments_leave_together_and_the_rest_with_the_last_of_the_queue() {
+        let connection = connection(ConnectionFlags::NODELAY);
+        check(&connection, None, ROOM, Plan::Send(10_000));
+        check(
+            &connection,
+            None,
+            Room {
+                segment_max: 3_999,
+                ..ROOM
+            },
+            Plan::Send(3_000),
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                segment_max: 999,
+                ..ROOM
+            },
+            Plan::Send(1_000),
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                unsent: 2_500,
+                ..ROOM
+            },
+            Plan::Send(2_500),
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                congestion: 2_500,
+                ..ROOM
+            },
+            Plan::Send(2_000),
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                window: 2_500,
+                ..ROOM
+            },
+            Plan::Send(2_000),
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                congestion: 999,
+                ..ROOM
+            },
+            Plan::Congested,
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                congestion: 0,
+                ..ROOM
+            },
+            Plan::Congested,
+        );
+        check(&connection, None, Room { window: 0, ..ROOM }, Plan::Wait);
+    }
+
+    #[test]
+    fn a_small_window_is_used_from_half_of_the_largest_one_on() {
+        let mut connection = connection(ConnectionFlags::NODELAY);
+        connection.snd_wnd_max = 1_600;
+        check(
+            &connection,
+            None,
+            Room {
+                window: 799,
+                ..ROOM
+            },
+            Plan::Wait,
+        );
+        check(
+            &connection,
+            None,
+            Room {
+                window: 800,
+                ..ROOM
+            },
+            Plan::Send(800),
+        );
+    }
+
+    #[test]
+    fn a_small_segment_waits_for_the_small_one_before_it_only() {
+        let mut cold = Cold::default();
+        let small = Room { unsent: 10, ..ROOM };
+        let nagle = connection(0);
+        check(&nagle, None, small, Plan::Send(10));
+        check(&nagle, Some(&cold), small, Plan::Send(10));
+        cold.recovery.small_end = Some(SeqNumber(501));
+        check(&nagle, Some(&cold), small, Plan::Wait);
+        check(
+            &nagle,
+            Some(&cold),
+            Room {
+                unsent: 1_010,
+                ..ROOM
+            },
+            Plan::Send(1_000),
+        );
+        check(
+            &nagle,
+            Some(&cold),
+            Room {
+                unsent: 1_000,
+                ..ROOM
+            },
+            Plan::Send(1_000),
+        );
+        let nodelay = connection(ConnectionFlags::NODELAY);
+        check(&nodelay, Some(&cold), small, Plan::Send(10));
+        cold.recovery.small_end = Some(SeqNumber(500));
+        check(&nagle, Some(&cold), small, Plan::Send(10));
+    }
+
+    #[test]
+    fn a_cork_holds_what_is_small_whatever_else_is_said_but_not_before_fin() {
+        let small = Room { unsent: 10, ..ROOM };
+        let corked = connection(ConnectionFlags::CORK | ConnectionFlags::NODELAY);
+        check(&corked, None, small, Plan::Wait);
+        check(
+            &corked,
+            None,
+            Room {
+                unsent: 1_010,
+                ..ROOM
+            },
+            Plan::Send(1_000),
+        );
+        let ends = connection(ConnectionFlags::CORK | ConnectionFlags::FIN_QUEUED);
+        check(&ends, None, small, Plan::Send(10));
+    }
+}

@@ -1,0 +1,51 @@
+//! Data that waits for a window (RFC 9293 3.8.6.1): the peer is asked now and then, lest both wait for ever.
+
+use crate::arrived::Events;
+use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::env::Env;
+
+impl Connection {
+    /// Nothing is in flight that would be acknowledged, and what waits can't leave: the timer asks. It is also the
+    /// override timeout of RFC 9293 3.8.6.2.1, and ends what a forgotten cork holds.
+    pub(crate) fn arm_persist(&mut self, env: &Env<'_>) {
+        if self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
+            return;
+        }
+        self.backoff = 0;
+        // Wanting to send is no idleness, and the user timeout counts from here.
+        self.sent_at = env.tick();
+        let rto = self.rto(env);
+        self.arm_retransmission(TimerKind::Persist, rto, env);
+    }
+
+    /// A probe is due. As long as the peer answers probes, its window may stay closed (RFC 9293 3.8.6.1), but not for a
+    /// connection that nobody holds any more.
+    pub(crate) fn on_persist_timer(&mut self, env: &mut Env<'_>) -> Events {
+        let is_orphan = self.flags.has(ConnectionFlags::ORPHAN);
+        let is_given_up = if is_orphan {
+            self.backoff >= env.config.orphan_retries_max
+        } else {
+            self.probes >= env.config.retries_max
+        };
+        if is_given_up {
+            return self.end(Events::TIMED_OUT, env);
+        }
+        self.probes += 1;
+        self.backoff = self.backoff.saturating_add(1);
+        self.flags.set(ConnectionFlags::PROBE_DUE, true);
+        let rto = self.rto(env);
+        self.arm_retransmission(TimerKind::Persist, rto, env);
+        Events::default()
+    }
+
+    /// Milliseconds since what waits could not leave (RFC 5482).
+    pub(crate) fn persisting_ms(&self, env: &Env<'_>) -> u32 {
+        let is_waiting =
+            self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.timer == TimerKind::Persist;
+        if is_waiting {
+            u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0)
+        } else {
+            0
+        }
+    }
+}

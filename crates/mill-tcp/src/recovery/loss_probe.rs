@@ -1,0 +1,83 @@
+//! A probe in place of a timeout, when the last segments of a flight are lost (RFC 8985 7).
+
+use crate::congestion::Signal;
+use crate::connection::{Cold, Connection, ConnectionFlags};
+use crate::env::Env;
+use crate::recovery::{Phase, Progress};
+use crate::time::Duration;
+use mill_wire::seq::SeqNumber;
+
+/// RFC 8985 7.1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LossProbe {
+    /// TLP.end_seq, while a probe is out.
+    pub(crate) end: Option<SeqNumber>,
+    /// TLP.is_retrans: it was a segment sent again, not a new one.
+    pub(crate) is_retransmission: bool,
+    /// The timer has expired: the probe leaves next.
+    pub(crate) is_due: bool,
+}
+
+impl Connection {
+    /// RFC 8985 7.2: when a probe is allowed, and after how long.
+    #[inline]
+    pub(crate) fn loss_probe_after(&self, cold: &Cold) -> Option<Duration> {
+        let recovery = &cold.recovery;
+        let is_allowed = self.flags.has(ConnectionFlags::SACK)
+            && recovery.phase == Phase::Open
+            && cold.scoreboard.sacked_bytes() == 0
+            && recovery.probe.end.is_none()
+            && !recovery.probe.is_due;
+        if !is_allowed {
+            return None;
+        }
+        if self.srtt_us == 0 {
+            return Some(PROBE_WITHOUT_RTT);
+        }
+        let rtts = Duration::from_micros(2 * u64::from(self.srtt_us));
+        // One segment alone may be waiting for a delayed acknowledgement.
+        let is_one = cold.scoreboard.outstanding_bytes() <= u32::from(self.snd_mss);
+        Some(rtts + if is_one { DELAYED_ACK_MAX } else { TIMER_SLACK })
+    }
+
+    /// RFC 8985 7.4.2: whether the episode is over, and whether the probe repaired a loss.
+    #[inline]
+    pub(super) fn end_loss_probe(
+        &mut self,
+        cold: &mut Cold,
+        progress: &Progress,
+        env: &mut Env<'_>,
+    ) {
+        let probe = &mut cold.recovery.probe;
+        let Some(end) = probe.end else {
+            return;
+        };
+        if progress.ack.is_before(end) {
+            return;
+        }
+        if !probe.is_retransmission || progress.duplicate_bytes > 0 {
+            // There was only one of it, or both arrived: nothing was lost.
+            probe.end = None;
+        } else if progress.ack.is_after(end) {
+            // The original never came: the probe hid a loss, which counts as one.
+            probe.end = None;
+            env.shared.counters.loss_probe_recoveries += 1;
+            if cold.recovery.phase == Phase::Open {
+                self.on_congestion(cold, Signal::Loss, env);
+                self.cwnd = self.ssthresh;
+            }
+        } else if progress.is_duplicate && progress.delivery.bytes == 0 {
+            // A pure duplicate: the peer got it twice, and has no D-SACK to say so.
+            probe.end = None;
+        }
+    }
+}
+
+/// RFC 8985 7.2: PTO before the first measurement.
+const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
+
+/// TLP.max_ack_delay of RFC 8985 7.1: how long other systems delay an acknowledgement (Linux, Windows).
+const DELAYED_ACK_MAX: Duration = Duration::from_millis(200);
+
+/// Timers tick in milliseconds: on a fast network twice the round trip would be over at once. Linux adds two ticks.
+const TIMER_SLACK: Duration = Duration::from_millis(2);

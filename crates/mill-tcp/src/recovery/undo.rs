@@ -1,0 +1,103 @@
+//! A reduction that proved unneeded is taken back (RFC 4015): by D-SACK (RFC 3708), timestamps (RFC 3522) or F-RTO.
+
+use crate::connection::{Cold, Connection};
+use crate::env::Env;
+use crate::recovery::{Phase, Progress, frto};
+
+/// What a reduction has to remember.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Undo {
+    before: Option<Before>,
+    /// Bytes sent again since, and how many of them the peer says it got twice.
+    resent_bytes: u32,
+    duplicate_bytes: u32,
+    /// Our timestamp in the first retransmission.
+    first_resent: Option<u32>,
+}
+
+/// The window before the reduction.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    cwnd: u32,
+    ssthresh: u32,
+    w_max: u32,
+}
+
+impl Connection {
+    /// Called before the window is reduced.
+    pub(crate) fn start_undo(&self, cold: &mut Cold) {
+        cold.recovery.undo = Undo {
+            before: Some(Before {
+                cwnd: self.cwnd,
+                ssthresh: self.ssthresh,
+                w_max: self.w_max,
+            }),
+            ..Undo::default()
+        };
+    }
+
+    /// Bytes leave again.
+    pub(crate) fn note_resent(&self, cold: &mut Cold, bytes: u32, env: &Env<'_>) {
+        let undo = &mut cold.recovery.undo;
+        undo.resent_bytes = undo.resent_bytes.saturating_add(bytes);
+        undo.first_resent
+            .get_or_insert(env.tick().0.wrapping_add(self.ts_offset));
+    }
+
+    /// The peer got everything twice that was sent again: nothing had been lost (RFC 3708 3).
+    pub(super) fn undo_by_dsack(
+        &mut self,
+        cold: &mut Cold,
+        progress: &Progress,
+        env: &mut Env<'_>,
+    ) {
+        let undo = &mut cold.recovery.undo;
+        undo.duplicate_bytes = undo
+            .duplicate_bytes
+            .saturating_add(progress.duplicate_bytes);
+        if undo.resent_bytes > 0 && undo.duplicate_bytes >= undo.resent_bytes {
+            self.undo(cold, env);
+        }
+    }
+
+    /// RFC 3522 3.2: the acknowledgement of what was sent again echoes a timestamp from before that: the original
+    /// had arrived.
+    pub(super) fn undo_by_timestamp(
+        &mut self,
+        cold: &mut Cold,
+        progress: &Progress,
+        env: &mut Env<'_>,
+    ) {
+        let undo = &cold.recovery.undo;
+        let (Some(first), Some(echo)) = (undo.first_resent, progress.echo) else {
+            return;
+        };
+        let is_original = first.wrapping_sub(echo).cast_signed() > 0;
+        if progress.acked_bytes == 0 || !progress.delivery.has_retransmitted || !is_original {
+            return;
+        }
+        // In fast recovery other retransmissions may still prove needed; after a timeout everything was
+        // held for lost at once, and one original that arrived is enough (RFC 4015 3.2).
+        if cold.recovery.phase == Phase::Loss || !cold.scoreboard.has_resent_in_flight() {
+            self.undo(cold, env);
+        }
+    }
+
+    /// RFC 4015 3.2, RFC 9438 4.9: everything as before.
+    pub(super) fn undo(&mut self, cold: &mut Cold, env: &mut Env<'_>) {
+        let Some(before) = cold.recovery.undo.before else {
+            return;
+        };
+        self.cwnd = self.cwnd.max(before.cwnd);
+        self.ssthresh = self.ssthresh.max(before.ssthresh);
+        self.w_max = before.w_max;
+        self.backoff = 0;
+        cold.congestion.begin_epoch_anew();
+        cold.scoreboard.forget_lost();
+        cold.recovery.undo = Undo::default();
+        cold.recovery.frto = frto::Frto::Off;
+        cold.recovery.duplicates = 0;
+        cold.recovery.phase = Phase::Open;
+        env.shared.counters.undone += 1;
+    }
+}

@@ -1,0 +1,68 @@
+//! RST: when it is believed, and when it is sent (RFC 9293 3.5.2, 3.5.3; RFC 5961 3).
+
+use crate::arrived::{Arrived, Events, SegmentDrop};
+use crate::connection::{Connection, ConnectionFlags};
+use crate::env::Env;
+use crate::segment::{Segment, SegmentOut};
+use crate::state::State;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+
+impl Connection {
+    /// A RST, in any state but SYN-SENT.
+    pub(crate) fn reset_arrives(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
+        // RFC 5961 3.2: exactly next in order, and it is believed; elsewhere in the window, the peer is asked to
+        // repeat it with the right number; outside, nothing.
+        if segment.seq == self.rcv_nxt {
+            env.shared.counters.resets_in += 1;
+            // RFC 9293 3.10.7.4, second: an active open that was never complete is refused.
+            let event = if self.state == State::SynReceived {
+                Events::REFUSED
+            } else {
+                Events::RESET
+            };
+            return Arrived::with(self.end(event, env));
+        }
+        if segment.seq.is_within(self.rcv_nxt, self.rcv_wnd()) {
+            self.challenge(env);
+            return Arrived::dropped(SegmentDrop::BlindReset);
+        }
+        Arrived::dropped(SegmentDrop::OutsideWindow)
+    }
+
+    /// `next_segment` will give a RST with this sequence number, which is what the peer expects next.
+    pub(crate) fn answer_with_reset(&mut self, seq: SeqNumber) {
+        // Before the handshake is complete and after the end nobody compares windows.
+        debug_assert!(!self.state.is_synchronized(), "snd_wl2 is in use");
+        self.snd_wl2 = seq;
+        self.flags.set(ConnectionFlags::RST_DUE, true);
+    }
+
+    pub(crate) fn next_reset(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
+        if !self.flags.has(ConnectionFlags::RST_DUE) {
+            return None;
+        }
+        self.flags.set(ConnectionFlags::RST_DUE, false);
+        env.shared.counters.resets_out += 1;
+        Some(SegmentOut {
+            seq: self.snd_wl2,
+            flags: Flags::RST,
+            ..SegmentOut::default()
+        })
+    }
+
+    /// The RST of an abort (RFC 9293 3.10.5): next in order for the peer, so that it believes it.
+    pub(crate) fn reset_of_abort(&self, env: &mut Env<'_>) -> SegmentOut {
+        env.shared.counters.resets_out += 1;
+        SegmentOut {
+            seq: self.snd_nxt,
+            ack: self.rcv_nxt,
+            flags: Flags::RST | Flags::ACK,
+            window: self.window_field(),
+            ..SegmentOut::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! The round-trip time and the retransmission timer (RFC 6298), and what else runs in the timer's place.
+
+use crate::arrived::Events;
+use crate::congestion::Signal;
+use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
+use crate::env::Env;
+use crate::recovery::frto::Frto;
+use crate::recovery::loss_probe::LossProbe;
+use crate::recovery::{Phase, Progress};
+use crate::scoreboard::{Mark, Moment};
+use crate::time::{Duration, Tick};
+
+#[cfg(test)]
+mod tests;
+
+impl Connection {
+    /// The round trip of the handshake, in milliseconds, if it was measured; 0 is less than one (RFC 6298 2.2).
+    pub(crate) fn first_rtt(&mut self, rtt_ms: Option<u32>, _env: &mut Env<'_>) {
+        if let Some(rtt_ms) = rtt_ms {
+            let rtt_us = rtt_ms.saturating_mul(1_000).max(HANDSHAKE_US_MIN);
+            self.rtt_min_us = rtt_us;
+            self.on_rtt_sample(None, rtt_us);
+        }
+    }
+
+    /// RFC 6298 2.2, 2.3. RTTVAR falls at most once a round trip, as in Linux: many samples in a row would make it forget
+    /// how long the trip before was (RFC 7323 appendix G).
+    #[inline]
+    pub(crate) fn on_rtt_sample(&mut self, cold: Option<&mut Cold>, rtt_us: u32) {
+        if self.srtt_us == 0 {
+            self.srtt_us = rtt_us.max(1);
+            self.rttvar_us = rtt_us / 2;
+            return;
+        }
+        let deviation = self.srtt_us.abs_diff(rtt_us);
+        if deviation >= self.rttvar_us {
+            self.rttvar_us += (deviation - self.rttvar_us) / 4;
+        } else {
+            let may_fall = cold.is_none_or(|cold| {
+                let end = &mut cold.recovery.rtt_round_end;
+                let is_over = end.is_none_or(|end| self.snd_una.is_after(end));
+                if is_over {
+                    *end = Some(self.snd_nxt);
+                }
+                is_over
+            });
+            if may_fall {
+                self.rttvar_us -= (self.rttvar_us - deviation) / 4;
+            }
+        }
+        self.srtt_us = if rtt_us >= self.srtt_us {
+            self.srtt_us + (rtt_us - self.srtt_us) / 8
+        } else {
+            (self.srtt_us - (self.srtt_us - rtt_us) / 8).max(1)
+        };
+    }
+
+    /// RFC 6298 2.1 to 2.5, without backoff. The minimum is one of the variation, as in Linux, so that a long round
+    /// trip that hardly varies has as much time to spare as a short one.
+    #[inline]
+    pub(crate) fn rto_base(&self, env: &Env<'_>) -> Duration {
+        let config = env.config;
+        if self.srtt_us == 0 {
+            // RFC 6298 5.7: a SYN that was lost says that a second is not enough.
+            return if self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {
+                config.rto_initial.max(RTO_AFTER_LOST_SYN)
+            } else {
+                config.rto_initial
+            };
+        }
+        let variation = Duration::from_micros(4 * u64::from(self.rttvar_us));
+        let rto = Duration::from_micros(self.srtt_us.into()) + variation.max(config.rto_min);
+        rto.min(config.rto_max)
+    }
+
+    /// The timeout with its backoff (RFC 6298 5.5).
+    #[inline]
+    pub(crate) fn rto(&self, env: &Env<'_>) -> Duration {
+        let base = self.rto_base(env);
+        if self.backoff == 0 {
+            return base;
+        }
+        let factor = 1_u32.checked_shl(self.backoff.into()).unwrap_or(u32::MAX);
+        base.saturating_mul(factor).min(env.config.rto_max)
+    }
+
+    /// The timer expires as `kind` when `after` has gone by.
+    #[inline]
+    pub(crate) fn arm_retransmission(&mut self, kind: TimerKind, after: Duration, env: &Env<'_>) {
+        self.timer = kind;
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
+        let millis = (env.now + after).as_nanos().div_ceil(1_000_000);
+        let earliest = env.tick().after(Duration::ZERO);
+        #[expect(clippy::cast_possible_truncation, reason = "ticks wrap")]
+        let at = Tick(millis as u32);
+        self.retransmit_at = if at.is_due(env.tick()) { earliest } else { at };
+    }
+
+    pub(crate) fn disarm_retransmission(&mut self) {
+        self.timer = TimerKind::Retransmission;
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
+    }
+
+    /// After an acknowledgement (RFC 6298 5.2, 5.3; RFC 8985 6.2 step 5, 7.2).
+    #[inline]
+    pub(crate) fn arm_after_ack(&mut self, cold: &Cold, has_advanced: bool, env: &Env<'_>) {
+        if cold.scoreboard.is_empty() {
+            if has_advanced {
+                self.disarm_retransmission();
+                self.backoff = 0;
+            }
+            return;
+        }
+        let now = Moment::of(env.now);
+        if let Some(wait_us) = self.reordering_wait_us(cold, now) {
+            let wait = Duration::from_micros(wait_us.into());
+            self.arm_retransmission(TimerKind::Reordering, wait, env);
+        } else if !has_advanced {
+            let is_right = match self.timer {
+                TimerKind::Retransmission => true,
+                TimerKind::LossProbe => self.loss_probe_after(cold).is_some(),
+                _ => false,
+            };
+            if !is_right || !self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
+                let left = self.rto_left(cold, env);
+                self.arm_retransmission(TimerKind::Retransmission, left, env);
+            }
+        } else if let Some(after) = self.loss_probe_after(cold) {
+            let after = after.min(self.rto(env));
+            self.arm_retransmission(TimerKind::LossProbe, after, env);
+        } else {
+            let rto = self.rto(env);
+            self.arm_retransmission(TimerKind::Retransmission, rto, env);
+        }
+    }
+
+    /// After new data left (RFC 6298 5.1, RFC 8985 7.2).
+    #[inline]
+    pub(crate) fn arm_after_send(&mut self, cold: &Cold, env: &Env<'_>) {
+        if let Some(after) = self.loss_probe_after(cold) {
+            let after = after.min(self.rto_left(cold, env));
+            self.arm_retransmission(TimerKind::LossProbe, after, env);
+            return;
+        }
+        let is_armed = self.flags.has(ConnectionFlags::RETRANSMIT_ARMED);
+        if !is_armed || matches!(self.timer, TimerKind::Persist | TimerKind::Syn) {
+            let rto = self.rto(env);
+            self.arm_retransmission(TimerKind::Retransmission, rto, env);
+        }
+    }
+
+    /// What is left of the timeout of the first unacknowledged segment, counted from when it left last.
+    #[inline]
+    fn rto_left(&self, cold: &Cold, env: &Env<'_>) -> Duration {
+        let rto = self.rto(env);
+        let now = Moment::of(env.now);
+        let away = cold
+            .scoreboard
+            .front()
+            .map_or(Duration::ZERO, |front| now.duration_since(front.at));
+        rto.saturating_sub(away)
+    }
+
+    /// The timer has expired, as anything but `TimerKind::Syn`.
+    pub(crate) fn on_retransmission_timer(&mut self, env: &mut Env<'_>) -> Events {
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
+        if self.timer == TimerKind::Persist {
+            return self.on_persist_timer(env);
+        }
+        let Some(mut cold) = self.cold.take() else {
+            return Events::default();
+        };
+        let events = if cold.scoreboard.is_empty() {
+            Events::default()
+        } else {
+            self.on_timer_in_flight(&mut cold, env)
+        };
+        self.cold = Some(cold);
+        if events.has_any(Events::TIMED_OUT) {
+            return self.end(Events::TIMED_OUT, env);
+        }
+        events
+    }
+
+    fn on_timer_in_flight(&mut self, cold: &mut Cold, env: &mut Env<'_>) -> Events {
+        let now = Moment::of(env.now);
+        match self.timer {
+            TimerKind::LossProbe => {
+                // RFC 8985 7.3: the probe leaves with the next `next_segment`.
+                cold.recovery.probe.is_due = true;
+                let rto = self.rto(env);
+                self.arm_retransmission(TimerKind::Retransmission, rto, env);
+                Events::default()
+            }
+            TimerKind::Reordering => {
+                // RFC 8985 6.3.
+                let lost_bytes = self.detect_losses(cold, now, env);
+                let progress = Progress {
+                    ack: self.snd_una,
+                    now,
+                    ..Progress::default()
+                };
+                self.on_losses(cold, &progress, lost_bytes, env);
+                self.arm_after_ack(cold, false, env);
+                Events::default()
+            }
+            _ => self.on_timeout(cold, now, env),
+        }
+    }
+
+    /// RFC 6298 5.4 to 5.6.
+    fn on_timeout(&mut self, cold: &mut Cold, now: Moment, env: &mut Env<'_>) -> Events {
+        if self.has_given_up(env) {
+            return Events::TIMED_OUT;
+        }
+        env.shared.counters.timeouts += 1;
+        self.enter_loss(cold, now, env);
+        self.backoff = self.backoff.saturating_add(1);
+        let rto = self.rto(env);
+        self.arm_retransmission(TimerKind::Retransmission, rto, env);
+        Events::default()
+    }
+
+    /// RFC 9293 3.8.3 R2: so many timeouts in a row that nobody is there. A peer that closed its window over data in flight,
+    /// and still acknowledges, is there (RFC 9293 3.8.6.1).
+    fn has_given_up(&self, env: &Env<'_>) -> bool {
+        let is_orphan = self.flags.has(ConnectionFlags::ORPHAN);
+        let retries_max = if is_orphan {
+            env.config.orphan_retries_max
+        } else {
+            env.config.retries_max
+        };
+        let silence_ms = u128::try_from(env.tick().since(self.heard_at)).unwrap_or(0);
+        let is_only_closed =
+            self.snd_wnd == 0 && !is_orphan && silence_ms < env.config.rto_max.as_millis();
+        self.backoff >= retries_max && !is_only_closed
+    }
+
+    /// RFC 5681 3.1: what is in flight is lost, and slow start begins anew.
+    fn enter_loss(&mut self, cold: &mut Cold, now: Moment, env: &mut Env<'_>) {
+        let phase = cold.recovery.phase;
+        // The threshold falls once for a window of data, not for each timeout in it.
+        let is_new = phase == Phase::Open
+            || self.snd_una.is_at_or_after(cold.recovery.end)
+            || (phase == Phase::Loss && self.backoff == 0);
+        if is_new {
+            self.start_undo(cold);
+            self.on_congestion(cold, Signal::Timeout, env);
+        }
+        // RFC 2018 8: a peer that has the first byte, and does not acknowledge it, has thrown away what it reported.
+        if cold
+            .scoreboard
+            .front()
+            .is_some_and(|front| front.mark == Mark::Sacked)
+        {
+            cold.scoreboard.forget_sacked();
+        }
+        let away_us_max = if self.flags.has(ConnectionFlags::SACK) {
+            self.rack_patience_us(cold)
+        } else {
+            0
+        };
+        cold.scoreboard.mark_lost_on_timeout(away_us_max, now);
+        // RFC 5682 2.1 step 1, 3.1: not in the midst of another recovery.
+        cold.recovery.frto = if is_new && phase != Phase::Recovery && self.snd_wnd > 0 {
+            Frto::FirstAck
+        } else {
+            Frto::Off
+        };
+        cold.recovery.phase = Phase::Loss;
+        cold.recovery.end = self.snd_nxt;
+        cold.recovery.duplicates_mean_nothing_before = Some(self.snd_nxt);
+        cold.recovery.duplicates = 0;
+        cold.recovery.probe = LossProbe::default();
+        cold.recovery.rack.is_pending = false;
+        // One segment may leave, beside what is not held for lost because it left a moment ago.
+        self.cwnd = self.pipe(cold).saturating_add(self.snd_mss.into());
+    }
+
+    /// Milliseconds since the first unacknowledged byte was sent for the first time, or since data waits for a closed
+    /// window; 0 if nothing waits (RFC 5482).
+    pub(crate) fn stalled_ms(&self, env: &Env<'_>) -> u32 {
+        let front = self.cold.as_ref().and_then(|cold| {
+            let front = cold.scoreboard.front()?;
+            Some(cold.recovery.stalled_since.unwrap_or(front.at))
+        });
+        match front {
+            Some(since) => Moment::of(env.now).since(since) / 1_000,
+            None => self.persisting_ms(env),
+        }
+    }
+}
+
+/// What a handshake shorter than a millisecond is taken for, microseconds; the first data measures better.
+const HANDSHAKE_US_MIN: u32 = 500;
+
+/// RFC 6298 5.7.
+const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);

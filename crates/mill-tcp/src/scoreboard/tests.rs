@@ -1,0 +1,1 @@
+//! The scoreboard against a model that knows each byte.

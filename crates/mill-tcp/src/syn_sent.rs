@@ -1,0 +1,210 @@
+//! The active side of a handshake: SYN-SENT, and SYN-RECEIVED by simultaneous open (RFC 9293 3.10.1, 3.10.7.3).
+
+use crate::ack::Acked;
+use crate::acknowledge::RCV_MSS_INITIAL;
+use crate::arrived::{Arrived, Events, SegmentDrop};
+use crate::config::EcnMode;
+use crate::connection::{Connection, ConnectionFlags, Opening, TimerKind};
+use crate::env::Env;
+use crate::handshake::{Agreement, syn_window, wind_shift};
+use crate::segment::{Segment, SegmentOut};
+use crate::state::State;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::{TcpOptions, Timestamps};
+
+impl Connection {
+    /// An active open (RFC 9293 3.10.1): SYN-SENT. `next_segment` gives the SYN.
+    pub fn connect(opening: &Opening, env: &mut Env<'_>) -> Self {
+        let mut connection = Self {
+            snd_una: opening.iss,
+            snd_nxt: opening.iss,
+            ts_offset: opening.ts_offset,
+            snd_mss: opening.mss,
+            state: State::SynSent,
+            ..Self::with_settings(env)
+        };
+        connection.flags.set(ConnectionFlags::SYN_DUE, true);
+        connection
+    }
+
+    /// What a connection begins with, whichever side opened it.
+    pub(crate) fn with_settings(env: &Env<'_>) -> Self {
+        let mut connection = Self {
+            receive_buffer_bytes: env.config.receive_buffer_bytes,
+            rcv_mss: RCV_MSS_INITIAL,
+            quick_acks: env.config.quick_acks,
+            heard_at: env.tick(),
+            sent_at: env.tick(),
+            ..Self::default()
+        };
+        let nodelay = env.config.nodelay;
+        connection.flags.set(ConnectionFlags::NODELAY, nodelay);
+        connection
+    }
+
+    /// RFC 9293 3.10.7.3.
+    pub(crate) fn syn_sent_arrives(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
+        // First: an acknowledgement of anything but our SYN is answered with RST.
+        let acknowledges = segment.flags.has(Flags::ACK);
+        let acknowledges_syn = segment.ack == self.snd_nxt && self.snd_nxt != self.snd_una;
+        if acknowledges && !acknowledges_syn {
+            if !segment.flags.has(Flags::RST) {
+                self.answer_with_reset(segment.ack);
+            }
+            return Arrived::dropped(SegmentDrop::BadAck);
+        }
+        // Second: RST counts only with that acknowledgement (RFC 5961 3.2 has nothing to add here).
+        if segment.flags.has(Flags::RST) {
+            if !acknowledges {
+                return Arrived::dropped(SegmentDrop::BlindReset);
+            }
+            env.shared.counters.resets_in += 1;
+            return Arrived::with(self.end(Events::REFUSED, env));
+        }
+        // Fourth: without SYN there is nothing to do.
+        if !segment.flags.has(Flags::SYN) {
+            return Arrived::dropped(SegmentDrop::NoAck);
+        }
+        self.take_syn(segment, env);
+        if acknowledges {
+            self.become_established(segment, env)
+        } else {
+            self.become_syn_received(segment)
+        }
+    }
+
+    /// The peer's first sequence number, and what its options agree to.
+    fn take_syn(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) {
+        let agreement = Agreement::with(segment, env.config);
+        self.agree(&agreement, self.snd_mss, env);
+        self.rcv_nxt = segment.seq + 1;
+        self.rcv_adv = self.rcv_nxt + u32::from(syn_window(env.config));
+        self.last_ack_sent = self.rcv_nxt;
+        self.heard_at = env.tick();
+        // So that the rule for window updates (RFC 9293 3.10.7.4, fifth) accepts the window of this segment.
+        self.snd_wl1 = segment.seq - 1;
+        self.snd_wl2 = self.snd_una;
+        self.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
+    }
+
+    fn become_established(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
+        self.syn_acknowledged(segment, env);
+        self.flags.set(ConnectionFlags::ACK_NOW, true);
+        let mut arrived = Arrived::with(Events::ESTABLISHED);
+        // Sixth and later steps: data and FIN beside the SYN.
+        self.take_text(segment, segment.seq + 1, &mut arrived, env);
+        arrived
+    }
+
+    /// Both sides opened at once (RFC 9293 3.5, figure 8): SYN-ACK, and the text of the segment is left to be sent again.
+    fn become_syn_received(&mut self, segment: &Segment<'_>) -> Arrived {
+        self.snd_wnd = u32::from(segment.window);
+        self.snd_wnd_max = self.snd_wnd;
+        self.snd_wl1 = segment.seq;
+        self.state = State::SynReceived;
+        self.flags.set(ConnectionFlags::SYN_DUE, true);
+        Arrived::default()
+    }
+
+    /// The handshake is complete.
+    pub(crate) fn syn_acknowledged(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Acked {
+        // The window of a SYN is not scaled (RFC 7323 2.2).
+        let shift = self.snd_wind_shift;
+        if segment.flags.has(Flags::SYN) {
+            self.snd_wind_shift = 0;
+        }
+        let rtt_ms = self.syn_rtt_ms(env);
+        let acked = self.on_ack(segment, env);
+        debug_assert!(acked.syn, "an acceptable acknowledgement covers the SYN");
+        self.snd_wind_shift = shift;
+        self.complete_handshake(rtt_ms, env);
+        self.follow_early_close();
+        acked
+    }
+
+    /// The timer of the SYN ends, and the congestion window begins.
+    pub(crate) fn complete_handshake(&mut self, rtt_ms: Option<u32>, env: &mut Env<'_>) {
+        self.state = State::Established;
+        self.backoff = 0;
+        self.timer = TimerKind::Retransmission;
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
+        self.flags.set(ConnectionFlags::SYN_DUE, false);
+        self.first_rtt(rtt_ms, env);
+        self.begin_congestion(env);
+        self.begin_window_round(env);
+        self.arm_keepalive(env);
+    }
+
+    /// From the SYN to its acknowledgement, unless it was sent twice (RFC 6298 3).
+    pub(crate) fn syn_rtt_ms(&self, env: &Env<'_>) -> Option<u32> {
+        let is_ambiguous = self.flags.has(ConnectionFlags::SYN_RETRANSMITTED);
+        u32::try_from(env.tick().since(self.sent_at))
+            .ok()
+            .filter(|_| !is_ambiguous)
+    }
+
+    /// The SYN, or in SYN-RECEIVED the SYN-ACK.
+    pub(crate) fn next_syn(&mut self, env: &mut Env<'_>) -> SegmentOut {
+        self.flags.set(ConnectionFlags::SYN_DUE, false);
+        let is_retransmission = self.snd_nxt != self.snd_una;
+        self.snd_nxt = self.snd_una + 1;
+        self.sent_at = env.tick();
+        self.timer = TimerKind::Syn;
+        let wait = env.config.rto_initial * (1 << self.backoff.min(16));
+        self.retransmit_at = env.tick().after(wait.min(env.config.rto_max));
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
+        if is_retransmission && self.state == State::SynSent {
+            self.flags.set(ConnectionFlags::SYN_RETRANSMITTED, true);
+            env.shared.counters.retransmitted += 1;
+        }
+        let mut syn = SegmentOut {
+            seq: self.snd_una,
+            flags: Flags::SYN,
+            window: syn_window(env.config),
+            is_retransmission,
+            ..SegmentOut::default()
+        };
+        if self.state == State::SynReceived {
+            syn.flags |= Flags::ACK;
+            syn.ack = self.rcv_nxt;
+            syn.options = self.simultaneous_options(env);
+            if self.flags.has(ConnectionFlags::ECN) {
+                syn.flags |= Flags::ECE;
+            }
+        } else {
+            syn.options = self.syn_options(env);
+            // RFC 3168 6.1.1.1: a SYN that got no answer is sent again without asking for ECN.
+            if env.config.ecn == EcnMode::Ask && !is_retransmission {
+                syn.flags |= Flags::ECE | Flags::CWR;
+            }
+        }
+        syn
+    }
+
+    fn syn_options(&self, env: &Env<'_>) -> TcpOptions {
+        let config = env.config;
+        TcpOptions {
+            mss: Some(self.snd_mss),
+            window_scale: config.window_scaling.then(|| wind_shift(config)),
+            sack_permitted: config.sack,
+            timestamps: config.timestamps.then(|| Timestamps {
+                value: self.timestamp_now(env),
+                echo: 0,
+            }),
+            ..TcpOptions::default()
+        }
+    }
+
+    fn simultaneous_options(&self, env: &Env<'_>) -> TcpOptions {
+        let has = |flag| self.flags.has(flag);
+        TcpOptions {
+            window_scale: has(ConnectionFlags::SCALING).then_some(self.rcv_wind_shift),
+            sack_permitted: has(ConnectionFlags::SACK),
+            timestamps: self.timestamps_option(env),
+            ..self.syn_options(env)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

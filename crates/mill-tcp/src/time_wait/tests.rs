@@ -1,0 +1,1 @@
+//! TIME-WAIT, segment by segment.
