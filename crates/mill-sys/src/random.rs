@@ -1,15 +1,52 @@
-//! Randomness for seeds.
+//! Randomness for seeds and keys.
 
 use std::io;
 
 /// Eight bytes from the kernel's generator.
 pub fn seed() -> io::Result<u64> {
     let mut bytes = [0_u8; 8];
-    // SAFETY: pointer and length describe `bytes`, which lives through the call.
-    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-    if count == 8 {
-        Ok(u64::from_ne_bytes(bytes))
-    } else {
-        Err(io::Error::last_os_error())
+    fill(&mut bytes)?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Fills `bytes` from the kernel's generator: keys of hashes that others must not guess.
+pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..)
+        && !rest.is_empty()
+    {
+        // SAFETY: pointer and length describe `rest`, which is ours through the call.
+        let count = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match usize::try_from(count) {
+            Ok(count) => done += count,
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_fillings_differ_and_leave_nothing_as_it_was() {
+        let mut filled = [[0_u8; 300]; 2];
+        for bytes in &mut filled {
+            fill(bytes).unwrap();
+        }
+        assert_ne!(filled[0], filled[1]);
+        // Runs of sixteen zeros come once in 2^128.
+        assert!(
+            filled[0]
+                .chunks(16)
+                .all(|chunk| chunk.iter().any(|byte| *byte != 0))
+        );
+        fill(&mut []).unwrap();
     }
 }
