@@ -22,8 +22,8 @@
 
 extern crate alloc;
 
-/// What lies below, for whoever is above: TCP's types and packet formats.
-pub use mill_stack::{tcp, wire};
+/// What lies below, for whoever is above: what a host is made with, links, TCP's types, packet formats.
+pub use mill_stack::{config, limits, link, tcp, wire};
 
 /// The engine: its turn, listening, connecting.
 pub mod bypass;

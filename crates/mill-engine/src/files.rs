@@ -1,5 +1,6 @@
 //! Files through the kernel: each call returns at once.
 
+use mill_bypass::FileBytes;
 use mill_runtime::files::{
     DirectoryEntry, FileError, FileErrorKind, FileKind, Files, Metadata, Symlinks,
 };
@@ -23,6 +24,12 @@ pub struct KernelFile(Rc<OwnedFd>);
 impl KernelFile {
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+impl FileBytes for KernelFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
+        file::read_at(self.as_fd(), offset, into).map_err(failed("pread()"))
     }
 }
 

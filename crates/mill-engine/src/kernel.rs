@@ -50,7 +50,7 @@ use precision::Precision;
 use slot::{Slot, Slots};
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
 /// What an engine is made with.
@@ -113,6 +113,12 @@ impl KernelEngine {
             unfinished: RefCell::default(),
             random: Cell::new(random::seed()? | 1),
         })))
+    }
+
+    /// Has [`Engine::poll`] end, at once if need be, while `descriptor` is readable. It is never read here, and nothing
+    /// is reported of it: whoever has it looks after every poll. Ends when the descriptor is closed.
+    pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.0.epoll.add(descriptor, LEVEL_READABLE, WATCH_TOKEN)
     }
 }
 
@@ -278,6 +284,7 @@ impl Inner {
                         self.leave_mailbox();
                     }
                 }
+                WATCH_TOKEN => {}
                 token if token & LISTENER_BIT != 0 => {
                     let index = u32::try_from(token & !LISTENER_BIT).unwrap_or(u32::MAX);
                     events.acceptable.push(ListenerId(index));
@@ -347,6 +354,7 @@ const OFFER_KEY_MAX: usize = 256;
 /// Tokens: a slot's generation and index, or one of these.
 const LISTENER_BIT: u64 = 1 << 63;
 const MAILBOX_TOKEN: u64 = u64::MAX;
+const WATCH_TOKEN: u64 = u64::MAX - 1;
 
 const LEVEL_READABLE: Interest = Interest {
     readable: true,

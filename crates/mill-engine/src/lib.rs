@@ -15,6 +15,9 @@ pub mod kernel;
 /// Files through the kernel: each call returns at once.
 pub mod files;
 
+/// Kernel sockets beside a stack of our own, as the programs run them.
+pub mod combined;
+
 /// Listening sockets that another thread or process made for this engine.
 pub mod offer;
 
