@@ -17,3 +17,27 @@ mod vnet;
 
 /// The memory of received frames.
 mod frames;
+
+/// Writes down what passes, for tcpdump and Wireshark.
+pub mod pcap;
+
+/// Completes checksums, for those who look at frames.
+mod checksum;
+
+/// A bad wire: loses, swaps, doubles and spoils frames.
+pub mod impair;
+
+/// Any of the above, as one type.
+pub mod any;
+
+/// What `--stack` says.
+pub mod specification;
+
+/// Makes the device that a specification asks for.
+pub mod attach;
+
+pub use any::AnyLink;
+
+/// A link over a pair of sockets instead of a device.
+#[cfg(test)]
+mod pair;

@@ -12,6 +12,13 @@ pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
     check(unsafe { libc::setns(descriptor, libc::CLONE_NEWNET) })
 }
 
+/// Moves the calling thread into a network namespace of its own, with nothing in it but a loopback that is down. It
+/// vanishes with the thread and whatever it has started there.
+pub fn leave_network() -> io::Result<()> {
+    // SAFETY: unshare(2) takes no pointer.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,35 +1,8 @@
-//! Over a pair of sockets that keep datagrams whole, and over real devices in namespaces.
+//! Over a pair of sockets that keep datagrams whole.
 
 use super::*;
+use crate::pair::{pair, send, take};
 use mill_stack::link::{PartialChecksum, ReceivedChecksum};
-use mill_sys::{descriptor, passing};
-
-const ADDRESS: [u8; 6] = [2, 0, 0, 0, 0, 7];
-
-/// A link, and the kernel's end of it.
-fn pair() -> (TapLink, OwnedFd) {
-    let (near, far) = passing::pair().unwrap();
-    for end in [&near, &far] {
-        descriptor::set_nonblocking(end.as_fd(), true).unwrap();
-    }
-    (TapLink::new(near, ADDRESS, 1500, true), far)
-}
-
-fn take(far: &OwnedFd) -> Option<Vec<u8>> {
-    let mut buffer = vec![0; 70_000];
-    let len = tap::read(far.as_fd(), &mut buffer).ok()?;
-    buffer.truncate(len);
-    Some(buffer)
-}
-
-fn send(link: &mut TapLink, byte: u8, len: usize) -> bool {
-    let Some(room) = link.reserve(len) else {
-        return false;
-    };
-    room.fill(byte);
-    link.transmit(len, Offload::default());
-    true
-}
 
 #[test]
 fn frames_go_behind_their_headers_at_once() {

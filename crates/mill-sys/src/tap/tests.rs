@@ -1,15 +1,14 @@
 //! TAP devices in network namespaces of their own; without the right to make one there is nothing to test.
 
 use super::*;
-use crate::{interface, netlink};
+use crate::{interface, namespace, netlink};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 /// Runs a test on a thread in a network namespace that vanishes with it.
 fn in_namespace(test: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: unshare(2) takes no pointer.
-            if unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0 {
+            if namespace::leave_network().is_ok() {
                 test();
             }
         });

@@ -1,0 +1,339 @@
+//! A bad wire: a link around a link that loses, swaps, doubles and spoils frames, by chance but the same way for the same
+//! seed and frames.
+//!
+//! What it does concerns packets as they are on a wire. Hence nothing is left to the device: the frames must not be longer
+//! than the MTU, and all checksums must be there.
+
+use crate::frames::Frames;
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// How bad a wire is, the same in both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Impairment {
+    /// Frames of a million that vanish.
+    pub loss_ppm: u32,
+    /// … that some of the frames behind them overtake.
+    pub reorder_ppm: u32,
+    /// … that come twice.
+    pub duplicate_ppm: u32,
+    /// … one bit of which is turned over.
+    pub corrupt_ppm: u32,
+    pub seed: u64,
+}
+
+/// What the wire did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImpairCounters {
+    pub lost: u64,
+    pub reordered: u64,
+    pub duplicated: u64,
+    pub corrupted: u64,
+}
+
+impl Impairment {
+    /// Whether this is a good wire.
+    pub fn is_none(&self) -> bool {
+        let Self {
+            loss_ppm,
+            reorder_ppm,
+            duplicate_ppm,
+            corrupt_ppm,
+            seed: _,
+        } = *self;
+        [loss_ppm, reorder_ppm, duplicate_ppm, corrupt_ppm] == [0; 4]
+    }
+}
+
+/// A link over a bad wire.
+#[derive(Debug)]
+pub struct ImpairedLink<L> {
+    link: L,
+    properties: LinkProperties,
+    impairment: Impairment,
+    random: Random,
+    /// What the inner link gives.
+    inner: Burst,
+    /// Received frames on their way: those that are overtaken stay behind.
+    arriving: VecDeque<Received>,
+    overtaken: Vec<Late<Received>>,
+    /// Second copies of received frames; their numbers have [`COPY_BIT`].
+    copies: Frames,
+    /// Frames to be sent later than others.
+    leaving: Vec<Late<Vec<u8>>>,
+    spare: Vec<Vec<u8>>,
+    counters: ImpairCounters,
+}
+
+/// Something that waits until so many frames have overtaken it.
+#[derive(Debug)]
+struct Late<T> {
+    behind: u32,
+    what: T,
+}
+
+impl<L: Link> ImpairedLink<L> {
+    pub fn new(link: L, impairment: Impairment) -> Self {
+        let properties = LinkProperties {
+            completes_checksums: false,
+            segment_bytes_max: u32::from(link.properties().mtu),
+            ..*link.properties()
+        };
+        Self {
+            link,
+            properties,
+            impairment,
+            random: Random::new(impairment.seed),
+            inner: Burst::new(INNER_BURST),
+            arriving: VecDeque::new(),
+            overtaken: Vec::new(),
+            copies: Frames::new(COPIES, COPY_BYTES),
+            leaving: Vec::new(),
+            spare: Vec::new(),
+            counters: ImpairCounters::default(),
+        }
+    }
+
+    pub fn inner(&self) -> &L {
+        &self.link
+    }
+
+    pub fn counters(&self) -> ImpairCounters {
+        self.counters
+    }
+
+    fn arrive(&mut self, received: Received) {
+        if self.random.happens(self.impairment.loss_ppm) {
+            self.counters.lost += 1;
+            return self.link.release(received.id);
+        }
+        if self.random.happens(self.impairment.corrupt_ppm) {
+            self.counters.corrupted += 1;
+            self.random.turn_a_bit(self.link.frame(received.id));
+        }
+        let copy = self
+            .random
+            .happens(self.impairment.duplicate_ppm)
+            .then(|| self.copy(received));
+        if self.random.happens(self.impairment.reorder_ppm) && self.overtaken.len() < LATE_MAX {
+            self.counters.reordered += 1;
+            let behind = self.random.up_to(BEHIND_MAX);
+            self.overtaken.push(Late {
+                behind,
+                what: received,
+            });
+        } else {
+            self.arriving.push_back(received);
+            let arriving = &mut self.arriving;
+            overtake(&mut self.overtaken, |late| arriving.push_back(late));
+        }
+        if let Some(Some(copy)) = copy {
+            self.counters.duplicated += 1;
+            self.arriving.push_back(copy);
+        }
+    }
+
+    /// A frame once more; `None` if there is no memory for it.
+    fn copy(&mut self, received: Received) -> Option<Received> {
+        let frame = self.link.frame(received.id);
+        let filled = self.copies.fill(|place| {
+            let room = place.get_mut(..frame.len()).ok_or(())?;
+            room.copy_from_slice(frame);
+            Ok::<_, ()>(frame.len())
+        });
+        let id = filled?.ok()?;
+        Some(Received {
+            id: FrameId(id.0 | COPY_BIT),
+            ..received
+        })
+    }
+
+    /// Keeps a copy of the frame that was reserved, to be sent when others have overtaken it.
+    fn hold_back(&mut self, len: usize) {
+        let mut late = self.spare.pop().unwrap_or_default();
+        late.clear();
+        if let Some(frame) = self.link.reserve(len) {
+            late.extend_from_slice(frame);
+        }
+        let behind = self.random.up_to(BEHIND_MAX);
+        self.leaving.push(Late { behind, what: late });
+    }
+
+    fn send_late(&mut self, frame: Vec<u8>) {
+        match self.link.reserve(frame.len()) {
+            Some(room) => {
+                room.copy_from_slice(&frame);
+                self.link.transmit(frame.len(), Offload::default());
+            }
+            None => self.counters.lost += 1,
+        }
+        self.spare.push(frame);
+    }
+}
+
+/// One more frame has passed: `release` gets what it was the last to overtake.
+fn overtake<T>(late: &mut Vec<Late<T>>, mut release: impl FnMut(T)) {
+    let mut index = 0;
+    while let Some(one) = late.get_mut(index) {
+        one.behind = one.behind.saturating_sub(1);
+        if one.behind == 0 {
+            release(late.swap_remove(index).what);
+        } else {
+            index += 1;
+        }
+    }
+}
+
+impl<L: Link> Link for ImpairedLink<L> {
+    fn properties(&self) -> &LinkProperties {
+        &self.properties
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        if self.arriving.is_empty() {
+            let mut inner = std::mem::replace(&mut self.inner, Burst::new(0));
+            inner.clear();
+            self.link.receive(&mut inner);
+            for received in inner.as_slice() {
+                self.arrive(*received);
+            }
+            if inner.as_slice().is_empty() {
+                // Nobody is left to overtake them.
+                let late = self.overtaken.drain(..).map(|late| late.what);
+                self.arriving.extend(late);
+            }
+            self.inner = inner;
+        }
+        while burst.room() > 0
+            && let Some(received) = self.arriving.pop_front()
+        {
+            burst.push(Received {
+                checksum: ReceivedChecksum::Unverified,
+                ..received
+            });
+        }
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        if id.0 & COPY_BIT != 0 {
+            self.copies.frame(FrameId(id.0 & !COPY_BIT))
+        } else {
+            self.link.frame(id)
+        }
+    }
+
+    fn release(&mut self, id: FrameId) {
+        if id.0 & COPY_BIT != 0 {
+            self.copies.release(FrameId(id.0 & !COPY_BIT));
+        } else {
+            self.link.release(id);
+        }
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.link.reserve(len_max)
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        debug_assert_eq!(
+            offload,
+            Offload::default(),
+            "a bad wire does nothing itself"
+        );
+        if self.random.happens(self.impairment.loss_ppm) {
+            self.counters.lost += 1;
+            return;
+        }
+        if self.random.happens(self.impairment.corrupt_ppm)
+            && let Some(frame) = self.link.reserve(len)
+        {
+            self.counters.corrupted += 1;
+            self.random.turn_a_bit(frame);
+        }
+        if self.random.happens(self.impairment.duplicate_ppm) && self.leaving.len() < LATE_MAX {
+            self.counters.duplicated += 1;
+            self.hold_back(len);
+        }
+        if self.random.happens(self.impairment.reorder_ppm) && self.leaving.len() < LATE_MAX {
+            self.counters.reordered += 1;
+            return self.hold_back(len);
+        }
+        self.link.transmit(len, offload);
+        if !self.leaving.is_empty() {
+            let mut due = Vec::new();
+            overtake(&mut self.leaving, |frame| due.push(frame));
+            for frame in due {
+                self.send_late(frame);
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        // Nobody is left to overtake them.
+        while let Some(late) = self.leaving.pop() {
+            self.send_late(late.what);
+        }
+        self.link.flush();
+    }
+}
+
+impl<L: AsFd> AsFd for ImpairedLink<L> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+}
+
+/// xorshift64* (Vigna 2016).
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        // Zero would stay zero; neighbouring seeds are driven apart.
+        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16
+    }
+
+    fn happens(&mut self, ppm: u32) -> bool {
+        ppm > 0 && self.next() % 1_000_000 < u64::from(ppm)
+    }
+
+    /// From 1 to `most`.
+    fn up_to(&mut self, most: u32) -> u32 {
+        u32::try_from(self.next() % u64::from(most)).unwrap_or(0) + 1
+    }
+
+    fn turn_a_bit(&mut self, frame: &mut [u8]) {
+        let bit = self.next() % (8 * frame.len().max(1) as u64);
+        let at = usize::try_from(bit / 8).unwrap_or(0);
+        if let Some(byte) = frame.get_mut(at) {
+            *byte ^= 1 << (bit % 8);
+        }
+    }
+}
+
+/// Frames taken from the inner link at once.
+const INNER_BURST: usize = 32;
+
+/// How many frames at most overtake one.
+const BEHIND_MAX: u32 = 8;
+
+/// Frames of one direction that may be on their way later than others.
+const LATE_MAX: usize = 32;
+
+/// Second copies that may be received and not released, and the bytes of each: a frame of MTU 9000, rounded up.
+const COPIES: u32 = 128;
+const COPY_BYTES: usize = 9216;
+
+/// Marks the numbers of copies. A device has fewer than 2^31 frames.
+const COPY_BIT: u32 = 1 << 31;
+
+#[cfg(test)]
+mod tests;

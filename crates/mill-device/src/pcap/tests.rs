@@ -1,0 +1,136 @@
+//! Frames in, the bytes of a file out.
+
+use super::*;
+use crate::pair::{drain, pair, put, send};
+use mill_stack::link::PartialChecksum;
+use mill_sys::passing;
+use std::io::{Read, Seek};
+use std::sync::mpsc;
+
+fn contents(file: &File) -> Vec<u8> {
+    let mut file = file;
+    file.rewind().unwrap();
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+/// The frames of a file, with how long each says that it was.
+fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut rest = bytes.strip_prefix(&FILE_HEADER).expect("a file header");
+    let mut frames = Vec::new();
+    while let Some((header, behind)) = rest.split_first_chunk::<16>() {
+        let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
+        assert!(number(4) < 1_000_000_000, "nanoseconds");
+        assert_eq!(number(8), number(12), "nothing is cut off");
+        let (frame, behind) = behind.split_at(number(8) as usize);
+        frames.push(frame.to_vec());
+        rest = behind;
+    }
+    frames
+}
+
+fn no_error() -> Box<dyn FnMut(io::Error) + Send> {
+    Box::new(|error| panic!("{error}"))
+}
+
+/// TCP over IPv4 without data, with a wrong checksum.
+fn segment() -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend_from_slice(&[8, 0, 0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0]);
+    frame.extend_from_slice(&[10, 77, 0, 2, 10, 77, 0, 1, 0, 80, 0x30, 0x39]);
+    frame.extend_from_slice(&[
+        0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 1, 0xf6, 0xab, 0xcd, 0, 0,
+    ]);
+    frame
+}
+
+#[test]
+fn both_directions_are_written_in_their_order() {
+    let file = passing::memory_file(c"pcap").unwrap();
+    let (link, far) = pair();
+    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    assert!(send(&mut link, 1, 60));
+    put(&far, 0, &[2; 70_000 - 5_000]);
+    assert_eq!(drain(&mut link), [vec![2; 65_000]]);
+    assert!(send(&mut link, 3, 61));
+    // A look that finds nothing writes what is there.
+    drain(&mut link);
+    let expected = [vec![1; 60], vec![2; 65_000], vec![3; 61]];
+    assert_eq!(records(&contents(&file)), expected);
+}
+
+#[test]
+fn checksums_that_were_left_to_the_device_are_right_in_the_file_and_untouched_on_the_way() {
+    let file = passing::memory_file(c"pcap").unwrap();
+    let (link, far) = pair();
+    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    let partial = segment();
+    put(&far, 1, &partial);
+    assert_eq!(drain(&mut link), std::slice::from_ref(&partial));
+    put(&far, 0, &partial);
+    drain(&mut link);
+    let room = link.reserve(partial.len()).unwrap();
+    room.copy_from_slice(&partial);
+    let offload = Offload {
+        checksum: Some(PartialChecksum {
+            start: 34,
+            offset: 16,
+        }),
+        segmentation: None,
+    };
+    link.transmit(partial.len(), offload);
+    assert!(crate::pair::take(&far).unwrap().ends_with(&partial));
+    drain(&mut link);
+    let mut whole = partial.clone();
+    checksum::complete(&mut whole);
+    assert_ne!(whole, partial);
+    // One whose checksum nobody vouches for is as it came.
+    let expected = [whole.clone(), partial, whole];
+    assert_eq!(records(&contents(&file)), expected);
+}
+
+#[test]
+fn a_file_goes_on_where_another_process_has_left_it() {
+    let file = passing::memory_file(c"pcap").unwrap();
+    for byte in 1..4 {
+        let (link, _far) = pair();
+        let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+        assert!(send(&mut link, byte, 60));
+    }
+    assert_eq!(
+        records(&contents(&file)),
+        [vec![1; 60], vec![2; 60], vec![3; 60]]
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_once_and_stops_nothing() {
+    let (sender, told) = mpsc::channel();
+    let on_error = move |error: io::Error| sender.send(error.raw_os_error()).unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let (link, far) = pair();
+    let mut link = CapturedLink::new(link, full, Box::new(on_error));
+    for byte in 0..3 {
+        assert!(send(&mut link, byte, 60));
+        put(&far, 0, &[byte; 60]);
+        assert_eq!(drain(&mut link), [vec![byte; 60]]);
+    }
+    // ENOSPC
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [Some(28)]);
+}
+
+#[test]
+fn the_buffer_is_bounded() {
+    let file = passing::memory_file(c"pcap").unwrap();
+    let (link, far) = pair();
+    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    let capacity = link.buffer.capacity();
+    for _ in 0..20 {
+        assert!(send(&mut link, 7, 65_000));
+        crate::pair::take(&far).unwrap();
+    }
+    assert_eq!(link.buffer.capacity(), capacity);
+    drop(link);
+    assert_eq!(records(&contents(&file)).len(), 20);
+}

@@ -1,0 +1,271 @@
+//! What `--stack` says: a device, addresses, and settings of the stack.
+//!
+//! ```text
+//! tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24,mtu=9000,congestion=reno
+//! ```
+
+/// All options, from which parser, help and messages are made.
+pub mod options;
+
+/// Kinds of values: how they are written, read and asked for.
+mod value;
+
+/// What somebody may have meant.
+mod nearest;
+
+use crate::impair::Impairment;
+use mill_stack::config::{HostConfig, Prefix, Route};
+use mill_stack::limits::Limits;
+use mill_stack::tcp::config::Config;
+use options::OPTIONS;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+
+/// A stack and the device that it runs over, as asked for.
+#[derive(Clone, Debug)]
+pub struct Specification {
+    /// The name of the TAP device.
+    pub name: String,
+    /// The stack's addresses.
+    pub addresses: Vec<Prefix>,
+    /// Those of this machine's side of the device.
+    pub host: Vec<Prefix>,
+    /// Routers for everything that is not on the device's link, at most one of each family.
+    pub gateways: Vec<IpAddr>,
+    /// Bytes of IP packet in a frame.
+    pub mtu: u32,
+    /// Whether checksums and the cutting of segments are left to the device.
+    pub offload: bool,
+    /// Where all frames are written down.
+    pub pcap: Option<PathBuf>,
+    pub impairment: Impairment,
+    pub tcp: Config,
+    pub limits: Limits,
+}
+
+/// Why a text is no specification, with what is possible: a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecificationError(String);
+
+impl Specification {
+    pub fn parse(text: &str) -> Result<Self, SpecificationError> {
+        let mut parts = text.split(',');
+        let device = parts.next().unwrap_or_default();
+        let mut specification = Self::new(parse_device(device)?);
+        let mut seen = Vec::new();
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let option = OPTIONS
+                .iter()
+                .find(|option| option.name == name)
+                .ok_or_else(|| unknown(name))?;
+            if seen.contains(&name) && !option.value.repeats() {
+                return Err(error(format!("\"{name}\" stands twice")));
+            }
+            seen.push(name);
+            if option.value.set(&mut specification, value).is_none() {
+                let wanted = option.value.wanted();
+                return Err(error(format!(
+                    "\"{name}={value}\" means nothing: {wanted} is wanted"
+                )));
+            }
+        }
+        specification.check()?;
+        Ok(specification)
+    }
+
+    /// What a host is made with; `secret` is random.
+    pub fn host_config(&self, secret: [u8; 16]) -> HostConfig {
+        let mut config = HostConfig::new(self.addresses.clone(), secret);
+        config.routes = self
+            .gateways
+            .iter()
+            .map(|gateway| Route {
+                target: everything_like(*gateway),
+                gateway: *gateway,
+            })
+            .collect();
+        config.tcp = self.tcp.clone();
+        config.limits = self.limits.clone();
+        config
+    }
+
+    /// Bytes of IP packet in a frame, as devices count.
+    pub fn mtu(&self) -> u16 {
+        u16::try_from(self.mtu).unwrap_or(u16::MAX)
+    }
+
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            addresses: Vec::new(),
+            host: Vec::new(),
+            gateways: Vec::new(),
+            mtu: 1500,
+            offload: true,
+            pcap: None,
+            impairment: Impairment::default(),
+            tcp: Config::default(),
+            limits: Limits::default(),
+        }
+    }
+
+    /// What no single value shows.
+    fn check(&mut self) -> Result<(), SpecificationError> {
+        if self.addresses.is_empty() {
+            let what = "the stack needs an address of its own, as in \"address=10.77.0.2/24\"";
+            return Err(error(String::from(what)));
+        }
+        for prefix in self.addresses.iter().chain(&self.host) {
+            check_prefix(*prefix)?;
+        }
+        for host in &self.host {
+            if self.addresses.iter().any(|own| own.address == host.address) {
+                let what = "is both the stack's address and the host's: they need one each";
+                return Err(error(format!("{} {what}", host.address)));
+            }
+            if !self.addresses.iter().any(|own| holds(*own, host.address)) {
+                let (address, len) = (host.address, host.len);
+                return Err(error(format!(
+                    "host={address}/{len} is in the network of none of the stack's addresses, which it could not reach"
+                )));
+            }
+        }
+        self.check_gateways()?;
+        let has_ipv6 = self.addresses.iter().any(|own| own.address.is_ipv6());
+        if has_ipv6 && self.mtu < IPV6_MTU_MIN {
+            let mtu = self.mtu;
+            return Err(error(format!(
+                "mtu={mtu} is too small for IPv6, which needs {IPV6_MTU_MIN}"
+            )));
+        }
+        if !self.impairment.is_none() {
+            // A wire carries packets.
+            self.offload = false;
+        }
+        Ok(())
+    }
+
+    fn check_gateways(&self) -> Result<(), SpecificationError> {
+        for (index, gateway) in self.gateways.iter().enumerate() {
+            if !self.addresses.iter().any(|own| holds(*own, *gateway)) {
+                return Err(error(format!(
+                    "gateway={gateway} is in the network of none of the stack's addresses"
+                )));
+            }
+            let before = self.gateways.get(..index).unwrap_or_default();
+            if before.iter().any(|one| one.is_ipv4() == gateway.is_ipv4()) {
+                return Err(error(format!(
+                    "gateway={gateway} is the second of its family: everything can go one way only"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn parse_device(text: &str) -> Result<String, SpecificationError> {
+    let form = "a device is written as \"tap:ms0\"";
+    let Some((kind, name)) = text.split_once(':') else {
+        return Err(error(format!("\"{text}\" is no device: {form}")));
+    };
+    if LATER.contains(&kind) {
+        return Err(error(format!(
+            "\"{kind}\" comes with a later version: {form}"
+        )));
+    }
+    if kind != "tap" {
+        return Err(error(format!("\"{kind}\" is no kind of device: {form}")));
+    }
+    let is_letter = |letter: char| letter.is_ascii_graphic() && !"/:%".contains(letter);
+    let is_name = !name.is_empty() && name.len() <= NAME_LEN_MAX && name.chars().all(is_letter);
+    if !is_name || name == "." || name == ".." {
+        return Err(error(format!(
+            "\"{name}\" is no name of a device: 1 to {NAME_LEN_MAX} letters or digits are, as in \"tap:ms0\""
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+fn unknown(name: &str) -> SpecificationError {
+    if name.is_empty() {
+        return error(String::from("there is a comma with nothing behind it"));
+    }
+    let names = || OPTIONS.iter().map(|option| option.name);
+    match nearest::nearest(name, names()) {
+        Some(known) => error(format!(
+            "\"{name}\" is no option of a stack, did you mean \"{known}\"?"
+        )),
+        None => {
+            let all: Vec<_> = names().collect();
+            let all = all.join(", ");
+            error(format!(
+                "\"{name}\" is no option of a stack; there are {all}"
+            ))
+        }
+    }
+}
+
+fn check_prefix(prefix: Prefix) -> Result<(), SpecificationError> {
+    let Prefix { address, len } = prefix;
+    let ends = |what: &str| Err(error(format!("{address}/{len} {what}")));
+    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+        return ends("is no address that a machine on a link can have");
+    }
+    if let IpAddr::V4(v4) = address
+        && len < 31
+    {
+        let hosts = u32::MAX.checked_shr(u32::from(len)).unwrap_or(0);
+        match v4.to_bits() & hosts {
+            0 => return ends("is the address of its network, not of a machine in it"),
+            rest if rest == hosts => return ends("is the broadcast address of its network"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether an address is in the network of another.
+fn holds(prefix: Prefix, address: IpAddr) -> bool {
+    let bits = |address| match address {
+        IpAddr::V4(address) => (32, u128::from(address.to_bits())),
+        IpAddr::V6(address) => (128, address.to_bits()),
+    };
+    let ((width, network), (width_of_other, other)) = (bits(prefix.address), bits(address));
+    let host_bits = width - u32::from(prefix.len).min(width);
+    let differing = network ^ other;
+    width == width_of_other && differing.checked_shr(host_bits).unwrap_or(0) == 0
+}
+
+fn everything_like(address: IpAddr) -> Prefix {
+    let address = match address {
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    };
+    Prefix { address, len: 0 }
+}
+
+fn error(message: String) -> SpecificationError {
+    SpecificationError(message)
+}
+
+impl fmt::Display for SpecificationError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SpecificationError {}
+
+/// Bytes of an interface's name (IFNAMSIZ of the kernel's if.h, less the NUL).
+const NAME_LEN_MAX: usize = 15;
+
+/// RFC 8200 5.
+const IPV6_MTU_MIN: u32 = 1280;
+
+/// Kinds of devices that are planned and not there.
+const LATER: &[&str] = &["af_xdp", "memif"];
+
+#[cfg(test)]
+mod tests;

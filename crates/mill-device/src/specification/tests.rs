@@ -1,0 +1,237 @@
+//! Texts in, specifications or messages out.
+
+use super::*;
+use mill_stack::tcp::config::{Algorithm, EcnMode};
+use std::time::Duration;
+
+/// The least that works, and more behind it.
+fn parse(more: &str) -> Result<Specification, SpecificationError> {
+    Specification::parse(&format!("tap:ms0,address=10.77.0.2/24{more}"))
+}
+
+fn check_refused(text: &str, expected: &str) {
+    let message = Specification::parse(text).unwrap_err().to_string();
+    assert_eq!(message, expected, "{text}");
+}
+
+fn check_value_refused(more: &str, expected: &str) {
+    let message = parse(more).unwrap_err().to_string();
+    assert_eq!(message, expected, "{more}");
+}
+
+#[test]
+fn a_device_and_an_address_are_all_it_takes() {
+    let specification = parse("").unwrap();
+    assert_eq!(specification.name, "ms0");
+    assert_eq!((specification.mtu(), specification.offload), (1500, true));
+    assert_eq!(specification.tcp, Config::default());
+    let config = specification.host_config([7; 16]);
+    assert_eq!(config.addresses, specification.addresses);
+    assert!(config.routes.is_empty());
+}
+
+#[test]
+fn everything_that_can_be_said_is_heard() {
+    let text = "tap:mill.0,address=10.77.0.2/24,address=fd00::2/64,host=10.77.0.1/24,host=fd00::1/64,\
+                gateway=10.77.0.1,gateway=fd00::1,mtu=9000,offload=off,pcap=/tmp/a.pcap,congestion=reno,\
+                hystart=off,initial-window=4,window-scaling=off,timestamps=off,sack=off,ecn=ask,\
+                receive-buffer=64k,rto-min=1s,delayed-ack=5ms,msl=1s,mtu-probing=on,connections=10,\
+                half-open=0,time-wait=5,loss=1%,reorder=0.5%,duplicate=0.0001%,corrupt=100%,seed=7";
+    let found = Specification::parse(text).unwrap();
+    assert_eq!((found.addresses.len(), found.host.len()), (2, 2));
+    let config = found.host_config([0; 16]);
+    let targets: Vec<_> = config.routes.iter().map(|route| route.target.len).collect();
+    assert_eq!(targets, [0, 0]);
+    assert_eq!((found.mtu(), found.offload), (9000, false));
+    assert_eq!(found.pcap, Some(PathBuf::from("/tmp/a.pcap")));
+    let tcp = &found.tcp;
+    assert_eq!(tcp.congestion, Algorithm::Reno);
+    assert_eq!(tcp.ecn, EcnMode::Ask);
+    assert_eq!(tcp.initial_window_segments, 4);
+    assert!(!tcp.window_scaling && !tcp.timestamps && !tcp.sack && !tcp.hystart && tcp.mtu_probing);
+    assert_eq!(tcp.receive_buffer_bytes_max, 65536);
+    assert_eq!(
+        (tcp.rto_min, tcp.msl),
+        (Duration::from_secs(1), Duration::from_secs(1))
+    );
+    assert_eq!(tcp.delayed_ack, Duration::from_millis(5));
+    let limits = &found.limits;
+    assert_eq!(
+        (
+            limits.connections_max,
+            limits.half_open_max,
+            limits.time_wait_max
+        ),
+        (10, 0, 5)
+    );
+    let expected = Impairment {
+        loss_ppm: 10_000,
+        reorder_ppm: 5_000,
+        duplicate_ppm: 1,
+        corrupt_ppm: 1_000_000,
+        seed: 7,
+    };
+    assert_eq!(found.impairment, expected);
+}
+
+#[test]
+fn the_table_says_what_holds_without_an_option() {
+    for option in OPTIONS {
+        if matches!(option.default, "needed" | "none") {
+            continue;
+        }
+        let mut set = parse("").unwrap();
+        option.value.set(&mut set, option.default).unwrap();
+        let unset = parse("").unwrap();
+        assert_eq!(format!("{set:?}"), format!("{unset:?}"), "{}", option.name);
+    }
+}
+
+#[test]
+fn a_bad_wire_carries_packets() {
+    assert!(parse(",loss=0%").unwrap().offload);
+    assert!(!parse(",loss=1%,offload=on").unwrap().offload);
+}
+
+#[test]
+fn devices_that_are_none_get_an_answer() {
+    check_refused(
+        "ms0",
+        "\"ms0\" is no device: a device is written as \"tap:ms0\"",
+    );
+    check_refused("", "\"\" is no device: a device is written as \"tap:ms0\"");
+    check_refused(
+        "tun:ms0",
+        "\"tun\" is no kind of device: a device is written as \"tap:ms0\"",
+    );
+    check_refused(
+        "af_xdp:eth0",
+        "\"af_xdp\" comes with a later version: a device is written as \"tap:ms0\"",
+    );
+    for name in ["", "sixteen-letters.", "a/b", "a b", "ms%d", ".", ".."] {
+        let message = Specification::parse(&format!("tap:{name},address=10.0.0.1/8")).unwrap_err();
+        let message = message.to_string();
+        assert!(
+            message.contains("is no name of a device"),
+            "{name}: {message}"
+        );
+    }
+    assert!(Specification::parse("tap:fifteen-letters,address=10.0.0.1/8").is_ok());
+}
+
+#[test]
+fn typing_errors_get_an_answer() {
+    check_value_refused(
+        ",timestamp=on",
+        "\"timestamp\" is no option of a stack, did you mean \"timestamps\"?",
+    );
+    check_value_refused(",", "there is a comma with nothing behind it");
+    check_value_refused(",mtu=1500,mtu=1500", "\"mtu\" stands twice");
+    let message = parse(",frobnicate=1").unwrap_err().to_string();
+    assert!(
+        message.contains("there are address, host, gateway, mtu, "),
+        "{message}"
+    );
+}
+
+#[test]
+fn values_that_mean_nothing_get_an_answer() {
+    let check = |more: &str, wanted: &str| {
+        let text = more.trim_start_matches(',');
+        check_value_refused(
+            more,
+            &format!("\"{text}\" means nothing: {wanted} is wanted"),
+        );
+    };
+    check(",sack=yes", "\"on\" or \"off\"");
+    check(",congestion=bbr", "\"cubic\" or \"reno\"");
+    check(",mtu=575", "a number from 576 to 65521");
+    check(",mtu=65522", "a number from 576 to 65521");
+    check(",rto-min=0ms", "a time from 1ms to 60s, as 200ms or 2s,");
+    check(",rto-min=61s", "a time from 1ms to 60s, as 200ms or 2s,");
+    check(",msl=30", "a time from 1ms to 240s, as 200ms or 2s,");
+    check(",receive-buffer=4095", "a size from 4k to 1024m");
+    check(",receive-buffer=9999999m", "a size from 4k to 1024m");
+    for share in ["1", "100.1%", "-1%", ".%", "1.%", "0.00001%", "%"] {
+        check(
+            &format!(",loss={share}"),
+            "a share from 0% to 100%, as 1% or 0.01%,",
+        );
+    }
+    for prefix in [
+        "10.0.0.1",
+        "10.0.0.1/0",
+        "10.0.0.1/33",
+        "fd00::1/129",
+        "x/8",
+    ] {
+        let wanted =
+            "an address with the length of its network's prefix, as 10.77.0.2/24 or fd00::2/64,";
+        check(&format!(",address={prefix}"), wanted);
+    }
+    check(",gateway=10.77.0.1/24", "an IP address");
+    check(",seed=x", "a number");
+    check(",pcap=", "the name of a file");
+}
+
+#[test]
+fn addresses_have_to_go_together() {
+    check_refused(
+        "tap:ms0,host=10.77.0.1/24",
+        "the stack needs an address of its own, as in \"address=10.77.0.2/24\"",
+    );
+    check_value_refused(
+        ",host=10.77.0.2/24",
+        "10.77.0.2 is both the stack's address and the host's: they need one each",
+    );
+    check_value_refused(
+        ",host=10.78.0.1/24",
+        "host=10.78.0.1/24 is in the network of none of the stack's addresses, which it could not reach",
+    );
+    check_value_refused(
+        ",host=fd00::1/64",
+        "host=fd00::1/64 is in the network of none of the stack's addresses, which it could not reach",
+    );
+    check_value_refused(
+        ",address=10.77.0.0/24",
+        "10.77.0.0/24 is the address of its network, not of a machine in it",
+    );
+    check_value_refused(
+        ",address=10.77.0.255/24",
+        "10.77.0.255/24 is the broadcast address of its network",
+    );
+    assert!(parse(",address=10.78.0.0/31,host=10.78.0.1/31").is_ok());
+    assert!(parse(",address=10.78.0.9/32").is_ok());
+    for address in [
+        "127.0.0.1/8",
+        "224.0.0.1/8",
+        "0.0.0.0/8",
+        "::1/64",
+        "ff02::1/64",
+    ] {
+        let message = parse(&format!(",address={address}"))
+            .unwrap_err()
+            .to_string();
+        assert!(message.starts_with(address), "{message}");
+    }
+    check_value_refused(
+        ",gateway=10.78.0.1",
+        "gateway=10.78.0.1 is in the network of none of the stack's addresses",
+    );
+    check_value_refused(
+        ",gateway=10.77.0.1,gateway=10.77.0.3",
+        "gateway=10.77.0.3 is the second of its family: everything can go one way only",
+    );
+    check_value_refused(
+        ",address=fd00::2/64,mtu=1279",
+        "mtu=1279 is too small for IPv6, which needs 1280",
+    );
+    assert!(parse(",address=fd00::2/64,mtu=1280").is_ok());
+}
+
+#[test]
+fn help_has_a_line_for_each_option() {
+    let help = options::help();
+    assert_eq!(help.lines().count(), OPTIONS.len());
+    assert!(help.contains("  mtu=576–65521 "), "{help}");
+}

@@ -1,0 +1,193 @@
+//! Kinds of values: how they are written, read and asked for.
+
+use crate::specification::Specification;
+use mill_stack::config::Prefix;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A kind of value, and where in a specification it belongs.
+#[derive(Clone, Debug)]
+pub enum Value {
+    Switch(fn(&mut Specification) -> &mut bool),
+    Number(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
+    Seed(fn(&mut Specification) -> &mut u64),
+    /// From and to, in milliseconds.
+    Time(RangeInclusive<u64>, fn(&mut Specification) -> &mut Duration),
+    Bytes(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
+    /// In millionths.
+    Share(fn(&mut Specification) -> &mut u32),
+    Word(&'static [Word]),
+    Prefix(fn(&mut Specification) -> &mut Vec<Prefix>),
+    Address(fn(&mut Specification) -> &mut Vec<IpAddr>),
+    Path(fn(&mut Specification) -> &mut Option<PathBuf>),
+}
+
+/// A word and what it does.
+pub type Word = (&'static str, fn(&mut Specification));
+
+impl Value {
+    /// Whether the option may stand several times, each time with one more value.
+    pub(crate) fn repeats(&self) -> bool {
+        matches!(self, Self::Prefix(_) | Self::Address(_))
+    }
+
+    /// Reads a value; `None` if it is none.
+    pub(crate) fn set(&self, specification: &mut Specification, text: &str) -> Option<()> {
+        match self {
+            Self::Switch(place) => {
+                *place(specification) = match text {
+                    "on" => true,
+                    "off" => false,
+                    _ => return None,
+                }
+            }
+            Self::Number(range, place) => {
+                *place(specification) = within(text.parse().ok()?, range)?
+            }
+            Self::Seed(place) => *place(specification) = text.parse().ok()?,
+            Self::Time(range, place) => {
+                let millis = within(parse_millis(text)?, range)?;
+                *place(specification) = Duration::from_millis(millis);
+            }
+            Self::Bytes(range, place) => *place(specification) = within(parse_bytes(text)?, range)?,
+            Self::Share(place) => *place(specification) = parse_share(text)?,
+            Self::Word(words) => {
+                let (_, choose) = words.iter().find(|(word, _)| *word == text)?;
+                choose(specification);
+            }
+            Self::Prefix(place) => place(specification).push(parse_prefix(text)?),
+            Self::Address(place) => place(specification).push(text.parse().ok()?),
+            Self::Path(place) => {
+                if text.is_empty() {
+                    return None;
+                }
+                *place(specification) = Some(PathBuf::from(text));
+            }
+        }
+        Some(())
+    }
+
+    /// What is wanted, as the middle of a sentence.
+    pub(crate) fn wanted(&self) -> String {
+        match self {
+            Self::Switch(_) => String::from("\"on\" or \"off\""),
+            Self::Number(range, _) => {
+                format!("a number from {} to {}", range.start(), range.end())
+            }
+            Self::Seed(_) => String::from("a number"),
+            Self::Time(range, _) => format!(
+                "a time from {} to {}, as 200ms or 2s,",
+                show_millis(*range.start()),
+                show_millis(*range.end())
+            ),
+            Self::Bytes(range, _) => format!(
+                "a size from {} to {}",
+                show_bytes(*range.start()),
+                show_bytes(*range.end())
+            ),
+            Self::Share(_) => String::from("a share from 0% to 100%, as 1% or 0.01%,"),
+            Self::Word(words) => {
+                let words: Vec<_> = words
+                    .iter()
+                    .map(|(word, _)| format!("\"{word}\""))
+                    .collect();
+                words.join(" or ")
+            }
+            Self::Prefix(_) => String::from(
+                "an address with the length of its network's prefix, as 10.77.0.2/24 or fd00::2/64,",
+            ),
+            Self::Address(_) => String::from("an IP address"),
+            Self::Path(_) => String::from("the name of a file"),
+        }
+    }
+
+    /// How a value is written, for tables.
+    pub fn form(&self) -> String {
+        match self {
+            Self::Switch(_) => String::from("on | off"),
+            Self::Number(range, _) => format!("{}–{}", range.start(), range.end()),
+            Self::Seed(_) => String::from("number"),
+            Self::Time(range, _) => {
+                let (from, to) = (*range.start(), *range.end());
+                format!("{}–{}", show_millis(from), show_millis(to))
+            }
+            Self::Bytes(range, _) => {
+                let (from, to) = (*range.start(), *range.end());
+                format!("{}–{}", show_bytes(from), show_bytes(to))
+            }
+            Self::Share(_) => String::from("0%–100%"),
+            Self::Word(words) => {
+                let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+                words.join(" | ")
+            }
+            Self::Prefix(_) => String::from("address/length"),
+            Self::Address(_) => String::from("address"),
+            Self::Path(_) => String::from("file"),
+        }
+    }
+}
+
+fn within<T: PartialOrd>(value: T, range: &RangeInclusive<T>) -> Option<T> {
+    range.contains(&value).then_some(value)
+}
+
+fn parse_millis(text: &str) -> Option<u64> {
+    match text.strip_suffix("ms") {
+        Some(millis) => millis.parse().ok(),
+        None => text
+            .strip_suffix('s')?
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(1000),
+    }
+}
+
+fn show_millis(millis: u64) -> String {
+    if millis.is_multiple_of(1000) {
+        format!("{}s", millis / 1000)
+    } else {
+        format!("{millis}ms")
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u32> {
+    let (number, unit) = if let Some(number) = text.strip_suffix(['k', 'K']) {
+        (number, 1 << 10)
+    } else if let Some(number) = text.strip_suffix(['m', 'M']) {
+        (number, 1 << 20)
+    } else {
+        (text, 1)
+    };
+    number.parse::<u32>().ok()?.checked_mul(unit)
+}
+
+fn show_bytes(bytes: u32) -> String {
+    match bytes {
+        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
+        bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+        bytes => bytes.to_string(),
+    }
+}
+
+/// `1%`, `0.05%` in millionths: up to four digits behind the point.
+fn parse_share(text: &str) -> Option<u32> {
+    let text = text.strip_suffix('%')?;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(whole) || !is_number(fraction) || fraction.len() > 4 {
+        return None;
+    }
+    let fraction: u32 = format!("{fraction:0<4}").parse().ok()?;
+    let share = whole.parse::<u32>().ok()?.checked_mul(10_000)? + fraction;
+    within(share, &(0..=1_000_000))
+}
+
+fn parse_prefix(text: &str) -> Option<Prefix> {
+    let (address, len) = text.split_once('/')?;
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let len = within(len.parse().ok()?, &(1..=most))?;
+    Some(Prefix { address, len })
+}
