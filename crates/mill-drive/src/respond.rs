@@ -2,7 +2,7 @@
 
 use crate::interrupt::{Interrupts, Stop};
 use crate::run::now;
-use mill_engine::{KernelEngine, KernelOptions, offer};
+use mill_engine::{CombinedEngine, KernelOptions, combined, offer};
 use mill_load::responder::{
     Asked, Conduct, HELP, Refused, RespondOptions, Served, parse, responder,
 };
@@ -188,7 +188,7 @@ fn live(
 
 /// A descriptor table and an engine of the thread's own. The mailbox's number is the same in both tables; whoever
 /// started us keeps it open until we are ready.
-fn settle_in(mailbox: RawFd) -> io::Result<KernelEngine> {
+fn settle_in(mailbox: RawFd) -> io::Result<CombinedEngine> {
     let has_own_table = descriptor::unshare_table().is_ok();
     let mailbox = descriptor::duplicate(mailbox)?;
     if has_own_table {
@@ -196,10 +196,11 @@ fn settle_in(mailbox: RawFd) -> io::Result<KernelEngine> {
     }
     // A wait that ends later shows in what is told of lateness.
     let _ = process::set_timer_slack(Duration::from_nanos(1));
-    KernelEngine::new(KernelOptions {
+    let options = KernelOptions {
         mailbox: Some(mailbox),
         exact_waits: true,
-    })
+    };
+    combined::engine(options, None)
 }
 
 /// Connections that may wait to be accepted: a load's connections come all at once. The system cuts it to

@@ -1,7 +1,7 @@
 //! One generating thread: a descriptor table, an engine, turns until the end.
 
 use crate::interrupt::Stop;
-use mill_engine::{KernelEngine, KernelOptions};
+use mill_engine::{CombinedEngine, KernelOptions, combined};
 use mill_load::generator::{Part, Progress, generator};
 use mill_load::ground::{Hand, ThreadCpu};
 use mill_load::plan::{Plan, Share};
@@ -78,7 +78,7 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
 }
 
 /// Makes the thread what it has to be; the error is a sentence.
-fn settle_in(cpu: Option<u16>, requests: &Requests) -> Result<KernelEngine, String> {
+fn settle_in(cpu: Option<u16>, requests: &Requests) -> Result<CombinedEngine, String> {
     if let Some(cpu) = cpu {
         affinity::bind_to(&[cpu])
             .map_err(|error| format!("a thread could not be bound to CPU {cpu}: {error}"))?;
@@ -90,10 +90,11 @@ fn settle_in(cpu: Option<u16>, requests: &Requests) -> Result<KernelEngine, Stri
     }
     // Refused nowhere; a wait that ends 50 us late is measured as lateness.
     let _ = process::set_timer_slack(TIMER_SLACK);
-    let engine = KernelEngine::new(KernelOptions {
+    let options = KernelOptions {
         mailbox: None,
         exact_waits: true,
-    });
+    };
+    let engine = combined::engine(options, None);
     engine.map_err(|error| no_engine(&error))
 }
 

@@ -1,4 +1,4 @@
-//! Engines over the operating system: kernel sockets with epoll, and the file system.
+//! Engines over the operating system: kernel sockets with epoll, the file system, and both beside a stack of our own.
 //!
 //! On kernel sockets this crate is the whole way between the network and the server: what later are device,
 //! stack and TCP is here one slot per connection and one system call per act.
@@ -21,5 +21,6 @@ pub mod combined;
 /// Listening sockets that another thread or process made for this engine.
 pub mod offer;
 
+pub use combined::{Bypass, CombinedEngine};
 pub use files::{KernelFile, KernelFiles};
 pub use kernel::{KernelEngine, KernelOptions, KernelStream};
