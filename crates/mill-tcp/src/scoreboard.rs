@@ -30,6 +30,7 @@ mod mark;
 mod tests;
 
 pub use delivery::Delivery;
+pub use mark::Losses;
 pub use moment::Moment;
 
 /// A run of bytes (SYN never, FIN as its last one possible) that left together.
@@ -78,6 +79,16 @@ struct Resent {
     start: SeqNumber,
     end: SeqNumber,
     at: Moment,
+}
+
+impl Resent {
+    const fn of(entry: &Sent) -> Self {
+        Self {
+            start: entry.start,
+            end: entry.end,
+            at: entry.at,
+        }
+    }
 }
 
 /// The segments in flight in the order of their sequence numbers, each with when it was sent last and what is known

@@ -171,47 +171,63 @@ impl Scoreboard {
             }
             self.fresh_at += 1;
         }
-        while let Some(&resent) = self.resent.front() {
-            let is_older = is_sent_after(newest, (resent.at, resent.end));
-            let is_due = is_older && now.since(resent.at) >= away_us_max;
-            let bytes = self.resent_in_flight(resent, is_due);
-            if bytes > 0 && !is_due {
-                losses.is_pending |= is_older;
+        let mut index = 0;
+        while let Some(&resent) = self.resent.get(index) {
+            if resent.at.is_after(newest.0) {
                 break;
             }
-            losses.bytes += bytes;
-            losses.retransmissions += u32::from(bytes > 0);
-            self.resent.pop_front();
+            let is_due = now.since(resent.at) >= away_us_max;
+            let (older, others) = self.visit_resent(resent, newest, is_due);
+            if older > 0 && !is_due {
+                losses.is_pending = true;
+                break;
+            }
+            losses.bytes += older;
+            losses.retransmissions += u32::from(older > 0);
+            if others > 0 {
+                // It left at the same instant as the newest, behind it.
+                index += 1;
+            } else {
+                self.resent.remove(index);
+            }
         }
         self.check();
         losses
     }
 
-    /// Bytes of `resent` that are in flight since then; marks them as lost if `is_lost`.
-    fn resent_in_flight(&mut self, resent: Resent, is_lost: bool) -> u32 {
-        let mut bytes = 0;
+    /// Bytes of `resent` that are in flight since then: those that left before `newest`, which are marked as lost if
+    /// `is_lost`, and others.
+    fn visit_resent(
+        &mut self,
+        resent: Resent,
+        newest: (Moment, SeqNumber),
+        is_lost: bool,
+    ) -> (u32, u32) {
+        let (mut older, mut others) = (0, 0);
         let mut index = self.index_of(resent.start);
         while let Some(&entry) = self.sent.get(index) {
             if entry.start.is_at_or_after(resent.end) {
                 break;
             }
             if entry.mark == Mark::InFlight && entry.at == resent.at && entry.retransmits > 0 {
-                bytes += entry.len();
-                if is_lost {
-                    self.mark_lost(index);
+                if is_sent_after(newest, (entry.at, entry.end)) {
+                    older += entry.len();
+                    if is_lost {
+                        self.mark_lost(index);
+                    }
                 } else {
-                    break;
+                    others += entry.len();
                 }
             }
             index += 1;
         }
-        bytes
+        (older, others)
     }
 
     /// Whether something that was sent again is on its way.
     pub fn has_resent_in_flight(&mut self) -> bool {
         while let Some(&first) = self.resent.front() {
-            if self.resent_in_flight(first, false) > 0 {
+            if self.visit_resent(first, (first.at, first.end), false) != (0, 0) {
                 return true;
             }
             self.resent.pop_front();
@@ -283,6 +299,17 @@ impl Scoreboard {
         self.lost_bytes = 0;
         self.lost_at = self.sent.len();
         self.fresh_at = 0;
+        self.resent.clear();
+        let again = |entry: &&Sent| entry.mark == Mark::InFlight && entry.retransmits > 0;
+        self.resent
+            .extend(self.sent.iter().filter(again).map(Resent::of));
+        // Moments wrap: they are ordered by how long ago they were.
+        let youngest = self.resent.iter().map(|resent| resent.at);
+        let youngest = youngest.reduce(|a, b| if b.is_after(a) { b } else { a });
+        let youngest = youngest.unwrap_or_default();
+        self.resent
+            .make_contiguous()
+            .sort_by_key(|resent| core::cmp::Reverse(youngest.since(resent.at)));
         self.check();
     }
 
@@ -326,16 +353,10 @@ impl Scoreboard {
         if let Some(entry) = self.sent.get_mut(index) {
             entry.retransmits = entry.retransmits.saturating_add(1);
         }
-        let is_full = self.resent.len() >= Self::ENTRIES_MAX;
-        match self.resent.back_mut() {
-            Some(back) if back.at == now && back.end == start => back.end = end,
-            // Beyond the limit a retransmission that is lost is found by the retransmission timer only.
-            _ if is_full => {}
-            _ => self.resent.push_back(Resent {
-                start,
-                end,
-                at: now,
-            }),
+        // Beyond the limit a retransmission that is lost is found by the retransmission timer only.
+        if self.resent.len() < Self::ENTRIES_MAX {
+            let at = now;
+            self.resent.push_back(Resent { start, end, at });
         }
         self.check();
     }
