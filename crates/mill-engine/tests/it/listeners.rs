@@ -2,7 +2,7 @@
 
 use crate::client::{Client, End, is_refused};
 use crate::files::Directory;
-use crate::server::{Server, Story, echo, engine, start, start_on, start_with};
+use crate::server::{Server, Story, echo, engine, pattern, start, start_on, start_with};
 use mill_engine::offer;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Accept, Engine, Events, ListenOptions, ListenerId, Park};
@@ -230,6 +230,30 @@ fn an_address_in_use_is_an_error_that_names_the_call() {
     let options = ListenOptions::new(Address::Ip(server.address));
     let error = server.around.engine.listen(&options).unwrap_err();
     assert_eq!((error.call, error.code), ("bind()", EADDRINUSE));
+}
+
+#[test]
+fn options_of_a_listener_are_its_connections() {
+    let options = ListenOptions {
+        send_buffer_bytes: Some(1),
+        receive_buffer_bytes: Some(1),
+        ..ListenOptions::new(Address::Ip("127.0.0.1:0".parse().unwrap()))
+    };
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let options = ListenOptions {
+        address: Address::Ip(address),
+        ..options
+    };
+    let mut server = start_with(engine(None), &options, None, |stream, _| async move {
+        stream.write(Payload::Copy(&pattern(1_000_000)));
+        let _ = stream.drained(999_999).await;
+        assert!(stream.sent() < 900_000, "{}", stream.sent());
+    });
+    let mut client = Client::connect(server.address);
+    server.run_until("the end", || client.ended(End::Fin));
 }
 
 /// asm-generic/errno.h.

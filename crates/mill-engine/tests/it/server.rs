@@ -1,12 +1,13 @@
 //! The worker that the tests run, and the servers they run on it.
 
-use mill_engine::{KernelEngine, KernelOptions, KernelStream, offer};
+use mill_engine::{KernelEngine, KernelFiles, KernelOptions, KernelStream, offer};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, ListenOptions, ListenerId};
 use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::worker::{Turn, Worker};
+use mill_sys::listener::set_int;
 use mill_sys::passing;
 use std::cell::RefCell;
 use std::future::Future;
@@ -18,6 +19,10 @@ use std::time::Duration;
 
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
 type Accepted = Box<dyn FnMut(KernelStream, ListenerId) -> Task>;
+
+/// What scenarios that other engines share with this one run over.
+pub(crate) type TestStream = KernelStream;
+pub(crate) type TestFiles = KernelFiles;
 
 /// What a task is made with.
 #[derive(Clone)]
@@ -42,6 +47,21 @@ where
     F: Future<Output = ()> + 'static,
 {
     start_on(&TcpListener::bind("127.0.0.1:0").unwrap(), serve)
+}
+
+/// As [`start`], with so small a send buffer, and with segments that fit small windows: with the loopback interface's
+/// segments of 64 KiB each would wait for the persist timer (RFC 9293 3.8.6.1).
+pub(crate) fn start_narrow<F>(
+    send_buffer_bytes: i32,
+    serve: impl FnMut(KernelStream, Around) -> F + 'static,
+) -> Server
+where
+    F: Future<Output = ()> + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    set_int(listener.as_fd(), SOL_SOCKET, SO_SNDBUF, send_buffer_bytes).unwrap();
+    set_int(listener.as_fd(), IPPROTO_TCP, TCP_MAXSEG, 1000).unwrap();
+    start_on(&listener, serve)
 }
 
 /// Serves the connections of a socket that listens already, which the engine is offered.
@@ -183,7 +203,7 @@ impl<T: Clone> Story<T> {
 }
 
 /// Sends back what comes, until the peer finishes.
-pub(crate) async fn echo(stream: KernelStream) {
+pub(crate) async fn echo(stream: TestStream) {
     while let Ok(readable) = stream.readable(1).await {
         if readable.unread == 0 {
             return;
@@ -234,3 +254,9 @@ pub(crate) fn take_all(stream: &KernelStream) -> Vec<u8> {
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..=250).cycle().take(len).collect()
 }
+
+/// asm-generic/socket.h, in.h and tcp.h.
+const SOL_SOCKET: i32 = 1;
+const SO_SNDBUF: i32 = 7;
+const IPPROTO_TCP: i32 = 6;
+const TCP_MAXSEG: i32 = 2;
