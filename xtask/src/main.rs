@@ -1,7 +1,8 @@
 //! Automation of the workspace, in the workspace's own language.
 //!
 //! Read on in this order: `check` is everything a commit must pass, `tidy` are the rules of the
-//! house that no compiler knows, `docs` writes the pages made from tables, `bench` measures.
+//! house that no compiler knows, `docs` writes the pages made from tables, `bench` measures, `sim`
+//! replays worlds of simulated networks.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
@@ -15,6 +16,8 @@ mod bench;
 mod check;
 /// The pages that are made from tables in the code.
 mod docs;
+/// Worlds of simulated networks, by seed.
+mod sim;
 /// The rules of the house that no compiler knows.
 mod tidy;
 
@@ -28,6 +31,7 @@ Usage: cargo xtask COMMAND
   tidy            only the rules of the house: edges, fences, names, leftovers
   docs            writes docs/directives.md anew
   bench [NAME]    a measurement; without a name, the list of them
+  sim …           simulated networks by seed; `sim --help` says more
 ";
 
 /// Exit status for a command line that makes no sense, as the shell's builtins use it.
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(root()),
         ["docs"] => docs::run(root()),
         ["bench", arguments @ ..] => bench::run(root(), arguments),
+        ["sim", arguments @ ..] => sim::run(root(), arguments),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS

@@ -109,6 +109,11 @@ impl Station {
         (station.outward.wire, station.inward.wire)
     }
 
+    /// Received frames that the host holds.
+    pub fn held(&self) -> usize {
+        self.net.borrow().packets.stations[self.index].held
+    }
+
     pub fn counts(&self) -> StationCounts {
         self.net.borrow().packets.stations[self.index].counts
     }

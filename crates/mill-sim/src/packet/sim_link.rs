@@ -36,11 +36,6 @@ impl SimLink {
         Station::new(Rc::clone(&self.net), self.station)
     }
 
-    /// Received frames that the host holds.
-    pub fn held(&self) -> usize {
-        self.frames.len() - self.free.len()
-    }
-
     /// Whether frames have come that the host has not taken.
     pub fn has_frames(&self) -> bool {
         !self.net.borrow().packets.stations[self.station]
@@ -71,6 +66,7 @@ impl Link for SimLink {
                 let Some(frame) = station.ring.pop_front() else {
                     return;
                 };
+                station.held += 1;
                 (frame, station.options.vouches)
             };
             let checksum = told(&frame, vouches);
@@ -95,7 +91,9 @@ impl Link for SimLink {
             .take()
             .expect("a frame is released once");
         self.free.push(id.0);
-        self.net.borrow_mut().packets.give_buffer(bytes);
+        let mut net = self.net.borrow_mut();
+        net.packets.give_buffer(bytes);
+        net.packets.stations[self.station].held -= 1;
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {

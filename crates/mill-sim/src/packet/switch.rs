@@ -33,6 +33,8 @@ pub(super) struct Station {
     pub(super) engine: Option<usize>,
     /// Frames that have arrived and were not taken.
     pub(super) ring: VecDeque<Flying>,
+    /// Frames that the host has taken and not released.
+    pub(super) held: usize,
     pub(super) outward: Carrier,
     pub(super) inward: Carrier,
     /// The host found the card full, and is to be woken when it is not any more.
@@ -73,6 +75,7 @@ impl Packets {
             options,
             engine,
             ring: VecDeque::new(),
+            held: 0,
             outward: Carrier::new(Wire::IDEAL, seeds[0]),
             inward: Carrier::new(Wire::IDEAL, seeds[1]),
             is_starved: false,

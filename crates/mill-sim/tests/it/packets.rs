@@ -67,7 +67,7 @@ fn take(link: &mut SimLink) -> Vec<(ReceivedChecksum, Vec<u8>)> {
             link.release(received.id);
         }
     }
-    assert_eq!(link.held(), 0);
+    assert_eq!(link.station().held(), 0);
     taken
 }
 

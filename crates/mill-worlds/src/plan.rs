@@ -1,0 +1,234 @@
+//! What a seed decides.
+
+/// Cards and the stack's settings.
+mod hosts;
+/// What clients do, and when.
+mod talks;
+/// Wires, and what happens to them.
+mod wires;
+
+use mill_runtime::time::Duration;
+use mill_sim::packet::ethernet::StationOptions;
+use mill_sim::packet::wire::Wire;
+use mill_sim::random::Random;
+use mill_stack::link::ReceivedChecksum;
+use mill_stack::tcp::config::Config;
+use std::fmt;
+
+/// A world before it begins. Station 0 is the server's, 1 that of the servers of bytes, the others are clients'.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub is_ipv6: bool,
+    pub stations: Vec<StationPlan>,
+    /// Of the clients, in the order of their stations.
+    pub talks: Vec<Vec<TalkPlan>>,
+    /// The load generator is one more client, with so many requests over so many connections.
+    pub load: Option<(u64, u32)>,
+    pub changes: Vec<Change>,
+}
+
+/// One host.
+#[derive(Clone, Debug)]
+pub struct StationPlan {
+    pub card: CardPlan,
+    pub tcp: Config,
+    pub outward: Wire,
+    pub inward: Wire,
+}
+
+/// [`StationOptions`], as values.
+#[derive(Clone, Copy, Debug)]
+pub struct CardPlan {
+    pub mtu: u16,
+    pub completes_checksums: bool,
+    pub segment_bytes_max: u32,
+    pub vouches: ReceivedChecksum,
+    pub merges: bool,
+    pub card_bytes: Option<u64>,
+}
+
+/// Something happens to a station's wires.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub at: Duration,
+    pub station: usize,
+    pub what: WireChange,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireChange {
+    /// Nothing gets through any more, outwards, inwards, or both.
+    Cut { outward: bool, inward: bool },
+    /// Both wires are again as they were at first.
+    Heal,
+    /// Both carry no more than this; a router says so.
+    Mtu(u16),
+}
+
+/// One connection or a series of them.
+#[derive(Clone, Debug)]
+pub struct TalkPlan {
+    /// When it begins.
+    pub at: Duration,
+    pub what: Talk,
+    pub leaves: Leave,
+    /// The client waits so long before it reads at all, and again halfway: windows close.
+    pub pause: Duration,
+}
+
+/// What a client does.
+#[derive(Clone, Debug)]
+pub enum Talk {
+    /// Asks the server for files of these numbers and sizes.
+    Get {
+        files: Vec<(u32, usize)>,
+        how: Asking,
+    },
+    /// Posts content to the server, which discards it.
+    Post { number: u32, len: usize },
+    /// Sends bytes to a server that answers with their hash.
+    Hash { number: u32, len: usize },
+    /// Sends bytes to a server that sends them back.
+    Echo { number: u32, len: usize },
+}
+
+/// How a client asks for several files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// One after the other on one connection.
+    Kept,
+    /// Each on a connection of its own.
+    Apart,
+    /// All at once on one connection.
+    Pipelined,
+    /// All at once, and FIN behind them.
+    HalfClosed,
+}
+
+/// How a client leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// When it has everything.
+    Whole,
+    /// After so many bytes, by RST.
+    Reset(usize),
+    /// After so many bytes, by closing.
+    Close(usize),
+}
+
+impl Plan {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let is_ipv6 = random.happens(400_000);
+        let clients = 1 + usize::try_from(random.up_to(2)).unwrap_or(0);
+        let mtu = hosts::mtu(is_ipv6, &mut random);
+        let profile = wires::Profile::draw(&mut random);
+        let mut stations = Vec::new();
+        for index in 0..2 + clients {
+            let wires = if index < 2 {
+                (Wire::IDEAL, Wire::IDEAL)
+            } else {
+                profile.wires(mtu, &mut random)
+            };
+            stations.push(StationPlan {
+                card: hosts::card(mtu, &mut random),
+                tcp: hosts::tcp(&mut random),
+                outward: wires.0,
+                inward: wires.1,
+            });
+        }
+        let talks = talks::draw(clients, &mut random);
+        let load = random
+            .happens(200_000)
+            .then(|| (10 + random.up_to(50), 1 + small(random.up_to(7))));
+        let changes = wires::changes(clients, mtu, is_ipv6, &mut random);
+        Self {
+            seed,
+            is_ipv6,
+            stations,
+            talks,
+            load,
+            changes,
+        }
+    }
+
+    /// When a station vanishes for good, if it does.
+    pub fn vanishes(&self, station: usize) -> bool {
+        let mut own = self.changes.iter().filter(|it| it.station == station);
+        let last = own.next_back().map(|it| it.what);
+        matches!(last, Some(WireChange::Cut { .. }))
+    }
+
+    /// Whether nothing ever happens to a station's frames, but for the time they take.
+    pub fn is_faithful(&self, station: usize) -> bool {
+        let plan = &self.stations[station];
+        plan.outward.is_faithful()
+            && plan.inward.is_faithful()
+            && !self.changes.iter().any(|it| it.station == station)
+    }
+
+    /// Bytes that all clients together ask for or send.
+    pub fn bytes(&self) -> usize {
+        self.talks.iter().flatten().map(|it| it.what.bytes()).sum()
+    }
+}
+
+impl Talk {
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Get { files, .. } => files.iter().map(|(_, len)| len).sum(),
+            Self::Post { len, .. } | Self::Hash { len, .. } => *len,
+            Self::Echo { len, .. } => 2 * len,
+        }
+    }
+}
+
+impl CardPlan {
+    pub fn options(&self) -> StationOptions {
+        let mut options = StationOptions::new(self.mtu);
+        options.completes_checksums = self.completes_checksums;
+        options.segment_bytes_max = self.segment_bytes_max;
+        options.vouches = self.vouches;
+        options.merges = self.merges;
+        options.card_bytes = self.card_bytes;
+        options
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = if self.is_ipv6 { "IPv6" } else { "IPv4" };
+        writeln!(
+            formatter,
+            "seed {}: {family}, {} bytes, load generator {:?}",
+            self.seed,
+            self.bytes(),
+            self.load
+        )?;
+        for (index, station) in self.stations.iter().enumerate() {
+            writeln!(formatter, "station {index}: {:?}", station.card)?;
+            writeln!(formatter, "  tcp {:?}", station.tcp)?;
+            writeln!(formatter, "  out {:?}", station.outward)?;
+            writeln!(formatter, "  in  {:?}", station.inward)?;
+        }
+        for change in &self.changes {
+            writeln!(
+                formatter,
+                "at {:?} station {}: {:?}",
+                change.at, change.station, change.what
+            )?;
+        }
+        for (client, talks) in self.talks.iter().enumerate() {
+            for talk in talks {
+                writeln!(formatter, "client {client} {talk:?}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A drawn number that its bound keeps small.
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

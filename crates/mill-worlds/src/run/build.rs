@@ -1,0 +1,174 @@
+//! Addresses, hosts and wires of a world.
+
+use super::generator::Load;
+use super::{Actor, Actors};
+use crate::WorldEngine;
+use crate::plan::{Change, Plan, WireChange};
+use crate::servers::{HttpServer, Turn, bytes_server, write_files};
+use crate::talk::{Addresses, Client, perform};
+use mill_bypass::StackOptions;
+use mill_runtime::address::Address;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::Duration;
+use mill_runtime::worker::Worker;
+use mill_sim::packet::ethernet::{Ethernet, Station};
+use mill_sim::packet::wire::Wire;
+use mill_sim::random::Random;
+use mill_sim::world::World;
+use mill_stack::config::{HostConfig, Prefix};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+
+/// A world with everybody in it.
+pub(super) struct Built {
+    pub(super) actors: Actors,
+    /// By station, the load generator's last.
+    pub(super) engines: Vec<WorldEngine>,
+    pub(super) stations: Vec<Station>,
+}
+
+pub(super) fn build(plan: &Plan, world: &World) -> Built {
+    write_files(plan, world.files());
+    let ethernet = world.ethernet();
+    let mut random = Random::new(plan.seed ^ SECRETS);
+    let mut engines = Vec::new();
+    let mut stations = Vec::new();
+    // The load generator is at one more station, which is as the first client's.
+    let extra = plan.load.map(|_| 2);
+    for (index, like) in (0..plan.stations.len()).chain(extra).enumerate() {
+        let (engine, station) = host(plan, (index, like), world, &ethernet, &mut random);
+        engines.push(engine);
+        stations.push(station);
+    }
+    for change in &plan.changes {
+        enter(change, plan, world, stations[change.station].clone());
+    }
+    let addresses = Addresses {
+        http: socket(plan, 0, 80),
+        hash: socket(plan, 1, 7000),
+        echo: socket(plan, 1, 7001),
+    };
+    let clients = plan.talks.len();
+    let actors = Actors {
+        http: HttpServer::new(engines[0].clone(), &addresses.http, plan.seed),
+        bytes: bytes_server(engines[1].clone(), &addresses),
+        clients: (0..clients)
+            .map(|index| actor(plan, index, engines[index + 2].clone(), &addresses))
+            .collect(),
+        load: plan.load.map(|(requests, connections)| {
+            let engine = engines[clients + 2].clone();
+            let is_faithful = plan.is_faithful(2);
+            Load::new(
+                engine,
+                &addresses.http,
+                (requests, connections),
+                is_faithful,
+                world,
+            )
+        }),
+    };
+    Built {
+        actors,
+        engines,
+        stations,
+    }
+}
+
+/// A station with a stack. Number `index` has the properties of station `like` of the plan.
+fn host(
+    plan: &Plan,
+    (index, like): (usize, usize),
+    world: &World,
+    ethernet: &Ethernet,
+    random: &mut Random,
+) -> (WorldEngine, Station) {
+    let properties = &plan.stations[like];
+    let inner = world.engine();
+    let link = ethernet.plug(properties.card.options(), Some(&inner));
+    let station = link.station();
+    station.set_wires(properties.outward, properties.inward);
+    let prefix = Prefix {
+        address: address(plan, index),
+        len: if plan.is_ipv6 { 64 } else { 24 },
+    };
+    let mut secret = [0; 16];
+    for byte in &mut secret {
+        *byte = random.next().to_le_bytes()[0];
+    }
+    let mut config = HostConfig::new(vec![prefix], secret);
+    config.tcp = properties.tcp.clone();
+    let mut options = StackOptions::new(link, config);
+    options.send_buffer_bytes = random.one_of(&[20_000, 200_000, options.send_buffer_bytes]);
+    (WorldEngine::new(inner, Some(options)), station)
+}
+
+/// Has a change happen when its time has come.
+fn enter(change: &Change, plan: &Plan, world: &World, station: Station) {
+    let properties = &plan.stations[change.station];
+    let (out, inwards) = (properties.outward, properties.inward);
+    let (outward, inward) = match change.what {
+        WireChange::Heal => (out, inwards),
+        WireChange::Cut { outward, inward } => (
+            Wire {
+                cut: outward,
+                ..out
+            },
+            Wire {
+                cut: inward,
+                ..inwards
+            },
+        ),
+        WireChange::Mtu(mtu) => {
+            let mtu = Some(mtu);
+            (Wire { mtu, ..out }, Wire { mtu, ..inwards })
+        }
+    };
+    world.at(change.at, move || station.set_wires(outward, inward));
+}
+
+fn actor(plan: &Plan, index: usize, engine: WorldEngine, addresses: &Addresses) -> Actor {
+    let (now, wall_clock) = engine.clock();
+    let scheduler = Scheduler::new(now, wall_clock);
+    let client = Rc::new(Client {
+        index,
+        engine: engine.clone(),
+        scheduler: Rc::clone(&scheduler),
+        addresses: addresses.clone(),
+        reports: Vec::new().into(),
+    });
+    let mut worker = Worker::connecting(engine, scheduler);
+    for (number, talk) in plan.talks[index].iter().enumerate() {
+        worker.spawn(perform(Rc::clone(&client), number, talk.clone()));
+    }
+    let turn: Turn = Box::new(move || {
+        worker.turn();
+        worker.tasks()
+    });
+    let tasks = plan.talks[index].len();
+    Actor {
+        client,
+        turn,
+        tasks,
+    }
+}
+
+/// 10.0.0.1 and on, or fd00::1 and on.
+fn address(plan: &Plan, station: usize) -> IpAddr {
+    let last = u8::try_from(station + 1).unwrap_or(u8::MAX);
+    if plan.is_ipv6 {
+        Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)).into()
+    } else {
+        Ipv4Addr::new(10, 0, 0, last).into()
+    }
+}
+
+fn socket(plan: &Plan, station: usize, port: u16) -> Address {
+    SocketAddr::new(address(plan, station), port).into()
+}
+
+/// Mixed into the seed for what hosts keep secret, so that it is not what the plan was drawn with.
+const SECRETS: u64 = 0x5ec2_e75e_ed00_0001;
+
+/// The first load generator's turns need no finer time than this.
+pub(super) const GENERATOR_STEP: Duration = Duration::from_millis(20);

@@ -1,0 +1,202 @@
+//! The servers of a world: ours, and two that are only bytes.
+
+use crate::WorldEngine;
+use crate::content::Hash;
+use crate::plan::{Plan, Talk};
+use crate::talk::{Addresses, POST_ANSWER, POST_PATH, WorldStream, path};
+use mill_config::{Memory, Options, load};
+use mill_metrics::Published;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{Engine, Keepalive, ListenOptions};
+use mill_runtime::payload::Payload;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::time::Duration;
+use mill_runtime::worker::Worker;
+use mill_server::local::Environment;
+use mill_server::log::LogSender;
+use mill_server::site::Site;
+use mill_server::worker::{self, Assigned, Order, WorkerSetup};
+use mill_sim::files::SimFiles;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// One turn of a worker, whatever its tasks are; says how many there are.
+pub type Turn = Box<dyn FnMut() -> usize>;
+
+/// Our server, with one worker.
+pub struct HttpServer {
+    turn: Box<dyn FnMut() -> bool>,
+    counters: Arc<[Published]>,
+    /// Their other ends are the worker's: it ends when nobody can give it orders.
+    _orders: Sender<Order>,
+    _reports: Receiver<worker::Report>,
+}
+
+impl HttpServer {
+    pub fn new(engine: WorldEngine, address: &Address, seed: u64) -> Self {
+        let site = site(address, seed);
+        let counters: Arc<[Published]> = Arc::from([Published::new()]);
+        let (orders, inbox) = channel();
+        let (reporter, reports) = channel();
+        let listeners = vec![Assigned {
+            listener: 0,
+            share: None,
+        }];
+        // The receiver is at hand: it takes everything.
+        let _ = orders.send(Order::Adopt { site, listeners });
+        let setup = WorkerSetup {
+            index: 0,
+            environment: Environment {
+                pid: 100,
+                thread_id: 101,
+                hostname: Arc::from(&b"world"[..]),
+                utc_offset: |_| 0,
+                connection_numbers: Arc::new(AtomicU64::new(0)),
+            },
+            inbox,
+            reports: reporter,
+            logs: LogSender::memory(),
+            counters: Arc::clone(&counters),
+        };
+        Self {
+            turn: Box::new(worker::start(engine, setup)),
+            counters,
+            _orders: orders,
+            _reports: reports,
+        }
+    }
+
+    pub fn turn(&mut self) {
+        assert!((self.turn)(), "a server that nobody stopped has ended");
+    }
+
+    /// Connections that the server has.
+    pub fn connections(&self) -> u64 {
+        let counters = self.counters.iter().map(Published::read);
+        counters.map(|counted| counted.connections_active).sum()
+    }
+}
+
+impl fmt::Debug for HttpServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "HttpServer({} connections)", self.connections())
+    }
+}
+
+/// Everything that a plan's clients ask for.
+pub fn write_files(plan: &Plan, files: &SimFiles) {
+    files.create_directory("/site");
+    files.write("/site/small", "small");
+    for talk in plan.talks.iter().flatten() {
+        if let Talk::Get { files: asked, .. } = &talk.what {
+            for (number, len) in asked {
+                let name = format!("/site{}", path(*number, *len));
+                files.write(&name, crate::content::of(*number, *len));
+            }
+        }
+    }
+}
+
+/// Timeouts are longer than any partition; what a seed decides is how the server sends.
+fn site(address: &Address, seed: u64) -> Arc<Site> {
+    let sends = [
+        "sendfile on;",
+        "sendfile off;",
+        "sendfile on; tcp_nopush on;",
+    ];
+    let cached = ["", "open_file_cache max=100;"];
+    let kept = ["keepalive_timeout 75s;", "keepalive_timeout 3s;"];
+    let pick = |shift: u32, count: usize| usize::try_from(seed >> shift).unwrap_or(0) % count;
+    let text = format!(
+        "error_log /error.log info; events {{ }} http {{ access_log off;
+         client_max_body_size 0; client_header_timeout 300s; client_body_timeout 300s;
+         send_timeout 300s; lingering_time 60s; lingering_timeout 60s;
+         {} {} {}
+         server {{ listen {address}; root /site;
+           location = {POST_PATH} {{ return 200 {POST_ANSWER}; }} }} }}",
+        sends[pick(3, sends.len())],
+        cached[pick(7, cached.len())],
+        kept[pick(11, kept.len())],
+    );
+    let options = Options::default();
+    let source = Memory::new().with(&*options.conf_file(), &text);
+    match load(&source, &options) {
+        Ok(loaded) => Arc::new(Site::new(loaded.config, 1)),
+        Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
+    }
+}
+
+/// A worker whose connections come to the hash and the echo server.
+pub fn bytes_server(engine: WorldEngine, addresses: &Addresses) -> Turn {
+    let (now, wall_clock) = engine.clock();
+    let listen = |address: &Address| {
+        let mut options = ListenOptions::new(address.clone());
+        // Clients may vanish while nothing is on the way to them.
+        options.keepalive = Keepalive::On {
+            idle: Some(Duration::from_secs(60)),
+            interval: Some(Duration::from_secs(10)),
+            count: Some(5),
+        };
+        match engine.listen(&options) {
+            Ok(listening) => listening.id,
+            Err(error) => panic!("{address} is nobody's: {error:?}"),
+        }
+    };
+    let (hash, echo) = (listen(&addresses.hash), listen(&addresses.echo));
+    let mut worker = Worker::new(
+        engine,
+        Scheduler::new(now, wall_clock),
+        move |stream, listener| serve(stream, listener == hash),
+    );
+    worker.add_listener(hash);
+    worker.add_listener(echo);
+    Box::new(move || {
+        worker.turn();
+        worker.tasks()
+    })
+}
+
+async fn serve(stream: WorldStream, hashes: bool) {
+    // Who breaks its connection gets no answer; the client's side says whether that was planned.
+    let _ = if hashes {
+        hash(&stream).await
+    } else {
+        echo(&stream).await
+    };
+}
+
+async fn hash(stream: &WorldStream) -> Result<(), StreamError> {
+    let mut hash = Hash::new();
+    loop {
+        let readable = stream.readable(1).await?;
+        stream.read(|bytes| {
+            hash.feed(bytes);
+            (bytes.len(), ())
+        });
+        if readable.finished {
+            break;
+        }
+    }
+    stream.write(Payload::Copy(&hash.to_bytes()));
+    stream.drained(0).await
+}
+
+async fn echo(stream: &WorldStream) -> Result<(), StreamError> {
+    loop {
+        let readable = stream.readable(1).await?;
+        let bytes: Rc<[u8]> = stream.read(|bytes| (bytes.len(), Rc::from(&*bytes)));
+        let len = bytes.len();
+        stream.write(Payload::Shared(bytes, 0..len));
+        stream.drained(ECHO_QUEUED_BYTES).await?;
+        if readable.finished {
+            return Ok(());
+        }
+    }
+}
+
+/// Bytes that the echo server lets wait before it reads on.
+const ECHO_QUEUED_BYTES: u64 = 30_000;

@@ -1,0 +1,144 @@
+//! What clients do, and what they find.
+
+/// A client that speaks HTTP.
+mod http;
+/// A client that only carries bytes.
+mod raw;
+/// The bytes of a connection, compared as they come.
+mod reader;
+
+pub(crate) use http::{POST_ANSWER, POST_PATH, path};
+
+use crate::WorldEngine;
+use crate::plan::{Talk, TalkPlan};
+use mill_runtime::address::Address;
+use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use mill_runtime::time::Duration;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+/// A stream of a world's client.
+pub type WorldStream = <WorldEngine as Engine>::Stream;
+
+/// What a client of a world has, shared by its talks.
+#[derive(Debug)]
+pub struct Client {
+    pub index: usize,
+    pub engine: WorldEngine,
+    pub scheduler: Rc<Scheduler>,
+    pub addresses: Addresses,
+    pub reports: RefCell<Vec<Report>>,
+}
+
+/// Where the servers of a world are.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    pub http: Address,
+    pub hash: Address,
+    pub echo: Address,
+}
+
+/// What became of a talk.
+#[derive(Debug)]
+pub struct Report {
+    pub client: usize,
+    pub talk: usize,
+    pub began: Duration,
+    pub took: Duration,
+    pub result: Result<(), Problem>,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// No connection came about, however often it was tried.
+    Connect(StreamError),
+    /// The connection broke after so many bytes of the content.
+    Broken { after: usize, error: StreamError },
+    /// It ended after so many bytes of the content.
+    Short { after: usize },
+    /// The byte here is another than was sent: the one thing that must never happen.
+    WrongByte { at: usize },
+    /// More came than was sent.
+    Surplus,
+    /// The server's answer is not the one to this request.
+    WrongHead(String),
+    /// The server has seen other bytes than were sent.
+    WrongHash,
+}
+
+/// Carries out one talk and reports.
+pub async fn perform(client: Rc<Client>, number: usize, plan: TalkPlan) {
+    client.scheduler.sleep(plan.at).await;
+    let began = client.scheduler.now();
+    let result = match &plan.what {
+        Talk::Get { files, how } => http::get(&client, &plan, files, *how).await,
+        Talk::Post { number, len } => http::post(&client, &plan, *number, *len).await,
+        Talk::Hash { number, len } => raw::hash(&client, &plan, *number, *len).await,
+        Talk::Echo { number, len } => raw::echo(&client, &plan, *number, *len).await,
+    };
+    client.reports.borrow_mut().push(Report {
+        client: client.index,
+        talk: number,
+        began: plan.at,
+        took: client.scheduler.now().since(began),
+        result,
+    });
+}
+
+impl Client {
+    /// A connection. While nobody knows the way (no answer to ARP on a bad wire) it tries again, as people do.
+    async fn connect(&self, target: &Address) -> Result<WorldStream, Problem> {
+        let mut attempts = 0;
+        loop {
+            let task = self.scheduler.current();
+            let opened = self
+                .engine
+                .connect(target, &ConnectOptions::default(), task);
+            let connected = match opened {
+                Ok(stream) => stream.drained(0).await.map(|()| stream),
+                Err(error) => Err(error),
+            };
+            attempts += 1;
+            match connected {
+                Ok(stream) => return Ok(stream),
+                Err(StreamError::Unreachable) if attempts < ATTEMPTS_MAX => {
+                    self.scheduler.sleep(Duration::from_secs(1)).await;
+                }
+                Err(error) => return Err(Problem::Connect(error)),
+            }
+        }
+    }
+}
+
+/// Leaves without waiting: by RST or by closing.
+fn leave(stream: WorldStream, by_reset: bool) {
+    if by_reset {
+        // An engine without it would close, which is another way to leave early.
+        let _ = stream.set(StreamOption::ResetOnClose);
+    }
+    drop(stream);
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            client,
+            talk,
+            began,
+            took,
+            result,
+        } = self;
+        write!(
+            formatter,
+            "client {client} talk {talk}: began {began:?}, took {took:?}: {result:?}"
+        )
+    }
+}
+
+/// How often a client tries to connect: for longer than any partition of a world lasts, at three seconds until ARP
+/// gives up.
+const ATTEMPTS_MAX: u32 = 60;

@@ -1,0 +1,10 @@
+//! Whole servers and clients over our own stack in simulated networks.
+
+/// Worlds of five hundred seeds, and of fifty that nobody has seen.
+mod seeds;
+
+/// Two hosts on a cable.
+mod bare;
+
+/// Throughput by loss, delay and buffer.
+mod matrix;

@@ -1,0 +1,169 @@
+//! `cargo xtask sim`: worlds of simulated networks, by seed.
+
+use mill_worlds::matrix;
+use mill_worlds::plan::Plan;
+use mill_worlds::seeds::World;
+use std::ops::Range;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask sim --seed N [--trace]
+       cargo xtask sim --seeds FROM..TO
+       cargo xtask sim --matrix
+
+  --seed N          one world: what its seed decides, what came of it; after a failure the last segments
+  --trace           every segment of that world, as a ladder
+  --seeds FROM..TO  the worlds of these seeds, TO not included; names those that fail
+  --matrix          writes the matrix of throughput by loss, delay and buffer anew
+";
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Asked {
+    One { seed: u64, traces: bool },
+    Many(Range<u64>),
+    Matrix,
+    Help,
+}
+
+pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
+    match parse(arguments) {
+        Ok(Asked::Help) => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        Ok(Asked::One { seed, traces }) => one(seed, traces),
+        Ok(Asked::Many(seeds)) => many(seeds),
+        Ok(Asked::Matrix) => write_matrix(root),
+        Err(what) => {
+            eprintln!("xtask sim: {what}\n\n{USAGE}");
+            ExitCode::from(crate::EXIT_USAGE)
+        }
+    }
+}
+
+fn parse(arguments: &[&str]) -> Result<Asked, String> {
+    match arguments {
+        ["help" | "-h" | "--help"] => Ok(Asked::Help),
+        ["--matrix"] => Ok(Asked::Matrix),
+        ["--seed", seed] => one_of(seed, false),
+        ["--seed", seed, "--trace"] | ["--trace", "--seed", seed] => one_of(seed, true),
+        ["--seeds", range] => range
+            .split_once("..")
+            .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?))
+            .filter(|range: &Range<u64>| !range.is_empty())
+            .map(Asked::Many)
+            .ok_or_else(|| format!("\"{range}\" is no range of seeds such as 0..500")),
+        ["--seed" | "--seeds"] => Err(format!("{} wants a number", arguments[0])),
+        [] => Err(String::from("which world? --seed, --seeds or --matrix")),
+        _ => Err(format!("cannot make sense of \"{}\"", arguments.join(" "))),
+    }
+}
+
+fn one_of(seed: &str, traces: bool) -> Result<Asked, String> {
+    match seed.parse() {
+        Ok(seed) => Ok(Asked::One { seed, traces }),
+        Err(_) => Err(format!(
+            "\"{seed}\" is no seed: a number from 0 to 2^64 - 1"
+        )),
+    }
+}
+
+fn one(seed: u64, traces: bool) -> ExitCode {
+    print!("{}", Plan::new(seed));
+    let world = World::of(seed, traces);
+    tell(&world, true);
+    if world.is_well() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn many(seeds: Range<u64>) -> ExitCode {
+    let (mut worlds, mut frames, mut seconds) = (0u64, 0, 0);
+    let mut failed = Vec::new();
+    for seed in seeds {
+        let world = World::of(seed, false);
+        worlds += 1;
+        if let World::Ended(outcome) = &world {
+            frames += outcome.frames;
+            seconds += outcome.took.as_secs();
+        }
+        if !world.is_well() {
+            tell(&world, false);
+            failed.push(seed.to_string());
+        }
+    }
+    println!("{worlds} worlds, {frames} frames, {seconds} s of virtual time");
+    if failed.is_empty() {
+        println!("all is well");
+        return ExitCode::SUCCESS;
+    }
+    println!("{} failed: {}", failed.len(), failed.join(" "));
+    ExitCode::FAILURE
+}
+
+/// What came of a world; of one that panicked the ladder was printed on its way out.
+fn tell(world: &World, with_segments: bool) {
+    match world {
+        World::Ended(outcome) => {
+            if with_segments {
+                print!("{}", outcome.segments);
+            }
+            print!("{outcome}");
+        }
+        World::Panicked { seed, message } => println!("seed {seed}: PANICKED: {message}"),
+    }
+}
+
+fn write_matrix(root: &Path) -> ExitCode {
+    let path = root.join(matrix::PATH);
+    match std::fs::write(&path, matrix::text()) {
+        Ok(()) => {
+            println!("{} is written", path.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("xtask sim: {}: {error}", path.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(arguments: &[&str], expected: Result<Asked, &str>) {
+        let expected = expected.map_err(str::to_owned);
+        assert_eq!(parse(arguments), expected, "{arguments:?}");
+    }
+
+    #[test]
+    fn worlds_are_asked_for_by_seed() {
+        let one = |seed, traces| Ok(Asked::One { seed, traces });
+        check(&["--seed", "7"], one(7, false));
+        check(&["--seed", "7", "--trace"], one(7, true));
+        check(&["--trace", "--seed", "0"], one(0, true));
+        check(&["--seeds", "3..5"], Ok(Asked::Many(3..5)));
+        check(&["--matrix"], Ok(Asked::Matrix));
+        check(&["--help"], Ok(Asked::Help));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said() {
+        check(&[], Err("which world? --seed, --seeds or --matrix"));
+        check(&["--seed"], Err("--seed wants a number"));
+        check(
+            &["--seed", "x"],
+            Err("\"x\" is no seed: a number from 0 to 2^64 - 1"),
+        );
+        check(&["--sed", "1"], Err("cannot make sense of \"--sed 1\""));
+        for range in ["5", "5..5", "6..5", "a..b", "1...3"] {
+            let expected = format!("\"{range}\" is no range of seeds such as 0..500");
+            check(&["--seeds", range], Err(&expected));
+        }
+    }
+}
