@@ -45,5 +45,71 @@ pub mod queue;
 /// What an application holds: identifiers, options, readiness, errors.
 pub mod socket;
 
+/// Whose Ethernet address an IP address has.
+pub mod neighbor;
+
+/// Where packets go first, and which of our addresses they come from.
+pub mod route;
+
+/// How large packets to a target may be.
+pub mod path_mtu;
+
+/// A keyed hash.
+pub mod siphash;
+
+/// Which connection: two addresses and two ports.
+pub mod flow;
+
+/// From a flow to what stands for it.
+pub mod flow_table;
+
+/// When to look at which connection again.
+pub mod timer;
+
+/// What a host keeps for each connection, and where.
+mod slot;
+
+/// Bytes that have arrived in order and wait for their reader.
+mod unread;
+
+/// What a host lends to its connections for each call.
+mod lending;
+
+/// Who takes a SYN, and what waits to be accepted.
+mod listener;
+
+/// Handshakes that wait for their last acknowledgement …
+mod syn_cache;
+
+/// … and those for which there is no room.
+pub mod syn_cookie;
+
+/// Connections in TIME-WAIT.
+mod time_wait_table;
+
+/// Ports for active opens.
+mod port;
+
+/// Numbers that nobody may foretell.
+mod secrets;
+
+/// So many in a second, and no more.
+mod rate_limit;
+
+/// Segments that belong to no connection's sending.
+mod answers;
+
+/// What a host counts besides TCP.
+pub mod counters;
+
+/// A frame arrives.
+mod receive;
+
+/// What goes out.
+mod transmit;
+
+/// Two links joined back to back in memory, for tests and benchmarks.
+pub mod memory_link;
+
 /// The host.
 pub mod host;

@@ -1,0 +1,360 @@
+//! Whose Ethernet address an IP address has: the cache of ARP (RFC 826) and neighbour discovery (RFC 4861 7).
+//!
+//! One state machine serves both, which is what RFC 1122 2.3.2.1 comes to if it is followed:
+//!
+//! ```text
+//!              resolve                answer                  30 s                resolve
+//!   (nothing) ────────> Incomplete ───────────> Reachable ──────────> Stale ────────────────> Delay
+//!                         │ 3 × 1 s                 ^                                          │ 5 s
+//!                         v                         │ answer, confirm                          v
+//!                       Failed (1 s)                └──────────────────────────────────────  Probe
+//!                         ^ Incomplete again <────────────────────────── 3 × 1 s to nobody ────┘
+//! ```
+//!
+//! The order of calls: `on_arp`, `on_ndp` and `expire` as things happen, `resolve` and `confirm` as packets leave; then
+//! `next_outgoing` until it gives `None`, and `take_resolved` and `take_failed` for those who wait.
+
+use crate::config::Prefix;
+use crate::limits::Limits;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use entry::{Entry, State};
+use mill_tcp::random::Random;
+use mill_tcp::time::{Duration, Instant};
+use mill_wire::ethernet::MacAddress;
+pub use outgoing::Outgoing;
+use own::Own;
+
+/// What is to be sent.
+pub mod outgoing;
+
+/// One neighbour.
+mod entry;
+
+/// Our own addresses: announced, defended, checked for a second owner.
+mod own;
+
+/// What neighbours send.
+pub mod receive;
+
+/// The neighbours of one link, and what they know of us.
+#[derive(Debug)]
+pub struct Neighbors {
+    mac: MacAddress,
+    own: Own,
+    entries: BTreeMap<IpAddr, Entry>,
+    count_max: usize,
+    /// Changes with every mapping.
+    epoch: u32,
+    /// Not later than the first entry that is due.
+    due: Option<Instant>,
+    outgoing: VecDeque<Outgoing>,
+    resolved: Vec<IpAddr>,
+    failed: Vec<IpAddr>,
+    random: Random,
+    /// What was not sent because too much was waiting to be sent already.
+    pub dropped: u64,
+}
+
+/// What is known of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    Known(MacAddress),
+    /// It has been asked: it will be among those that `take_resolved` or `take_failed` gives.
+    Asking,
+    /// It did not answer a moment ago.
+    Failed,
+}
+
+impl Neighbors {
+    /// `addresses` are ours, the link-local one is added if there is one of IPv6. With `detect_duplicates` they are
+    /// used only once nobody has claimed them; else they are announced at once.
+    pub fn new(
+        mac: MacAddress,
+        addresses: &[Prefix],
+        detect_duplicates: bool,
+        limits: &Limits,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        let mut random = Random::new(seed);
+        Self {
+            mac,
+            own: Own::new(mac, addresses, detect_duplicates, &mut random, now),
+            entries: BTreeMap::new(),
+            count_max: usize::try_from(limits.neighbors_max.max(1)).unwrap_or(usize::MAX),
+            epoch: 0,
+            due: None,
+            outgoing: VecDeque::new(),
+            resolved: Vec::new(),
+            failed: Vec::new(),
+            random,
+            dropped: 0,
+        }
+    }
+
+    /// The Ethernet address of `next_hop`. Costs a look into a tree; whoever asks for each packet remembers the
+    /// answer and the [`Neighbors::epoch`] it is of.
+    pub fn resolve(&mut self, next_hop: IpAddr, now: Instant) -> Resolution {
+        if let Some(mac) = group_mac(next_hop) {
+            return Resolution::Known(mac);
+        }
+        let Some(entry) = self.entries.get_mut(&next_hop) else {
+            self.ask(next_hop, now);
+            return Resolution::Asking;
+        };
+        entry.used = now;
+        match entry.state {
+            State::Incomplete { .. } => Resolution::Asking,
+            State::Failed { until } if now < until => Resolution::Failed,
+            State::Failed { .. } => {
+                self.ask(next_hop, now);
+                Resolution::Asking
+            }
+            State::Stale => {
+                // RFC 4861 7.3.3: use it, and see whether the upper layer hears of the neighbour meanwhile.
+                let until = now + DELAY_FIRST_PROBE;
+                entry.state = State::Delay { until };
+                let mac = entry.mac;
+                self.arm(until);
+                Resolution::Known(mac)
+            }
+            State::Reachable { .. } | State::Delay { .. } | State::Probe { .. } => {
+                Resolution::Known(entry.mac)
+            }
+        }
+    }
+
+    /// Changes whenever what `resolve` said before may be no longer so, or it has to be asked again to notice that a
+    /// neighbour is gone.
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Something new was acknowledged by way of this neighbour: it is there (RFC 4861 7.3.1). Cheap enough for once a
+    /// second and connection.
+    pub fn confirm(&mut self, next_hop: IpAddr, now: Instant) {
+        let until = now + self.reachable_time();
+        if let Some(entry) = self.entries.get_mut(&next_hop)
+            && entry.is_known()
+        {
+            entry.state = State::Reachable { until };
+            self.arm(until);
+        }
+    }
+
+    /// Whether frames to this address are for us: our own, everybody's, and the groups that we belong to.
+    pub fn accepts_mac(&self, target: MacAddress) -> bool {
+        target == self.mac
+            || target.is_broadcast()
+            || (target.is_multicast() && self.own.accepts_group_mac(target))
+    }
+
+    /// Whether packets to this group are for us.
+    pub fn accepts_group(&self, group: IpAddr) -> bool {
+        self.own.accepts_group(group)
+    }
+
+    /// Whether this is ours, and nobody else's as far as is known.
+    pub fn is_own(&self, address: IpAddr) -> bool {
+        self.own.is_usable(address)
+    }
+
+    /// Addresses of ours that somebody else has too; they are not used.
+    pub fn duplicates(&self) -> impl Iterator<Item = IpAddr> {
+        self.own.duplicates()
+    }
+
+    /// The next frame to send, oldest first.
+    pub fn next_outgoing(&mut self) -> Option<Outgoing> {
+        self.outgoing.pop_front()
+    }
+
+    /// Appends the neighbours that have answered since the last call.
+    pub fn take_resolved(&mut self, into: &mut Vec<IpAddr>) {
+        into.append(&mut self.resolved);
+    }
+
+    /// Appends the neighbours that were asked for in vain, or given up because there were too many.
+    pub fn take_failed(&mut self, into: &mut Vec<IpAddr>) {
+        into.append(&mut self.failed);
+    }
+
+    /// When `expire` has something to do; earlier than needed at times, never later.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        [self.due, self.own.next_expiry()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Asks again, gives up, lets what was confirmed long ago become stale.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some(outgoing) = self.own.next_due(self.mac, &mut self.random, now) {
+            self.send(outgoing);
+        }
+        if self.due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.due = None;
+        let due: Vec<IpAddr> = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.due().is_some_and(|due| due <= now))
+            .map(|(address, _)| *address)
+            .collect();
+        for address in due {
+            self.expire_entry(address, now);
+        }
+        self.due = self.entries.values().filter_map(Entry::due).min();
+    }
+
+    /// How many neighbours are known or asked for.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    fn expire_entry(&mut self, address: IpAddr, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&address) else {
+            return;
+        };
+        match entry.state {
+            State::Incomplete { asked, .. } if asked < MULTICAST_ASKS => {
+                let at = now + RETRANSMIT;
+                entry.state = State::Incomplete {
+                    asked: asked + 1,
+                    at,
+                };
+                self.send_question(address, None);
+            }
+            State::Incomplete { .. } => {
+                entry.state = State::Failed {
+                    until: now + RETRANSMIT,
+                };
+                self.failed.push(address);
+            }
+            State::Reachable { .. } => {
+                entry.state = State::Stale;
+                self.epoch = self.epoch.wrapping_add(1);
+            }
+            State::Delay { .. } => self.probe(address, 1, now),
+            State::Probe { asked, .. } if asked < UNICAST_ASKS => {
+                self.probe(address, asked + 1, now);
+            }
+            State::Probe { .. } => {
+                // RFC 7048 3: it may have got another interface; ask everybody before giving up.
+                self.epoch = self.epoch.wrapping_add(1);
+                self.ask(address, now);
+            }
+            State::Failed { .. } => {
+                self.entries.remove(&address);
+            }
+            State::Stale => {}
+        }
+    }
+
+    /// RFC 4861 7.2.2, RFC 826: asks everybody for an address.
+    fn ask(&mut self, address: IpAddr, now: Instant) {
+        let at = now + RETRANSMIT;
+        let state = State::Incomplete { asked: 1, at };
+        if let Some(entry) = self.entries.get_mut(&address) {
+            entry.state = state;
+        } else {
+            self.insert(address, Entry::new(MacAddress::UNSPECIFIED, state, now));
+        }
+        self.arm(at);
+        self.send_question(address, None);
+    }
+
+    /// RFC 4861 7.3.3, RFC 1122 2.3.2.1 (2): asks the neighbour itself whether it is still there.
+    fn probe(&mut self, address: IpAddr, asked: u8, now: Instant) {
+        let at = now + RETRANSMIT;
+        if let Some(entry) = self.entries.get_mut(&address) {
+            entry.state = State::Probe { asked, at };
+            let mac = entry.mac;
+            self.arm(at);
+            self.send_question(address, Some(mac));
+        }
+    }
+
+    fn send_question(&mut self, address: IpAddr, neighbor: Option<MacAddress>) {
+        if let Some(question) = self.own.question(self.mac, address, neighbor) {
+            self.send(question);
+        }
+    }
+
+    fn send(&mut self, outgoing: Outgoing) {
+        if self.outgoing.len() < OUTGOING_MAX {
+            self.outgoing.push_back(outgoing);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Makes room if there is none: first among those that have not answered, then the one not used for longest. Looks
+    /// at all of them, which is only as long as the limit allows.
+    fn insert(&mut self, address: IpAddr, entry: Entry) {
+        if self.entries.len() >= self.count_max {
+            let oldest = self
+                .entries
+                .iter()
+                .min_by_key(|(_, entry)| (entry.is_known(), entry.used))
+                .map(|(address, entry)| (*address, entry.state));
+            if let Some((oldest, state)) = oldest {
+                self.entries.remove(&oldest);
+                self.epoch = self.epoch.wrapping_add(1);
+                if matches!(state, State::Incomplete { .. }) {
+                    self.failed.push(oldest);
+                }
+            }
+        }
+        self.entries.insert(address, entry);
+        debug_assert!(self.entries.len() <= self.count_max);
+    }
+
+    fn arm(&mut self, at: Instant) {
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
+    /// RFC 4861 6.3.2: 30 s on average, spread so that neighbours do not become stale together.
+    fn reachable_time(&mut self) -> Duration {
+        Duration::from_millis(REACHABLE_MS / 2 + self.random.below(REACHABLE_MS))
+    }
+}
+
+/// Where frames to groups go without asking anybody.
+fn group_mac(address: IpAddr) -> Option<MacAddress> {
+    match address {
+        IpAddr::V4(address) if address.is_broadcast() => Some(MacAddress::BROADCAST),
+        IpAddr::V4(address) if address.is_multicast() => Some(MacAddress::of_multicast_v4(address)),
+        IpAddr::V6(address) if address.is_multicast() => Some(MacAddress::of_multicast_v6(address)),
+        _ => None,
+    }
+}
+
+/// RFC 4861 10: REACHABLE_TIME, milliseconds.
+const REACHABLE_MS: u64 = 30_000;
+
+/// RFC 4861 10: RETRANS_TIMER, between two questions.
+const RETRANSMIT: Duration = Duration::from_secs(1);
+
+/// RFC 4861 10: DELAY_FIRST_PROBE_TIME.
+const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
+
+/// RFC 4861 10: MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT.
+const MULTICAST_ASKS: u8 = 3;
+const UNICAST_ASKS: u8 = 3;
+
+/// For so long nobody can change an address of IPv4 that was set just now (Linux: locktime).
+const LOCK_TIME: Duration = Duration::from_secs(1);
+
+/// Frames that wait for the device; beyond, they are dropped, for whoever asked asks again.
+const OUTGOING_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! One neighbour: its Ethernet address, and how far that is to be trusted (RFC 4861 7.3.2).
+
+use mill_tcp::time::Instant;
+use mill_wire::ethernet::MacAddress;
+
+/// An entry of the cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    /// Means something in the states that [`Entry::is_known`] names.
+    pub(super) mac: MacAddress,
+    pub(super) state: State,
+    /// When it was asked for last.
+    pub(super) used: Instant,
+    /// When `mac` was set last.
+    pub(super) changed: Instant,
+}
+
+/// RFC 4861 7.3.2, and a memory of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Everybody was asked so many times, the next time is at `at`.
+    Incomplete {
+        asked: u8,
+        at: Instant,
+    },
+    Reachable {
+        until: Instant,
+    },
+    /// It was there once.
+    Stale,
+    /// In use again: the upper layer may confirm it meanwhile.
+    Delay {
+        until: Instant,
+    },
+    /// The neighbour itself was asked so many times.
+    Probe {
+        asked: u8,
+        at: Instant,
+    },
+    /// Nobody answered: asked again after `until` at the earliest.
+    Failed {
+        until: Instant,
+    },
+}
+
+impl Entry {
+    pub(super) const fn new(mac: MacAddress, state: State, now: Instant) -> Self {
+        Self {
+            mac,
+            state,
+            used: now,
+            changed: now,
+        }
+    }
+
+    /// A neighbour that made itself known and was never sent to: the first to go when there is no room, so that telling
+    /// many addresses displaces none in use.
+    pub(super) const fn learnt(mac: MacAddress, now: Instant) -> Self {
+        Self {
+            mac,
+            state: State::Stale,
+            used: Instant::from_nanos(0),
+            changed: now,
+        }
+    }
+
+    /// Whether there is an address to send to.
+    pub(super) const fn is_known(&self) -> bool {
+        !matches!(self.state, State::Incomplete { .. } | State::Failed { .. })
+    }
+
+    /// When something happens to it by itself.
+    pub(super) const fn due(&self) -> Option<Instant> {
+        match self.state {
+            State::Incomplete { at, .. } | State::Probe { at, .. } => Some(at),
+            State::Reachable { until } | State::Delay { until } | State::Failed { until } => {
+                Some(until)
+            }
+            State::Stale => None,
+        }
+    }
+}
