@@ -2,7 +2,7 @@
 
 use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
 use crate::env::Env;
-use crate::recovery::Progress;
+use crate::recovery::{Phase, Progress};
 use crate::scoreboard::{Delivery, Moment};
 use crate::segment::Segment;
 use mill_wire::seq::SeqNumber;
@@ -135,11 +135,23 @@ impl Connection {
     #[inline]
     fn take_round_trip(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
         let delivery = &progress.delivery;
-        let sample = match delivery.first_original_at {
-            Some(at) if !delivery.has_retransmitted => Some(progress.now.since(at).max(1)),
-            _ if progress.acked_bytes > 0 => {
-                progress.echo.and_then(|echo| self.echo_age_us(echo, env))
+        let echo_us = progress.echo.and_then(|echo| self.echo_age_us(echo, env));
+        // The first one may have waited for a delayed acknowledgement, which the timeout has to allow for; but when
+        // acknowledgements were lost, it tells how long they were.
+        let original_at = if cold.recovery.phase == Phase::Open && progress.acked_bytes > 0 {
+            delivery.first_original_at
+        } else {
+            delivery.last_original_at
+        };
+        let sample = match original_at {
+            Some(at) if !delivery.has_retransmitted => {
+                let by_clock = progress.now.since(at).max(1);
+                // The echo is that of the segment which brought the acknowledgement about, a millisecond more or less.
+                Some(echo_us.map_or(by_clock, |echo_us| by_clock.min(echo_us + 1_000)))
             }
+            // An echo from before the retransmission tells how long acknowledgements were lost, or that it was not
+            // needed: of the round trip it says nothing.
+            _ if progress.acked_bytes > 0 && !progress.is_echo_older => echo_us,
             _ => None,
         };
         if let Some(last) = delivery.last_original_at {

@@ -51,7 +51,7 @@ pub(crate) enum Signal {
 impl CongestionDetail {
     /// The curve begins anew from the window as it is then.
     pub(crate) fn begin_epoch_anew(&mut self) {
-        self.cubic = cubic::Cubic::default();
+        self.cubic.begin_epoch_anew();
         self.growth_rest = 0;
     }
 }
@@ -100,6 +100,8 @@ impl Connection {
         // In slow start a window used by half may grow, as it doubles in the next round trip.
         let is_used = usage.is_limited || (is_slow_start && self.cwnd / 2 < usage.flight_bytes_max);
         if !is_used {
+            // RFC 9438 5.8: time in which the window could not grow is no time of the curve.
+            cold.congestion.begin_epoch_anew();
             return;
         }
         if self.cwnd < self.ssthresh {
@@ -122,7 +124,7 @@ impl Connection {
     pub(crate) fn on_congestion(&mut self, cold: &mut Cold, signal: Signal, env: &Env<'_>) {
         let mss = u32::from(self.snd_mss);
         let target = match env.config.congestion {
-            Algorithm::Cubic => self.reduce_as_cubic(),
+            Algorithm::Cubic => self.reduce_as_cubic(cold),
             Algorithm::Reno => self.cwnd / 2,
         };
         self.ssthresh = target.max(2 * mss);

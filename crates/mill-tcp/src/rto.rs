@@ -1,6 +1,7 @@
 //! The round-trip time and the retransmission timer (RFC 6298), and what else runs in the timer's place.
 
 use crate::arrived::Events;
+use crate::config::Config;
 use crate::congestion::Signal;
 use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
 use crate::env::Env;
@@ -59,7 +60,10 @@ impl Connection {
     /// trip that hardly varies has as much time to spare as a short one.
     #[inline]
     pub(crate) fn rto_base(&self, env: &Env<'_>) -> Duration {
-        let config = env.config;
+        self.rto_with(env.config)
+    }
+
+    pub(crate) fn rto_with(&self, config: &Config) -> Duration {
         if self.srtt_us == 0 {
             // RFC 6298 5.7: a SYN that was lost says that a second is not enough.
             return if self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {

@@ -104,6 +104,9 @@ pub struct Scoreboard {
     fresh_at: usize,
     /// The highest end of what was ever delivered while this was not empty (RACK.fack, RFC 8985 6.2 step 3).
     highest: SeqNumber,
+    /// When the last segment left, and where it ended.
+    last_at: Moment,
+    last_end: SeqNumber,
 }
 
 impl Scoreboard {
@@ -166,15 +169,37 @@ impl Scoreboard {
         self.outstanding_bytes() - self.sacked_bytes - self.lost_bytes
     }
 
-    /// New data leaves. It joins the entry before it when that left at the same instant.
+    /// The moment to note for what leaves now. Of two segments that leave at the same moment the one that ends later
+    /// counts as the later one (RFC 8985 6.2); where the order is another, the clock is a microsecond ahead.
+    fn stamp(&mut self, start: SeqNumber, end: SeqNumber, now: Moment) -> Moment {
+        let mut at = if self.last_at.is_after(now) {
+            self.last_at
+        } else {
+            now
+        };
+        if at == self.last_at && start.is_before(self.last_end) {
+            at = Moment(at.0.wrapping_add(1));
+        }
+        self.last_at = at;
+        self.last_end = end;
+        at
+    }
+
+    /// New data leaves. It joins the entry before it when that left at the same instant. Returns the moment that is
+    /// noted.
     #[inline]
-    pub fn push(&mut self, start: SeqNumber, end: SeqNumber, at: Moment) {
+    pub fn push(&mut self, start: SeqNumber, end: SeqNumber, now: Moment) -> Moment {
         debug_assert!(end.is_after(start), "an entry has bytes");
+        if self.sent.is_empty() {
+            self.last_at = now;
+            self.last_end = start;
+        }
+        let at = self.stamp(start, end, now);
         match self.sent.back_mut() {
             Some(back) if back.at == at && back.is_fresh() => {
                 debug_assert_eq!(back.end, start);
                 back.end = end;
-                return;
+                return at;
             }
             Some(back) => debug_assert_eq!(back.end, start),
             None => {
@@ -190,6 +215,7 @@ impl Scoreboard {
             mark: Mark::InFlight,
             retransmits: 0,
         });
+        at
     }
 
     /// Everything before `ack` has arrived (RFC 9293 3.10.7.4, fifth).

@@ -19,6 +19,8 @@ use crate::scoreboard::Moment;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cubic {
     epoch: Option<Epoch>,
+    /// `cwnd_prior`: the window at the last reduction.
+    prior_bytes: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,13 @@ struct Epoch {
     origin_bytes: u32,
     /// `W_est`, what Reno would have, in 1/65536 bytes.
     estimate: u64,
+}
+
+impl Cubic {
+    /// The next acknowledgement begins a curve from the window as it is then.
+    pub(super) const fn begin_epoch_anew(&mut self) {
+        self.epoch = None;
+    }
 }
 
 impl Epoch {
@@ -65,13 +74,13 @@ impl Connection {
     pub(super) fn grow_as_cubic(&mut self, cold: &mut Cold, acked: u32, now: Moment) {
         let mss = u32::from(self.snd_mss);
         let (cwnd, w_max) = (self.cwnd, self.w_max);
-        let epoch = cold
-            .congestion
-            .cubic
+        let cubic = &mut cold.congestion.cubic;
+        let prior_bytes = cubic.prior_bytes.max(w_max);
+        let epoch = cubic
             .epoch
             .get_or_insert_with(|| Epoch::begin(cwnd, w_max, mss, now));
         // RFC 9438 4.3: what Reno would have by now; its own slope below the old window, then Reno's.
-        let is_below = (epoch.estimate >> 16) < u64::from(w_max);
+        let is_below = (epoch.estimate >> 16) < u64::from(prior_bytes);
         let slope_q16 = if is_below { ALPHA_Q16 } else { 1 << 16 };
         epoch.estimate += slope_q16 * u64::from(mss) * u64::from(acked) / u64::from(cwnd.max(1));
         let estimate = u32::try_from(epoch.estimate >> 16).unwrap_or(u32::MAX);
@@ -87,7 +96,8 @@ impl Connection {
     }
 
     /// RFC 9438 4.6, 4.7: remembers the window for the next curve, and returns what it goes down to.
-    pub(super) fn reduce_as_cubic(&mut self) -> u32 {
+    pub(super) fn reduce_as_cubic(&mut self, cold: &mut Cold) -> u32 {
+        cold.congestion.cubic.prior_bytes = self.cwnd;
         // Fast convergence: a flow that did not come back to its old window leaves more to the others.
         self.w_max = if self.cwnd < self.w_max {
             times(self.cwnd, 85, 100)
@@ -109,7 +119,8 @@ fn cube_root(value: u64) -> u32 {
     let mut root = 0_u64;
     for bit in (0..=21).rev() {
         let next = root | (1 << bit);
-        if next * next * next <= value {
+        let cube = (next * next).checked_mul(next);
+        if cube.is_some_and(|cube| cube <= value) {
             root = next;
         }
     }

@@ -327,37 +327,38 @@ impl Scoreboard {
         None
     }
 
-    /// The first `bytes` of what `next_lost` gave leave again.
-    pub fn resend_lost(&mut self, bytes: u32, now: Moment) {
+    /// The first `bytes` of what `next_lost` gave leave again. Returns the moment that is noted.
+    pub fn resend_lost(&mut self, bytes: u32, now: Moment) -> Moment {
         let Some(entry) = self.next_lost() else {
-            return;
+            return now;
         };
         debug_assert!(bytes > 0 && bytes <= entry.len());
         self.lost_bytes -= bytes;
-        self.resend(self.lost_at, entry.start, entry.start + bytes, now);
+        self.resend(self.lost_at, entry.start, entry.start + bytes, now)
     }
 
-    /// The last `bytes` leave again, as a probe (RFC 8985 7.3). Returns them, if they are in flight.
+    /// The last `bytes` leave again, as a probe (RFC 8985 7.3). Returns them as they are now, if they are in flight.
     pub fn resend_tail(&mut self, bytes: u32, now: Moment) -> Option<Sent> {
         let back = *self.sent.back()?;
         if back.mark != Mark::InFlight {
             return None;
         }
         let start = back.end - bytes.min(back.len());
-        self.resend(self.sent.len() - 1, start, back.end, now);
-        Some(Sent { start, ..back })
+        let at = self.resend(self.sent.len() - 1, start, back.end, now);
+        Some(Sent { start, at, ..back })
     }
 
-    fn resend(&mut self, index: usize, start: SeqNumber, end: SeqNumber, now: Moment) {
-        let index = self.carve(index, start, end, Mark::InFlight, now);
+    fn resend(&mut self, index: usize, start: SeqNumber, end: SeqNumber, now: Moment) -> Moment {
+        let at = self.stamp(start, end, now);
+        let index = self.carve(index, start, end, Mark::InFlight, at);
         if let Some(entry) = self.sent.get_mut(index) {
             entry.retransmits = entry.retransmits.saturating_add(1);
         }
         // Beyond the limit a retransmission that is lost is found by the retransmission timer only.
         if self.resent.len() < Self::ENTRIES_MAX {
-            let at = now;
             self.resent.push_back(Resent { start, end, at });
         }
         self.check();
+        at
     }
 }

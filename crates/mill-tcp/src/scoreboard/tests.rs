@@ -110,7 +110,7 @@ fn step(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
     match random.below(16) {
         0..=3 => {
             let len = 1 + below(random, 40);
-            board.push(seq(range.end), seq(range.end + len), now);
+            let now = board.push(seq(range.end), seq(range.end + len), now);
             let byte = Byte {
                 mark: Mark::InFlight,
                 at: now,
@@ -165,8 +165,8 @@ fn step(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
             );
             if let (Some(entry), Some(first)) = (entry, first) {
                 let len = 1 + below(random, entry.len() as usize);
-                board.resend_lost(u32::try_from(len).unwrap(), now);
-                resend(model, first..first + len, now);
+                let at = board.resend_lost(u32::try_from(len).unwrap(), now);
+                resend(model, first..first + len, at);
             }
         }
         14 => rare(board, model, random, now, seed),
@@ -174,7 +174,7 @@ fn step(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
             let len = 1 + below(random, 30);
             if let Some(tail) = board.resend_tail(u32::try_from(len).unwrap(), now) {
                 assert!(tail.len() as usize <= len, "seed {seed}");
-                resend(model, range.end - tail.len() as usize..range.end, now);
+                resend(model, range.end - tail.len() as usize..range.end, tail.at);
             }
         }
     }
