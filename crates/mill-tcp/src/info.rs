@@ -1,6 +1,7 @@
 //! What `ss -ti` would show.
 
-use crate::connection::Connection;
+use crate::config::Config;
+use crate::connection::{Connection, ConnectionFlags};
 use crate::state::State;
 use crate::time::Duration;
 
@@ -31,11 +32,30 @@ pub struct Info {
 }
 
 impl Connection {
-    pub fn info(&self) -> Info {
+    /// The figures; `rto` is without backoff.
+    pub fn info(&self, config: &Config) -> Info {
         Info {
             state: self.state,
+            rtt: micros(self.srtt_us),
+            rtt_variation: micros(self.rttvar_us),
+            rtt_min: micros(self.rtt_min_us),
+            rto: self.rto_with(config),
             mss: self.snd_mss,
-            ..Info::default()
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            snd_wnd: self.snd_wnd,
+            rcv_wnd: self.rcv_wnd(),
+            in_flight: self.in_flight(),
+            backoff: self.backoff,
+            snd_wind_shift: self.snd_wind_shift,
+            rcv_wind_shift: self.rcv_wind_shift,
+            timestamps: self.flags.has(ConnectionFlags::TIMESTAMPS),
+            sack: self.flags.has(ConnectionFlags::SACK),
+            ecn: self.flags.has(ConnectionFlags::ECN),
         }
     }
+}
+
+fn micros(micros: u32) -> Duration {
+    Duration::from_micros(u64::from(micros))
 }

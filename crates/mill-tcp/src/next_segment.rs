@@ -26,6 +26,7 @@ impl Connection {
         }
         // Data would have carried it.
         let last = self.next_keepalive(env).or_else(|| self.next_ack(env));
+        self.cap_by_user_timeout(env);
         self.release_cold(env);
         last
     }

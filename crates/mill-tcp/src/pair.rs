@@ -239,6 +239,13 @@ impl Pair {
         pair
     }
 
+    /// As `established`, and from now on whatever is sent is lost: what the other side does disturbs no test.
+    pub(crate) fn alone(config: &Config) -> Self {
+        let mut pair = Self::established(config);
+        pair.wire.lost = 1000;
+        pair
+    }
+
     pub(crate) fn write(&mut self, who: usize, bytes: &[u8]) {
         self.sides[who].queue.extend(bytes);
     }

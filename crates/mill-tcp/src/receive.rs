@@ -93,11 +93,22 @@ impl Connection {
         arrived: &mut Arrived,
         env: &mut Env<'_>,
     ) {
-        if !text.bytes.is_empty() {
-            arrived.deliver = self.deliver(text.bytes.clone(), segment, env);
+        let mut has_fin = text.has_fin;
+        let mut bytes = text.bytes.clone();
+        if let Some(new_len) = self.len_before_range(text) {
+            // Some of the text was here before: it is put between what is here, whose bytes count. If there is no
+            // room for that, what lies in front is taken.
+            has_fin = false;
+            bytes.end = if self.keep(text, segment, arrived, env) {
+                bytes.start
+            } else {
+                bytes.start + new_len
+            };
+        }
+        if !bytes.is_empty() {
+            arrived.deliver = self.deliver(bytes, segment, env);
             arrived.events |= Events::READABLE;
         }
-        let mut has_fin = text.has_fin;
         if self.has_gap()
             && let Some(cold) = &mut self.cold
         {
@@ -118,6 +129,14 @@ impl Connection {
         }
     }
 
+    /// If the text reaches into what is here already: how many bytes lie in front of that.
+    fn len_before_range(&self, text: &Text) -> Option<usize> {
+        let ranges = self.cold.as_ref()?.reassembly.ranges();
+        let first = ranges.first()?.0;
+        let overlaps = first.is_before(text.end());
+        overlaps.then(|| usize::try_from(first - text.at).unwrap_or(0))
+    }
+
     fn take_out_of_order(
         &mut self,
         text: &Text,
@@ -128,6 +147,17 @@ impl Connection {
         env.shared.counters.out_of_order += 1;
         self.measure_segment(segment);
         self.flags.set(ConnectionFlags::ACK_NOW, true);
+        self.keep(text, segment, arrived, env);
+    }
+
+    /// Copies the text, within the limits; says whether they allowed it.
+    fn keep(
+        &mut self,
+        text: &Text,
+        segment: &Segment<'_>,
+        arrived: &mut Arrived,
+        env: &mut Env<'_>,
+    ) -> bool {
         let limits = Limits {
             bytes_max: env.config.reassembly_bytes_max,
             ranges_max: env.config.reassembly_ranges_max,
@@ -136,11 +166,16 @@ impl Connection {
         let bytes = segment.payload.get(text.bytes.clone()).unwrap_or_default();
         let reassembly = &mut self.cold_part(env).reassembly;
         match reassembly.insert(text.at, bytes, text.has_fin, &limits) {
-            Ok(Some((start, end))) => {
-                self.note_duplicate(start, end, env);
+            Ok(twice) => {
+                if let Some((start, end)) = twice {
+                    self.note_duplicate(start, end, env);
+                }
+                true
             }
-            Ok(None) => {}
-            Err(why) => arrived.dropped = Some(why),
+            Err(why) => {
+                arrived.dropped = Some(why);
+                false
+            }
         }
     }
 }
@@ -158,6 +193,11 @@ struct Text {
 }
 
 impl Text {
+    /// Behind the text; FIN not counted.
+    fn end(&self) -> SeqNumber {
+        self.at + u32::try_from(self.bytes.len()).unwrap_or(u32::MAX)
+    }
+
     fn within(
         segment: &Segment<'_>,
         text_at: SeqNumber,

@@ -6,7 +6,7 @@ use crate::arrived::{Arrived, Events, SegmentDrop};
 use crate::config::EcnMode;
 use crate::connection::{Connection, ConnectionFlags, Opening, TimerKind};
 use crate::env::Env;
-use crate::handshake::{Agreement, syn_window, wind_shift};
+use crate::handshake::{Agreement, TIMESTAMPS_BYTES, syn_window, wind_shift};
 use crate::segment::{Segment, SegmentOut};
 use crate::state::State;
 use mill_wire::tcp::Flags;
@@ -197,7 +197,14 @@ impl Connection {
 
     fn simultaneous_options(&self, env: &Env<'_>) -> TcpOptions {
         let has = |flag| self.flags.has(flag);
+        // What was agreed, with the options that were taken off: not more than this side can take.
+        let mss = if has(ConnectionFlags::TIMESTAMPS) {
+            self.snd_mss + TIMESTAMPS_BYTES
+        } else {
+            self.snd_mss
+        };
         TcpOptions {
+            mss: Some(mss),
             window_scale: has(ConnectionFlags::SCALING).then_some(self.rcv_wind_shift),
             sack_permitted: has(ConnectionFlags::SACK),
             timestamps: self.timestamps_option(env),

@@ -27,3 +27,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

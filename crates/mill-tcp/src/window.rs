@@ -38,7 +38,7 @@ impl Connection {
     /// that sends byte by byte to a reader that sleeps) it is rounded down as RFC 7323 2.4 describes.
     fn same_edge(&self, known: u32, unit: u32) -> u32 {
         let up = known.next_multiple_of(unit);
-        let excess = up.saturating_sub(self.room());
+        let excess = (up + self.unread_bytes).saturating_sub(self.receive_buffer_bytes);
         let excess_max = self.receive_buffer_bytes / 8 + unit;
         if excess <= excess_max {
             up

@@ -8,7 +8,7 @@ use mill_wire::tcp::Flags;
 
 /// What becomes of a segment that a change makes of the right one, and how many answers it gets at once.
 fn check(change: impl Fn(&Pair, Draft) -> Draft, dropped: Option<SegmentDrop>, answers: usize) {
-    let mut pair = Pair::established(&Config {
+    let mut pair = Pair::alone(&Config {
         quick_acks: 0,
         ..Config::default()
     });
@@ -82,7 +82,7 @@ fn an_acknowledgement_is_believed_in_its_range_only() {
     };
     check(with_ack(0), None, 0);
     check(with_ack(1), Some(SegmentDrop::BadAck), 1);
-    let mut pair = Pair::established(&Config::default());
+    let mut pair = Pair::alone(&Config::default());
     let wnd_max = i32::try_from(pair.connection(SERVER).snd_wnd_max).unwrap();
     check(with_ack(-wnd_max), None, 0);
     check(with_ack(-wnd_max - 1), Some(SegmentDrop::BadAck), 1);
@@ -102,7 +102,7 @@ fn a_syn_in_a_synchronized_state_gets_a_challenge() {
 /// RFC 9293 3.10.7.4: acknowledgements of a segment beyond a window of zero count, its text does not.
 #[test]
 fn a_closed_window_still_takes_acknowledgements() {
-    let mut pair = Pair::established(&Config {
+    let mut pair = Pair::alone(&Config {
         receive_buffer_bytes: 1000,
         ..Config::default()
     });

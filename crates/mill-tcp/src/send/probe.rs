@@ -60,7 +60,11 @@ impl Connection {
                 is_retransmission: false,
             }
         } else {
+            let front_at = cold.scoreboard.front().map(|front| front.at);
             let tail = cold.scoreboard.resend_tail(mss, now)?;
+            if tail.start == self.snd_una {
+                cold.recovery.stalled_since = cold.recovery.stalled_since.or(front_at);
+            }
             cold.recovery.probe.is_retransmission = true;
             self.draft_again(cold, tail.start, tail.len(), env)
         };

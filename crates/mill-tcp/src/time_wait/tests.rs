@@ -1,1 +1,148 @@
-//! TIME-WAIT, segment by segment.
+//! TIME-WAIT, segment by segment (RFC 9293 3.10.7.4; RFC 6191; RFC 1337).
+
+use super::*;
+use crate::config::Config;
+use crate::env::Shared;
+use crate::pair::Draft;
+use crate::segment::Ecn;
+use crate::time::{Duration, Instant};
+use alloc::vec::Vec;
+
+const SND_NXT: SeqNumber = SeqNumber(100);
+const RCV_NXT: SeqNumber = SeqNumber(u32::MAX - 5);
+
+fn wait(timestamps: bool) -> TimeWait {
+    TimeWait {
+        snd_nxt: SND_NXT,
+        rcv_nxt: RCV_NXT,
+        window: 77,
+        timestamps,
+        ts_recent: 1000,
+        ts_offset: 0,
+        ends_at: Tick(20_000),
+    }
+}
+
+/// A segment whose number is counted from RCV.NXT, and whose timestamp from TS.Recent.
+fn draft(flags: Flags, seq: i32, stamp: Option<i32>) -> Draft {
+    Draft {
+        seq: SeqNumber(RCV_NXT.0.wrapping_add_signed(seq)),
+        ack: SND_NXT,
+        flags,
+        window: 10,
+        options: TcpOptions {
+            timestamps: stamp.map(|by| Timestamps {
+                value: 1000_u32.wrapping_add_signed(by),
+                echo: 0,
+            }),
+            ..TcpOptions::default()
+        },
+        payload: Vec::new(),
+        ecn: Ecn::NotCapable,
+        merged: 1,
+    }
+}
+
+fn give(wait: &mut TimeWait, draft: &Draft) -> TimeWaitOutcome {
+    let config = Config::default();
+    let mut shared = Shared::new(1);
+    let mut env = Env {
+        now: Instant::from_nanos(0) + Duration::from_secs(10),
+        config: &config,
+        shared: &mut shared,
+        segment_bytes_max: 1460,
+        memory_left_bytes: 0,
+    };
+    wait.on_segment(&draft.segment(), &mut env)
+}
+
+fn check(timestamps: bool, draft: &Draft, expected: &str, begins_anew: bool) {
+    let mut wait = wait(timestamps);
+    let outcome = match give(&mut wait, draft) {
+        TimeWaitOutcome::Answer(answer) => {
+            assert_eq!((answer.seq, answer.ack), (SND_NXT, RCV_NXT));
+            assert_eq!((answer.flags, answer.window), (Flags::ACK, 77));
+            assert_eq!(answer.options.timestamps.is_some(), timestamps);
+            "ack"
+        }
+        TimeWaitOutcome::Reopen { iss_after } => {
+            assert_eq!(iss_after, SND_NXT);
+            "reopen"
+        }
+        TimeWaitOutcome::Dropped(_) => "dropped",
+    };
+    assert_eq!(outcome, expected, "{draft:?}");
+    let ends_at = if begins_anew { 70_000 } else { 20_000 };
+    assert_eq!(wait.ends_at, Tick(ends_at), "{draft:?}");
+}
+
+/// RFC 9293 3.10.7.4, eighth: two maximum segment lifetimes from now.
+#[test]
+fn a_fin_again_is_acknowledged_and_the_wait_begins_anew() {
+    let fin = Flags::FIN | Flags::ACK;
+    check(false, &draft(fin, -1, None), "ack", true);
+    check(true, &draft(fin, -1, Some(0)), "ack", true);
+    check(true, &draft(fin, -1, Some(-1)), "ack", false);
+    let with_text = draft(fin, -5, None).with_payload(b"text");
+    check(false, &with_text, "ack", true);
+    check(false, &draft(fin, 0, None), "ack", false);
+    check(false, &draft(fin, -2, None), "ack", false);
+}
+
+/// RFC 1337 3, fix F1.
+#[test]
+fn a_reset_does_not_end_the_wait() {
+    for seq in [-1, 0, 1] {
+        check(false, &draft(Flags::RST, seq, None), "dropped", false);
+    }
+}
+
+/// RFC 9293 3.6.1: without timestamps the number has to be later.
+#[test]
+fn a_later_number_opens_anew() {
+    check(false, &draft(Flags::SYN, 1, None), "reopen", false);
+    check(false, &draft(Flags::SYN, 0, None), "ack", false);
+    check(false, &draft(Flags::SYN, -1, None), "ack", false);
+    check(
+        false,
+        &draft(Flags::SYN | Flags::ACK, 1, None),
+        "ack",
+        false,
+    );
+}
+
+/// RFC 6191 3: with timestamps the timestamp has to be later, or equal with a later number.
+#[test]
+fn a_later_timestamp_opens_anew() {
+    check(true, &draft(Flags::SYN, -1000, Some(1)), "reopen", false);
+    check(true, &draft(Flags::SYN, 1, Some(0)), "reopen", false);
+    check(true, &draft(Flags::SYN, 0, Some(0)), "ack", false);
+    check(true, &draft(Flags::SYN, 1000, Some(-1)), "ack", false);
+    // The new connection would have no timestamps: the number decides.
+    check(true, &draft(Flags::SYN, 1, None), "reopen", false);
+    check(true, &draft(Flags::SYN, 0, None), "ack", false);
+}
+
+#[test]
+fn text_is_answered_and_a_bare_acknowledgement_is_not() {
+    check(
+        false,
+        &draft(Flags::ACK, 0, None).with_payload(b"x"),
+        "ack",
+        false,
+    );
+    check(
+        false,
+        &draft(Flags::ACK, -9, None).with_payload(b"x"),
+        "ack",
+        false,
+    );
+    for seq in [-1, 0, 1] {
+        check(false, &draft(Flags::ACK, seq, None), "dropped", false);
+    }
+}
+
+#[test]
+fn an_entry_is_small() {
+    assert!(size_of::<TimeWait>() <= 32);
+}

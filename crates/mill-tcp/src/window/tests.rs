@@ -1,1 +1,168 @@
-//! Tests.
+//! The window: its edge, its steps, its growth.
+
+use crate::config::Config;
+use crate::pair::{CLIENT, Pair, SERVER, pattern};
+use core::time::Duration;
+
+fn pair(receive_buffer_bytes: u32) -> Pair {
+    let mut pair = Pair::alone(&Config {
+        receive_buffer_bytes,
+        receive_buffer_bytes_max: receive_buffer_bytes.max(65_535),
+        quick_acks: 0,
+        ..Config::default()
+    });
+    pair.sides[SERVER].reads = false;
+    pair
+}
+
+fn consume(pair: &mut Pair, bytes: u32) {
+    pair.command(SERVER, |connection, env| connection.consumed(bytes, env));
+}
+
+/// RFC 9293 3.8.6.2.2: the edge stays until a full segment or half the buffer can be offered.
+#[test]
+fn the_edge_does_not_move_by_crumbs() {
+    let mut pair = pair(8000);
+    let draft = pair.draft(SERVER).with_payload(&[1; 1000]);
+    for _ in 0..8 {
+        let next = pair.draft(SERVER).with_payload(&draft.payload);
+        pair.give(SERVER, &next);
+    }
+    pair.run_for(Duration::from_millis(50));
+    assert_eq!(pair.connection(SERVER).rcv_wnd(), 0);
+    let before = pair.log.len();
+    consume(&mut pair, 999);
+    pair.flush();
+    assert!(pair.sent_since(before, SERVER).is_empty(), "a crumb");
+    // A probe learns nothing new either.
+    let probe = pair.draft(SERVER).shifted(-1);
+    assert_eq!(pair.give(SERVER, &probe).1[0].window, 0);
+    let before = pair.log.len();
+    consume(&mut pair, 1);
+    pair.flush();
+    let sent = pair.sent_since(before, SERVER);
+    assert_eq!((sent.len(), sent[0].window), (1, 1000));
+}
+
+/// Of a buffer smaller than two segments, half is worth an update.
+#[test]
+fn half_of_a_small_buffer_is_worth_an_update() {
+    let mut pair = pair(1000);
+    let full = pair.draft(SERVER).with_payload(&[1; 1000]);
+    pair.give(SERVER, &full);
+    let before = pair.log.len();
+    consume(&mut pair, 499);
+    pair.flush();
+    assert!(pair.sent_since(before, SERVER).is_empty());
+    consume(&mut pair, 1);
+    pair.flush();
+    assert_eq!(pair.sent_since(before, SERVER)[0].window, 500);
+}
+
+/// While much is still offered, a reader causes no segments.
+#[test]
+fn a_reader_that_keeps_pace_causes_no_updates() {
+    let mut pair = pair(65_535);
+    let draft = pair.draft(SERVER).with_payload(&[1; 1000]);
+    pair.give(SERVER, &draft);
+    let before = pair.log.len();
+    consume(&mut pair, 1000);
+    pair.flush();
+    assert!(pair.sent_since(before, SERVER).is_empty());
+}
+
+/// RFC 9293 3.8.6: segments of any size, a reader that sleeps, a scale that does not divide them; the pair checks
+/// every segment. The bytes beyond the buffer that rounding gives away are bounded.
+#[test]
+fn the_edge_never_moves_left() {
+    for len in [1, 7, 100, 129, 1000, 1448] {
+        let mut pair = Pair::established(&Config {
+            receive_buffer_bytes: 100_000,
+            ..Config::default()
+        });
+        assert_eq!(pair.connection(SERVER).rcv_wind_shift, 7);
+        pair.sides[SERVER].reads = false;
+        let payload = pattern(len);
+        for _ in 0..100 {
+            if pair.connection(SERVER).rcv_wnd() < u32::try_from(len).unwrap() {
+                break;
+            }
+            let draft = pair.draft(SERVER).with_payload(&payload);
+            pair.give(SERVER, &draft);
+        }
+        assert!(pair.connection(SERVER).unread_bytes <= 100_000 + 12_500 + 128);
+    }
+}
+
+/// A peer that fills the window with tiny segments gets no more than an eighth beyond the buffer.
+#[test]
+fn rounding_gives_away_little() {
+    let config = Config {
+        receive_buffer_bytes: 4096,
+        quick_acks: 0,
+        ..Config::default()
+    };
+    let mut pair = Pair::established(&config);
+    pair.sides[SERVER].reads = false;
+    for _ in 0..10_000 {
+        if pair.connection(SERVER).rcv_wnd() == 0 {
+            break;
+        }
+        let draft = pair.draft(SERVER).with_payload(b"x");
+        pair.inject(SERVER, &draft.segment());
+        pair.command(SERVER, |connection, _| connection.offer_window());
+    }
+    assert_eq!(pair.connection(SERVER).rcv_wnd(), 0);
+    assert!(pair.connection(SERVER).unread_bytes <= 4096 + 512 + 128);
+}
+
+/// A long fat path: the window doubles until it no longer holds the sender up.
+#[test]
+fn the_window_grows_while_the_reader_keeps_pace() {
+    let mut pair = Pair::new(&Config::default());
+    pair.wire.delay = Duration::from_millis(50);
+    pair.connect();
+    pair.write(CLIENT, &pattern(6_000_000));
+    pair.run_until(Duration::from_secs(60), |pair| {
+        pair.sides[SERVER].received.len() == 6_000_000
+    });
+    let bytes = pair.connection(SERVER).receive_buffer_bytes;
+    assert!(bytes >= 2 << 20, "{bytes}");
+    assert!(bytes <= Config::default().receive_buffer_bytes_max);
+}
+
+fn grown(change: impl Fn(&mut Pair)) -> u32 {
+    let mut pair = Pair::established(&Config::default());
+    change(&mut pair);
+    let before = pair.connection(SERVER).receive_buffer_bytes;
+    pair.write(CLIENT, &pattern(2_000_000));
+    pair.run_until(Duration::from_secs(60), |pair| {
+        pair.sides[SERVER].received.len() == 2_000_000
+    });
+    pair.connection(SERVER).receive_buffer_bytes / before
+}
+
+#[test]
+fn the_window_grows_only_while_there_is_memory() {
+    assert!(grown(|_| {}) > 1);
+    assert_eq!(
+        grown(|pair| pair.sides[SERVER].memory_left_bytes = 131_071),
+        1
+    );
+    assert_eq!(
+        grown(|pair| pair.sides[SERVER].config.receive_buffer_bytes_max = 131_072),
+        1
+    );
+}
+
+/// A sender that is slow for reasons of its own leaves the window as it is.
+#[test]
+fn a_slow_sender_does_not_grow_the_window() {
+    let mut pair = Pair::established(&Config::default());
+    let before = pair.connection(SERVER).receive_buffer_bytes;
+    for _ in 0..300 {
+        pair.write(CLIENT, &[1; 1000]);
+        pair.run_for(Duration::from_millis(50));
+    }
+    assert_eq!(pair.connection(SERVER).receive_buffer_bytes, before);
+}
