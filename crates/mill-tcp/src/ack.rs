@@ -9,7 +9,7 @@ use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// What of ours the segment acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

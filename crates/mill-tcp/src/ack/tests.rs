@@ -1,1 +1,402 @@
-//! Tests.
+//! What acknowledgements bring about, segment by segment.
+
+use crate::config::Config;
+use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::pair::{Draft, Pair, SERVER, pattern};
+use crate::recovery::Phase;
+use crate::segment::SegmentOut;
+use crate::time::Duration;
+use alloc::vec::Vec;
+use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::{SackBlocks, Timestamps};
+
+/// Payload bytes of a full segment of a pair with timestamps.
+const MSS: u32 = 1_448;
+
+/// A server with an endless queue, whose client is the test: it sees every segment and answers none by itself.
+pub(crate) struct Sender {
+    pub(crate) pair: Pair,
+    /// The first byte of data.
+    pub(crate) start: mill_wire::seq::SeqNumber,
+}
+
+impl Sender {
+    pub(crate) fn new(config: &Config) -> Self {
+        let mut pair = Pair::established(config);
+        // Its acknowledgements are the test's.
+        pair.wire.lost = 1_000;
+        let start = pair.connection(SERVER).snd_nxt;
+        Self { pair, start }
+    }
+
+    /// Writes so many segments and returns what leaves, each as (first segment, segments).
+    pub(crate) fn write(&mut self, segments: u32) -> Vec<(u32, u32)> {
+        let from = self.pair.log.len();
+        self.pair
+            .write(SERVER, &pattern((segments * self.mss()) as usize));
+        self.pair.flush();
+        self.left_since(from)
+    }
+
+    pub(crate) fn mss(&self) -> u32 {
+        let crate::pair::Peer::Open(connection) = &self.pair.sides[SERVER].peer else {
+            panic!("closed");
+        };
+        connection.snd_mss.into()
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        self.pair.connection(SERVER)
+    }
+
+    /// What left, in segments counted from the first.
+    pub(crate) fn left_since(&self, from: usize) -> Vec<(u32, u32)> {
+        let sent = self.pair.sent_since(from, SERVER);
+        let number = |segment: &SegmentOut| {
+            (
+                (segment.seq - self.start) / self.mss(),
+                segment.len.div_ceil(self.mss()),
+            )
+        };
+        sent.iter()
+            .filter(|segment| segment.len > 0)
+            .map(number)
+            .collect()
+    }
+
+    /// The acknowledgement of so many segments.
+    pub(crate) fn ack(&self, segments: u32) -> Draft {
+        let mut draft = self.pair.draft(SERVER);
+        draft.ack = self.start + segments * self.mss();
+        draft
+    }
+
+    /// Gives an acknowledgement of `acked` segments with reports of others; returns what leaves.
+    pub(crate) fn acked(&mut self, acked: u32, sacked: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        let mut draft = self.ack(acked);
+        let mut blocks = SackBlocks::default();
+        for &(first, end) in sacked {
+            let mss = self.mss();
+            assert!(blocks.push(self.start + first * mss, self.start + end * mss));
+        }
+        draft.options.sack = blocks;
+        self.give(&draft)
+    }
+
+    pub(crate) fn give(&mut self, draft: &Draft) -> Vec<(u32, u32)> {
+        let from = self.pair.log.len();
+        self.pair.give(SERVER, draft);
+        self.left_since(from)
+    }
+
+    /// Lets time go by, and returns what leaves meanwhile.
+    pub(crate) fn wait_ms(&mut self, ms: u64) -> Vec<(u32, u32)> {
+        let from = self.pair.log.len();
+        self.pair.run_for(Duration::from_millis(ms));
+        self.left_since(from)
+    }
+
+    pub(crate) fn phase(&mut self) -> Phase {
+        let connection = self.connection();
+        connection
+            .cold
+            .as_ref()
+            .map_or(Phase::Open, |cold| cold.recovery.phase)
+    }
+
+    pub(crate) fn cwnd(&mut self) -> u32 {
+        let mss = self.mss();
+        self.connection().cwnd / mss
+    }
+}
+
+fn one_by_one(segments: core::ops::Range<u32>) -> Vec<(u32, u32)> {
+    segments.map(|segment| (segment, 1)).collect()
+}
+
+#[test]
+fn the_first_window_is_ten_segments_and_doubles() {
+    let mut sender = Sender::new(&Config::default());
+    assert_eq!(sender.mss(), MSS);
+    assert_eq!(sender.write(100), one_by_one(0..10));
+    sender.wait_ms(10);
+    assert_eq!(sender.acked(2, &[]), one_by_one(10..14));
+    assert_eq!(sender.acked(10, &[]), one_by_one(14..30));
+    assert_eq!(sender.cwnd(), 20);
+}
+
+#[test]
+fn the_first_window_is_what_is_configured() {
+    for segments in [1, 4, 16] {
+        let mut sender = Sender::new(&Config {
+            initial_window_segments: segments,
+            ..Config::default()
+        });
+        assert_eq!(sender.write(100), one_by_one(0..segments));
+    }
+}
+
+#[test]
+fn the_peers_window_is_kept_on_both_sides_of_its_edge() {
+    let mut sender = Sender::new(&Config {
+        window_scaling: false,
+        ..Config::default()
+    });
+    sender.write(100);
+    let check = |sender: &mut Sender, window: u32, expected: &[(u32, u32)]| {
+        let mut draft = sender.ack(10);
+        draft.window = u16::try_from(window).unwrap();
+        assert_eq!(sender.give(&draft), expected, "{window}");
+    };
+    check(&mut sender, 2 * MSS - 1, &[(10, 1)]);
+    check(&mut sender, 2 * MSS, &[(11, 1)]);
+    check(&mut sender, 3 * MSS - 1, &[]);
+}
+
+#[test]
+fn three_duplicates_of_reports_are_a_loss_and_two_are_not() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(10);
+    sender.wait_ms(20);
+    assert_eq!(sender.acked(0, &[(1, 2)]), []);
+    assert_eq!(sender.acked(0, &[(1, 3)]), []);
+    assert_eq!(sender.phase(), Phase::Open);
+    assert_eq!(sender.acked(0, &[(1, 4)]), [(0, 1)]);
+    assert_eq!(sender.phase(), Phase::Recovery);
+    // RFC 9438 4.6.
+    assert_eq!(sender.connection().ssthresh, 7 * MSS);
+    assert_eq!(sender.pair.sides[SERVER].shared.counters.recoveries, 1);
+    sender.wait_ms(20);
+    assert_eq!(sender.acked(10, &[]), []);
+    assert_eq!((sender.phase(), sender.cwnd()), (Phase::Open, 7));
+}
+
+#[test]
+fn two_reports_are_a_loss_when_the_reordering_window_is_over() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(10);
+    // The round trip of the handshake is 20 ms: a quarter is 5.
+    sender.wait_ms(20);
+    sender.acked(0, &[(2, 3)]);
+    assert_eq!(sender.connection().timer, TimerKind::Reordering);
+    assert_eq!(sender.wait_ms(4), []);
+    assert_eq!(sender.wait_ms(2), [(0, 1), (1, 1)]);
+    assert_eq!(sender.phase(), Phase::Recovery);
+}
+
+#[test]
+fn limited_transmit_sends_new_data_for_the_first_duplicates() {
+    for sack in [true, false] {
+        let mut sender = Sender::new(&Config {
+            sack,
+            ..Config::default()
+        });
+        sender.write(20);
+        sender.wait_ms(20);
+        let report: &[(u32, u32)] = if sack { &[(1, 2)] } else { &[] };
+        assert_eq!(sender.acked(0, report), [(10, 1)], "sack {sack}");
+        let report: &[(u32, u32)] = if sack { &[(1, 3)] } else { &[] };
+        assert_eq!(sender.acked(0, report), [(11, 1)], "sack {sack}");
+    }
+}
+
+#[test]
+fn without_sack_the_third_duplicate_is_a_loss_and_partial_acknowledgements_tell_the_next() {
+    let mut sender = Sender::new(&Config {
+        sack: false,
+        ..Config::default()
+    });
+    sender.write(10);
+    sender.wait_ms(20);
+    assert_eq!(sender.acked(0, &[]), []);
+    assert_eq!(sender.acked(0, &[]), []);
+    assert_eq!(sender.acked(0, &[]), [(0, 1)]);
+    assert_eq!(sender.phase(), Phase::Recovery);
+    for _ in 0..5 {
+        assert_eq!(sender.acked(0, &[]), []);
+    }
+    sender.wait_ms(20);
+    // RFC 6582 3.2 step 3.
+    assert_eq!(sender.acked(4, &[]), [(4, 1)]);
+    sender.wait_ms(20);
+    assert_eq!(sender.acked(10, &[]), []);
+    assert_eq!(sender.phase(), Phase::Open);
+}
+
+#[test]
+fn what_is_no_duplicate_does_not_count_as_one() {
+    let check = |name: &str, change: fn(&mut Draft)| {
+        let mut sender = Sender::new(&Config {
+            sack: false,
+            ..Config::default()
+        });
+        sender.write(10);
+        for number in 0..8 {
+            let mut draft = sender.ack(0);
+            draft.window -= number;
+            change(&mut draft);
+            sender.give(&draft);
+        }
+        assert_eq!(sender.phase(), Phase::Open, "{name}");
+    };
+    check("another window", |_| {});
+    check("data", |draft| {
+        draft.payload.push(1);
+        draft.window = 900;
+    });
+}
+
+#[test]
+fn a_lost_retransmission_is_sent_again_without_a_timeout() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(30);
+    sender.wait_ms(20);
+    sender.acked(0, &[(1, 2)]);
+    sender.acked(0, &[(1, 3)]);
+    assert_eq!(sender.acked(0, &[(1, 4)])[0], (0, 1));
+    sender.wait_ms(1);
+    // What leaves now left after the retransmission.
+    let later = sender.acked(0, &[(1, 9)]);
+    let first = later[0].0;
+    assert!(first >= 12, "{later:?}");
+    sender.wait_ms(25);
+    let again = sender.acked(0, &[(1, 9), (first, first + 1)]);
+    assert!(again.contains(&(0, 1)), "{again:?}");
+    let counters = sender.pair.sides[SERVER].shared.counters;
+    assert_eq!(
+        (counters.lost_retransmits > 0, counters.timeouts),
+        (true, 0)
+    );
+}
+
+#[test]
+fn a_d_sack_of_the_only_retransmission_undoes_the_reduction() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(20);
+    sender.wait_ms(20);
+    for end in 2..=4 {
+        sender.acked(0, &[(1, end)]);
+    }
+    assert_eq!(sender.phase(), Phase::Recovery);
+    let cwnd_before = 10;
+    sender.wait_ms(5);
+    // The original came late: all is acknowledged up to 4, then the duplicate is reported.
+    sender.acked(4, &[]);
+    sender.acked(4, &[(0, 1)]);
+    assert_eq!(sender.phase(), Phase::Open);
+    assert!(sender.cwnd() >= cwnd_before, "{}", sender.cwnd());
+    let counters = sender.pair.sides[SERVER].shared.counters;
+    assert_eq!((counters.undone, counters.dsacks_in > 0), (1, true));
+}
+
+#[test]
+fn an_echo_from_before_the_retransmission_undoes_the_reduction() {
+    let check = |is_before: bool, expected: Phase| {
+        let mut sender = Sender::new(&Config::default());
+        sender.write(20);
+        let before = sender.ack(0).options.timestamps.unwrap().echo;
+        sender.wait_ms(20);
+        for end in 2..=4 {
+            sender.acked(0, &[(1, end)]);
+        }
+        sender.wait_ms(20);
+        let mut draft = sender.ack(4);
+        let now = draft.options.timestamps.unwrap();
+        if is_before {
+            draft.options.timestamps = Some(Timestamps {
+                echo: before,
+                ..now
+            });
+        }
+        sender.give(&draft);
+        assert_eq!(sender.phase(), expected, "{is_before}");
+    };
+    check(true, Phase::Open);
+    check(false, Phase::Recovery);
+}
+
+#[test]
+fn reports_of_what_was_never_sent_are_ignored() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(10);
+    sender.wait_ms(20);
+    sender.acked(0, &[(5, 11)]);
+    sender.acked(0, &[(10, 2_000)]);
+    sender.acked(3, &[(1, 2), (9, 8)]);
+    let cold = sender.connection().cold.as_ref().unwrap();
+    assert_eq!(cold.scoreboard.sacked_bytes(), 0);
+    assert_eq!(sender.phase(), Phase::Open);
+}
+
+#[test]
+fn a_peer_that_throws_away_what_it_reported_gets_it_again() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(10);
+    sender.wait_ms(20);
+    sender.acked(0, &[(1, 10)]);
+    sender.wait_ms(20);
+    // The first segment arrives, and nothing of the rest is there any more.
+    sender.acked(1, &[]);
+    let sent = sender.wait_ms(400);
+    assert_eq!(sent.first(), Some(&(1, 1)));
+    sender.wait_ms(20);
+    let sent = sender.acked(2, &[]);
+    assert!(sent.contains(&(2, 1)), "{sent:?}");
+}
+
+#[test]
+fn congestion_echoes_reduce_once_a_round_trip_and_are_answered() {
+    let mut sender = Sender::new(&Config::default());
+    sender.connection().flags.set(ConnectionFlags::ECN, true);
+    sender.write(30);
+    let check = |sender: &mut Sender, acked: u32, reductions: u64| {
+        sender.wait_ms(10);
+        let mut draft = sender.ack(acked);
+        draft.flags |= Flags::ECE;
+        let from = sender.pair.log.len();
+        sender.give(&draft);
+        assert_eq!(
+            sender.pair.sides[SERVER].shared.counters.ecn_reductions,
+            reductions
+        );
+        let sent = sender.pair.sent_since(from, SERVER);
+        sent.iter()
+            .filter(|segment| segment.flags.has(Flags::CWR))
+            .count()
+    };
+    let mut answered = check(&mut sender, 2, 1);
+    answered += check(&mut sender, 4, 1);
+    answered += check(&mut sender, 6, 1);
+    assert_eq!(answered, 1);
+    assert_eq!(sender.connection().ssthresh / MSS, 7);
+    // Beyond what was sent when it began, a new echo is a new signal.
+    sender.wait_ms(10);
+    let all = (sender.connection().snd_nxt - sender.start) / MSS;
+    sender.acked(all, &[]);
+    let next = (sender.connection().snd_nxt - sender.start) / MSS;
+    check(&mut sender, next - 1, 2);
+}
+
+#[test]
+fn a_connection_without_ecn_ignores_echoes() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(30);
+    let mut draft = sender.ack(2);
+    draft.flags |= Flags::ECE;
+    sender.give(&draft);
+    assert_eq!(sender.pair.sides[SERVER].shared.counters.ecn_reductions, 0);
+}
+
+#[test]
+fn acknowledgements_of_single_bytes_grow_the_window_by_bytes() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(30);
+    sender.wait_ms(20);
+    let before = sender.connection().cwnd;
+    for byte in 1..=100 {
+        let mut draft = sender.ack(0);
+        draft.ack = sender.start + byte;
+        sender.give(&draft);
+    }
+    assert_eq!(sender.connection().cwnd, before + 100);
+}

@@ -1,1 +1,411 @@
-//! Tests.
+//! Timers of the sending side: timeouts, loss probes, spurious timeouts, closed windows.
+
+use super::*;
+use crate::ack::tests::Sender;
+use crate::config::Config;
+use crate::env::Shared;
+use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
+use crate::state::State;
+use crate::time::Instant;
+
+fn with_env<T>(config: &Config, call: impl FnOnce(&mut Env<'_>) -> T) -> T {
+    let mut shared = Shared::new(1);
+    call(&mut Env {
+        now: Instant::from_nanos(1_000_000_000),
+        config,
+        shared: &mut shared,
+        segment_bytes_max: 1_460,
+        memory_left_bytes: 0,
+    })
+}
+
+/// The timeout after these round trips.
+fn rto_of(config: &Config, rtts_us: &[u32]) -> Duration {
+    let mut connection = Connection::default();
+    for &rtt_us in rtts_us {
+        connection.on_rtt_sample(None, rtt_us);
+    }
+    with_env(config, |env| connection.rto(env))
+}
+
+#[test]
+fn the_timeout_follows_the_round_trips() {
+    let config = Config::default();
+    let check = |rtts_us: &[u32], expected: Duration| {
+        assert_eq!(rto_of(&config, rtts_us), expected, "{rtts_us:?}");
+    };
+    check(&[], Duration::from_secs(1));
+    // RFC 6298 2.2: SRTT = R, RTTVAR = R/2.
+    check(&[100_000], Duration::from_micros(100_000 + 200_000));
+    check(&[200_000], Duration::from_micros(200_000 + 400_000));
+    // 2.3: RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|, SRTT = 7/8 SRTT + 1/8 R.
+    check(
+        &[200_000, 200_000],
+        Duration::from_micros(200_000 + 300_000),
+    );
+    check(
+        &[200_000, 360_000],
+        Duration::from_micros(220_000 + 4 * 115_000),
+    );
+    check(
+        &[200_000, 40_000],
+        Duration::from_micros(180_000 + 4 * 115_000),
+    );
+    // The variation counts 200 ms at least, and all together no more than two minutes.
+    check(&[100], Duration::from_micros(100 + 200_000));
+    check(&[60_000_000], Duration::from_secs(120));
+}
+
+#[test]
+fn the_timeout_after_a_lost_syn_is_three_seconds() {
+    let mut connection = Connection::default();
+    connection
+        .flags
+        .set(ConnectionFlags::SYN_RETRANSMITTED, true);
+    let rto = with_env(&Config::default(), |env| connection.rto(env));
+    assert_eq!(rto, Duration::from_secs(3));
+}
+
+#[test]
+fn the_timeout_doubles_up_to_its_limit() {
+    let config = Config::default();
+    let mut connection = Connection::default();
+    connection.on_rtt_sample(None, 100_000);
+    for (backoff, expected_ms) in [
+        (0, 300),
+        (1, 600),
+        (2, 1_200),
+        (8, 76_800),
+        (9, 120_000),
+        (40, 120_000),
+    ] {
+        connection.backoff = backoff;
+        let rto = with_env(&config, |env| connection.rto(env));
+        assert_eq!(rto, Duration::from_millis(expected_ms), "{backoff}");
+    }
+}
+
+fn without_probes() -> Config {
+    // Without SACK there are no loss probes.
+    Config {
+        sack: false,
+        ..Config::default()
+    }
+}
+
+/// When the first segment left, in milliseconds after the first time.
+fn times_of_first(pair: &Pair) -> Vec<u64> {
+    let start = pair
+        .log
+        .iter()
+        .find(|entry| entry.1 == SERVER && entry.2.len > 0);
+    let (start, seq) = start
+        .map(|entry| (entry.0.as_millis(), entry.2.seq))
+        .unwrap();
+    let of_first = pair
+        .log
+        .iter()
+        .filter(|entry| entry.1 == SERVER && entry.2.len > 0 && entry.2.seq == seq);
+    of_first.map(|entry| entry.0.as_millis() - start).collect()
+}
+
+use alloc::vec::Vec;
+
+#[test]
+fn an_unanswered_segment_is_sent_again_at_doubling_intervals_until_the_peer_is_given_up() {
+    let config = Config {
+        retries_max: 4,
+        ..without_probes()
+    };
+    let mut sender = Sender::new(&config);
+    sender.write(1);
+    sender.wait_ms(60_000);
+    // SRTT 20 ms, 4 RTTVAR 40 ms, hence the minimum of 200 ms.
+    assert_eq!(times_of_first(&sender.pair), [0, 220, 660, 1_540, 3_300]);
+    let events = sender.pair.sides[SERVER].events;
+    assert!(events.has_any(Events::TIMED_OUT));
+    assert_eq!(sender.pair.state(SERVER), State::Closed);
+}
+
+#[test]
+fn an_orphan_is_given_up_earlier() {
+    let config = Config {
+        orphan_retries_max: 2,
+        ..without_probes()
+    };
+    let mut sender = Sender::new(&config);
+    sender.write(1);
+    sender.pair.close(SERVER);
+    sender.wait_ms(60_000);
+    assert_eq!(times_of_first(&sender.pair).len(), 3);
+    assert_eq!(sender.pair.state(SERVER), State::Closed);
+}
+
+#[test]
+fn a_timeout_sends_one_segment_and_slow_start_begins_anew() {
+    let mut sender = Sender::new(&without_probes());
+    sender.write(10);
+    let sent = sender.wait_ms(230);
+    assert_eq!(sent, [(0, 1)]);
+    assert_eq!((sender.phase(), sender.cwnd()), (Phase::Loss, 1));
+    assert_eq!(sender.connection().ssthresh / sender.mss(), 7);
+    // There is no new data to find out with (RFC 5682): the rest is sent again.
+    assert_eq!(sender.acked(1, &[]), [(1, 1), (2, 1)]);
+    assert_eq!(sender.acked(3, &[]), [(3, 1), (4, 1), (5, 1), (6, 1)]);
+    assert_eq!(sender.acked(10, &[]), []);
+    assert_eq!(sender.phase(), Phase::Open);
+    // A second timeout of the same window would not have reduced the threshold again.
+    assert_eq!(sender.connection().ssthresh / sender.mss(), 7);
+}
+
+#[test]
+fn repeated_timeouts_of_one_window_reduce_the_threshold_once() {
+    let mut sender = Sender::new(&without_probes());
+    sender.write(10);
+    sender.wait_ms(1_000);
+    assert!(sender.connection().backoff >= 2);
+    assert_eq!(sender.connection().ssthresh / sender.mss(), 7);
+}
+
+#[test]
+fn the_backoff_ends_with_a_round_trip_that_is_certain() {
+    let check = |timestamps: bool, expected: u8| {
+        let mut sender = Sender::new(&Config {
+            timestamps,
+            ..without_probes()
+        });
+        sender.write(10);
+        sender.wait_ms(1_000);
+        assert_eq!(sender.connection().backoff, 2);
+        // The first segment, which was sent three times (Karn); its echo tells which one this is of.
+        sender.acked(1, &[]);
+        assert_eq!(sender.connection().backoff, expected, "{timestamps}");
+    };
+    check(true, 0);
+    check(false, 2);
+}
+
+#[test]
+fn new_data_after_a_timeout_finds_out_that_it_was_spurious() {
+    let check = |sack: bool, second: u32, is_spurious: bool| {
+        // Without timestamps, so that it is F-RTO that finds it.
+        let mut sender = Sender::new(&Config {
+            timestamps: false,
+            sack,
+            ..Config::default()
+        });
+        sender.write(30);
+        let sent = sender.wait_ms(500);
+        assert!(sent.contains(&(0, 1)), "{sent:?}");
+        let new = (sender.connection().snd_nxt - sender.start) / sender.mss();
+        // RFC 5682 2.1 step 2 (b): two new segments.
+        let sent = sender.acked(1, &[]);
+        assert_eq!(sent, [(new, 1), (new + 1, 1)], "sack {sack}");
+        let sent = if sack && !is_spurious {
+            sender.acked(1, &[(new, new + 1)])
+        } else {
+            sender.acked(second, &[])
+        };
+        let counters = sender.pair.sides[SERVER].shared.counters;
+        assert_eq!(
+            counters.undone,
+            u64::from(is_spurious),
+            "sack {sack}, {second}"
+        );
+        if is_spurious {
+            assert_eq!(sender.phase(), Phase::Open);
+        } else {
+            // Conventional recovery.
+            assert_eq!(sent.first(), Some(&(1, 1)), "sack {sack}");
+        }
+    };
+    check(false, 2, true);
+    check(false, 1, false);
+    check(true, 2, true);
+    check(true, 1, false);
+}
+
+#[test]
+fn a_loss_probe_leaves_after_two_round_trips() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(3);
+    // 2 * 20 ms and two ticks.
+    assert_eq!(sender.wait_ms(41), []);
+    assert_eq!(sender.wait_ms(2), [(2, 1)]);
+    assert_eq!(sender.pair.sides[SERVER].shared.counters.loss_probes, 1);
+    // One probe only; the timeout follows.
+    assert_eq!(sender.wait_ms(215), []);
+    assert_eq!(sender.wait_ms(10), [(0, 1)]);
+}
+
+#[test]
+fn a_loss_probe_of_one_segment_allows_for_a_delayed_acknowledgement() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(1);
+    // The timeout, 220 ms after the segment, comes before 40 + 200 ms, and the probe in its place.
+    assert_eq!(sender.wait_ms(219), []);
+    assert_eq!(sender.wait_ms(2), [(0, 1)]);
+    assert_eq!(sender.pair.sides[SERVER].shared.counters.loss_probes, 1);
+    assert_eq!(sender.phase(), Phase::Open);
+}
+
+#[test]
+fn a_loss_probe_is_new_data_if_there_is_some() {
+    let mut sender = Sender::new(&Config::default());
+    // The congestion window holds back the eleventh.
+    sender.write(11);
+    assert_eq!(sender.wait_ms(45), [(10, 1)]);
+}
+
+#[test]
+fn a_loss_probe_that_repaired_a_loss_counts_as_one() {
+    let check = |is_duplicate: bool, expected_recoveries: u64| {
+        let mut sender = Sender::new(&Config::default());
+        sender.write(3);
+        sender.wait_ms(45);
+        // RFC 8985 7.4.2: with a D-SACK both arrived.
+        sender.acked(3, if is_duplicate { &[(2, 3)] } else { &[] });
+        sender.write(2);
+        sender.acked(5, &[]);
+        let counters = sender.pair.sides[SERVER].shared.counters;
+        assert_eq!(counters.loss_probe_recoveries, expected_recoveries);
+        assert_eq!(sender.cwnd() < 10, expected_recoveries > 0);
+    };
+    check(false, 1);
+    check(true, 0);
+}
+
+#[test]
+fn a_loss_probe_turns_the_loss_of_an_end_into_fast_recovery() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(10);
+    sender.wait_ms(20);
+    sender.acked(5, &[]);
+    // Segments 5 to 9 are lost: the last one is sent again, and its report shows the others.
+    let sent = sender.wait_ms(60);
+    assert_eq!(sent, [(9, 1)]);
+    sender.acked(5, &[(9, 10)]);
+    sender.wait_ms(10);
+    assert_eq!(sender.phase(), Phase::Recovery);
+    assert_eq!(sender.pair.sides[SERVER].shared.counters.timeouts, 0);
+}
+
+#[test]
+fn a_peer_without_sack_gets_no_loss_probe() {
+    let mut sender = Sender::new(&without_probes());
+    sender.write(3);
+    assert_eq!(sender.wait_ms(219), []);
+    assert_eq!(sender.wait_ms(2), [(0, 1)]);
+    assert_eq!(sender.pair.sides[SERVER].shared.counters.loss_probes, 0);
+}
+
+/// A server with data before a closed window.
+fn before_closed_window(config: &Config) -> Sender {
+    let mut sender = Sender::new(config);
+    let mut closed = sender.ack(0);
+    closed.window = 0;
+    sender.give(&closed);
+    assert_eq!(sender.write(3), []);
+    sender
+}
+
+fn probes(sender: &Sender) -> u64 {
+    sender.pair.sides[SERVER].shared.counters.window_probes
+}
+
+#[test]
+fn a_closed_window_is_probed_at_doubling_intervals() {
+    let mut sender = before_closed_window(&Config::default());
+    let from = sender.pair.log.len();
+    for (wait_ms, expected) in [(219, 0), (2, 1), (437, 1), (3, 2), (877, 2), (4, 3)] {
+        assert_eq!(sender.wait_ms(wait_ms), []);
+        assert_eq!(probes(&sender), expected);
+    }
+    let probe = sender.pair.sent_since(from, SERVER)[0];
+    assert_eq!((probe.seq, probe.len), (sender.start - 1, 0));
+}
+
+#[test]
+fn a_window_may_stay_closed_for_ever_while_probes_are_answered() {
+    let mut sender = before_closed_window(&Config {
+        retries_max: 3,
+        ..Config::default()
+    });
+    for _ in 0..100 {
+        let before = probes(&sender);
+        while probes(&sender) == before {
+            sender.wait_ms(1_000);
+        }
+        let mut closed = sender.ack(0);
+        closed.window = 0;
+        sender.give(&closed);
+    }
+    assert_eq!(sender.pair.state(SERVER), State::Established);
+    let open = sender.ack(0);
+    let open = Draft {
+        window: 1_000,
+        ..open
+    };
+    assert_eq!(sender.give(&open).len(), 3);
+}
+
+use crate::pair::Draft;
+
+#[test]
+fn probes_without_an_answer_end_the_connection() {
+    let mut sender = before_closed_window(&Config {
+        retries_max: 3,
+        ..Config::default()
+    });
+    sender.wait_ms(600_000);
+    assert_eq!(probes(&sender), 3);
+    assert!(sender.pair.sides[SERVER].events.has_any(Events::TIMED_OUT));
+}
+
+#[test]
+fn an_orphan_does_not_probe_for_ever() {
+    let mut sender = before_closed_window(&Config {
+        orphan_retries_max: 3,
+        ..Config::default()
+    });
+    sender.pair.close(SERVER);
+    for _ in 0..10 {
+        sender.wait_ms(10_000);
+        if sender.pair.state(SERVER) == State::Closed {
+            return;
+        }
+        let mut closed = sender.ack(0);
+        closed.window = 0;
+        sender.give(&closed);
+    }
+    panic!("still {:?}", sender.pair.state(SERVER));
+}
+
+#[test]
+fn a_window_that_opens_ends_the_probing() {
+    let mut pair = Pair::established(&Config::default());
+    pair.sides[CLIENT].reads = false;
+    pair.write(SERVER, &pattern(400_000));
+    pair.run_for(Duration::from_secs(30));
+    assert!(pair.sides[SERVER].shared.counters.window_probes > 2);
+    assert!(!pair.sides[SERVER].queue.is_empty());
+    let unread = pair.connection(CLIENT).unread_bytes();
+    pair.sides[CLIENT].reads = true;
+    pair.command(CLIENT, |connection, env| connection.consumed(unread, env));
+    pair.run_until(Duration::from_secs(10), |pair| {
+        pair.sides[SERVER].queue.is_empty()
+    });
+    assert_eq!(pair.sides[CLIENT].received.len(), 400_000);
+    assert!(matches!(pair.sides[SERVER].peer, Peer::Open(_)));
+}
+
+#[test]
+fn a_forgotten_cork_holds_data_for_a_timeout_only() {
+    let mut pair = Pair::established(&Config::default());
+    pair.connection(SERVER).set_cork(true);
+    pair.write(SERVER, b"half a line");
+    pair.run_for(Duration::from_millis(200));
+    assert_eq!(pair.sides[CLIENT].received.len(), 0);
+    pair.run_for(Duration::from_millis(50));
+    assert_eq!(pair.sides[CLIENT].received.len(), 11);
+}
