@@ -7,6 +7,7 @@ use crate::recovery::Phase;
 use crate::segment::SegmentOut;
 use crate::time::Duration;
 use alloc::vec::Vec;
+use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 use mill_wire::tcp_option::{SackBlocks, Timestamps};
 
@@ -17,7 +18,8 @@ const MSS: u32 = 1_448;
 pub(crate) struct Sender {
     pub(crate) pair: Pair,
     /// The first byte of data.
-    pub(crate) start: mill_wire::seq::SeqNumber,
+    pub(crate) start: SeqNumber,
+    mss: u32,
 }
 
 impl Sender {
@@ -26,7 +28,8 @@ impl Sender {
         // Its acknowledgements are the test's.
         pair.wire.lost = 1_000;
         let start = pair.connection(SERVER).snd_nxt;
-        Self { pair, start }
+        let mss = pair.connection(SERVER).snd_mss.into();
+        Self { pair, start, mss }
     }
 
     /// Writes so many segments and returns what leaves, each as (first segment, segments).
@@ -38,11 +41,8 @@ impl Sender {
         self.left_since(from)
     }
 
-    pub(crate) fn mss(&self) -> u32 {
-        let crate::pair::Peer::Open(connection) = &self.pair.sides[SERVER].peer else {
-            panic!("closed");
-        };
-        connection.snd_mss.into()
+    pub(crate) const fn mss(&self) -> u32 {
+        self.mss
     }
 
     pub(crate) fn connection(&mut self) -> &mut Connection {
