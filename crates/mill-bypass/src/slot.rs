@@ -14,6 +14,8 @@ pub(crate) struct Slot {
     pub(crate) sent: u64,
     /// Bytes that count as taken before they are acknowledged.
     pub(crate) send_buffer_bytes: u32,
+    /// Unread bytes that the receive window was made to hold.
+    pub(crate) reserved_bytes: u32,
     pub(crate) flags: Flags,
 }
 

@@ -171,6 +171,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
             error: None,
             sent: 0,
             send_buffer_bytes,
+            reserved_bytes: 1,
             flags,
         };
         let index = stack.borrow_mut().slots.insert(slot);
@@ -200,7 +201,11 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
             return Poll::Ready(Err(error));
         }
         // The peer sends no more than its window allows: so much has to fit, or nothing would ever come of it.
-        stack.host.reserve_receive(slot.socket, least);
+        let least_bytes = u32::try_from(least).unwrap_or(u32::MAX);
+        if least_bytes > slot.reserved_bytes {
+            slot.reserved_bytes = least_bytes;
+            stack.host.reserve_receive(slot.socket, least);
+        }
         Poll::Pending
     }
 

@@ -2,8 +2,9 @@
 
 use crate::kernel::{KernelEngine, KernelOptions};
 use mill_bypass::link::Link;
-use mill_bypass::{BypassEngine, StackOptions};
+pub use mill_bypass::{BypassEngine, StackOptions};
 use mill_device::AnyLink;
+use mill_runtime::engine::Engine;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -32,8 +33,9 @@ pub fn combine<L: Link + AsFd + 'static>(
     Ok(BypassEngine::new(kernel, bypass))
 }
 
-/// A bypass is made by one thread and used by another.
+/// A bypass is made by one thread and used by another. A stream's handle is part of what each idle connection takes.
 const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Bypass>();
+    assert!(size_of::<<CombinedEngine as Engine>::Stream>() <= 24);
 };
