@@ -2,6 +2,7 @@
 
 use crate::interrupt::Interrupts;
 use crate::parts::Processes;
+use crate::stack::OwnStack;
 use crate::{names, run};
 use mill_load::ground::{Crew, Ground, GroundError, Hand, Ran, Watch};
 use mill_load::plan::Plan;
@@ -10,12 +11,14 @@ use mill_runtime::time::UnixTime;
 use mill_sys::local_time::local_time;
 use mill_sys::{affinity, clock};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Kernel sockets, threads of the operating system, its clocks and names.
 #[derive(Debug)]
 pub struct KernelGround {
     interrupts: Interrupts,
     processes: Processes,
+    stack: Option<Arc<OwnStack>>,
 }
 
 impl KernelGround {
@@ -24,6 +27,16 @@ impl KernelGround {
         Self {
             processes: Processes::new(interrupts.clone()),
             interrupts,
+            stack: None,
+        }
+    }
+
+    /// The same with connections over a stack of our own where it reaches the target.
+    #[must_use]
+    pub fn on_stack(self, stack: Option<OwnStack>) -> Self {
+        Self {
+            stack: stack.map(Arc::new),
+            ..self
         }
     }
 }
@@ -40,7 +53,8 @@ impl Ground for KernelGround {
     }
 
     fn accepts(&self, address: SocketAddr) -> bool {
-        names::accepts(address)
+        // What the stack reaches, the kernel may not.
+        self.stack.is_some() || names::accepts(address)
     }
 
     fn wall_clock(&self) -> UnixTime {
@@ -61,7 +75,8 @@ impl Ground for KernelGround {
     }
 
     fn crew(&self) -> Option<&dyn Crew> {
-        Some(&self.processes)
+        // A device can be in one process only.
+        self.stack.is_none().then_some(&self.processes as &dyn Crew)
     }
 
     fn run<R: Record>(
@@ -71,7 +86,13 @@ impl Ground for KernelGround {
         watch: &mut dyn Watch<R::Interval>,
     ) -> Result<Ran<R>, GroundError> {
         let stop = self.interrupts.begin_run();
-        run::run(plan, hands, watch, &stop)
+        if self.stack.is_some() && plan.threads > 1 {
+            let threads = plan.threads;
+            return Err(GroundError(format!(
+                "a TAP device carries one thread, and {threads} were asked for; use one with \"--stack\""
+            )));
+        }
+        run::run(plan, hands, watch, (&stop, self.stack.as_ref()))
     }
 }
 

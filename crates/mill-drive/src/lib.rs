@@ -27,6 +27,8 @@ mod respond;
 mod run;
 /// Which processes the server is.
 mod server;
+/// The network stack of our own.
+mod stack;
 /// One generating thread.
 mod thread;
 
@@ -34,3 +36,4 @@ pub use ground::KernelGround;
 pub use interrupt::Interrupts;
 pub use parts::Processes;
 pub use respond::{Responding, respond};
+pub use stack::OwnStack;

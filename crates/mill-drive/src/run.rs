@@ -2,6 +2,7 @@
 
 use crate::interrupt::Stop;
 use crate::machine::Observer;
+use crate::stack::OwnStack;
 use crate::thread::{self, Orders, Told};
 use mill_load::generator::Part;
 use mill_load::ground::{GroundError, Hand, Ran, ThreadCpu, Watch};
@@ -20,12 +21,12 @@ pub(crate) fn run<R: Record>(
     plan: &Plan,
     hands: Vec<Hand<R>>,
     watch: &mut dyn Watch<R::Interval>,
-    stop: &Stop,
+    (stop, stack): (&Stop, Option<&Arc<OwnStack>>),
 ) -> Result<Ran<R>, GroundError> {
     raise_descriptors();
     let mut observer = Observer::new(plan);
     let plan = Arc::new(plan.clone());
-    let mut crew = Crew::start(&plan, hands, stop)?;
+    let mut crew = Crew::start(&plan, hands, stop, stack)?;
     if plan.warm_up.is_zero() && plan.begin.is_none() {
         observer.begin();
     }
@@ -62,7 +63,12 @@ struct Crew<R: Record> {
 
 impl<R: Record> Crew<R> {
     /// Starts the threads, and waits until each has its engine.
-    fn start(plan: &Arc<Plan>, hands: Vec<Hand<R>>, stop: &Stop) -> Result<Self, GroundError> {
+    fn start(
+        plan: &Arc<Plan>,
+        hands: Vec<Hand<R>>,
+        stop: &Stop,
+        stack: Option<&Arc<OwnStack>>,
+    ) -> Result<Self, GroundError> {
         let (sender, told) = mpsc::channel();
         let mut crew = Self {
             handles: Vec::new(),
@@ -80,6 +86,7 @@ impl<R: Record> Crew<R> {
                 cpu: plan.pin.then(|| nth(&cpus, number)).flatten(),
                 begins,
                 stop: stop.clone(),
+                stack: stack.cloned(),
             };
             let told = sender.clone();
             let spawned = std::thread::Builder::new()

@@ -1,6 +1,7 @@
 //! One generating thread: a descriptor table, an engine, turns until the end.
 
 use crate::interrupt::Stop;
+use crate::stack::OwnStack;
 use mill_engine::{CombinedEngine, KernelOptions, combined};
 use mill_load::generator::{Part, Progress, generator};
 use mill_load::ground::{Hand, ThreadCpu};
@@ -24,6 +25,7 @@ pub(crate) struct Orders {
     /// Gives the common beginning once; ends without one if there is no run after all.
     pub(crate) begins: Receiver<Instant>,
     pub(crate) stop: Stop,
+    pub(crate) stack: Option<Arc<OwnStack>>,
 }
 
 /// What a thread tells whoever started it.
@@ -45,7 +47,7 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
     let number = orders.share.thread;
     // Whoever started us listens until all threads have ended; if not, it has panicked.
     let tell = |what| drop(told.send((number, what)));
-    let engine = match settle_in(orders.cpu, &hand.requests) {
+    let engine = match settle_in(orders.cpu, &hand.requests, orders.stack.as_deref()) {
         Ok(engine) => engine,
         Err(sentence) => return tell(Told::Failed(sentence)),
     };
@@ -78,7 +80,11 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
 }
 
 /// Makes the thread what it has to be; the error is a sentence.
-fn settle_in(cpu: Option<u16>, requests: &Requests) -> Result<CombinedEngine, String> {
+fn settle_in(
+    cpu: Option<u16>,
+    requests: &Requests,
+    stack: Option<&OwnStack>,
+) -> Result<CombinedEngine, String> {
     if let Some(cpu) = cpu {
         affinity::bind_to(&[cpu])
             .map_err(|error| format!("a thread could not be bound to CPU {cpu}: {error}"))?;
@@ -94,7 +100,8 @@ fn settle_in(cpu: Option<u16>, requests: &Requests) -> Result<CombinedEngine, St
         mailbox: None,
         exact_waits: true,
     };
-    let engine = combined::engine(options, None);
+    let stack = stack.map(OwnStack::bypass).transpose();
+    let engine = stack.and_then(|stack| combined::engine(options, stack));
     engine.map_err(|error| no_engine(&error))
 }
 

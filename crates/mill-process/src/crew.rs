@@ -2,11 +2,13 @@
 
 use crate::message::{Configuration, ListeningSocket, LogFile};
 use crate::process_log::{ProcessLog, describe};
+use crate::stack::{self, OwnStack};
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
 use mill_config::Config;
 use mill_config::config::{ErrorLog, LogLevel};
+use mill_device::specification::Specification;
 use mill_metrics::Published;
 use mill_runtime::time::{Instant, UnixTime};
 use mill_server::local::Environment;
@@ -37,11 +39,19 @@ pub(crate) struct Crew {
     site: Option<Arc<Site>>,
     /// The descriptors of all sockets in force: what a thread gets, the others can get too.
     sockets: Vec<ListeningSocket>,
+    /// The stack of our own, until the thread that runs it is started.
+    stack: Option<OwnStack>,
+    /// What the stack was asked to be.
+    specification: Option<Specification>,
 }
 
 impl Crew {
     /// Nobody yet. What threads report arrives as events.
-    pub(crate) fn new(events: Sender<Event>, hostname: &[u8]) -> io::Result<Self> {
+    pub(crate) fn new(
+        events: Sender<Event>,
+        hostname: &[u8],
+        stack: Option<OwnStack>,
+    ) -> io::Result<Self> {
         report_panics(events.clone());
         let (reports, reported) = mpsc::channel();
         let forward = events.clone();
@@ -65,6 +75,8 @@ impl Crew {
             writer: None,
             site: None,
             sockets: Vec::new(),
+            specification: stack.as_ref().map(|stack| stack.specification().clone()),
+            stack,
         })
     }
 
@@ -85,6 +97,14 @@ impl Crew {
         let log = self.write_logs_to(configuration.logs, error_logs, log)?;
         let count = threads::thread_count(&config.main);
         let site = Arc::new(Site::new(config, configuration.generation));
+        if self.stack.is_some() && count > 1 {
+            let others = count - 1;
+            let what = format!(
+                "a TAP device carries one worker: the first worker thread serves --stack, \
+                 the other {others} serve kernel sockets only (\"worker_processes 1;\" is enough)"
+            );
+            log.write(LogLevel::Warn, &what);
+        }
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);
         let sockets = configuration.sockets;
@@ -98,7 +118,11 @@ impl Crew {
             .filter(|thread| !thread.is_draining())
         {
             if thread.place() < count {
-                let own = threads::sockets_of(names.iter(), thread.place(), count);
+                let mut own = threads::sockets_of(names.iter(), thread.place(), count);
+                if thread.place() == STACK_PLACE {
+                    let stack = stack::own_addresses(&site.config, self.specification.as_ref());
+                    own.extend(stack.into_iter().map(|address| (address, None)));
+                }
                 if let Err(error) = thread.adopt(&site, &sockets, own) {
                     let (number, why) = (thread.number(), describe(&error));
                     let what = format!("worker thread {number} could not be told {why}");
@@ -226,7 +250,8 @@ impl Crew {
                 place,
                 number,
                 cpus: threads::cpus_of(affinity, place, &all),
-                ended: self.events.clone(),
+                events: self.events.clone(),
+                stack: self.stack.take_if(|_| place == STACK_PLACE),
             };
             let setup = |inbox| self.setup(number, inbox, logs.clone());
             let thread = WorkerThread::start(start, setup).map_err(failed)?;
@@ -346,6 +371,9 @@ fn clocks() -> (Instant, UnixTime) {
     };
     (Instant::from_nanos(nanos), civil)
 }
+
+/// The place of the worker thread that runs the stack of our own.
+const STACK_PLACE: u32 = 0;
 
 /// How long a panicking thread waits for its last words to be written.
 const PANIC_PATIENCE: Duration = Duration::from_secs(1);

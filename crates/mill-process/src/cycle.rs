@@ -7,6 +7,7 @@ use crate::message::{Configuration, LogFile};
 use crate::pid_file::PidFile;
 use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe};
+use crate::stack;
 use crate::threads;
 use mill_config::Config;
 use mill_config::bundle::Bundle;
@@ -60,7 +61,7 @@ impl Cycle {
             attempts: BIND_ATTEMPTS,
         };
         let listening = present
-            .reopen(&wanted(&config), opening, &log)
+            .reopen(&wanted(launch, &config), opening, &log)
             .map_err(|_| NotOpened::Sockets)?;
         let pid_file = launch.has_pid_file.then(|| PidFile::new(&config.main.pid));
         Ok(Self {
@@ -193,10 +194,11 @@ pub fn remove_pid_file(file: &PidFile, superseded: bool, log: &ProcessLog) {
     }
 }
 
-/// The sockets that a configuration wants.
-pub fn wanted(config: &Config) -> Vec<Wanted> {
+/// The sockets that a configuration wants of the kernel.
+pub fn wanted(launch: &Launch, config: &Config) -> Vec<Wanted> {
     let listeners = config.http.iter().flat_map(|http| &http.listeners);
     listeners
+        .filter(|listener| !stack::is_own(&listener.address, launch.stack.as_ref()))
         .map(|listener| Wanted {
             address: listener.address.clone(),
             options: listener.options.clone(),

@@ -9,11 +9,13 @@ use crate::pid_file::{Content, PidFile};
 use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
 use crate::single;
+use crate::stack::OwnStack;
 use crate::supervisor::Supervisor;
 use crate::threads;
 use crate::upgrade::{self, Invocation};
 use mill_config::config::LogLevel;
 use mill_config::load::Options;
+use mill_device::specification::Specification;
 use mill_sys::process::Pid;
 use mill_sys::rlimit::Resource;
 use mill_sys::signal::{Signal, SignalDescriptor};
@@ -36,6 +38,8 @@ pub struct Launch {
     pub has_pid_file: bool,
     /// Written to standard output once it serves.
     pub announcement: Option<String>,
+    /// The network stack of our own that it serves on, beside kernel sockets.
+    pub stack: Option<Specification>,
 }
 
 /// Where messages go until the configuration says where.
@@ -203,7 +207,7 @@ fn test_steps(
         test: true,
         attempts: 1,
     };
-    let sockets = Listening::default().reopen(&cycle::wanted(&config), opening, log);
+    let sockets = Listening::default().reopen(&cycle::wanted(launch, &config), opening, log);
     sockets.map_err(|_| Failed)?;
     Ok(bundle)
 }
@@ -218,6 +222,12 @@ fn serve(
 ) -> Result<ExitCode, Failed> {
     let upgraded = inherited.is_some();
     let sockets = take_over(inherited, &log)?;
+    // Before the sockets: some may be at an address that this machine gets by it.
+    let stack = launch.stack.as_ref().map(OwnStack::attach).transpose();
+    let stack = stack.map_err(|error| {
+        log.write(LogLevel::Emerg, &error.to_string());
+        Failed
+    })?;
     let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|error| {
         if *error == NotOpened::Sockets {
             hint_at_other_instance(launch, &log);
@@ -266,10 +276,11 @@ fn serve(
     };
     if has_master {
         let old_binary = upgraded.then(Pid::parent);
-        let supervisor = Supervisor::new(launch, cycle, signals, daemonized, old_binary, title);
+        let supervisor =
+            Supervisor::new(launch, cycle, stack, signals, daemonized, old_binary, title);
         Ok(supervisor.run(started))
     } else {
-        Ok(single::run(launch, cycle, signals, started))
+        Ok(single::run(launch, cycle, stack, signals, started))
     }
 }
 

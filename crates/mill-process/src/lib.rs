@@ -59,6 +59,9 @@ mod worker_thread;
 /// How many threads, where, with which sockets.
 pub mod threads;
 
+/// The network stack of our own, as the processes pass it on.
+mod stack;
+
 /// Both in one process.
 mod single;
 

@@ -4,6 +4,7 @@ use crate::crew::Crew;
 use crate::cycle::{self, Cycle};
 use crate::launch::Launch;
 use crate::process_log::{describe, redirect_stderr};
+use crate::stack::OwnStack;
 use crate::worker_process::Event;
 use mill_config::config::LogLevel;
 use mill_config::load::load;
@@ -20,11 +21,12 @@ use std::time::Duration;
 pub(crate) fn run(
     launch: &Launch,
     cycle: Cycle,
+    stack: Option<OwnStack>,
     signals: SignalDescriptor,
     started: impl FnOnce(),
 ) -> ExitCode {
     let (sender, events) = mpsc::channel();
-    let crew = Crew::new(sender.clone(), &launch.options.hostname);
+    let crew = Crew::new(sender.clone(), &launch.options.hostname, stack);
     let listener = std::thread::Builder::new()
         .name(String::from("signals"))
         .spawn(move || listen(&signals, &sender));
@@ -112,6 +114,7 @@ impl Process<'_> {
                 // It may have lost patience.
                 let _ = written.send(());
             }
+            Event::Warning(what) => self.cycle.log.write(LogLevel::Alert, &what),
             Event::ThreadEnded { number } => {
                 let ended = self.crew.on_ended(number, &self.cycle.log);
                 ended.map_err(|_| ExitCode::FAILURE)?;

@@ -7,6 +7,7 @@ use crate::master::{Action, Ending, Master};
 use crate::message::{Order, Report};
 use crate::privileges;
 use crate::process_log::{describe, redirect_stderr};
+use crate::stack::OwnStack;
 use crate::worker_process::{self, Inheritance};
 use mill_config::config::LogLevel;
 use mill_sys::process::{self, Fork, Pid};
@@ -24,6 +25,8 @@ pub struct Supervisor<'a> {
     launch: &'a Launch,
     master: Master,
     cycle: Cycle,
+    /// What worker processes get duplicates of.
+    stack: Option<OwnStack>,
     signals: SignalDescriptor,
     workers: Vec<WorkerProcess>,
     /// The process that started this one by an upgrade.
@@ -41,9 +44,10 @@ struct WorkerProcess {
 
 impl<'a> Supervisor<'a> {
     /// A master without a worker process yet. `old_binary`: who started this process by an upgrade.
-    pub fn new(
+    pub(crate) fn new(
         launch: &'a Launch,
         cycle: Cycle,
+        stack: Option<OwnStack>,
         signals: SignalDescriptor,
         daemonized: bool,
         old_binary: Option<Pid>,
@@ -54,6 +58,7 @@ impl<'a> Supervisor<'a> {
             title,
             master: Master::new(daemonized),
             cycle,
+            stack,
             signals,
             workers: Vec::new(),
             old_binary,
@@ -183,6 +188,7 @@ impl<'a> Supervisor<'a> {
                     identity: self.cycle.identity.as_ref(),
                     options: &self.launch.options,
                     log: self.cycle.log.clone(),
+                    stack: self.stack.as_ref(),
                     program: self.launch.program,
                     title: self.title.take(),
                 };
@@ -285,6 +291,12 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start_binary(&mut self) {
+        if self.stack.is_some() {
+            // Its connections live in this process's children, and one device can't have two readers.
+            let what = "the binary is not changed: a network stack of its own (--stack) can't be handed over; \
+                        stop it and start the new one";
+            return self.log(LogLevel::Crit, what);
+        }
         if let Some(pid_file) = &self.cycle.pid_file
             && let Err(error) = pid_file.set_aside()
         {

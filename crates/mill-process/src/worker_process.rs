@@ -10,6 +10,7 @@ use crate::master::FATAL_CODE;
 use crate::message::{Configuration, Order, Report};
 use crate::privileges::{self, Identity};
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
+use crate::stack::OwnStack;
 use mill_config::config::{LogLevel, Main};
 use mill_config::load::{self, Options};
 use mill_server::worker::Report as ThreadReport;
@@ -30,6 +31,7 @@ pub struct Inheritance<'a> {
     pub identity: Option<&'a Identity>,
     pub options: &'a Options,
     pub log: ProcessLog,
+    pub(crate) stack: Option<&'a OwnStack>,
     /// What the titles of processes begin with.
     pub program: &'static str,
     pub title: Option<Title>,
@@ -46,6 +48,8 @@ pub(crate) enum Event {
     ThreadEnded {
         number: u32,
     },
+    /// Something in a worker thread does not work any more; the rest goes on.
+    Warning(String),
     /// A worker thread says this, and waits until it is written.
     Panicked {
         what: String,
@@ -69,6 +73,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
         identity,
         options,
         log,
+        stack,
         program,
         title,
     } = inheritance;
@@ -76,14 +81,17 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
     let log = log
         .duplicate()
         .map_err(|error| fatal(&log, "dup()", &error))?;
+    let stack = stack.map(OwnStack::duplicate).transpose();
+    let stack = stack.map_err(|error| fatal(&log, "dup()", &error))?;
     let mut kept = vec![channel.as_fd()];
+    kept.extend(stack.iter().flat_map(OwnStack::descriptors));
     kept.extend(log.files().map(AsFd::as_fd));
     descriptor::close_all_but(&kept).map_err(|error| fatal(&log, "close_range()", &error))?;
     privileges::become_worker(main, identity, &log).map_err(|_| FATAL_CODE)?;
     let signals = SignalDescriptor::open().map_err(|error| fatal(&log, "signalfd()", &error))?;
     let channel = Arc::new(channel);
     let (sender, events) = mpsc::channel();
-    let crew = Crew::new(sender.clone(), &options.hostname)
+    let crew = Crew::new(sender.clone(), &options.hostname, stack)
         .map_err(|error| fatal(&log, "starting threads", &error))?;
     let intake = Arc::clone(&channel);
     std::thread::Builder::new()
@@ -227,6 +235,7 @@ impl Control {
                 // It may have lost patience.
                 let _ = written.send(());
             }
+            Event::Warning(what) => self.log.write(LogLevel::Alert, &what),
             Event::ThreadEnded { number } => self.crew.on_ended(number, &self.log)?,
         }
         Ok(())

@@ -4,10 +4,12 @@
 use crate::channel::SEND_PATIENCE;
 use crate::message::ListeningSocket;
 use crate::process_log;
+use crate::stack::{Lent, OwnStack};
 use crate::threads::SocketName;
 use crate::worker_process::Event;
 use mill_config::config::ListenAddress;
-use mill_engine::{KernelEngine, KernelOptions, offer};
+use mill_engine::combined::{self, CombinedEngine};
+use mill_engine::{KernelOptions, offer};
 use mill_runtime::address::Address;
 use mill_server::site::Site;
 use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
@@ -47,7 +49,9 @@ pub(crate) struct Start {
     /// CPUs to be bound to; `None` is all.
     pub(crate) cpus: Option<Vec<u16>>,
     /// Where its end is told, however it came.
-    pub(crate) ended: Sender<Event>,
+    pub(crate) events: Sender<Event>,
+    /// The stack of our own, if this is the thread that runs it.
+    pub(crate) stack: Option<OwnStack>,
 }
 
 /// A thread that runs, and what did not work as wanted.
@@ -72,21 +76,26 @@ impl WorkerThread {
             place,
             number,
             cpus,
-            ended,
+            events,
+            stack,
         } = start;
-        let far_number = far.as_raw_fd();
+        let inherited = Inherited {
+            mailbox: far.as_raw_fd(),
+            stack: stack.as_ref().map(OwnStack::lend),
+            events: events.clone(),
+        };
         let thread = std::thread::Builder::new()
             .name(format!("{THREAD_NAME}{number}"))
             .spawn(move || {
-                let _end = End { number, ended };
-                live(far_number, cpus, taken, setup);
+                let _end = End { number, events };
+                live(inherited, cpus, taken, setup);
             })?;
         let mut warnings = Vec::new();
         // Each message is something that did not work; the end of the channel says that `far` is not needed any more.
         while let Ok(warning) = told.recv() {
             warnings.push(warning);
         }
-        drop(far);
+        drop((far, stack));
         let thread = Self {
             place,
             number,
@@ -202,8 +211,10 @@ fn address_of(address: &ListenAddress) -> Address {
 /// Closes in the thread's own table what is not the thread's. The standard streams too: else a log that was renamed and
 /// removed would stay open, hence on the disk, as long as the thread lives. What a panic says is written by the
 /// control thread ([`crate::crew`]).
-fn leave_behind(mailbox: BorrowedFd<'_>) -> io::Result<()> {
-    descriptor::close_all_but(&[mailbox])?;
+fn leave_behind(mailbox: BorrowedFd<'_>, stack: Option<&OwnStack>) -> io::Result<()> {
+    let mut kept = vec![mailbox];
+    kept.extend(stack.into_iter().flat_map(OwnStack::descriptors));
+    descriptor::close_all_but(&kept)?;
     let null = OpenOptions::new()
         .read(true)
         .write(true)
@@ -217,19 +228,32 @@ fn leave_behind(mailbox: BorrowedFd<'_>) -> io::Result<()> {
 /// Tells of the end of a thread when it is dropped, hence also after a panic.
 struct End {
     number: u32,
-    ended: Sender<Event>,
+    events: Sender<Event>,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
         // Nobody listens only when the process is ending.
         let number = self.number;
-        let _ = self.ended.send(Event::ThreadEnded { number });
+        let _ = self.events.send(Event::ThreadEnded { number });
     }
 }
 
+/// What a thread takes over from whoever starts it, who keeps the descriptors open until he is told.
+struct Inherited {
+    mailbox: RawFd,
+    stack: Option<Lent>,
+    /// Where to say what stopped working.
+    events: Sender<Event>,
+}
+
 /// The whole life of the thread.
-fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup: WorkerSetup) {
+fn live(
+    inherited: Inherited,
+    cpus: Option<Vec<u16>>,
+    taken: Sender<String>,
+    mut setup: WorkerSetup,
+) {
     setup.environment.thread_id = process::thread_id();
     let warn = |call: &str, error: io::Error| {
         // Whoever started us waits for these; if not, nobody wants to know.
@@ -240,23 +264,7 @@ fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup
     {
         warn("sched_setaffinity()", error);
     }
-    let table = descriptor::unshare_table();
-    // The number is the same in both tables; whoever started us keeps it open until `taken` is dropped.
-    let engine = descriptor::duplicate(mailbox).and_then(|mailbox| {
-        match table {
-            Ok(()) => leave_behind(mailbox.as_fd())?,
-            Err(error) => warn(
-                "one descriptor table for all, since unshare(CLONE_FILES)",
-                error,
-            ),
-        }
-        descriptor::set_nonblocking(mailbox.as_fd(), true)?;
-        KernelEngine::new(KernelOptions {
-            mailbox: Some(mailbox),
-            ..KernelOptions::default()
-        })
-    });
-    match engine {
+    match settle_in(inherited, warn) {
         Ok(engine) => {
             drop(taken);
             worker::run(engine, setup);
@@ -273,4 +281,32 @@ fn live(mailbox: RawFd, cpus: Option<Vec<u16>>, taken: Sender<String>, mut setup
             });
         }
     }
+}
+
+/// Goes over to a descriptor table of the thread's own, and makes its engine.
+fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result<CombinedEngine> {
+    let table = descriptor::unshare_table();
+    // The numbers are the same in both tables.
+    let mailbox = descriptor::duplicate(inherited.mailbox)?;
+    let stack = inherited.stack.map(Lent::take).transpose()?;
+    match table {
+        Ok(()) => leave_behind(mailbox.as_fd(), stack.as_ref())?,
+        Err(error) => warn(
+            "one descriptor table for all, since unshare(CLONE_FILES)",
+            error,
+        ),
+    }
+    descriptor::set_nonblocking(mailbox.as_fd(), true)?;
+    let options = KernelOptions {
+        mailbox: Some(mailbox),
+        // TCP's timers are finer than epoll's milliseconds.
+        exact_waits: stack.is_some(),
+    };
+    let events = inherited.events;
+    let on_error = move |what| {
+        // Nobody listens only when the process is ending.
+        let _ = events.send(Event::Warning(what));
+    };
+    let bypass = stack.map(|stack| stack.bypass(on_error)).transpose()?;
+    combined::engine(options, bypass)
 }

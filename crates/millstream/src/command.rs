@@ -4,6 +4,7 @@ use crate::help;
 use crate::options::{self, Options, Order};
 use mill_config::load::{Options as LoadOptions, Paths};
 use mill_config::suggest::nearest;
+use mill_device::specification::Specification;
 use mill_process::configuration::Texts;
 use mill_process::launch::{self, EarlyLog, Launch, Task};
 use mill_process::upgrade::Invocation;
@@ -25,11 +26,11 @@ pub(crate) enum Form {
 
 /// `nginx …`.
 pub(crate) fn nginx(arguments: &[Vec<u8>]) -> ExitCode {
-    run(Form::Nginx, arguments)
+    run(Form::Nginx, arguments, None)
 }
 
-/// Does what the options of nginx say.
-pub(crate) fn run(form: Form, arguments: &[Vec<u8>]) -> ExitCode {
+/// Does what the options of nginx say, also on a stack of our own.
+pub(crate) fn run(form: Form, arguments: &[Vec<u8>], stack: Option<Specification>) -> ExitCode {
     let options = match options::parse(arguments) {
         Ok(options) => options,
         Err(refused) => return refuse(form, &refused),
@@ -47,7 +48,9 @@ pub(crate) fn run(form: Form, arguments: &[Vec<u8>]) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     }
-    launch::run(&launch_of(form, &options), &task_of(&options))
+    let mut launch = launch_of(form, &options);
+    launch.stack = stack;
+    launch::run(&launch, &task_of(&options))
 }
 
 /// A launch by options, without a configuration being read.
@@ -103,6 +106,7 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
         invocation: Invocation::own(),
         has_pid_file: true,
         announcement: None,
+        stack: None,
     }
 }
 

@@ -112,6 +112,8 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
 
   millstream serve [DIRECTORY] [--port N]   serve a directory, without any configuration
   millstream serve -c FILE                  serve what an nginx.conf says
+  millstream serve … --stack tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24
+                                            the same on a TCP/IP stack of our own; serve --help lists its options
   millstream serve -h                       all options, which are nginx's
   nginx …                                   the same through a link of that name to this binary
 
@@ -126,12 +128,14 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream lab list                          experiments that come with it
   millstream lab run RECIPE                    topology, tuning, load, monitors, and a report with a verdict
 
-Not in this version: acceleration of other programs (run), a status command (status), and the network stack of its
-own. They come later.
+Not in this version: acceleration of other programs (run), a status command (status), and network cards for the stack
+of our own (af_xdp). They come later.
 ";
 
 const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]
              serve a directory without any configuration, in the foreground (default: . and 8080)
+       millstream serve … --stack tap:NAME,address=ADDRESS/LEN,host=ADDRESS/LEN[,…] [--pcap FILE]
+             the same on a TCP/IP stack of our own as well; millstream serve --help lists its options
 ";
 
 /// The default paths, those of Debian's nginx.

@@ -2,7 +2,8 @@
 
 use crate::help;
 use crate::screen::Screen;
-use mill_drive::{Interrupts, KernelGround, respond};
+use crate::stack::{self, Taken};
+use mill_drive::{Interrupts, KernelGround, OwnStack, respond};
 use mill_load::dialect::{ab, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
@@ -43,13 +44,25 @@ impl Tool {
 
 /// Does what the arguments of a tool say.
 pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
+    let Taken { stack, rest } = match stack::take(arguments) {
+        Ok(taken) => taken,
+        Err(message) => return refuse(&message),
+    };
+    let arguments = rest.as_slice();
     if let (Tool::Load, Some((first, rest))) = (tool, arguments.split_first())
         && first == b"respond"
     {
+        if stack.is_some() {
+            return refuse("\"load respond\" answers on kernel sockets only, without \"--stack\"");
+        }
         return carry_out(|interrupts, out, err| respond(rest, &interrupts, out, err));
     }
+    let stack = match stack.map(OwnStack::attach).transpose() {
+        Ok(stack) => stack,
+        Err(error) => return refuse(&error.to_string()),
+    };
     carry_out(|interrupts, out, err| {
-        let ground = KernelGround::new(interrupts);
+        let ground = KernelGround::new(interrupts).on_stack(stack);
         match tool {
             Tool::Wrk => wrk::main(arguments, &ground, out, err),
             Tool::Wrk2 => wrk2::main(arguments, &ground, out, err),

@@ -16,6 +16,9 @@ mod command;
 /// `millstream serve`.
 mod serve;
 
+/// `--stack` and `--pcap`.
+mod stack;
+
 /// wrk, wrk2, ab and `millstream load`.
 mod load;
 

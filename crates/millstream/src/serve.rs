@@ -3,11 +3,14 @@
 use crate::command::{self, Form};
 use crate::help;
 use crate::options::Options;
+use crate::stack::{self, Taken};
 use mill_config::source::Memory;
 use mill_config::suggest::nearest;
+use mill_device::specification::Specification;
 use mill_process::configuration::Texts;
 use mill_process::launch::{self, Launch, Task};
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
@@ -27,19 +30,27 @@ struct Refused(String);
 pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
     if arguments.iter().any(|argument| argument == b"--help") {
         help::print(&help::usage(Form::Serve));
+        help::print(&stack::usage());
         return ExitCode::SUCCESS;
     }
+    let Taken { stack, rest } = match stack::take(arguments) {
+        Ok(taken) => taken,
+        Err(message) => return refuse(&message),
+    };
+    let arguments = rest.as_slice();
     let one_dash = |argument: &Vec<u8>| argument.starts_with(b"-") && !argument.starts_with(b"--");
     if arguments.iter().any(one_dash) {
-        return command::run(Form::Serve, arguments);
+        return command::run(Form::Serve, arguments, stack);
     }
-    match parse(arguments).and_then(|directory| launch_of(&directory)) {
+    match parse(arguments).and_then(|directory| launch_of(&directory, stack)) {
         Ok(launch) => launch::run(&launch, &Task::Serve),
-        Err(Refused(message)) => {
-            help::complain(&format!("millstream: {message}\n"));
-            ExitCode::FAILURE
-        }
+        Err(Refused(message)) => refuse(&message),
     }
+}
+
+fn refuse(message: &str) -> ExitCode {
+    help::complain(&format!("millstream: {message}\n"));
+    ExitCode::FAILURE
 }
 
 fn parse(arguments: &[Vec<u8>]) -> Result<Directory, Refused> {
@@ -90,7 +101,7 @@ fn unknown(name: &str) -> Refused {
     Refused(message)
 }
 
-fn launch_of(directory: &Directory) -> Result<Launch, Refused> {
+fn launch_of(directory: &Directory, stack: Option<Specification>) -> Result<Launch, Refused> {
     let shown = String::from_utf8_lossy(&directory.path).into_owned();
     let path = command::absolute(&directory.path);
     let refused = |why: &str| Refused(format!("\"{shown}\" {why}"));
@@ -105,21 +116,28 @@ fn launch_of(directory: &Directory) -> Result<Launch, Refused> {
             "has a \"$\" in its path; serve it through a link without",
         ));
     }
-    let text = configuration(&path, directory.port);
+    // A device carries one worker.
+    let workers = if stack.is_some() { "1" } else { "auto" };
+    let text = configuration(&path, directory.port, workers);
     let mut launch = command::launch_of(Form::Serve, &Options::default());
     launch.options.paths.conf = CONFIGURATION.as_bytes().to_vec();
     launch.texts = Texts::Memory(Memory::new().with(CONFIGURATION, text));
     launch.has_pid_file = false;
     let port = directory.port;
     let path = String::from_utf8_lossy(&path).into_owned();
+    let own = stack.iter().flat_map(|stack| &stack.addresses);
+    let own: String = own
+        .map(|own| format!("http://{}/ and ", SocketAddr::new(own.address, port)))
+        .collect();
     launch.announcement = Some(format!(
-        "{path} is at http://localhost:{port}/ until Ctrl-C\n"
+        "{path} is at {own}http://localhost:{port}/ until Ctrl-C\n"
     ));
+    launch.stack = stack;
     Ok(launch)
 }
 
 /// What would be written into an nginx.conf for this.
-fn configuration(path: &[u8], port: u16) -> Vec<u8> {
+fn configuration(path: &[u8], port: u16, workers: &str) -> Vec<u8> {
     let mut quoted = Vec::new();
     for &byte in path {
         if matches!(byte, b'"' | b'\\') {
@@ -128,7 +146,7 @@ fn configuration(path: &[u8], port: u16) -> Vec<u8> {
         quoted.push(byte);
     }
     let head = format!(
-        "daemon off;\nmaster_process off;\nworker_processes auto;\nerror_log stderr warn;\n\
+        "daemon off;\nmaster_process off;\nworker_processes {workers};\nerror_log stderr warn;\n\
          events {{ worker_connections 4096; }}\n\
          http {{\n    access_log /dev/stdout;\n    sendfile on;\n    gzip on;\n    gzip_types {GZIP_TYPES};\n\
          {TYPES}    server {{\n        listen {port};\n        autoindex on;\n        root \""
@@ -141,7 +159,7 @@ const CONFIGURATION: &str = "/(millstream serve)";
 
 const DEFAULT_PORT: u16 = 8080;
 
-const OPTIONS: &[&str] = &["port", "help"];
+const OPTIONS: &[&str] = &["port", "stack", "pcap", "help"];
 
 /// Texts that get smaller.
 const GZIP_TYPES: &str = "text/css text/plain text/javascript application/json image/svg+xml";
@@ -208,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_configuration_for_a_directory_is_a_good_one() {
-        let text = configuration(br#"/a "quoted" \path"#, 8080);
+        let text = configuration(br#"/a "quoted" \path"#, 8080, "auto");
         let mut options = mill_config::load::Options::default();
         options.paths.conf = CONFIGURATION.as_bytes().to_vec();
         let source = Memory::new().with(CONFIGURATION, text);

@@ -84,7 +84,8 @@ const EDGES: [(&str, Allowed); 22] = [
     ("millstream", Allowed::Every),
     // The measurements need clocks, CPU affinity, limits and signals, and the floor that they hold
     // servers against is made of the sockets and epoll of mill-sys. The page of directives is made
-    // from the tables of mill-config, that of --stack from mill-device's. The stack is measured in memory and replayed in simulation.
+    // from the tables of mill-config, that of --stack from mill-device's. The stack is measured in
+    // memory and replayed in simulation.
     (
         "xtask",
         Allowed::Only(&[

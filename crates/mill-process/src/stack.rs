@@ -1,0 +1,150 @@
+//! The network stack of our own, as the processes pass it on: what it is to be, and its device.
+//!
+//! The process in charge makes the device, which takes rights, and keeps it: a worker process that is started anew goes on
+//! with the same one. One worker thread reads and writes it. The device vanishes with the last descriptor, however the
+//! processes end.
+
+use crate::process_log::describe;
+use mill_config::Config;
+use mill_config::config::ListenAddress;
+use mill_device::attach::{AttachError, Attached};
+use mill_device::specification::Specification;
+use mill_engine::combined::Bypass;
+use mill_sys::{descriptor, random};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+
+/// A stack with its device, not yet running.
+#[derive(Debug)]
+pub(crate) struct OwnStack {
+    specification: Specification,
+    attached: Attached,
+}
+
+/// The same in another thread's eyes, whose descriptor table is a copy.
+#[derive(Clone, Debug)]
+pub(crate) struct Lent {
+    specification: Specification,
+    device: RawFd,
+    address: [u8; 6],
+    pcap: Option<RawFd>,
+}
+
+impl OwnStack {
+    /// Makes the device.
+    pub(crate) fn attach(specification: &Specification) -> Result<Self, AttachError> {
+        Ok(Self {
+            attached: Attached::new(specification)?,
+            specification: specification.clone(),
+        })
+    }
+
+    /// For another process, with descriptors of its own.
+    pub(crate) fn duplicate(&self) -> io::Result<Self> {
+        Ok(Self {
+            specification: self.specification.clone(),
+            attached: self.attached.duplicate()?,
+        })
+    }
+
+    pub(crate) fn specification(&self) -> &Specification {
+        &self.specification
+    }
+
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let pcap = self.attached.pcap.iter().map(AsFd::as_fd);
+        std::iter::once(self.attached.device.as_fd()).chain(pcap)
+    }
+
+    /// For a thread that is about to leave this descriptor table; valid as long as this value lives.
+    pub(crate) fn lend(&self) -> Lent {
+        Lent {
+            specification: self.specification.clone(),
+            device: self.attached.device.as_raw_fd(),
+            address: self.attached.address,
+            pcap: self.attached.pcap.as_ref().map(AsRawFd::as_raw_fd),
+        }
+    }
+
+    /// What an engine is made with. `on_error` is told a sentence, at most one.
+    pub(crate) fn bypass(
+        self,
+        on_error: impl FnOnce(String) + Send + 'static,
+    ) -> io::Result<Bypass> {
+        let mut secret = [0; 16];
+        random::fill(&mut secret)?;
+        let host = self.specification.host_config(secret);
+        let path = self.specification.pcap.clone().unwrap_or_default();
+        let mut on_error = Some(on_error);
+        let link = self.attached.link(&self.specification, move |error| {
+            if let Some(on_error) = on_error.take() {
+                let (path, why) = (path.display(), describe(&error));
+                on_error(format!(
+                    "write() to \"{path}\" failed {why}: no more frames are written"
+                ));
+            }
+        });
+        Ok(Bypass::new(link, host))
+    }
+}
+
+impl Lent {
+    /// Duplicates in the caller's descriptor table.
+    pub(crate) fn take(self) -> io::Result<OwnStack> {
+        let pcap = self.pcap.map(descriptor::duplicate).transpose()?;
+        Ok(OwnStack {
+            specification: self.specification,
+            attached: Attached {
+                device: descriptor::duplicate(self.device)?,
+                address: self.address,
+                pcap: pcap.map(File::from),
+            },
+        })
+    }
+}
+
+/// The addresses of a configuration that are the stack's alone: the kernel does not have them, and can't listen there.
+pub(crate) fn own_addresses(
+    config: &Config,
+    specification: Option<&Specification>,
+) -> Vec<ListenAddress> {
+    let listeners = config.http.iter().flat_map(|http| &http.listeners);
+    listeners
+        .map(|listener| &listener.address)
+        .filter(|address| is_own(address, specification))
+        .cloned()
+        .collect()
+}
+
+/// Whether an address is one of the stack's.
+pub(crate) fn is_own(address: &ListenAddress, specification: Option<&Specification>) -> bool {
+    let ListenAddress::Inet(address) = address else {
+        return false;
+    };
+    let own = specification.iter().flat_map(|stack| &stack.addresses);
+    own.into_iter().any(|own| own.address == address.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_listens_wherever_the_stack_is_not_alone() {
+        let text = "tap:ms0,address=10.77.0.2/24,address=fd00::2/64,host=10.77.0.1/24";
+        let stack = Specification::parse(text).unwrap();
+        let check = |address: &str, expected| {
+            let address = ListenAddress::Inet(address.parse().unwrap());
+            assert_eq!(is_own(&address, Some(&stack)), expected, "{address}");
+            assert!(!is_own(&address, None));
+        };
+        check("10.77.0.2:80", true);
+        check("[fd00::2]:8080", true);
+        check("10.77.0.1:80", false);
+        check("0.0.0.0:80", false);
+        check("[::]:80", false);
+        check("127.0.0.1:80", false);
+        assert!(!is_own(&ListenAddress::Unix("/a".into()), Some(&stack)));
+    }
+}

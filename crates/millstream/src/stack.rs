@@ -1,0 +1,146 @@
+//! `--stack` and `--pcap`: the network stack of our own, for serving and for load.
+
+use mill_device::specification::{Specification, options};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// What command lines say of the stack, and the rest of them.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) stack: Option<Specification>,
+    pub(crate) rest: Vec<Vec<u8>>,
+}
+
+/// Takes `--stack` and `--pcap` out of a command line; the error is a sentence.
+pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
+    let mut rest = Vec::new();
+    let mut text = None;
+    let mut pcap = None;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let (name, place) = if is_option(argument, b"--stack") {
+            ("--stack", &mut text)
+        } else if is_option(argument, b"--pcap") {
+            ("--pcap", &mut pcap)
+        } else {
+            rest.push(argument.clone());
+            continue;
+        };
+        let value = match argument.get(name.len()..) {
+            Some([b'=', value @ ..]) => value.to_vec(),
+            _ => arguments.next().cloned().unwrap_or_default(),
+        };
+        if value.is_empty() {
+            return Err(format!("\"{name}\" needs a value, {}", example(name)));
+        }
+        if place.replace(value).is_some() {
+            return Err(format!("\"{name}\" stands twice"));
+        }
+    }
+    let stack = text.map(|text| parse(&text)).transpose()?;
+    let stack = match (stack, pcap) {
+        (Some(mut stack), Some(path)) => {
+            stack.pcap = Some(PathBuf::from(OsString::from_vec(path)));
+            Some(stack)
+        }
+        (None, Some(_)) => {
+            let what = "\"--pcap\" writes down what a stack of our own sends and receives: it needs \"--stack\"";
+            return Err(String::from(what));
+        }
+        (stack, None) => stack,
+    };
+    Ok(Taken { stack, rest })
+}
+
+/// The options of `--stack`, for help.
+pub(crate) fn usage() -> String {
+    format!(
+        "The network stack of our own, beside kernel sockets:\n\
+         \x20 --stack tap:NAME,address=ADDRESS/LEN[,host=ADDRESS/LEN][,OPTION=VALUE]…\n\
+         \x20            makes the TAP device NAME, gives this machine's side the host's address, and serves on the\n\
+         \x20            stack's; all of it is gone at the end. Making devices takes root (CAP_NET_ADMIN).\n\
+         \x20 --pcap FILE  writes all frames to FILE, for tcpdump and Wireshark\n\
+         Options of the stack, and what holds without them:\n{}",
+        options::help()
+    )
+}
+
+fn is_option(argument: &[u8], name: &[u8]) -> bool {
+    match argument.strip_prefix(name) {
+        Some(rest) => rest.is_empty() || rest.starts_with(b"="),
+        None => false,
+    }
+}
+
+fn example(name: &str) -> &'static str {
+    match name {
+        "--pcap" => "the name of a file",
+        _ => "as in \"--stack tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24\"",
+    }
+}
+
+fn parse(text: &[u8]) -> Result<Specification, String> {
+    let text = String::from_utf8_lossy(text);
+    Specification::parse(&text).map_err(|error| {
+        format!("--stack: {error}\n\"millstream serve --help\" lists what a stack can be told.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take_words(words: &[&str]) -> Result<Taken, String> {
+        let arguments: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        take(&arguments)
+    }
+
+    const STACK: &str = "tap:ms0,address=10.77.0.2/24";
+
+    #[test]
+    fn the_stack_is_taken_out_of_a_command_line_wherever_it_stands() {
+        let joined = format!("--stack={STACK}");
+        for words in [
+            &["--stack", STACK, "-c", "a.conf"][..],
+            &["-c", "--stack", STACK, "a.conf"],
+            &["-c", "a.conf", &joined],
+        ] {
+            let taken = take_words(words).unwrap();
+            assert_eq!(taken.rest, [b"-c".to_vec(), b"a.conf".to_vec()]);
+            assert_eq!(taken.stack.unwrap().name, "ms0");
+        }
+        let taken = take_words(&["--stacks", "x"]).unwrap();
+        assert!(taken.stack.is_none() && taken.rest.len() == 2);
+    }
+
+    #[test]
+    fn a_capture_needs_a_stack() {
+        let taken = take_words(&["--pcap", "a.pcap", "--stack", STACK]).unwrap();
+        assert_eq!(taken.stack.unwrap().pcap, Some(PathBuf::from("a.pcap")));
+        let refused = take_words(&["--pcap", "a.pcap"]).unwrap_err();
+        assert!(refused.ends_with("it needs \"--stack\""), "{refused}");
+    }
+
+    #[test]
+    fn typing_errors_get_an_answer() {
+        let check = |words: &[&str], expected: &str| {
+            let refused = take_words(words).unwrap_err();
+            assert!(refused.starts_with(expected), "{refused}");
+        };
+        check(
+            &["--stack"],
+            "\"--stack\" needs a value, as in \"--stack tap:ms0",
+        );
+        check(&["--stack="], "\"--stack\" needs a value");
+        check(
+            &["--stack", STACK, "--stack", STACK],
+            "\"--stack\" stands twice",
+        );
+        check(&["--stack", "ms0"], "--stack: \"ms0\" is no device");
+        check(
+            &["--stack", &format!("{STACK},mtuu=9000")],
+            "--stack: \"mtuu\" is no option of a stack, did you mean \"mtu\"?\n",
+        );
+    }
+}
