@@ -1,223 +1,209 @@
 //! The host.
 
+use crate::answers::Answers;
 use crate::config::HostConfig;
-use crate::link::{Link, LinkProperties};
+use crate::counters::HostCounters;
+use crate::drop_reason::DropReason;
+use crate::flow_table::{FlowTable, Target};
+use crate::lending::Lending;
+use crate::limits::Limits;
+use crate::link::{Burst, FrameId, Link, LinkProperties};
+use crate::listener::Listeners;
+use crate::port::Ports;
 use crate::queue::SendQueue;
-use crate::socket::{
-    ConnectError, ListenError, ListenOptions, ListenerId, Readable, Ready, SocketError, SocketId,
-};
+use crate::rate_limit::RateLimit;
+use crate::secrets::Secrets;
+use crate::slot::Slots;
+use crate::syn_cache::SynCache;
+use crate::time_wait_table::TimeWaitTable;
+use crate::timer::Wheel;
+use crate::transmit::Cut;
+use crate::unread::Buffers;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::marker::PhantomData;
-use core::net::SocketAddr;
-use mill_tcp::info::Info;
 use mill_tcp::time::Instant;
 
+/// What a connection means to its host: events, the end, memory.
+mod connection;
+
+/// Opening listeners and accepting.
+mod listening;
+
+/// Opening connections.
+mod opening;
+
+/// What the application reads.
+mod reading;
+
+/// What the application writes.
+mod writing;
+
+/// How connections are left.
+mod closing;
+
+/// Where frames go.
+mod next_hop;
+pub(crate) use next_hop::Way;
+pub(crate) use opening::beyond;
+
+/// What can be asked about the host and its connections.
+pub mod status;
+
+/// Timers.
+mod expiring;
+
+#[cfg(test)]
+mod tests;
+
 /// One core's host: its connections, listeners, neighbours and routes. `Q` holds what connections have to send.
+///
+/// Packet calls come in the order `receive` (until the link has no more), `expire`, `transmit`, `settle`; commands of
+/// the application between `expire` and `transmit`, or whenever.
 #[derive(Debug)]
 pub struct Host<Q> {
-    now: Instant,
-    queue: PhantomData<Q>,
+    pub(crate) now: Instant,
+    pub(crate) link: LinkProperties,
+    pub(crate) limits: Limits,
+    pub(crate) secrets: Secrets,
+    pub(crate) next_hops: next_hop::NextHops,
+    pub(crate) slots: Slots<Q>,
+    pub(crate) flows: FlowTable,
+    pub(crate) timers: Wheel,
+    pub(crate) listeners: Listeners,
+    pub(crate) syn_cache: SynCache,
+    pub(crate) time_wait: TimeWaitTable,
+    pub(crate) ports: Ports,
+    pub(crate) lending: Lending,
+    pub(crate) buffers: Buffers,
+    #[expect(clippy::vec_box, reason = "the boxes are handed out as they are")]
+    pub(crate) vacant_queues: Vec<Box<Q>>,
+    /// Slots that may have something to send, each once.
+    pub(crate) sending: VecDeque<u32>,
+    /// Slots whose owners are to be told, each once.
+    pub(crate) ready: Vec<u32>,
+    pub(crate) answers: Answers,
+    /// A long segment of which the device took the first frames only.
+    pub(crate) cut: Option<Cut>,
+    /// Frames that readers may still look at, and whose bytes they hold.
+    pub(crate) held: Vec<(FrameId, u32)>,
+    pub(crate) resets: RateLimit,
+    pub(crate) counters: HostCounters,
+    burst: Burst,
 }
 
 /// Packets.
 impl<Q: SendQueue> Host<Q> {
+    /// A host on a link with these properties, which do not change.
     pub fn new(config: HostConfig, link: &LinkProperties, now: Instant) -> Self {
-        let _ = (config, link);
+        let secrets = Secrets::new(config.secret);
+        let burst_max = config.limits.burst_max as usize;
         Self {
             now,
-            queue: PhantomData,
+            link: *link,
+            next_hops: next_hop::NextHops::new(&config, link, now),
+            slots: Slots::new(),
+            flows: FlowTable::new(),
+            timers: Wheel::new(now),
+            listeners: Listeners::default(),
+            syn_cache: SynCache::new(now),
+            time_wait: TimeWaitTable::default(),
+            ports: Ports::new(config.ephemeral_ports),
+            lending: Lending::new(
+                config.tcp,
+                Secrets::seed(config.secret),
+                crate::transmit::segment_bytes_max(link),
+                config.limits.receive_bytes_max,
+            ),
+            buffers: Buffers::default(),
+            vacant_queues: Vec::new(),
+            sending: VecDeque::new(),
+            ready: Vec::new(),
+            answers: Answers::new(),
+            cut: None,
+            held: Vec::new(),
+            resets: RateLimit::default(),
+            counters: HostCounters::default(),
+            burst: Burst::new(burst_max),
+            secrets,
+            limits: config.limits,
         }
     }
 
     /// Receives one burst from the link; says how many frames it was. Frames with bytes for a reader are held until
     /// `settle`, the others are released.
     pub fn receive<L: Link>(&mut self, link: &mut L, now: Instant) -> usize {
-        let _ = link;
         self.now = now;
-        0
+        let mut burst = core::mem::replace(&mut self.burst, Burst::new(0));
+        burst.clear();
+        link.receive(&mut burst);
+        for received in burst.as_slice() {
+            self.counters.frames_in += 1;
+            if !self.on_frame(link, received) {
+                link.release(received.id);
+            }
+        }
+        let count = burst.as_slice().len();
+        self.burst = burst;
+        count
     }
 
     /// Does what is due at `now`.
     pub fn expire(&mut self, now: Instant) {
         self.now = now;
+        self.expire_all();
     }
 
     /// Transmits whatever there is, until the link is full; says whether something is left that waits for the link
     /// only. Does not flush.
     pub fn transmit<L: Link>(&mut self, link: &mut L, now: Instant) -> bool {
-        let _ = link;
         self.now = now;
-        false
+        self.transmit_all(link)
     }
 
     /// Ends a turn: what readers left is copied out, and all frames go back to the link.
     pub fn settle<L: Link>(&mut self, link: &mut L) {
-        let _ = link;
+        let mut held = core::mem::take(&mut self.held);
+        for (frame, index) in held.drain(..) {
+            self.copy_out(index, frame, link);
+            link.release(frame);
+        }
+        self.held = held;
     }
 
     /// When `expire` is to be called next; earlier than needed at times, never later.
     pub fn next_expiry(&self) -> Option<Instant> {
-        None
-    }
-}
-
-/// Sockets. Commands act at the time of the last packet call of the turn; what they cause to be sent leaves with
-/// the next `transmit`.
-impl<Q: SendQueue> Host<Q> {
-    /// Port 0 lets the host choose one. Errors leave nothing behind.
-    pub fn listen(
-        &mut self,
-        address: SocketAddr,
-        options: &ListenOptions,
-    ) -> Result<ListenerId, ListenError> {
-        let _ = (address, options);
-        Err(ListenError::NotOurs)
+        [
+            self.timers.next_expiry(),
+            self.syn_cache.timers.next_expiry(),
+            self.time_wait.next_expiry(self.now),
+            self.next_hops.next_expiry(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
-    /// What waits to be accepted is reset; half-open connections go to a listener that shares the address, if any.
-    pub fn close_listener(&mut self, listener: ListenerId) {
-        let _ = listener;
+    pub(crate) fn drop_frame(&mut self, reason: DropReason) {
+        self.counters.count_drop(reason);
     }
 
-    /// The address a listener has, with the port that was chosen.
-    pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddr> {
-        let _ = listener;
-        None
-    }
-
-    /// Takes one waiting connection; its changes will be reported with `token`.
-    pub fn accept(&mut self, listener: ListenerId, token: u64) -> Option<SocketId> {
-        let _ = (listener, token);
-        None
-    }
-
-    /// Opens a connection. `source` may have port 0, and the unspecified address.
-    pub fn connect(
-        &mut self,
-        target: SocketAddr,
-        source: Option<SocketAddr>,
-        nodelay: bool,
-        token: u64,
-    ) -> Result<SocketId, ConnectError> {
-        let _ = (target, source, nodelay, token);
-        Err(ConnectError::NoRoute)
-    }
-
-    /// Whether a route leads to this address by the link, and it is not one of the host's own.
-    pub fn reaches(&self, target: core::net::IpAddr) -> bool {
-        let _ = target;
-        false
-    }
-
-    /// Whether this is one of the host's addresses.
-    pub fn is_own(&self, address: core::net::IpAddr) -> bool {
-        let _ = address;
-        false
-    }
-
-    /// Whether the handshake is complete; an error is given by `readable`.
-    pub fn is_established(&self, socket: SocketId) -> bool {
-        let _ = socket;
-        false
-    }
-
-    pub fn readable(&self, socket: SocketId) -> Readable {
-        let _ = socket;
-        Readable {
-            error: Some(SocketError::Stale),
-            ..Readable::default()
-        }
-    }
-
-    /// Lends all unread bytes, contiguous, to `take`, which returns how many of them it consumed: where they lie if
-    /// they are in one frame, else gathered.
-    pub fn read<L: Link, R>(
-        &mut self,
-        socket: SocketId,
-        link: &mut L,
-        take: impl FnOnce(&mut [u8]) -> (usize, R),
-    ) -> R {
-        let _ = (socket, link);
-        take(&mut []).1
-    }
-
-    /// The reader waits for so many unread bytes: the receive window becomes able to hold them.
-    pub fn reserve_receive(&mut self, socket: SocketId, bytes: usize) {
-        let _ = (socket, bytes);
-    }
-
-    /// The queue of what is to be sent; `None` once the connection has failed. After adding to it, call `wrote`.
-    pub fn queue(&mut self, socket: SocketId) -> Option<&mut Q> {
-        let _ = socket;
-        None
-    }
-
-    /// Something was added to the queue.
-    pub fn wrote(&mut self, socket: SocketId) {
-        let _ = socket;
-    }
-
-    /// Bytes at the front of the queue that were sent at least once.
-    pub fn in_flight(&self, socket: SocketId) -> u64 {
-        let _ = socket;
-        0
-    }
-
-    /// Bytes that the peer has acknowledged in the connection's life.
-    pub fn acked(&self, socket: SocketId) -> u64 {
-        let _ = socket;
-        0
-    }
-
-    /// FIN after what is queued; reading goes on.
-    pub fn shutdown(&mut self, socket: SocketId) {
-        let _ = socket;
-    }
-
-    /// The application leaves: what is queued is still sent, then FIN; RST instead if bytes are unread. The identifier
-    /// is stale afterwards.
-    pub fn close(&mut self, socket: SocketId) {
-        let _ = socket;
-    }
-
-    /// RST, and forgotten.
-    pub fn abort(&mut self, socket: SocketId) {
-        let _ = socket;
-    }
-
-    pub fn set_nodelay(&mut self, socket: SocketId, on: bool) {
-        let _ = (socket, on);
-    }
-
-    pub fn set_cork(&mut self, socket: SocketId, on: bool) {
-        let _ = (socket, on);
-    }
-
-    pub fn peer(&self, socket: SocketId) -> Option<SocketAddr> {
-        let _ = socket;
-        None
-    }
-
-    pub fn local(&self, socket: SocketId) -> Option<SocketAddr> {
-        let _ = socket;
-        None
-    }
-
-    pub fn info(&self, socket: SocketId) -> Option<Info> {
-        let _ = socket;
-        None
-    }
-
-    /// Appends the connections that changed since the last call, each once: bytes or an end to read, bytes
-    /// acknowledged, established, failed.
-    pub fn take_ready(&mut self, into: &mut Vec<Ready>) {
-        let _ = into;
-    }
-
-    /// Appends the listeners that have connections to accept and were not reported since the last `accept` found
-    /// none.
-    pub fn take_acceptable(&mut self, into: &mut Vec<ListenerId>) {
-        let _ = into;
+    /// What stands for a flow.
+    #[inline]
+    pub(crate) fn find(&self, flow: &crate::flow::Flow, hash: u64) -> Option<Target> {
+        self.flows.find(hash, |target| match target {
+            Target::Connection(index) => {
+                self.slots.at(index).is_some_and(|slot| slot.flow == *flow)
+            }
+            Target::HalfOpen(index) => self
+                .syn_cache
+                .at(index)
+                .is_some_and(|entry| entry.flow == *flow),
+            Target::TimeWait(number) => self
+                .time_wait
+                .at(number)
+                .is_some_and(|entry| entry.flow == *flow),
+        })
     }
 }
 

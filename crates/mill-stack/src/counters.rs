@@ -1,0 +1,139 @@
+//! What a host counts besides TCP.
+
+use crate::drop_reason::DropReason;
+use mill_tcp::arrived::SegmentDrop;
+
+/// Plain counters; whoever publishes them copies the struct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounters {
+    pub frames_in: u64,
+    pub frames_out: u64,
+    /// Connections opened by peers, and by us.
+    pub passive_opens: u64,
+    pub active_opens: u64,
+    /// Slots, flows and ports were all right, and yet the handshake failed.
+    pub failed_opens: u64,
+    pub syns_in: u64,
+    /// `SyncookiesSent`.
+    pub cookies_sent: u64,
+    /// `SyncookiesRecv`.
+    pub cookies_taken: u64,
+    /// `SyncookiesFailed`.
+    pub cookies_refused: u64,
+    pub time_waits: u64,
+    /// Entries forgotten before their time because there were too many.
+    pub time_waits_forgotten: u64,
+    /// Connections whose port was taken over from TIME-WAIT (RFC 6191).
+    pub time_waits_reopened: u64,
+    /// Bytes that readers left at the end of a turn, so that they had to be copied.
+    pub bytes_left: u64,
+    /// Bytes copied because a second segment came before the first was read.
+    pub bytes_gathered: u64,
+    drops: [u64; DropReason::COUNT],
+}
+
+impl HostCounters {
+    pub(crate) fn count_drop(&mut self, reason: DropReason) {
+        if let Some(count) = self.drops.get_mut(reason.index()) {
+            *count += 1;
+        }
+    }
+
+    /// Frames dropped for this reason.
+    pub fn dropped(&self, reason: DropReason) -> u64 {
+        self.drops.get(reason.index()).copied().unwrap_or(0)
+    }
+
+    /// All reasons for which something was dropped, and how often.
+    pub fn drops(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        DropReason::ALL
+            .into_iter()
+            .map(|reason| (reason, self.dropped(reason)))
+            .filter(|(_, count)| *count > 0)
+    }
+}
+
+impl DropReason {
+    /// Every reason, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = {
+        use SegmentDrop as Tcp;
+        [
+            Self::Malformed,
+            Self::NotForUs,
+            Self::UnknownProtocol,
+            Self::Checksum,
+            Self::BadSource,
+            Self::Fragment,
+            Self::NoListener,
+            Self::ListenQueueFull,
+            Self::NoMemory,
+            Self::DeviceFull,
+            Self::Unresolved,
+            Self::NoRoute,
+            Self::RateLimit,
+            Self::Segment(Tcp::OutsideWindow),
+            Self::Segment(Tcp::Paws),
+            Self::Segment(Tcp::BlindReset),
+            Self::Segment(Tcp::BlindSyn),
+            Self::Segment(Tcp::BadAck),
+            Self::Segment(Tcp::NoAck),
+            Self::Segment(Tcp::Duplicate),
+            Self::Segment(Tcp::ReassemblyFull),
+            Self::Segment(Tcp::NoBuffer),
+            Self::Segment(Tcp::AfterClose),
+            Self::Segment(Tcp::NoConnection),
+        ]
+    };
+
+    const COUNT: usize = 24;
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Malformed => 0,
+            Self::NotForUs => 1,
+            Self::UnknownProtocol => 2,
+            Self::Checksum => 3,
+            Self::BadSource => 4,
+            Self::Fragment => 5,
+            Self::NoListener => 6,
+            Self::ListenQueueFull => 7,
+            Self::NoMemory => 8,
+            Self::DeviceFull => 9,
+            Self::Unresolved => 10,
+            Self::NoRoute => 11,
+            Self::RateLimit => 12,
+            Self::Segment(reason) => 13 + segment_index(reason),
+        }
+    }
+}
+
+const fn segment_index(reason: SegmentDrop) -> usize {
+    match reason {
+        SegmentDrop::OutsideWindow => 0,
+        SegmentDrop::Paws => 1,
+        SegmentDrop::BlindReset => 2,
+        SegmentDrop::BlindSyn => 3,
+        SegmentDrop::BadAck => 4,
+        SegmentDrop::NoAck => 5,
+        SegmentDrop::Duplicate => 6,
+        SegmentDrop::ReassemblyFull => 7,
+        SegmentDrop::NoBuffer => 8,
+        SegmentDrop::AfterClose => 9,
+        SegmentDrop::NoConnection => 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_number_of_its_own() {
+        let mut counters = HostCounters::default();
+        for (index, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason.index(), index, "{reason:?}");
+            counters.count_drop(reason);
+            assert_eq!(counters.drops().count(), index + 1);
+        }
+    }
+}

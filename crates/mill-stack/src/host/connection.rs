@@ -1,0 +1,208 @@
+//! What a connection means to its host: events, the end, memory.
+
+use crate::flow_table::Target;
+use crate::host::Host;
+use crate::link::{FrameId, Link};
+use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
+use crate::socket::SocketError;
+use crate::unread::Unread;
+use alloc::boxed::Box;
+use mill_tcp::arrived::Events;
+use mill_tcp::time_wait::TimeWait;
+
+impl<Q: SendQueue> Host<Q> {
+    /// Puts the slot into the list of those that may have something to send.
+    #[inline]
+    pub(crate) fn want_transmit(&mut self, index: u32) {
+        if let Some(slot) = self.slots.at_mut(index)
+            && !slot.flags.has(SlotFlags::SENDING)
+        {
+            slot.flags.set(SlotFlags::SENDING);
+            self.sending.push_back(index);
+        }
+    }
+
+    /// Puts the slot into the list of those whose owner is to be told.
+    #[inline]
+    pub(crate) fn mark_ready(&mut self, index: u32) {
+        const QUIET: [u16; 3] = [SlotFlags::READY, SlotFlags::ORPHAN, SlotFlags::UNACCEPTED];
+        if let Some(slot) = self.slots.at_mut(index)
+            && !QUIET.into_iter().any(|bit| slot.flags.has(bit))
+        {
+            slot.flags.set(SlotFlags::READY);
+            self.ready.push(index);
+        }
+    }
+
+    /// Sees to it that the timer's entry comes no later than the connection's timer.
+    #[inline]
+    pub(crate) fn arm(&mut self, index: u32) {
+        if let Some(slot) = self.slots.at(index)
+            && let Some(at) = slot.connection.next_timer()
+        {
+            self.timers.arm_by(index, at);
+        }
+    }
+
+    /// What a segment, a timer or an ICMP error changed.
+    pub(crate) fn on_events(&mut self, index: u32, events: Events) {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        if events.has_any(Events::ESTABLISHED) {
+            slot.flags.set(SlotFlags::ESTABLISHED);
+        }
+        if events.has_any(Events::FINISHED) {
+            slot.flags.set(SlotFlags::FINISHED);
+        }
+        slot.error = slot.error.or(if events.has_any(Events::RESET) {
+            Some(SocketError::Reset)
+        } else if events.has_any(Events::REFUSED) {
+            Some(SocketError::Refused)
+        } else if events.has_any(Events::TIMED_OUT) {
+            Some(SocketError::Unreachable)
+        } else {
+            None
+        });
+        let failed = Events::REFUSED | Events::TIMED_OUT | Events::RESET;
+        if events.has_any(failed) && !slot.flags.has(SlotFlags::ESTABLISHED) {
+            self.counters.failed_opens += 1;
+        }
+        if events.has_any(Events::ENDS) {
+            self.end(index, events.has_any(Events::TIME_WAIT));
+        }
+        self.mark_ready(index);
+    }
+
+    /// TCP is done with the connection, which is Closed: its flow is free, or waits. The slot stays for the
+    /// application to see what became of it, and goes at once if nobody will ask.
+    pub(crate) fn end(&mut self, index: u32, waits: bool) {
+        self.send_last(index);
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        if slot.flags.has(SlotFlags::ENDED) {
+            return;
+        }
+        slot.flags.set(SlotFlags::ENDED);
+        let flow = slot.flow;
+        let hash = flow.table_hash(self.secrets.table);
+        let queue = slot.queue.take();
+        if waits {
+            let env = &mut self.lending.env(slot.config, self.now);
+            let time_wait = TimeWait::new(&slot.connection, env);
+            self.make_room_in_time_wait();
+            let number = self.time_wait.push(flow, time_wait);
+            self.counters.time_waits += 1;
+            self.flows
+                .replace(hash, Target::Connection(index), Target::TimeWait(number));
+        } else {
+            self.flows.remove(hash, Target::Connection(index));
+            self.ports.on_vacant();
+        }
+        self.timers.disarm(index);
+        self.give_back_queue(queue);
+        if self
+            .slots
+            .at(index)
+            .is_some_and(|slot| slot.flags.has(SlotFlags::ORPHAN))
+        {
+            self.forget(index);
+        }
+    }
+
+    /// Gives back a slot whose connection has ended.
+    pub(crate) fn forget(&mut self, index: u32) {
+        self.discard_unread(index);
+        self.slots.remove(index);
+    }
+
+    /// Nobody reads any more.
+    pub(crate) fn discard_unread(&mut self, index: u32) {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        let unread = core::mem::take(&mut slot.unread);
+        self.lending.sub_unread(unread.len());
+        if let Unread::Gathered(gathered) = unread {
+            self.buffers.put(gathered);
+        }
+    }
+
+    /// What the connection still says before it is gone: the acknowledgement of the peer's FIN.
+    fn send_last(&mut self, index: u32) {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        let env = &mut self.lending.env(slot.config, self.now);
+        if let Some(segment) = slot.connection.next_segment(0, env) {
+            let flow = slot.flow;
+            self.answer(flow, segment);
+        }
+    }
+
+    /// Keeps a queue for the next connection.
+    pub(crate) fn give_back_queue(&mut self, queue: Option<Box<Q>>) {
+        if let Some(mut queue) = queue
+            && self.vacant_queues.len() < VACANT_QUEUES_MAX
+        {
+            queue.clear();
+            self.vacant_queues.push(queue);
+        }
+    }
+
+    /// Adds bytes in order to what is unread: held where they are if they are the first, else gathered. Says whether
+    /// the frame is held.
+    pub(crate) fn deliver(
+        &mut self,
+        index: u32,
+        bytes: &[u8],
+        held: Option<(FrameId, u32)>,
+    ) -> bool {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return false;
+        };
+        self.lending.add_unread(bytes.len());
+        let unread = &mut slot.unread;
+        match (unread, held) {
+            (unread @ Unread::Nothing, Some((id, start))) => {
+                let len = u32::try_from(bytes.len()).unwrap_or(0);
+                *unread = Unread::Frame { id, start, len };
+                self.held.push((id, index));
+                true
+            }
+            (Unread::Gathered(gathered), _) => {
+                gathered.append(bytes);
+                self.counters.bytes_gathered += bytes.len() as u64;
+                false
+            }
+            (unread, _) => {
+                debug_assert!(unread.is_empty(), "a held frame was copied out before");
+                let mut gathered = self.buffers.take();
+                gathered.append(bytes);
+                *unread = Unread::Gathered(gathered);
+                self.counters.bytes_gathered += bytes.len() as u64;
+                false
+            }
+        }
+    }
+
+    /// Copies what is unread out of `frame`, if it is there.
+    pub(crate) fn copy_out<L: Link>(&mut self, index: u32, frame: FrameId, link: &mut L) {
+        if let Some(slot) = self.slots.at_mut(index)
+            && let Unread::Frame { id, start, len } = slot.unread
+            && id == frame
+        {
+            let (start, len) = (start as usize, len as usize);
+            let bytes = link.frame(frame).get(start..start + len);
+            let mut gathered = self.buffers.take();
+            gathered.append(bytes.unwrap_or_default());
+            slot.unread = Unread::Gathered(gathered);
+            self.counters.bytes_left += len as u64;
+        }
+    }
+}
+
+/// Vacant queues kept: as many as connections usually send at once.
+const VACANT_QUEUES_MAX: usize = 4096;

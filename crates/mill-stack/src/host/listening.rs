@@ -1,0 +1,128 @@
+//! Opening listeners and accepting.
+
+use crate::flow::Flow;
+use crate::flow_table::Target;
+use crate::host::Host;
+use crate::listener::Listener;
+use crate::queue::SendQueue;
+use crate::slot::{NO_LISTENER, SlotFlags};
+use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId};
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+use mill_tcp::config::Config;
+
+impl<Q: SendQueue> Host<Q> {
+    /// Port 0 lets the host choose one. Errors leave nothing behind.
+    pub fn listen(
+        &mut self,
+        address: SocketAddr,
+        options: &ListenOptions,
+    ) -> Result<ListenerId, ListenError> {
+        if !address.ip().is_unspecified() && !self.is_own(address.ip()) {
+            return Err(ListenError::NotOurs);
+        }
+        let mut address = address;
+        if address.port() == 0 {
+            address.set_port(self.choose_listening_port(address)?);
+        }
+        let config = config_with(self.lending.config(0), options);
+        let config = self.lending.number_of(config);
+        self.listeners.insert(address, options, config)
+    }
+
+    /// What waits to be accepted is reset; half-open connections go to a listener that shares the address, if any.
+    pub fn close_listener(&mut self, listener: ListenerId) {
+        let Some(closed) = self.listeners.remove(listener) else {
+            return;
+        };
+        for index in closed.waiting.iter().copied() {
+            if let Some(slot) = self.slots.at(index) {
+                self.abort(slot.id(index));
+            }
+        }
+        for index in self.syn_cache.of_listener(listener.0) {
+            self.hand_over_half_open(index, &closed);
+        }
+    }
+
+    /// The address a listener has, with the port that was chosen.
+    pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddr> {
+        self.listeners.at(listener).map(|listener| listener.address)
+    }
+
+    /// Takes one waiting connection; its changes will be reported with `token`.
+    pub fn accept(&mut self, listener: ListenerId, token: u64) -> Option<SocketId> {
+        let waiting = self.listeners.at_mut(listener)?;
+        let Some(index) = waiting.waiting.pop_front() else {
+            waiting.is_reported = false;
+            return None;
+        };
+        let slot = self.slots.at_mut(index)?;
+        debug_assert!(slot.flags.has(SlotFlags::UNACCEPTED));
+        slot.flags.clear(SlotFlags::UNACCEPTED);
+        slot.token = token;
+        slot.listener = NO_LISTENER;
+        let socket = slot.id(index);
+        // What has happened before is news for the owner.
+        let has_news =
+            !slot.unread.is_empty() || slot.error.is_some() || slot.flags.has(SlotFlags::FINISHED);
+        if has_news {
+            self.mark_ready(index);
+        }
+        Some(socket)
+    }
+
+    /// Appends the listeners that have connections to accept and were not reported since the last `accept` found
+    /// none.
+    pub fn take_acceptable(&mut self, into: &mut Vec<ListenerId>) {
+        self.listeners.take_acceptable(into);
+    }
+
+    fn choose_listening_port(&mut self, address: SocketAddr) -> Result<u16, ListenError> {
+        let flow = Flow::new(address, address);
+        let key = self.secrets.port;
+        let mut ports = core::mem::take(&mut self.ports);
+        let port = ports.choose(&flow, key, false, self.now, |port| {
+            !self.listeners.has_port(port)
+        });
+        self.ports = ports;
+        port.ok_or(ListenError::InUse)
+    }
+
+    fn hand_over_half_open(&mut self, index: u32, closed: &Listener) {
+        let Some(entry) = self.syn_cache.at_mut(index) else {
+            return;
+        };
+        let hash = entry.flow.table_hash(self.secrets.table);
+        let heir = self.listeners.find(entry.flow.local(), hash);
+        let sharing = heir.filter(|heir| {
+            self.listeners
+                .at(*heir)
+                .is_some_and(|heir| heir.address == closed.address)
+        });
+        match sharing {
+            Some(heir) => {
+                entry.listener = heir.0;
+                if let Some(heir) = self.listeners.at_mut(heir) {
+                    heir.half_open += 1;
+                }
+            }
+            None => {
+                self.syn_cache.remove(index);
+                self.flows.remove(hash, Target::HalfOpen(index));
+            }
+        }
+    }
+}
+
+/// The host's configuration with what the listener wants to be different.
+fn config_with(own: &Config, options: &ListenOptions) -> Config {
+    let mut config = own.clone();
+    config.nodelay = options.nodelay;
+    config.keepalive = options.keepalive.or(config.keepalive);
+    if let Some(bytes) = options.receive_buffer_bytes {
+        config.receive_buffer_bytes_max = bytes;
+        config.receive_buffer_bytes = config.receive_buffer_bytes.min(bytes);
+    }
+    config
+}

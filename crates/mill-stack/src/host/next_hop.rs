@@ -1,0 +1,222 @@
+//! Where frames go: route, next hop, its Ethernet address; and who waits for one.
+
+use crate::answers::Answer;
+use crate::config::HostConfig;
+use crate::drop_reason::DropReason;
+use crate::host::Host;
+use crate::link::LinkProperties;
+use crate::neighbor::{Neighbors, Resolution};
+use crate::path_mtu::PathMtus;
+use crate::queue::SendQueue;
+use crate::route::Routes;
+use crate::secrets::Secrets;
+use crate::slot::SlotFlags;
+use crate::socket::SocketError;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use mill_tcp::state::State;
+use mill_tcp::time::Instant;
+use mill_wire::ethernet::MacAddress;
+
+/// What the host knows of the network around it.
+#[derive(Debug)]
+pub(crate) struct NextHops {
+    pub(crate) mac: MacAddress,
+    pub(crate) neighbors: Neighbors,
+    pub(crate) routes: Routes,
+    pub(crate) paths: PathMtus,
+    /// Connections and answers that wait for a neighbour, and for which.
+    parked: Vec<(IpAddr, Parked)>,
+    parked_max: usize,
+    /// Memory for lists that are needed for a moment.
+    scratch: Vec<IpAddr>,
+}
+
+/// Who waits.
+#[derive(Clone, Copy, Debug)]
+enum Parked {
+    Slot(u32),
+    Answer(Answer),
+}
+
+/// Where a packet to some address goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    To(MacAddress),
+    /// The neighbour has been asked.
+    Asking(IpAddr),
+    /// It does not answer.
+    Failed,
+    NoRoute,
+}
+
+impl NextHops {
+    pub(crate) fn new(config: &HostConfig, link: &LinkProperties, now: Instant) -> Self {
+        let mac = MacAddress(link.address);
+        let seed = Secrets::seed(config.secret);
+        Self {
+            mac,
+            neighbors: Neighbors::new(mac, &config.addresses, false, &config.limits, seed, now),
+            routes: Routes::new(mac, &config.addresses, &config.routes),
+            paths: PathMtus::new(link.mtu),
+            parked: Vec::new(),
+            parked_max: config.limits.neighbor_queue_max as usize,
+            scratch: Vec::new(),
+        }
+    }
+
+    pub(crate) fn way(&mut self, target: IpAddr, now: Instant) -> Way {
+        let Some(next_hop) = self.routes.next_hop(target) else {
+            return Way::NoRoute;
+        };
+        match self.neighbors.resolve(next_hop, now) {
+            Resolution::Known(mac) => Way::To(mac),
+            Resolution::Asking => Way::Asking(next_hop),
+            Resolution::Failed => Way::Failed,
+        }
+    }
+
+    /// A number that changes when ways found before are to be looked up again; never 0.
+    pub(crate) const fn version(&self) -> u32 {
+        self.neighbors.epoch() | 1 << 31
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        self.neighbors.next_expiry()
+    }
+
+    pub(crate) const fn parked_count(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// Whether one more may wait for `next_hop`.
+    fn has_room(&self, next_hop: IpAddr) -> bool {
+        let waiting = self.parked.iter().filter(|(hop, _)| *hop == next_hop);
+        waiting.count() < self.parked_max
+    }
+}
+
+impl<Q: SendQueue> Host<Q> {
+    /// The Ethernet address for a connection's frames; `None` if it has to wait, or has been told that there is none.
+    #[inline]
+    pub(crate) fn next_hop_of(&mut self, index: u32) -> Option<MacAddress> {
+        let slot = self.slots.at(index)?;
+        if slot.next_hop_version == self.next_hops.version() {
+            return Some(MacAddress(slot.next_hop));
+        }
+        self.look_up_next_hop(index)
+    }
+
+    fn look_up_next_hop(&mut self, index: u32) -> Option<MacAddress> {
+        let slot = self.slots.at_mut(index)?;
+        let way = self.next_hops.way(slot.flow.remote, self.now);
+        match way {
+            Way::To(mac) => {
+                slot.next_hop = mac.0;
+                slot.next_hop_version = self.next_hops.version();
+                return Some(mac);
+            }
+            Way::Asking(next_hop) if slot.flags.has(SlotFlags::PARKED) => {
+                debug_assert!(
+                    !self.next_hops.parked.is_empty(),
+                    "{next_hop} is waited for"
+                );
+            }
+            Way::Asking(next_hop) if self.next_hops.has_room(next_hop) => {
+                slot.flags.set(SlotFlags::PARKED);
+                self.next_hops.parked.push((next_hop, Parked::Slot(index)));
+            }
+            Way::Asking(_) => self.send_into_the_void(index, DropReason::Unresolved),
+            Way::Failed => self.on_unresolved(index, DropReason::Unresolved),
+            Way::NoRoute => self.on_unresolved(index, DropReason::NoRoute),
+        }
+        None
+    }
+
+    /// Nobody answers at the next hop: an opening fails, as Linux's does; TCP's timers go on for the others.
+    fn on_unresolved(&mut self, index: u32, reason: DropReason) {
+        let state = self.slots.at(index).map(|slot| slot.connection.state());
+        if state == Some(State::SynSent) {
+            self.fail(index, SocketError::Unreachable);
+        } else {
+            self.send_into_the_void(index, reason);
+        }
+    }
+
+    /// Takes what the connection wants to send and drops it, as a network would: its timers decide what comes next.
+    fn send_into_the_void(&mut self, index: u32, reason: DropReason) {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        let env = &mut self.lending.env(slot.config, self.now);
+        while slot.connection.next_segment(queued, env).is_some() {
+            self.counters.count_drop(reason);
+        }
+        self.arm(index);
+    }
+
+    /// Lets an answer wait for its next hop, if there is room.
+    pub(crate) fn park_answer(&mut self, next_hop: IpAddr, answer: Answer) {
+        if self.next_hops.has_room(next_hop) {
+            self.next_hops
+                .parked
+                .push((next_hop, Parked::Answer(answer)));
+        } else {
+            self.drop_frame(DropReason::Unresolved);
+        }
+    }
+
+    /// Wakes those whose neighbour has answered, or will not.
+    pub(crate) fn wake_parked(&mut self) {
+        let mut settled = core::mem::take(&mut self.next_hops.scratch);
+        self.next_hops.neighbors.take_resolved(&mut settled);
+        let resolved = settled.len();
+        self.next_hops.neighbors.take_failed(&mut settled);
+        for (place, next_hop) in settled.drain(..).enumerate() {
+            self.wake_parked_for(next_hop, place < resolved);
+        }
+        self.next_hops.scratch = settled;
+    }
+
+    fn wake_parked_for(&mut self, next_hop: IpAddr, is_resolved: bool) {
+        let mut parked = core::mem::take(&mut self.next_hops.parked);
+        parked.retain(|(waited_for, who)| {
+            if *waited_for != next_hop {
+                return true;
+            }
+            match who {
+                Parked::Slot(index) => {
+                    if let Some(slot) = self.slots.at_mut(*index) {
+                        slot.flags.clear(SlotFlags::PARKED);
+                        self.want_transmit(*index);
+                    }
+                }
+                Parked::Answer(answer) if is_resolved => {
+                    self.answer(answer.flow, answer.segment);
+                }
+                Parked::Answer(_) => self.drop_frame(DropReason::Unresolved),
+            }
+            false
+        });
+        debug_assert!(self.next_hops.parked.is_empty());
+        self.next_hops.parked = parked;
+    }
+
+    /// Whether a route leads to this address by the link, and it is not one of the host's own.
+    pub fn reaches(&self, target: IpAddr) -> bool {
+        !self.is_own(target) && self.next_hops.routes.route(target).is_some()
+    }
+
+    /// Whether this is one of the host's addresses.
+    pub fn is_own(&self, address: IpAddr) -> bool {
+        self.next_hops.routes.is_own(address)
+    }
+
+    /// Bytes of payload in a segment without TCP options on the way to `target`.
+    pub(crate) fn mss_to(&self, target: IpAddr) -> u16 {
+        let headers = if target.is_ipv4() { 40 } else { 60 };
+        let mtu = self.next_hops.paths.path_mtu(target, self.now);
+        mtu.saturating_sub(headers)
+    }
+}

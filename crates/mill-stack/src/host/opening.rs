@@ -1,0 +1,168 @@
+//! Opening connections (RFC 9293 3.10.1).
+
+use crate::flow::Flow;
+use crate::flow_table::Target;
+use crate::host::Host;
+use crate::queue::SendQueue;
+use crate::socket::{ConnectError, SocketId};
+use core::net::{IpAddr, SocketAddr};
+use mill_tcp::connection::{Connection, Opening};
+use mill_wire::seq::SeqNumber;
+
+impl<Q: SendQueue> Host<Q> {
+    /// Opens a connection. `source` may have port 0, and the unspecified address.
+    pub fn connect(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        nodelay: bool,
+        token: u64,
+    ) -> Result<SocketId, ConnectError> {
+        self.connect_steered(target, source, nodelay, token, |_| true)
+    }
+
+    /// As [`Host::connect`], from a port whose flow `steer` accepts: one whose packets come to this host's queue of
+    /// the device.
+    pub fn connect_steered(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        nodelay: bool,
+        token: u64,
+        steer: impl FnMut(&Flow) -> bool,
+    ) -> Result<SocketId, ConnectError> {
+        let local = self.source_for(target, source)?;
+        if self.slots.count() >= self.limits.connections_max {
+            return Err(ConnectError::TooMany);
+        }
+        let flow = self.choose_flow(local, target, steer)?;
+        let hash = flow.table_hash(self.secrets.table);
+        let mut iss = self.secrets.iss(&flow, self.now);
+        if let Some(Target::TimeWait(number)) = self.find(&flow, hash) {
+            iss = self.take_over(number, hash, iss);
+        }
+        let opening = Opening {
+            iss,
+            ts_offset: self.secrets.timestamp_offset(&flow),
+            mss: self.mss_to(flow.remote),
+        };
+        let mut connection = Connection::connect(&opening, &mut self.lending.env(0, self.now));
+        connection.set_nodelay(nodelay);
+        let index = self.slots.insert(connection, flow);
+        self.flows.insert(hash, Target::Connection(index));
+        self.counters.active_opens += 1;
+        self.want_transmit(index);
+        self.arm(index);
+        let slot = self.slots.at_mut(index).ok_or(ConnectError::TooMany)?;
+        slot.token = token;
+        slot.config = 0;
+        Ok(slot.id(index))
+    }
+
+    /// Our end: the address and port asked for, as far as they are.
+    fn source_for(
+        &self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+    ) -> Result<SocketAddr, ConnectError> {
+        if self.is_own(target.ip()) || is_no_target(target) {
+            return Err(ConnectError::NoRoute);
+        }
+        let hop = self.next_hops.routes.route(target.ip());
+        let hop = hop.ok_or(ConnectError::NoRoute)?;
+        let (asked, port) = match source {
+            Some(source) => (Some(source.ip()), source.port()),
+            None => (None, 0),
+        };
+        let address = match asked.filter(|address| !address.is_unspecified()) {
+            Some(address) if !self.is_own(address) => return Err(ConnectError::NoPort),
+            Some(address) if address.is_ipv4() != target.is_ipv4() => {
+                return Err(ConnectError::NoRoute);
+            }
+            Some(address) => address,
+            None => hop.source,
+        };
+        Ok(SocketAddr::new(address, port))
+    }
+
+    fn choose_flow(
+        &mut self,
+        local: SocketAddr,
+        target: SocketAddr,
+        mut steer: impl FnMut(&Flow) -> bool,
+    ) -> Result<Flow, ConnectError> {
+        let flow = Flow::new(local, target);
+        if local.port() != 0 {
+            return if self.is_vacant(&flow, true) {
+                Ok(flow)
+            } else {
+                Err(ConnectError::InUse)
+            };
+        }
+        let key = self.secrets.port;
+        let mut ports = core::mem::take(&mut self.ports);
+        // A port in TIME-WAIT is taken over only when there is no other.
+        let port = [false, true].into_iter().find_map(|may_take_over| {
+            ports.choose(&flow, key, may_take_over, self.now, |local_port| {
+                let flow = Flow { local_port, ..flow };
+                !self.listeners.has_port(local_port)
+                    && steer(&flow)
+                    && self.is_vacant(&flow, may_take_over)
+            })
+        });
+        self.ports = ports;
+        let local_port = port.ok_or(ConnectError::NoPort)?;
+        Ok(Flow { local_port, ..flow })
+    }
+
+    fn is_vacant(&self, flow: &Flow, may_take_over: bool) -> bool {
+        match self.find(flow, flow.table_hash(self.secrets.table)) {
+            None => true,
+            Some(Target::TimeWait(number)) => may_take_over && self.may_take_over(number),
+            Some(_) => false,
+        }
+    }
+
+    /// RFC 6191 2, for our own opens: with timestamps the peer can tell the new connection's segments from old ones,
+    /// once the clock has moved on by a second.
+    fn may_take_over(&self, number: u32) -> bool {
+        let Some(entry) = self.time_wait.at(number) else {
+            return false;
+        };
+        let lasts = self.lending.config(0).msl * 2;
+        let left = entry.time_wait.ends_at.since(self.now.tick());
+        let left_ms = u128::from(left.unsigned_abs());
+        entry.time_wait.timestamps && left_ms + TAKE_OVER_AFTER_MS <= lasts.as_millis()
+    }
+
+    /// Forgets the entry in TIME-WAIT; the number to begin with lies beyond all that it used (RFC 9293 3.4.3).
+    fn take_over(&mut self, number: u32, hash: u64, iss: SeqNumber) -> SeqNumber {
+        let used = self
+            .time_wait
+            .at(number)
+            .map(|entry| entry.time_wait.snd_nxt);
+        self.forget_time_wait(number, hash);
+        self.counters.time_waits_reopened += 1;
+        beyond(iss, used)
+    }
+}
+
+/// A number to begin with that lies beyond what an earlier connection of the flow used, its window included.
+pub(crate) fn beyond(iss: SeqNumber, used: Option<SeqNumber>) -> SeqNumber {
+    match used {
+        Some(used) if !iss.is_after(used + u32::from(u16::MAX)) => used + u32::from(u16::MAX) + 2,
+        _ => iss,
+    }
+}
+
+fn is_no_target(target: SocketAddr) -> bool {
+    let address = target.ip();
+    target.port() == 0
+        || address.is_unspecified()
+        || address.is_multicast()
+        || address.is_loopback()
+        || matches!(address, IpAddr::V4(address) if address.is_broadcast())
+}
+
+/// As `tcp_tw_reuse` of Linux.
+const TAKE_OVER_AFTER_MS: u128 = 1000;

@@ -1,0 +1,374 @@
+//! Two hosts joined back to back in memory.
+
+use super::*;
+use crate::config::Prefix;
+use crate::host::status::Usage;
+use crate::memory_link::MemoryLink;
+use crate::queue::ByteQueue;
+use crate::socket::{ListenOptions, ListenerId, Ready, SocketError, SocketId};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+/// A client and a server, a wire between them, and virtual time.
+struct Pair {
+    client: Host<ByteQueue>,
+    server: Host<ByteQueue>,
+    client_link: MemoryLink,
+    server_link: MemoryLink,
+    now: Instant,
+}
+
+const SERVER_V4: &str = "10.0.0.1:80";
+const SERVER_V6: &str = "[fd00::1]:80";
+
+impl Pair {
+    fn new() -> Self {
+        Self::over(MemoryLink::ethernet(1), MemoryLink::ethernet(2), |_| {})
+    }
+
+    fn over(
+        client_link: MemoryLink,
+        server_link: MemoryLink,
+        change: impl Fn(&mut HostConfig),
+    ) -> Self {
+        let now = Instant::from_nanos(5_000_000_000);
+        let host = |number: u8, link: &MemoryLink| {
+            let prefix = |address: &str, len| Prefix {
+                address: address.parse::<IpAddr>().unwrap(),
+                len,
+            };
+            let v4 = alloc::format!("10.0.0.{number}");
+            let v6 = alloc::format!("fd00::{number}");
+            let addresses = alloc::vec![prefix(&v4, 24), prefix(&v6, 64)];
+            let mut config = HostConfig::new(addresses, [number; 16]);
+            change(&mut config);
+            Host::new(config, link.properties(), now)
+        };
+        Self {
+            client: host(2, &client_link),
+            server: host(1, &server_link),
+            client_link,
+            server_link,
+            now,
+        }
+    }
+
+    /// One turn of each side; says whether anything moved.
+    fn turn(&mut self) -> bool {
+        let mut moved = turn_of(&mut self.client, &mut self.client_link, self.now);
+        moved += self.client_link.carry(&mut self.server_link);
+        moved += turn_of(&mut self.server, &mut self.server_link, self.now);
+        moved += self.server_link.carry(&mut self.client_link);
+        moved > 0
+    }
+
+    /// Turns until nothing moves at this instant.
+    fn run(&mut self) {
+        for _ in 0..10_000 {
+            if !self.turn() {
+                return;
+            }
+        }
+        panic!("the two never come to rest");
+    }
+
+    /// Lets time pass, from timer to timer.
+    fn wait(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        loop {
+            let next = [self.client.next_expiry(), self.server.next_expiry()];
+            match next.into_iter().flatten().min() {
+                Some(next) if next <= end => self.now = self.now.max(next),
+                _ => break,
+            }
+            self.run();
+        }
+        self.now = end;
+        self.run();
+    }
+
+    fn listen(&mut self, address: &str) -> ListenerId {
+        let options = ListenOptions::default();
+        self.server
+            .listen(address.parse().unwrap(), &options)
+            .unwrap()
+    }
+
+    /// An established connection, both ends.
+    fn connect(&mut self, listener: ListenerId, target: &str) -> (SocketId, SocketId) {
+        let target: SocketAddr = target.parse().unwrap();
+        let client = self.client.connect(target, None, true, 7).unwrap();
+        self.run();
+        assert!(self.client.is_established(client));
+        let server = self.server.accept(listener, 9).unwrap();
+        assert!(self.server.is_established(server));
+        assert_eq!(self.server.peer(server), self.client.local(client));
+        assert_eq!(self.client.peer(client), Some(target));
+        (client, server)
+    }
+
+    fn usages(&self) -> [Usage; 2] {
+        [self.client.usage(), self.server.usage()]
+    }
+}
+
+fn turn_of(host: &mut Host<ByteQueue>, link: &mut MemoryLink, now: Instant) -> usize {
+    let mut received = 0;
+    loop {
+        let count = host.receive(link, now);
+        received += count;
+        if count == 0 {
+            break;
+        }
+    }
+    host.expire(now);
+    host.transmit(link, now);
+    host.settle(link);
+    assert_eq!(link.held(), 0);
+    received
+}
+
+fn write(host: &mut Host<ByteQueue>, socket: SocketId, bytes: &[u8]) {
+    host.queue(socket).unwrap().push(bytes);
+    host.wrote(socket);
+}
+
+fn read(host: &mut Host<ByteQueue>, link: &mut MemoryLink, socket: SocketId) -> Vec<u8> {
+    host.read(socket, link, |bytes| (bytes.len(), bytes.to_vec()))
+}
+
+fn pattern(len: usize, seed: usize) -> Vec<u8> {
+    (0..len)
+        .map(|at| ((at * 31 + at / 251 + seed) % 256) as u8)
+        .collect()
+}
+
+/// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
+fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {
+    let listener = pair.listen(target);
+    let (client, server) = pair.connect(listener, target);
+    let (request, response) = (pattern(request, 1), pattern(response, 2));
+    write(&mut pair.client, client, &request);
+    let mut got_request = Vec::new();
+    let mut got_response = Vec::new();
+    let mut answered = false;
+    for _ in 0..100_000 {
+        pair.turn();
+        got_request.extend(read(&mut pair.server, &mut pair.server_link, server));
+        got_response.extend(read(&mut pair.client, &mut pair.client_link, client));
+        if got_request.len() == request.len() && !answered {
+            answered = true;
+            write(&mut pair.server, server, &response);
+            pair.server.shutdown(server);
+        }
+        if pair.client.readable(client).finished && pair.client.readable(client).unread == 0 {
+            break;
+        }
+        pair.now = pair.now + Duration::from_micros(50);
+    }
+    assert!(got_request == request && got_response == response);
+    pair.client.close(client);
+    pair.run();
+    assert!(pair.server.readable(server).finished);
+    pair.server.close(server);
+    pair.wait(Duration::from_secs(61));
+    assert_eq!(pair.usages(), [Usage::default(); 2]);
+}
+
+#[test]
+fn requests_and_responses_of_all_sizes_arrive_whole_and_leave_nothing() {
+    for target in [SERVER_V4, SERVER_V6] {
+        for (request, response) in [
+            (1, 1),
+            (100, 0),
+            (100, 1448),
+            (100, 1449),
+            (3000, 70_000),
+            (1_000_000, 3_000_000),
+        ] {
+            check_exchange(Pair::new(), target, request, response);
+        }
+    }
+}
+
+#[test]
+fn a_device_that_cuts_and_sums_gets_long_segments_with_partial_checksums() {
+    let link = |number| {
+        let properties = LinkProperties {
+            address: [2, 0, 0, 0, 0, number],
+            mtu: 1500,
+            completes_checksums: true,
+            segment_bytes_max: 65_535,
+        };
+        MemoryLink::new(properties)
+    };
+    for target in [SERVER_V4, SERVER_V6] {
+        check_exchange(
+            Pair::over(link(1), link(2), |_| {}),
+            target,
+            100_000,
+            1_000_000,
+        );
+    }
+}
+
+#[test]
+fn a_device_with_little_room_gets_everything_in_the_end() {
+    for room in [1, 2, 3, 7] {
+        let mut links = [MemoryLink::ethernet(1), MemoryLink::ethernet(2)];
+        links[0].sent_max = room;
+        links[1].sent_max = room;
+        let [client, server] = links;
+        check_exchange(
+            Pair::over(client, server, |_| {}),
+            SERVER_V4,
+            50_000,
+            200_000,
+        );
+    }
+}
+
+#[test]
+fn changes_are_reported_once_with_the_owners_number() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let mut acceptable = Vec::new();
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    let mut ready = Vec::new();
+    pair.client.take_ready(&mut ready);
+    assert_eq!(
+        ready,
+        [Ready {
+            token: 7,
+            socket: client
+        }]
+    );
+    ready.clear();
+    pair.client.take_ready(&mut ready);
+    pair.server.take_ready(&mut ready);
+    assert_eq!(ready, []);
+    write(&mut pair.client, client, b"hello");
+    write(&mut pair.client, client, b" world");
+    pair.run();
+    pair.server.take_ready(&mut ready);
+    assert_eq!(
+        ready,
+        [Ready {
+            token: 9,
+            socket: server
+        }]
+    );
+    assert_eq!(pair.server.readable(server).unread, 11);
+    assert_eq!(pair.server.accept(listener, 1), None);
+    pair.server.take_acceptable(&mut acceptable);
+    assert_eq!(acceptable, []);
+}
+
+#[test]
+fn who_connects_where_nobody_listens_is_refused() {
+    let mut pair = Pair::new();
+    let socket = pair
+        .client
+        .connect(SERVER_V4.parse().unwrap(), None, true, 1)
+        .unwrap();
+    pair.run();
+    assert_eq!(
+        pair.client.readable(socket).error,
+        Some(SocketError::Refused)
+    );
+    assert!(pair.client.queue(socket).is_none());
+    assert_eq!(pair.server.counters().dropped(DropReason::NoListener), 1);
+    pair.client.close(socket);
+    assert_eq!(pair.client.readable(socket).error, Some(SocketError::Stale));
+    assert_eq!(pair.usages(), [Usage::default(); 2]);
+}
+
+#[test]
+fn who_connects_to_nobody_hears_of_it_when_nobody_answers_arp() {
+    let mut pair = Pair::new();
+    let target = "10.0.0.77:80".parse().unwrap();
+    let socket = pair.client.connect(target, None, true, 1).unwrap();
+    pair.wait(Duration::from_millis(2900));
+    assert_eq!(pair.client.readable(socket).error, None);
+    pair.wait(Duration::from_millis(200));
+    assert_eq!(
+        pair.client.readable(socket).error,
+        Some(SocketError::Unreachable)
+    );
+    pair.client.close(socket);
+    assert_eq!(pair.client.usage(), Usage::default());
+}
+
+#[test]
+fn an_abort_resets_the_peer_and_what_was_unread_is_gone() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    write(&mut pair.client, client, b"unread");
+    pair.run();
+    pair.server.abort(server);
+    pair.run();
+    assert_eq!(pair.client.readable(client).error, Some(SocketError::Reset));
+    pair.client.close(client);
+    assert_eq!(pair.usages(), [Usage::default(); 2]);
+}
+
+#[test]
+fn closing_with_bytes_unread_resets_the_peer() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    write(&mut pair.client, client, b"unread");
+    pair.run();
+    pair.server.close(server);
+    pair.run();
+    assert_eq!(pair.client.readable(client).error, Some(SocketError::Reset));
+}
+
+#[test]
+fn bytes_that_a_reader_leaves_stay_readable_in_later_turns() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    let bytes = pattern(5000, 3);
+    write(&mut pair.client, client, &bytes);
+    pair.run();
+    assert_eq!(pair.server.readable(server).unread, 5000);
+    let mut got = Vec::new();
+    while got.len() < bytes.len() {
+        let some = pair.server.read(server, &mut pair.server_link, |unread| {
+            (unread.len().min(7), unread[..unread.len().min(7)].to_vec())
+        });
+        got.extend(some);
+        pair.run();
+    }
+    assert_eq!(got, bytes);
+    assert_eq!(pair.server.usage().buffers, 0);
+    assert!(pair.server.counters().bytes_left > 0);
+}
+
+#[test]
+fn one_segment_is_read_where_it_lies() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    write(&mut pair.client, client, b"request");
+    pair.client.transmit(&mut pair.client_link, pair.now);
+    pair.client_link.carry(&mut pair.server_link);
+    pair.server.receive(&mut pair.server_link, pair.now);
+    assert_eq!(
+        (pair.server_link.held(), pair.server.usage().held_frames),
+        (1, 1)
+    );
+    assert_eq!(
+        read(&mut pair.server, &mut pair.server_link, server),
+        b"request"
+    );
+    pair.server.settle(&mut pair.server_link);
+    assert_eq!(
+        (pair.server_link.held(), pair.server.usage().held_frames),
+        (0, 0)
+    );
+    let counters = pair.server.counters();
+    assert_eq!((counters.bytes_left, counters.bytes_gathered), (0, 0));
+}

@@ -1,0 +1,83 @@
+//! What the application writes.
+
+use crate::host::Host;
+use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
+use crate::socket::SocketId;
+
+impl<Q: SendQueue> Host<Q> {
+    /// The queue of what is to be sent, from `connect` or `accept` on; `None` once the connection has ended. After
+    /// adding to it, call `wrote`.
+    pub fn queue(&mut self, socket: SocketId) -> Option<&mut Q> {
+        let slot = self.slots.of_mut(socket)?;
+        if slot.flags.has(SlotFlags::ENDED) {
+            return None;
+        }
+        if slot.queue.is_none() {
+            slot.queue = Some(self.vacant_queues.pop().unwrap_or_default());
+            // If nothing is added, the queue goes back with the next `transmit`.
+            self.want_transmit(socket.index);
+        }
+        self.slots.of_mut(socket)?.queue.as_deref_mut()
+    }
+
+    /// Something was added to the queue.
+    pub fn wrote(&mut self, socket: SocketId) {
+        if self.slots.of(socket).is_some() {
+            self.want_transmit(socket.index);
+        }
+    }
+
+    /// Bytes at the front of the queue that were sent at least once.
+    pub fn in_flight(&self, socket: SocketId) -> u64 {
+        let Some(slot) = self.slots.of(socket) else {
+            return 0;
+        };
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        u64::from(slot.connection.in_flight()).min(queued)
+    }
+
+    /// Bytes that the peer has acknowledged in the connection's life.
+    pub fn acked(&self, socket: SocketId) -> u64 {
+        self.slots.of(socket).map_or(0, |slot| slot.acked)
+    }
+
+    /// FIN after what is queued; reading goes on.
+    pub fn shutdown(&mut self, socket: SocketId) {
+        if let Some(slot) = self.slots.of_mut(socket)
+            && !slot.flags.has(SlotFlags::ENDED)
+        {
+            let env = &mut self.lending.env(slot.config, self.now);
+            slot.connection.shutdown(env);
+            self.after_command(socket.index);
+        }
+    }
+
+    pub fn set_nodelay(&mut self, socket: SocketId, on: bool) {
+        if let Some(slot) = self.slots.of_mut(socket) {
+            slot.connection.set_nodelay(on);
+            self.want_transmit(socket.index);
+        }
+    }
+
+    pub fn set_cork(&mut self, socket: SocketId, on: bool) {
+        if let Some(slot) = self.slots.of_mut(socket) {
+            slot.connection.set_cork(on);
+            self.want_transmit(socket.index);
+        }
+    }
+
+    /// What a command may have changed: it may be over, it may have to send, its timer may be earlier.
+    pub(crate) fn after_command(&mut self, index: u32) {
+        let is_closed = self
+            .slots
+            .at(index)
+            .is_some_and(|slot| slot.connection.state() == mill_tcp::state::State::Closed);
+        if is_closed {
+            self.end(index, false);
+        } else {
+            self.want_transmit(index);
+            self.arm(index);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a host lends to its connections for each call.
+
+use alloc::vec::Vec;
+use mill_tcp::config::Config;
+use mill_tcp::env::{Env, Shared};
+use mill_tcp::time::Instant;
+
+/// Configurations, counters, pools, and how much memory is left.
+#[derive(Debug)]
+pub(crate) struct Lending {
+    pub(crate) shared: Shared,
+    /// The host's own comes first; listeners that differ from it add theirs.
+    configs: Vec<Config>,
+    segment_bytes_max: u32,
+    receive_bytes_max: u64,
+    /// Delivered by TCP, and not taken by readers.
+    receive_bytes: u64,
+}
+
+impl Lending {
+    pub(crate) fn new(
+        config: Config,
+        seed: u64,
+        segment_bytes_max: u32,
+        receive_bytes_max: u64,
+    ) -> Self {
+        Self {
+            shared: Shared::new(seed),
+            configs: alloc::vec![config],
+            segment_bytes_max,
+            receive_bytes_max,
+            receive_bytes: 0,
+        }
+    }
+
+    /// What a connection with the configuration of this number gets.
+    #[inline]
+    pub(crate) fn env(&mut self, config: u16, now: Instant) -> Env<'_> {
+        let configs = &self.configs;
+        Env {
+            now,
+            config: configs
+                .get(usize::from(config))
+                .or_else(|| configs.first())
+                .expect("the host's own configuration is always there"),
+            shared: &mut self.shared,
+            segment_bytes_max: self.segment_bytes_max,
+            memory_left_bytes: self.receive_bytes_max.saturating_sub(self.receive_bytes),
+        }
+    }
+
+    pub(crate) fn config(&self, number: u16) -> &Config {
+        self.configs
+            .get(usize::from(number))
+            .or_else(|| self.configs.first())
+            .expect("the host's own configuration is always there")
+    }
+
+    /// The number of a configuration, which is added if there is none like it. After 65 535 different ones the host's
+    /// own is used.
+    pub(crate) fn number_of(&mut self, config: Config) -> u16 {
+        let found = self.configs.iter().position(|known| *known == config);
+        let number = found.unwrap_or_else(|| {
+            if self.configs.len() < usize::from(u16::MAX) {
+                self.configs.push(config);
+                self.configs.len() - 1
+            } else {
+                OWN
+            }
+        });
+        u16::try_from(number).unwrap_or(0)
+    }
+
+    /// Bytes were delivered and wait for a reader.
+    pub(crate) const fn add_unread(&mut self, bytes: usize) {
+        self.receive_bytes += bytes as u64;
+    }
+
+    /// Bytes were read, or nobody wants them any more.
+    pub(crate) const fn sub_unread(&mut self, bytes: usize) {
+        debug_assert!(self.receive_bytes >= bytes as u64);
+        self.receive_bytes = self.receive_bytes.saturating_sub(bytes as u64);
+    }
+
+    pub(crate) const fn receive_bytes(&self) -> u64 {
+        self.receive_bytes
+    }
+}
+
+/// The host's own configuration.
+const OWN: usize = 0;

@@ -1,0 +1,155 @@
+//! Two links joined back to back in memory, for tests and benchmarks: no device, no loss, no delay.
+
+use crate::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// One end. What it sends lies in `sent` until [`MemoryLink::carry`] takes it to the other end; a test may look at it,
+/// lose or change it before.
+#[derive(Debug)]
+pub struct MemoryLink {
+    properties: LinkProperties,
+    /// What was transmitted and not carried on.
+    pub sent: VecDeque<Frame>,
+    /// What has arrived and was not received.
+    pub arrived: VecDeque<Frame>,
+    /// Frames that may lie in `sent` before the link is full.
+    pub sent_max: usize,
+    received: Vec<Option<Frame>>,
+    vacant: Vec<u32>,
+    room: Vec<u8>,
+    spare: Vec<Vec<u8>>,
+}
+
+/// A frame with what its sender left to the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub bytes: Vec<u8>,
+    pub offload: Offload,
+}
+
+impl MemoryLink {
+    pub const fn new(properties: LinkProperties) -> Self {
+        Self {
+            properties,
+            sent: VecDeque::new(),
+            arrived: VecDeque::new(),
+            sent_max: usize::MAX,
+            received: Vec::new(),
+            vacant: Vec::new(),
+            room: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// A link of Ethernet's size whose device does nothing itself; `number` tells it from others.
+    pub const fn ethernet(number: u8) -> Self {
+        Self::new(LinkProperties {
+            address: [2, 0, 0, 0, 0, number],
+            mtu: 1500,
+            completes_checksums: false,
+            segment_bytes_max: 1500,
+        })
+    }
+
+    /// Takes everything that was sent to the other end; says how many frames.
+    pub fn carry(&mut self, other: &mut Self) -> usize {
+        let count = self.sent.len();
+        other.arrived.append(&mut self.sent);
+        self.spare.append(&mut other.spare);
+        count
+    }
+
+    /// Frames that were received and not released.
+    pub fn held(&self) -> usize {
+        self.received.iter().flatten().count()
+    }
+}
+
+impl Link for MemoryLink {
+    fn properties(&self) -> &LinkProperties {
+        &self.properties
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        while burst.room() > 0 {
+            let Some(frame) = self.arrived.pop_front() else {
+                return;
+            };
+            let checksum = if frame.offload.checksum.is_some() {
+                ReceivedChecksum::MaybePartial
+            } else {
+                ReceivedChecksum::Unverified
+            };
+            let merged = merged(&frame);
+            let index = self.vacant.pop().unwrap_or_else(|| {
+                self.received.push(None);
+                u32::try_from(self.received.len() - 1).unwrap_or(u32::MAX)
+            });
+            if let Some(place) = self.received.get_mut(index as usize) {
+                *place = Some(frame);
+            }
+            burst.push(Received {
+                id: FrameId(index),
+                checksum,
+                merged,
+            });
+        }
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        match self.received.get_mut(id.0 as usize) {
+            Some(Some(frame)) => &mut frame.bytes,
+            _ => &mut [],
+        }
+    }
+
+    fn release(&mut self, id: FrameId) {
+        let frame = self.received.get_mut(id.0 as usize).and_then(Option::take);
+        debug_assert!(frame.is_some(), "{id:?} is released once");
+        if let Some(frame) = frame {
+            self.vacant.push(id.0);
+            self.spare.push(frame.bytes);
+        }
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        if self.sent.len() >= self.sent_max {
+            return None;
+        }
+        if self.room.len() < len_max {
+            self.room.resize(len_max, 0xee);
+        }
+        self.room.get_mut(..len_max)
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(self.room.get(..len).unwrap_or_default());
+        self.sent.push_back(Frame { bytes, offload });
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// How many segments a frame holds that nobody has cut.
+fn merged(frame: &Frame) -> u16 {
+    frame.offload.segmentation.map_or(1, |segmentation| {
+        let payload = frame.bytes.len() - usize::from(segmentation.header_len);
+        u16::try_from(payload.div_ceil(usize::from(segmentation.mss.max(1)))).unwrap_or(u16::MAX)
+    })
+}
+
+impl Frame {
+    /// A frame that nothing is left to do for.
+    pub fn new(bytes: &[u8]) -> Self {
+        let mut all = vec![];
+        all.extend_from_slice(bytes);
+        Self {
+            bytes: all,
+            offload: Offload::default(),
+        }
+    }
+}

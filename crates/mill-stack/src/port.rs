@@ -1,0 +1,176 @@
+//! Ports for active opens (RFC 6056 3.3.3): where to begin depends on a secret hash of the target, and a counter
+//! moves on from there, so that ports come back late and nobody can foretell another target's.
+
+use crate::flow::Flow;
+use crate::siphash::Key;
+use core::ops::RangeInclusive;
+use mill_tcp::time::Instant;
+
+/// Which ports there are, and how many were given.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    first: u16,
+    count: u32,
+    /// RFC 6056 3.3.4: one counter for all targets would tell one of them how many connections go to others.
+    next: [u32; COUNTERS],
+    /// The target for which no port was left, without and with those that can be taken over, and when that was.
+    exhausted: [Option<Exhausted>; 2],
+    /// Flows that ended so far.
+    vacated: u64,
+}
+
+/// Nothing has changed for a target since no port was left for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Exhausted {
+    target_hash: u64,
+    vacated: u64,
+    /// Ports can be taken over once they have waited long enough.
+    second: u64,
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        #[expect(clippy::reversed_empty_ranges, reason = "no ports")]
+        Self::new(1..=0)
+    }
+}
+
+impl Ports {
+    pub(crate) fn new(range: RangeInclusive<u16>) -> Self {
+        let (first, last) = (*range.start(), *range.end());
+        Self {
+            first,
+            count: u32::from(last).saturating_sub(u32::from(first)) + u32::from(first <= last),
+            next: [0; COUNTERS],
+            exhausted: [None; 2],
+            vacated: 0,
+        }
+    }
+
+    /// A port for `flow`, whose own is not known yet, that `is_vacant` accepts. Constant on average; when there is
+    /// none, all are looked at, but only once until a flow ends or a second passes.
+    pub(crate) fn choose(
+        &mut self,
+        flow: &Flow,
+        key: Key,
+        may_take_over: bool,
+        now: Instant,
+        mut is_vacant: impl FnMut(u16) -> bool,
+    ) -> Option<u16> {
+        let without_port = Flow {
+            local_port: 0,
+            ..*flow
+        };
+        let hash = without_port.secret_hash(key, 0);
+        let exhausted = Exhausted {
+            target_hash: hash,
+            vacated: self.vacated,
+            second: if may_take_over {
+                now.as_millis() / 1000
+            } else {
+                0
+            },
+        };
+        let known = self.exhausted.get_mut(usize::from(may_take_over))?;
+        if *known == Some(exhausted) {
+            return None;
+        }
+        let counter = self.next.get_mut((hash >> 32) as usize % COUNTERS)?;
+        for _ in 0..self.count {
+            let offset = (hash & u64::from(u32::MAX)) + u64::from(*counter);
+            *counter = counter.wrapping_add(1);
+            let offset = u16::try_from(offset % u64::from(self.count)).ok()?;
+            let port = self.first + offset;
+            if is_vacant(port) {
+                return Some(port);
+            }
+        }
+        *known = Some(exhausted);
+        None
+    }
+
+    /// A flow has ended: where no port was left there may be one.
+    pub(crate) const fn on_vacant(&mut self) {
+        self.vacated += 1;
+    }
+}
+
+/// RFC 6056 3.3.4 has a table of counters; more of them hide more.
+const COUNTERS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::collections::BTreeSet;
+
+    const KEY: Key = Key::new([5; 16]);
+    const NOW: Instant = Instant::from_nanos(0);
+
+    fn flow(remote: &str) -> Flow {
+        Flow::new("10.0.0.1:0".parse().unwrap(), remote.parse().unwrap())
+    }
+
+    #[test]
+    fn every_port_is_given_once_and_then_none_until_one_is_vacant() {
+        let mut ports = Ports::new(1000..=1099);
+        let target = flow("10.0.0.2:80");
+        let mut used = BTreeSet::new();
+        for _ in 0..100 {
+            let port = ports
+                .choose(&target, KEY, false, NOW, |port| !used.contains(&port))
+                .unwrap();
+            assert!((1000..=1099).contains(&port) && used.insert(port));
+        }
+        let mut asked = 0;
+        for _ in 0..10 {
+            assert_eq!(
+                ports.choose(&target, KEY, false, NOW, |_| {
+                    asked += 1;
+                    false
+                }),
+                None
+            );
+        }
+        assert_eq!(asked, 100);
+        ports.on_vacant();
+        assert_eq!(
+            ports.choose(&target, KEY, false, NOW, |port| port == 1050),
+            Some(1050)
+        );
+    }
+
+    #[test]
+    fn targets_begin_at_places_of_their_own_and_go_on_one_by_one() {
+        let mut ports = Ports::new(32768..=60999);
+        let firsts: BTreeSet<u16> = (1..=50)
+            .map(|port| {
+                let target = Flow {
+                    remote_port: port,
+                    ..flow("10.0.0.2:80")
+                };
+                ports.choose(&target, KEY, false, NOW, |_| true).unwrap()
+            })
+            .collect();
+        assert!(firsts.len() > 45);
+        let target = flow("10.0.0.3:80");
+        let port = ports.choose(&target, KEY, false, NOW, |_| true).unwrap();
+        let next = ports.choose(&target, KEY, false, NOW, |_| true).unwrap();
+        assert!(next == port + 1 || next == 32768);
+    }
+
+    #[test]
+    fn a_range_without_ports_gives_none_and_one_with_all_ports_gives_any() {
+        #[expect(clippy::reversed_empty_ranges, reason = "this is the case")]
+        let mut none = Ports::new(2..=1);
+        assert_eq!(
+            none.choose(&flow("10.0.0.2:80"), KEY, false, NOW, |_| true),
+            None
+        );
+        let mut all = Ports::new(0..=u16::MAX);
+        assert_eq!(
+            all.choose(&flow("10.0.0.2:80"), KEY, false, NOW, |port| port
+                == u16::MAX),
+            Some(u16::MAX)
+        );
+    }
+}

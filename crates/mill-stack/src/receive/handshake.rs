@@ -1,0 +1,258 @@
+//! SYNs, and the acknowledgements that end handshakes (RFC 9293 3.10.7.2, 3.10.7.4; RFC 4987).
+
+use crate::drop_reason::DropReason;
+use crate::flow::Flow;
+use crate::flow_table::Target;
+use crate::host::Host;
+use crate::host::beyond;
+use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
+use crate::socket::ListenerId;
+use crate::syn_cache::Entry;
+use crate::syn_cookie::{self, AgreedOptions};
+use mill_tcp::arrived::{Events, SegmentDrop};
+use mill_tcp::connection::Connection;
+use mill_tcp::listen::{HalfOpen, HalfOpenOutcome};
+use mill_tcp::segment::Segment;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+
+impl<Q: SendQueue> Host<Q> {
+    /// RFC 9293 3.10.7.2, third: a SYN for a flow that nothing stands for. `iss_after` is what an earlier connection
+    /// of the flow used.
+    pub(super) fn on_syn(
+        &mut self,
+        flow: &Flow,
+        hash: u64,
+        syn: &Segment<'_>,
+        iss_after: Option<SeqNumber>,
+    ) {
+        self.counters.syns_in += 1;
+        let Some(id) = self.listeners.find(flow.local(), hash) else {
+            return self.refuse(flow, syn, DropReason::NoListener);
+        };
+        let Some(listener) = self.listeners.at_mut(id) else {
+            return;
+        };
+        // As Linux: who could not be accepted now is better off asking again later.
+        if listener.is_full() {
+            return self.drop_frame(DropReason::ListenQueueFull);
+        }
+        if self.slots.count() >= self.limits.connections_max {
+            return self.drop_frame(DropReason::NoMemory);
+        }
+        let config = listener.config;
+        let is_cache_full = listener.half_open >= listener.half_open_max()
+            || self.syn_cache.len() >= self.limits.half_open_max as usize;
+        let iss = beyond(self.secrets.iss(flow, self.now), iss_after);
+        let ts_offset = self.secrets.timestamp_offset(flow);
+        let mss = self.mss_to(flow.remote);
+        let env = &mut self.lending.env(config, self.now);
+        let half_open = HalfOpen::on_syn(syn, iss, ts_offset, mss, env);
+        if is_cache_full {
+            return self.answer_with_cookie(id, config, flow, half_open);
+        }
+        let syn_ack = half_open.syn_ack(env);
+        let entry = Entry {
+            half_open,
+            flow: *flow,
+            listener: id.0,
+        };
+        if let Some(listener) = self.listeners.at_mut(id) {
+            listener.half_open += 1;
+        }
+        let index = self.syn_cache.insert(entry);
+        self.flows.insert(hash, Target::HalfOpen(index));
+        self.answer(*flow, syn_ack);
+    }
+
+    /// RFC 4987 3.6: nothing is kept; the SYN-ACK says it all.
+    fn answer_with_cookie(
+        &mut self,
+        id: ListenerId,
+        config: u16,
+        flow: &Flow,
+        mut half_open: HalfOpen,
+    ) {
+        let key = self.secrets.cookie;
+        half_open.iss = syn_cookie::make(key, flow, half_open.irs, half_open.mss, self.now);
+        if half_open.timestamps {
+            let value = self.now.tick().0.wrapping_add(half_open.ts_offset);
+            let options = AgreedOptions {
+                snd_wind_shift: half_open.snd_wind_shift,
+                sack: half_open.sack,
+                ecn: half_open.ecn,
+            };
+            let decrement = syn_cookie::timestamp_decrement(value, options);
+            half_open.ts_offset = half_open.ts_offset.wrapping_sub(decrement);
+        } else {
+            // There is nowhere to keep these.
+            half_open.snd_wind_shift = None;
+            half_open.sack = false;
+            half_open.ecn = false;
+        }
+        let syn_ack = half_open.syn_ack(&mut self.lending.env(config, self.now));
+        if let Some(listener) = self.listeners.at_mut(id) {
+            listener.cookies_until_ms = self.now.as_millis() + syn_cookie::VALID_MS;
+        }
+        self.counters.cookies_sent += 1;
+        self.answer(*flow, syn_ack);
+    }
+
+    /// A segment for a handshake in the SYN cache; the connection, if it is complete now.
+    pub(super) fn on_half_open_segment(
+        &mut self,
+        index: u32,
+        hash: u64,
+        segment: &Segment<'_>,
+    ) -> Option<u32> {
+        let entry = self.syn_cache.at(index)?;
+        let flow = entry.flow;
+        let id = ListenerId(entry.listener);
+        let config = self.listeners.at(id)?.config;
+        let completes =
+            segment.flags.has(Flags::ACK) && !segment.flags.has_any(Flags::SYN | Flags::RST);
+        let retransmits = entry.half_open.retransmits;
+        if completes && !self.may_complete(id, retransmits, segment) {
+            return None;
+        }
+        let env = &mut self.lending.env(config, self.now);
+        let entry = self.syn_cache.at_mut(index)?;
+        match entry.half_open.on_segment(segment, env) {
+            HalfOpenOutcome::Established(connection) => {
+                self.syn_cache.remove(index);
+                self.count_half_open_out(id);
+                let target = Target::HalfOpen(index);
+                Some(self.establish(id, flow, hash, Some(target), connection))
+            }
+            HalfOpenOutcome::Answer(answer) => {
+                self.answer(flow, answer);
+                None
+            }
+            HalfOpenOutcome::Reset => {
+                self.counters.failed_opens += 1;
+                self.forget_half_open(index);
+                None
+            }
+            HalfOpenOutcome::Dropped(reason) => {
+                self.drop_frame(DropReason::Segment(reason));
+                None
+            }
+        }
+    }
+
+    /// Whether the listener takes one more connection now. If not, the acknowledgement is dropped and the SYN-ACK
+    /// comes again later, as in Linux.
+    fn may_complete(&mut self, id: ListenerId, retransmits: u8, segment: &Segment<'_>) -> bool {
+        let Some(listener) = self.listeners.at(id) else {
+            return false;
+        };
+        if listener.is_full() {
+            self.drop_frame(DropReason::ListenQueueFull);
+            return false;
+        }
+        if self.slots.count() >= self.limits.connections_max {
+            self.drop_frame(DropReason::NoMemory);
+            return false;
+        }
+        // Deferred: who has nothing to say is waited for until the SYN-ACK was sent again.
+        !listener.options.deferred || retransmits > 0 || !segment.is_empty()
+    }
+
+    /// An acknowledgement that nothing stands for: the end of a handshake if it holds a cookie of ours.
+    pub(super) fn on_cookie(
+        &mut self,
+        flow: &Flow,
+        hash: u64,
+        segment: &Segment<'_>,
+    ) -> Option<u32> {
+        let listener = self.listeners.find(flow.local(), hash);
+        let Some((id, listener)) = listener.and_then(|id| Some((id, self.listeners.at(id)?)))
+        else {
+            self.refuse(flow, segment, DropReason::NoListener);
+            return None;
+        };
+        if listener.cookies_until_ms < self.now.as_millis() {
+            self.refuse(
+                flow,
+                segment,
+                DropReason::Segment(SegmentDrop::NoConnection),
+            );
+            return None;
+        }
+        let config = listener.config;
+        let irs = segment.seq - 1;
+        let iss = segment.ack - 1;
+        let Some(mss) = syn_cookie::open(self.secrets.cookie, flow, irs, iss, self.now) else {
+            self.counters.cookies_refused += 1;
+            self.refuse(
+                flow,
+                segment,
+                DropReason::Segment(SegmentDrop::NoConnection),
+            );
+            return None;
+        };
+        if !self.may_complete(id, 1, segment) {
+            return None;
+        }
+        let options = segment
+            .options
+            .timestamps
+            .map(|stamp| syn_cookie::options_of(stamp.echo));
+        let agreed = options.unwrap_or_default();
+        let mut half_open = HalfOpen {
+            iss,
+            irs,
+            ts_offset: self.secrets.timestamp_offset(flow),
+            ts_recent: segment.options.timestamps.map_or(0, |stamp| stamp.value),
+            retransmit_at: self.now.tick(),
+            retransmits: 0,
+            mss,
+            mss_local: self.mss_to(flow.remote),
+            window: segment.window,
+            snd_wind_shift: agreed.snd_wind_shift,
+            timestamps: options.is_some(),
+            sack: agreed.sack,
+            ecn: agreed.ecn,
+        };
+        let env = &mut self.lending.env(config, self.now);
+        match half_open.on_segment(segment, env) {
+            HalfOpenOutcome::Established(connection) => {
+                self.counters.cookies_taken += 1;
+                Some(self.establish(id, *flow, hash, None, connection))
+            }
+            _ => None,
+        }
+    }
+
+    /// A slot for a connection whose handshake is complete, in its listener's queue.
+    fn establish(
+        &mut self,
+        id: ListenerId,
+        flow: Flow,
+        hash: u64,
+        stands: Option<Target>,
+        connection: Connection,
+    ) -> u32 {
+        let index = self.slots.insert(connection, flow);
+        let target = Target::Connection(index);
+        match stands {
+            Some(before) => {
+                let was_there = self.flows.replace(hash, before, target);
+                debug_assert!(was_there);
+            }
+            None => self.flows.insert(hash, target),
+        }
+        self.counters.passive_opens += 1;
+        if let Some(slot) = self.slots.at_mut(index)
+            && let Some(listener) = self.listeners.at_mut(id)
+        {
+            slot.config = listener.config;
+            slot.listener = id.0;
+            slot.flags.set(SlotFlags::UNACCEPTED);
+            listener.waiting.push_back(index);
+        }
+        self.on_events(index, Events::ESTABLISHED);
+        index
+    }
+}

@@ -1,0 +1,271 @@
+//! What a host keeps for each connection, and where.
+//!
+//! Bytes of an idle connection:
+//!
+//! | bytes | what |
+//! | ---: | --- |
+//! | 128 | `Connection`: the variables of TCP |
+//! | 38 | `Flow`: both addresses and ports |
+//! | 66 | token, generation, acknowledged bytes, pointers to what is unread and to be sent, next hop, flags |
+//! | 16 | its link in the timer wheel |
+//! | 4 | its place in the list of vacant slots |
+//! | 11 to 21 | its entry of 8 bytes in the flow table, which is 3/8 to 3/4 full |
+//! | 263 to 273 | together |
+//!
+//! What waits to be sent or read, and TCP's cold part, lie in pooled boxes that a connection has only while there is
+//! something.
+
+use crate::flow::Flow;
+use crate::socket::{SocketError, SocketId};
+use crate::unread::Unread;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use mill_tcp::connection::Connection;
+
+/// One connection of a host.
+#[derive(Debug)]
+pub(crate) struct Slot<Q> {
+    pub(crate) connection: Connection,
+    pub(crate) flow: Flow,
+    pub(crate) flags: SlotFlags,
+    pub(crate) token: u64,
+    /// Bytes that the peer has acknowledged.
+    pub(crate) acked: u64,
+    pub(crate) queue: Option<Box<Q>>,
+    pub(crate) unread: Unread,
+    pub(crate) generation: u32,
+    /// The neighbours' version in which `next_hop` was looked up.
+    pub(crate) next_hop_version: u32,
+    pub(crate) next_hop: [u8; 6],
+    /// Which of the host's configurations is its own.
+    pub(crate) config: u16,
+    /// The listener in whose queue it waits to be accepted.
+    pub(crate) listener: u32,
+    pub(crate) error: Option<SocketError>,
+}
+
+/// Bytes of a slot, by the table above.
+pub(crate) const SLOT_BYTES: usize = 232;
+
+const _: () = assert!(size_of::<Slot<crate::queue::ByteQueue>>() == SLOT_BYTES);
+
+/// Bits of a slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlotFlags(u16);
+
+impl SlotFlags {
+    /// The slot holds a connection.
+    pub(crate) const IN_USE: u16 = 1;
+    /// In the list of those that may have something to send.
+    pub(crate) const SENDING: u16 = 1 << 1;
+    /// In the list of those whose owner is to be told.
+    pub(crate) const READY: u16 = 1 << 2;
+    /// Nobody holds its identifier any more; it goes when TCP has finished.
+    pub(crate) const ORPHAN: u16 = 1 << 3;
+    /// Not accepted yet.
+    pub(crate) const UNACCEPTED: u16 = 1 << 4;
+    /// The handshake is complete.
+    pub(crate) const ESTABLISHED: u16 = 1 << 5;
+    /// The peer has finished.
+    pub(crate) const FINISHED: u16 = 1 << 6;
+    /// TCP is done with it: no flow, no timer.
+    pub(crate) const ENDED: u16 = 1 << 7;
+    /// Waits for the address of its next hop.
+    pub(crate) const PARKED: u16 = 1 << 8;
+
+    pub(crate) const fn has(self, bit: u16) -> bool {
+        self.0 & bit != 0
+    }
+
+    pub(crate) const fn set(&mut self, bit: u16) {
+        self.0 |= bit;
+    }
+
+    pub(crate) const fn clear(&mut self, bit: u16) {
+        self.0 &= !bit;
+    }
+}
+
+impl<Q> Slot<Q> {
+    fn vacant() -> Self {
+        Self {
+            connection: Connection::default(),
+            flow: NO_FLOW,
+            flags: SlotFlags::default(),
+            token: 0,
+            acked: 0,
+            queue: None,
+            unread: Unread::Nothing,
+            generation: 0,
+            next_hop_version: 0,
+            next_hop: [0; 6],
+            config: 0,
+            listener: NO_LISTENER,
+            error: None,
+        }
+    }
+
+    pub(crate) const fn id(&self, index: u32) -> SocketId {
+        SocketId {
+            index,
+            generation: self.generation,
+        }
+    }
+}
+
+/// Slots, in chunks that never move: growing costs one chunk, not a copy of all.
+#[derive(Debug)]
+pub(crate) struct Slots<Q> {
+    chunks: Vec<Vec<Slot<Q>>>,
+    vacant: Vec<u32>,
+    /// Slots that ever were in use.
+    len: u32,
+}
+
+impl<Q> Slots<Q> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: Vec::new(),
+            vacant: Vec::new(),
+            len: 0,
+        }
+    }
+
+    /// Slots in use.
+    pub(crate) fn count(&self) -> u32 {
+        self.len - u32::try_from(self.vacant.len()).unwrap_or(self.len)
+    }
+
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> Option<&Slot<Q>> {
+        self.chunks
+            .get((index >> CHUNK_BITS) as usize)?
+            .get((index & CHUNK_MASK) as usize)
+    }
+
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut Slot<Q>> {
+        self.chunks
+            .get_mut((index >> CHUNK_BITS) as usize)?
+            .get_mut((index & CHUNK_MASK) as usize)
+    }
+
+    /// The slot of a live identifier.
+    #[inline]
+    pub(crate) fn of(&self, socket: SocketId) -> Option<&Slot<Q>> {
+        let slot = self.at(socket.index)?;
+        (slot.generation == socket.generation && slot.flags.has(SlotFlags::IN_USE)).then_some(slot)
+    }
+
+    #[inline]
+    pub(crate) fn of_mut(&mut self, socket: SocketId) -> Option<&mut Slot<Q>> {
+        let slot = self.at_mut(socket.index)?;
+        (slot.generation == socket.generation && slot.flags.has(SlotFlags::IN_USE)).then_some(slot)
+    }
+
+    /// Takes a slot for a connection.
+    pub(crate) fn insert(&mut self, connection: Connection, flow: Flow) -> u32 {
+        let index = self.vacant.pop().unwrap_or_else(|| self.add());
+        if let Some(slot) = self.at_mut(index) {
+            debug_assert!(!slot.flags.has(SlotFlags::IN_USE));
+            slot.connection = connection;
+            slot.flow = flow;
+            slot.flags = SlotFlags(SlotFlags::IN_USE);
+            slot.acked = 0;
+            slot.next_hop_version = 0;
+            slot.listener = NO_LISTENER;
+            slot.error = None;
+        }
+        index
+    }
+
+    /// Gives a slot back; its identifier is stale.
+    pub(crate) fn remove(&mut self, index: u32) {
+        let Some(slot) = self.at_mut(index) else {
+            return;
+        };
+        debug_assert!(slot.flags.has(SlotFlags::IN_USE));
+        debug_assert!(slot.queue.is_none() && slot.unread.is_empty());
+        slot.connection = Connection::default();
+        slot.flags = SlotFlags::default();
+        slot.generation = slot.generation.wrapping_add(1);
+        self.vacant.push(index);
+    }
+
+    /// The slots in use, with their indices.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<Q>)> {
+        (0..)
+            .zip(self.chunks.iter().flatten())
+            .filter(|(_, slot)| slot.flags.has(SlotFlags::IN_USE))
+    }
+
+    fn add(&mut self) -> u32 {
+        let index = self.len;
+        if index & CHUNK_MASK == 0 {
+            self.chunks.push(Vec::with_capacity(1 << CHUNK_BITS));
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(Slot::vacant());
+        }
+        self.len += 1;
+        index
+    }
+}
+
+/// 1024 slots, 232 KiB, are allocated at once.
+const CHUNK_BITS: u32 = 10;
+const CHUNK_MASK: u32 = (1 << CHUNK_BITS) - 1;
+
+/// No listener has this number.
+pub(crate) const NO_LISTENER: u32 = u32::MAX;
+
+const NO_FLOW: Flow = Flow {
+    local: core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
+    remote: core::net::IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
+    local_port: 0,
+    remote_port: 0,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::ByteQueue;
+
+    #[test]
+    fn an_idle_connection_takes_less_than_400_bytes() {
+        let entry_of_flow_table = 8 * 8 / 3;
+        let link_in_wheel = crate::timer::ENTRY_BYTES;
+        let place_among_vacant = 4;
+        let sum = SLOT_BYTES + link_in_wheel + place_among_vacant + entry_of_flow_table;
+        assert_eq!(sum, 273);
+        assert!(sum <= 400);
+    }
+
+    #[test]
+    fn an_identifier_is_stale_once_its_slot_was_given_back() {
+        let mut slots = Slots::<ByteQueue>::new();
+        let index = slots.insert(Connection::default(), NO_FLOW);
+        let first = slots.at(index).unwrap().id(index);
+        assert!(slots.of(first).is_some());
+        slots.remove(index);
+        assert!(slots.of(first).is_none() && slots.count() == 0);
+        assert_eq!(slots.insert(Connection::default(), NO_FLOW), index);
+        let second = slots.at(index).unwrap().id(index);
+        assert!(slots.of(first).is_none() && slots.of(second).is_some());
+        assert_eq!(slots.iter().count(), 1);
+    }
+
+    #[test]
+    fn slots_beyond_a_chunk_are_found() {
+        let mut slots = Slots::<ByteQueue>::new();
+        for index in 0..3000 {
+            assert_eq!(slots.insert(Connection::default(), NO_FLOW), index);
+            slots.at_mut(index).unwrap().token = u64::from(index);
+        }
+        for index in 0..3000 {
+            assert_eq!(slots.at(index).unwrap().token, u64::from(index));
+        }
+        assert!(slots.at(3000).is_none() && slots.at(u32::MAX).is_none());
+        assert_eq!(slots.iter().map(|(index, _)| index).max(), Some(2999));
+    }
+}

@@ -1,0 +1,250 @@
+//! What goes out: answers first, then connections with something to send, one after the other.
+
+use crate::drop_reason::DropReason;
+use crate::flow::Flow;
+use crate::host::Host;
+use crate::link::{Link, LinkProperties};
+use crate::neighbor::outgoing;
+use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
+use crate::socket::SocketError;
+use emit::{Ends, emit, frame_len_max, piece};
+use mill_tcp::segment::SegmentOut;
+use mill_wire::ethernet::MacAddress;
+
+/// A segment's bytes.
+mod emit;
+
+/// A segment longer than what the device takes, of which some frames are left to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    index: u32,
+    generation: u32,
+    flow: Flow,
+    mac: MacAddress,
+    segment: SegmentOut,
+    /// Payload bytes that went out.
+    sent: u32,
+    /// Bytes of the connection that were acknowledged when it was cut; its queue has moved by what came since.
+    acked: u64,
+}
+
+/// How a connection's turn ended.
+enum Turn {
+    /// It has nothing more to send, or waits for something that will wake it.
+    Done,
+    /// It has more; the others come first.
+    More,
+    /// The device has no room.
+    Full,
+}
+
+/// How long a segment TCP may make on this link, payload only. Where the device does not cut, we do, and one
+/// look at the connection still serves for many frames.
+pub(crate) fn segment_bytes_max(link: &LinkProperties) -> u32 {
+    let one = u32::from(link.mtu).saturating_sub(IP_AND_TCP_BYTES_MIN);
+    if link.segment_bytes_max > u32::from(link.mtu) {
+        let most = link.segment_bytes_max.min(u32::from(u16::MAX));
+        one.max(most.saturating_sub(IP_AND_TCP_BYTES_MAX))
+    } else {
+        one.max(CUT_BYTES_MAX)
+    }
+}
+
+/// IPv4 and TCP headers without options: what a full segment leaves at most.
+const IP_AND_TCP_BYTES_MIN: u32 = 40;
+
+/// IPv6 and TCP headers with all options.
+const IP_AND_TCP_BYTES_MAX: u32 = 100;
+
+/// Bytes that are cut into frames here at once: 16 frames of Ethernet's size.
+const CUT_BYTES_MAX: u32 = 16 * 1448;
+
+/// Segments of one connection before the next one's turn.
+const QUANTUM: u32 = 4;
+
+impl<Q: SendQueue> Host<Q> {
+    /// Transmits until nothing is left or the link is full; says whether it is.
+    pub(crate) fn transmit_all<L: Link>(&mut self, link: &mut L) -> bool {
+        if !self.transmit_outgoing(link) || !self.transmit_answers(link) || !self.transmit_cut(link)
+        {
+            return true;
+        }
+        while let Some(index) = self.sending.pop_front() {
+            match self.transmit_turn(index, link) {
+                Turn::Done => {}
+                Turn::More => self.sending.push_back(index),
+                Turn::Full => {
+                    self.sending.push_front(index);
+                    return true;
+                }
+            }
+        }
+        // What was found out on the way: neighbours to ask for, resets of connections that failed.
+        !self.transmit_outgoing(link) || !self.transmit_answers(link)
+    }
+
+    /// Questions and answers of ARP and neighbour discovery; says whether the link had room for all.
+    fn transmit_outgoing<L: Link>(&mut self, link: &mut L) -> bool {
+        loop {
+            let Some(room) = link.reserve(outgoing::FRAME_BYTES_MAX) else {
+                return false;
+            };
+            let Some(frame) = self.next_hops.neighbors.next_outgoing() else {
+                return true;
+            };
+            let len = frame.emit(self.next_hops.mac, room);
+            link.transmit(len, crate::link::Offload::default());
+            self.counters.frames_out += 1;
+        }
+    }
+
+    fn transmit_answers<L: Link>(&mut self, link: &mut L) -> bool {
+        use crate::host::Way;
+        while let Some(answer) = self.answers.pop() {
+            let mac = match self.next_hops.way(answer.flow.remote, self.now) {
+                Way::To(mac) => mac,
+                Way::Asking(next_hop) => {
+                    self.park_answer(next_hop, answer);
+                    continue;
+                }
+                Way::Failed => {
+                    self.drop_frame(DropReason::Unresolved);
+                    continue;
+                }
+                Way::NoRoute => {
+                    self.drop_frame(DropReason::NoRoute);
+                    continue;
+                }
+            };
+            let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+                self.answers.put_back(answer);
+                return false;
+            };
+            let ends = Ends::new(&self.link, mac, &answer.flow);
+            let (len, offload) = emit(room, &ends, &answer.segment);
+            link.transmit(len, offload);
+            self.counters.frames_out += 1;
+        }
+        true
+    }
+
+    fn transmit_turn<L: Link>(&mut self, index: u32, link: &mut L) -> Turn {
+        for _ in 0..QUANTUM {
+            match self.transmit_next(index, link) {
+                Turn::More => {}
+                done => return done,
+            }
+        }
+        Turn::More
+    }
+
+    /// The next segment of a connection.
+    fn transmit_next<L: Link>(&mut self, index: u32, link: &mut L) -> Turn {
+        let Some(slot) = self.slots.at(index) else {
+            return Turn::Done;
+        };
+        if !slot.flags.has(SlotFlags::SENDING) || slot.flags.has(SlotFlags::ENDED) {
+            return self.stop_sending(index);
+        }
+        let Some(mac) = self.next_hop_of(index) else {
+            return self.stop_sending(index);
+        };
+        let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+            return Turn::Full;
+        };
+        let Some(slot) = self.slots.at_mut(index) else {
+            return Turn::Done;
+        };
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        let env = &mut self.lending.env(slot.config, self.now);
+        let Some(segment) = slot.connection.next_segment(queued, env) else {
+            self.arm(index);
+            return self.stop_sending(index);
+        };
+        let (properties, flow) = (self.link, slot.flow);
+        let ends = Ends::new(&properties, mac, &flow);
+        if ends.has_to_be_cut(&segment) {
+            let cut = Cut {
+                index,
+                generation: slot.generation,
+                flow: slot.flow,
+                mac,
+                segment,
+                sent: 0,
+                acked: slot.acked,
+            };
+            self.cut = Some(cut);
+            return if self.transmit_cut(link) {
+                Turn::More
+            } else {
+                Turn::Full
+            };
+        }
+        let payload = ends.payload(room, &segment);
+        let copied = match &mut slot.queue {
+            Some(queue) if segment.len > 0 => queue.copy(u64::from(segment.offset), payload),
+            _ => Ok(()),
+        };
+        if copied.is_err() {
+            self.fail(index, SocketError::Vanished);
+            return Turn::Done;
+        }
+        let (len, offload) = emit(room, &ends, &segment);
+        link.transmit(len, offload);
+        self.counters.frames_out += 1;
+        Turn::More
+    }
+
+    /// The connection leaves the list; an empty queue is free for others.
+    fn stop_sending(&mut self, index: u32) -> Turn {
+        if let Some(slot) = self.slots.at_mut(index) {
+            slot.flags.clear(SlotFlags::SENDING);
+            if slot.queue.as_ref().is_some_and(|queue| queue.is_empty()) {
+                let queue = slot.queue.take();
+                self.give_back_queue(queue);
+            }
+        }
+        Turn::Done
+    }
+
+    /// Sends what is left of a segment that has to be cut; says whether the link had room for all of it.
+    fn transmit_cut<L: Link>(&mut self, link: &mut L) -> bool {
+        let Some(mut cut) = self.cut.take() else {
+            return true;
+        };
+        let (properties, flow) = (self.link, cut.flow);
+        let ends = Ends::new(&properties, cut.mac, &flow);
+        while cut.sent < cut.segment.len {
+            let Some(slot) = self.slots.at_mut(cut.index) else {
+                return true;
+            };
+            let Some(queue) = slot.queue.as_mut() else {
+                return true;
+            };
+            if slot.generation != cut.generation {
+                return true;
+            }
+            let piece = piece(&cut.segment, cut.sent);
+            // Bytes that were acknowledged meanwhile are no longer in the queue, and need not be sent.
+            let moved = slot.acked - cut.acked;
+            let Some(offset) = u64::from(piece.offset).checked_sub(moved) else {
+                cut.sent += piece.len;
+                continue;
+            };
+            let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+                self.cut = Some(cut);
+                return false;
+            };
+            if queue.copy(offset, ends.payload(room, &piece)).is_err() {
+                self.fail(cut.index, SocketError::Vanished);
+                return true;
+            }
+            let (len, offload) = emit(room, &ends, &piece);
+            link.transmit(len, offload);
+            self.counters.frames_out += 1;
+            cut.sent += piece.len;
+        }
+        true
+    }
+}
