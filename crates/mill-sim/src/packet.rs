@@ -24,6 +24,8 @@ pub mod wire;
 
 /// One direction of a cable at work.
 mod carrier;
+/// What a segment must be in the light of those before it.
+mod conduct;
 /// A frame between two hosts, and what a card does to it.
 mod flying;
 /// Where things lie in a frame.

@@ -1,6 +1,7 @@
 //! Stations, switches, and the way from one to the other.
 
 use super::carrier::{Carrier, Effect, Outcome};
+use super::conduct::Conduct;
 use super::ethernet::{StationCounts, StationOptions};
 use super::flying::Flying;
 use super::router;
@@ -21,6 +22,7 @@ pub(crate) struct Packets {
     /// Empty buffers.
     pool: Vec<Vec<u8>>,
     pub(crate) trace: Trace,
+    conduct: Conduct,
 }
 
 /// One host's place at a switch.
@@ -50,6 +52,7 @@ impl Packets {
             switches: 0,
             pool: Vec::new(),
             trace: Trace::new(),
+            conduct: Conduct::new(),
         }
     }
 
@@ -142,9 +145,14 @@ impl Network {
         let now = self.now;
         let packets = &mut self.packets;
         let station = &mut packets.stations[index];
-        if let Err(what) = scrutinise(&bytes, offload, &station.properties) {
+        let wrong = scrutinise(&bytes, offload, &station.properties)
+            .and_then(|()| packets.conduct.observe(&bytes, offload));
+        if let Err(what) = wrong {
+            let _ = packets
+                .trace
+                .on_sent(now, index, &Flying::new(bytes, offload, index));
             let steps = self.packets.trace.text(40);
-            panic!("a host sent a frame that is wrong: {what}\n{bytes:02x?}\n{steps}");
+            panic!("a host sent a frame that is wrong: {what}; the last of these:\n{steps}");
         }
         station.counts.sent += 1;
         station.counts.sent_bytes += bytes.len() as u64;

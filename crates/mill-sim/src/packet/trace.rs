@@ -30,7 +30,7 @@ pub(crate) struct Trace {
 }
 
 /// One direction of a connection.
-type Flow = (SocketAddr, SocketAddr);
+pub(super) type Flow = (SocketAddr, SocketAddr);
 
 /// Which of a frame's two wires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Trace {
 }
 
 /// The addresses and ports of a TCP segment.
-fn flow_of(head: &[u8], layout: &Layout) -> Option<Flow> {
+pub(super) fn flow_of(head: &[u8], layout: &Layout) -> Option<Flow> {
     let (source, target) = layout.addresses(head)?;
     let ports = (
         u16_at(head, layout.transport)?,

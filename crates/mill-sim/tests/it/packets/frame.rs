@@ -10,7 +10,9 @@ use mill_stack::wire::tcp_option::TcpOptions;
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) payload: Vec<u8>,
-    header: TcpHeader,
+    pub(super) header: TcpHeader,
+    /// From the second host to the first.
+    pub(super) is_answer: bool,
     mss: Option<u16>,
     ecn: u8,
     sums: Sums,
@@ -41,6 +43,7 @@ impl Frame {
                 window: 65_535,
                 ..TcpHeader::default()
             },
+            is_answer: false,
             mss: None,
             ecn: 0,
             sums: Sums::Right,
@@ -80,15 +83,22 @@ impl Frame {
 
     pub(super) fn emit(&self, from: &SimLink, to: &SimLink) -> (Vec<u8>, Offload) {
         let mut options = [0; 60];
-        let header_len = self.header.emit(&mut options);
+        let mut header = self.header;
+        let mut addresses = [10, 0, 0, 1, 10, 0, 0, 2];
+        if self.is_answer {
+            (header.source, header.target) = (header.target, header.source);
+            addresses.rotate_left(4);
+        }
+        let header_len = header.emit(&mut options);
         let total = u16::try_from(20 + header_len + self.payload.len()).expect("it fits");
         let mut frame = Vec::new();
         frame.extend_from_slice(&to.properties().address);
         frame.extend_from_slice(&from.properties().address);
         frame.extend_from_slice(&[8, 0, 0x45, self.ecn]);
         frame.extend_from_slice(&total.to_be_bytes());
-        // Identification 9, don't fragment, 64 hops, TCP; from 10.0.0.1 to 10.0.0.2.
-        frame.extend_from_slice(&[0, 9, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        // Identification 9, don't fragment, 64 hops, TCP.
+        frame.extend_from_slice(&[0, 9, 0x40, 0, 64, 6, 0, 0]);
+        frame.extend_from_slice(&addresses);
         frame.extend_from_slice(&options[..header_len]);
         frame.extend_from_slice(&self.payload);
         let ip = !sum(&frame[14..34]) ^ u16::from(self.sums == Sums::WrongIp);
