@@ -116,9 +116,7 @@ fn launch_of(directory: &Directory, stack: Option<Specification>) -> Result<Laun
             "has a \"$\" in its path; serve it through a link without",
         ));
     }
-    // A device carries one worker.
-    let workers = if stack.is_some() { "1" } else { "auto" };
-    let text = configuration(&path, directory.port, workers);
+    let text = configuration(&path, directory.port, stack.as_ref());
     let mut launch = command::launch_of(Form::Serve, &Options::default());
     launch.options.paths.conf = CONFIGURATION.as_bytes().to_vec();
     launch.texts = Texts::Memory(Memory::new().with(CONFIGURATION, text));
@@ -137,7 +135,15 @@ fn launch_of(directory: &Directory, stack: Option<Specification>) -> Result<Laun
 }
 
 /// What would be written into an nginx.conf for this.
-fn configuration(path: &[u8], port: u16, workers: &str) -> Vec<u8> {
+fn configuration(path: &[u8], port: u16, stack: Option<&Specification>) -> Vec<u8> {
+    // A device carries one worker.
+    let workers = if stack.is_some() { "1" } else { "auto" };
+    // The wildcard is IPv4's; what the stack has of IPv6 is its own.
+    let own = stack.iter().flat_map(|stack| &stack.addresses);
+    let ipv6: String = own
+        .filter(|own| own.address.is_ipv6())
+        .map(|own| format!("listen [{}]:{port}; ", own.address))
+        .collect();
     let mut quoted = Vec::new();
     for &byte in path {
         if matches!(byte, b'"' | b'\\') {
@@ -149,7 +155,7 @@ fn configuration(path: &[u8], port: u16, workers: &str) -> Vec<u8> {
         "daemon off;\nmaster_process off;\nworker_processes {workers};\nerror_log stderr warn;\n\
          events {{ worker_connections 4096; }}\n\
          http {{\n    access_log /dev/stdout;\n    sendfile on;\n    gzip on;\n    gzip_types {GZIP_TYPES};\n\
-         {TYPES}    server {{\n        listen {port};\n        autoindex on;\n        root \""
+         {TYPES}    server {{\n        listen {port}; {ipv6}\n        autoindex on;\n        root \""
     );
     [head.as_bytes(), &quoted, b"\";\n    }\n}\n"].concat()
 }
@@ -226,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_configuration_for_a_directory_is_a_good_one() {
-        let text = configuration(br#"/a "quoted" \path"#, 8080, "auto");
+        let text = configuration(br#"/a "quoted" \path"#, 8080, None);
         let mut options = mill_config::load::Options::default();
         options.paths.conf = CONFIGURATION.as_bytes().to_vec();
         let source = Memory::new().with(CONFIGURATION, text);
