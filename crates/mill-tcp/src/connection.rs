@@ -219,7 +219,12 @@ impl Connection {
     /// Bytes that followed what was delivered last and were here already; each call gives one run of them, which
     /// belongs to the caller and counts as delivered.
     pub fn next_reassembled(&mut self) -> Option<Vec<u8>> {
-        self.cold.as_mut()?.reassembly.take_ready()
+        let run = self.cold.as_mut()?.reassembly.take_ready();
+        // What the end of the connection left here for the reader was the last that it needed.
+        if run.is_none() && self.state == State::Closed {
+            self.cold = None;
+        }
+        run
     }
 
     /// Nagle's algorithm off or on (RFC 9293 3.7.4).
@@ -243,7 +248,13 @@ impl Connection {
         let is_idle = self.cold.as_ref().is_some_and(|cold| {
             cold.scoreboard.is_empty() && cold.recovery.is_idle() && cold.reassembly.is_idle()
         });
-        if (is_idle || self.state == State::Closed)
+        // Bytes before the FIN that ended the connection may still have to be fetched.
+        let is_over = self.state == State::Closed
+            && self
+                .cold
+                .as_ref()
+                .is_some_and(|cold| !cold.reassembly.has_ready());
+        if (is_idle || is_over)
             && let Some(cold) = self.cold.take()
         {
             env.shared.pool.put(cold);

@@ -135,6 +135,11 @@ impl Reassembly {
         self.ranges.is_empty() && self.ready.is_none()
     }
 
+    /// Something waits to be fetched.
+    pub(crate) const fn has_ready(&self) -> bool {
+        self.ready.is_some()
+    }
+
     /// Nothing to keep at all.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_empty() && self.duplicate.is_none()

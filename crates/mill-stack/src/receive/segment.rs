@@ -60,16 +60,26 @@ impl<Q: SendQueue> Host<Q> {
         };
         let Some(index) = index else { return false };
         let payload_at = packet.body.start + len;
-        let deliver = self.on_connection_segment(index, &segment);
+        let (deliver, events) = self.on_connection_segment(index, &segment);
         let deliver = payload_at + deliver.start..payload_at + deliver.end;
-        self.deliver_all(link, index, packet.frame, deliver)
+        let is_held = self.deliver_all(link, index, packet.frame, deliver);
+        // Last, because what has ended has no bytes to reassemble any more: those that came before FIN are the reader's.
+        if !events.is_empty() {
+            self.on_events(index, events);
+        }
+        self.arm(index);
+        is_held
     }
 
-    /// What TCP makes of a segment; which part of its payload is for the reader.
+    /// What TCP makes of a segment: which part of its payload is for the reader, and what has happened besides.
     #[inline]
-    fn on_connection_segment(&mut self, index: u32, segment: &Segment<'_>) -> Range<usize> {
+    fn on_connection_segment(
+        &mut self,
+        index: u32,
+        segment: &Segment<'_>,
+    ) -> (Range<usize>, Events) {
         let Some(slot) = self.slots.at_mut(index) else {
-            return 0..0;
+            return (0..0, Events::default());
         };
         let env = &mut self.lending.env(slot.config, self.now);
         let arrived = slot.connection.on_segment(segment, env);
@@ -84,11 +94,8 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(DropReason::Segment(reason));
         }
         self.want_transmit(index);
-        if !Events(arrived.events.0 & !(Events::READABLE | Events::ALL_ACKED).0).is_empty() {
-            self.on_events(index, arrived.events);
-        }
-        self.arm(index);
-        arrived.deliver
+        let quiet = Events::READABLE | Events::ALL_ACKED;
+        (arrived.deliver, Events(arrived.events.0 & !quiet.0))
     }
 
     /// Gives the reader what has arrived in order, and what followed it and was here already.
