@@ -1,18 +1,14 @@
 //! The engine: its turn, listening, connecting.
 
 use crate::file_bytes::FileBytes;
-use crate::listeners::{Entry, Listeners};
-use crate::mapping::{
-    EADDRNOTAVAIL, canonical, connect_error, lacking, listen_error, listen_options, to_stack,
-};
-use crate::slot::Flags;
-use crate::stack::Stack;
-use crate::stream::{BypassStream, StackStream};
+use crate::listeners::Entry;
+use crate::mapping::{lacking, listen_error, listen_options};
+use crate::payload_queue::PayloadQueue;
+use crate::stacked::Stacked;
+use crate::stream::BypassStream;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{
     Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
@@ -65,33 +61,27 @@ where
 /// The files of an engine.
 pub type FileOf<I> = <<I as Engine>::Files as Files>::File;
 
-struct Stacked<L: Link, F: FileBytes> {
-    stack: Rc<RefCell<Stack<L, F>>>,
-    listeners: RefCell<Listeners>,
-    send_buffer_bytes: u32,
-}
-
 impl<L: Link, I: Engine> BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {
     pub fn new(inner: I, stack: Option<StackOptions<L>>) -> Self {
-        let stacked = stack.map(|options| {
-            let now = inner.now();
-            let burst_max = options.host.limits.burst_max as usize;
-            let host = Host::new(options.host, options.link.properties(), to_stack(now));
-            Rc::new(Stacked {
-                stack: Rc::new(RefCell::new(Stack::new(host, options.link, burst_max, now))),
-                listeners: RefCell::default(),
-                send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
-            })
-        });
+        let stacked = stack.map(|options| Rc::new(Stacked::new(options, inner.now())));
         Self { inner, stacked }
     }
 
     /// The engine of all that does not go over the link.
     pub const fn inner(&self) -> &I {
         &self.inner
+    }
+
+    /// Looks at the host, for its counters and connections; `None` without one.
+    pub fn with_host<R>(
+        &self,
+        look: impl FnOnce(&Host<PayloadQueue<FileOf<I>>>) -> R,
+    ) -> Option<R> {
+        let stacked = self.stacked.as_ref()?;
+        Some(look(&stacked.stack.borrow().host))
     }
 
     /// How many streams the stack has; 0 without one.
@@ -270,126 +260,6 @@ where
     }
 }
 
-impl<L: Link, F: FileBytes> Stacked<L, F> {
-    /// Whether only the stack listens at an address: the kernel does not know it.
-    fn is_alone_at(&self, address: &Address) -> bool {
-        match address {
-            Address::Ip(ip) => self.stack.borrow().host.is_own(canonical(*ip).ip()),
-            Address::Unix(_) => false,
-        }
-    }
-
-    /// Listens where the stack has a part in the address; `None` where it has none.
-    fn listen(
-        &self,
-        options: &ListenOptions,
-    ) -> Option<Result<mill_stack::socket::ListenerId, mill_stack::socket::ListenError>> {
-        let Address::Ip(address) = options.address else {
-            return None;
-        };
-        let host = &mut self.stack.borrow_mut().host;
-        let address = canonical(address);
-        if !address.ip().is_unspecified() && !host.is_own(address.ip()) {
-            return None;
-        }
-        Some(host.listen(address, &listen_options(options)))
-    }
-
-    fn send_buffer_of(&self, options: &ListenOptions) -> u32 {
-        let asked = options.send_buffer_bytes;
-        let asked = asked.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-        asked.map_or(self.send_buffer_bytes, |bytes| {
-            bytes.max(SEND_BUFFER_BYTES_MIN)
-        })
-    }
-
-    fn accept(&self, entry: &mut Entry, task: TaskId) -> Option<StackStream<L, F>> {
-        let listener = entry.stack?;
-        let socket = {
-            let host = &mut self.stack.borrow_mut().host;
-            let socket = host.accept(listener, task.to_bits());
-            entry.is_waiting = socket.is_some();
-            socket?
-        };
-        let flags = Flags {
-            is_mapped: entry.is_dual,
-            ..Flags::default()
-        };
-        Some(StackStream::new(
-            &self.stack,
-            socket,
-            entry.send_buffer_bytes,
-            flags,
-        ))
-    }
-
-    fn reaches(&self, target: IpAddr) -> bool {
-        self.stack.borrow().host.reaches(target.to_canonical())
-    }
-
-    fn connect(
-        &self,
-        target: SocketAddr,
-        options: &ConnectOptions,
-        task: TaskId,
-    ) -> Result<StackStream<L, F>, StreamError> {
-        let source = match &options.source {
-            None => None,
-            Some(Address::Ip(source)) => Some(canonical(*source)),
-            Some(Address::Unix(_)) => return Err(StreamError::Other(EADDRNOTAVAIL)),
-        };
-        let (remote, token) = (canonical(target), task.to_bits());
-        let socket = {
-            let host = &mut self.stack.borrow_mut().host;
-            host.connect(remote, source, options.nodelay, token)
-                .map_err(connect_error)?
-        };
-        let flags = Flags {
-            connecting: true,
-            is_mapped: remote.is_ipv4() && target.is_ipv6(),
-            ..Flags::default()
-        };
-        Ok(StackStream::new(
-            &self.stack,
-            socket,
-            self.send_buffer_bytes,
-            flags,
-        ))
-    }
-
-    fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
-        if self.listeners.borrow().has_waiting() {
-            return Park::No;
-        }
-        self.stack.borrow().park(park, now)
-    }
-
-    /// What the frames and timers of this turn changed.
-    fn receive(&self, now: Instant, events: &mut Events) {
-        let mut stack = self.stack.borrow_mut();
-        stack.receive(now);
-        stack.report(&mut events.ready);
-        let mut listeners = self.listeners.borrow_mut();
-        for listener in stack.drain_acceptable() {
-            listeners.note_waiting(listener);
-        }
-        listeners.report(&mut events.acceptable);
-    }
-}
-
-/// Who waits to be accepted is reset while there is still a host that can say so.
-impl<L: Link, F: FileBytes> Drop for Stacked<L, F> {
-    fn drop(&mut self) {
-        if let Ok(mut stack) = self.stack.try_borrow_mut() {
-            for entry in self.listeners.borrow_mut().drain() {
-                if let Some(listener) = entry.stack {
-                    stack.host.close_listener(listener);
-                }
-            }
-        }
-    }
-}
-
 impl<L: Link, I: Engine> Clone for BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
@@ -417,7 +287,3 @@ where
 /// Bytes: as Linux's largest automatic send buffer (the last of `net.ipv4.tcp_wmem`). At 100 Gbit/s it fills a path of
 /// 0.3 ms, at 1 Gbit/s one of 33 ms.
 const SEND_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
-
-/// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`). With less a writer would wait for the acknowledgement of each
-/// segment, which its peer delays.
-const SEND_BUFFER_BYTES_MIN: u32 = 4608;

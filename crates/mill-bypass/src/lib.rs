@@ -40,6 +40,9 @@ pub mod file_bytes;
 /// Memory for copies and chunks of files, used again.
 pub mod pool;
 
+/// The stack's half of an engine: listening, accepting, connecting, its part of the turn.
+mod stacked;
+
 /// One host, its link, and the slots of its streams.
 mod stack;
 

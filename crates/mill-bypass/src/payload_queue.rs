@@ -16,6 +16,9 @@
 /// Its bookkeeping while it is not empty: chunks in order, found by position.
 mod outbound;
 
+/// A part of a queue that is in one place: a buffer, shared memory, a range of a file.
+mod chunk;
+
 #[cfg(test)]
 mod tests;
 

@@ -16,6 +16,8 @@ pub(crate) struct Slot {
     pub(crate) send_buffer_bytes: u32,
     /// Unread bytes that the receive window was made to hold.
     pub(crate) reserved_bytes: u32,
+    /// Unread bytes that the reader knows of.
+    pub(crate) seen_bytes: u32,
     pub(crate) flags: Flags,
 }
 
@@ -71,4 +73,4 @@ impl Slots {
 }
 
 /// Bytes that an idle stream takes here; the host's part is documented there, the handle's is in its task.
-const _: () = assert!(size_of::<Option<Slot>>() <= 40);
+const _: () = assert!(size_of::<Option<Slot>>() <= 48);

@@ -172,6 +172,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
             sent: 0,
             send_buffer_bytes,
             reserved_bytes: 1,
+            seen_bytes: 0,
             flags,
         };
         let index = stack.borrow_mut().slots.insert(slot);
@@ -191,6 +192,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
         let stack = &mut *stack;
         let slot = stack.slots.slot(self.index);
         let found = stack.host.readable(slot.socket);
+        slot.seen_bytes = u32::try_from(found.unread).unwrap_or(u32::MAX);
         if found.unread >= least || found.finished {
             return Poll::Ready(Ok(Readable {
                 unread: found.unread,
@@ -322,9 +324,17 @@ impl<L: Link, F: FileBytes> Drop for StackStream<L, F> {
         };
         if slot.flags.reset_on_close {
             stack.host.abort(slot.socket);
-        } else {
-            stack.host.close(slot.socket);
+            return;
         }
+        let stack = &mut *stack;
+        let unread = stack.host.readable(slot.socket).unread;
+        if unread > 0 && unread <= slot.seen_bytes as usize {
+            // What the reader knew of and left is not lost data (RFC 9293 3.10.4 asks for RST then): it wanted no more.
+            stack
+                .host
+                .read(slot.socket, &mut stack.link, |bytes| (bytes.len(), ()));
+        }
+        stack.host.close(slot.socket);
     }
 }
 

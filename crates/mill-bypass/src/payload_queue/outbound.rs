@@ -1,11 +1,11 @@
 //! The bookkeeping of a queue while it is not empty: chunks in order, found by position.
 
+use super::chunk::{Body, Chunk, read_whole};
 use crate::file_bytes::FileBytes;
 use crate::pool::{LARGE_BYTES, Pool};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::ops::Range;
-use mill_runtime::files::FileError;
 use mill_runtime::payload::Shared;
 use mill_runtime::stream::StreamError;
 use mill_stack::queue::Vanished;
@@ -24,27 +24,6 @@ pub(crate) struct Outbound<F> {
     /// Bytes of buffers that hold parts of files, and how many there may be.
     file_bytes: usize,
     file_bytes_max: usize,
-}
-
-struct Chunk<F> {
-    start: u64,
-    end: u64,
-    body: Body<F>,
-}
-
-enum Body<F> {
-    /// The chunk's bytes, and room for more.
-    Copy(Box<[u8]>),
-    /// The chunk's bytes begin at the index.
-    Shared(Shared, usize),
-    File {
-        file: F,
-        offset: u64,
-        /// The chunk's bytes, while they are in memory.
-        bytes: Option<Box<[u8]>>,
-    },
-    /// Bytes that were promised and do not exist.
-    Missing,
 }
 
 impl<F> Outbound<F> {
@@ -359,58 +338,6 @@ impl<F: FileBytes> Outbound<F> {
             index += 1;
         }
     }
-}
-
-impl<F> Chunk<F> {
-    /// What is in memory from a position on.
-    fn bytes(&self, at: u64) -> Option<&[u8]> {
-        let from = usize::try_from(at - self.start).ok()?;
-        let len = usize::try_from(self.end - self.start).ok()?;
-        match &self.body {
-            Body::Copy(buffer) => buffer.get(from..len),
-            Body::Shared(bytes, start) => bytes.get(start + from..start + len),
-            Body::File { bytes, .. } => bytes.as_ref()?.get(from..len),
-            Body::Missing => None,
-        }
-    }
-
-    fn is_in_memory(&self) -> bool {
-        match &self.body {
-            Body::Copy(_) | Body::Shared(..) => true,
-            Body::File { bytes, .. } => bytes.is_some(),
-            Body::Missing => false,
-        }
-    }
-
-    fn file_bytes(&self) -> usize {
-        match &self.body {
-            Body::File { bytes, .. } => bytes.as_ref().map_or(0, |buffer| buffer.len()),
-            _ => 0,
-        }
-    }
-
-    fn into_buffer(self) -> Option<Box<[u8]>> {
-        match self.body {
-            Body::Copy(buffer) => Some(buffer),
-            Body::File { bytes, .. } => bytes,
-            Body::Shared(..) | Body::Missing => None,
-        }
-    }
-}
-
-/// Fills all of `into`.
-fn read_whole<F: FileBytes>(file: &F, offset: u64, into: &mut [u8]) -> Result<(), StreamError> {
-    let mut done = 0;
-    while let Some(rest) = into.get_mut(done..)
-        && !rest.is_empty()
-    {
-        match file.read_at(offset.saturating_add(done as u64), rest) {
-            Ok(0) => return Err(StreamError::Truncated),
-            Ok(count) => done += count,
-            Err(FileError { code, .. }) => return Err(StreamError::Other(code)),
-        }
-    }
-    Ok(())
 }
 
 /// How much of a file is read at once.

@@ -35,6 +35,9 @@ mod sources;
 /// Accepting, pausing, offered sockets, closing.
 mod listeners;
 
+/// Kernel sockets and the stack together.
+mod combined;
+
 /// Slots that change their tenants.
 mod slots;
 

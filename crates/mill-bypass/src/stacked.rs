@@ -1,0 +1,162 @@
+//! The stack's half of an engine: listening, accepting, connecting, its part of the turn.
+
+use crate::bypass::StackOptions;
+use crate::file_bytes::FileBytes;
+use crate::listeners::{Entry, Listeners};
+use crate::mapping::{EADDRNOTAVAIL, canonical, connect_error, listen_options, to_stack};
+use crate::slot::Flags;
+use crate::stack::Stack;
+use crate::stream::StackStream;
+use alloc::rc::Rc;
+use core::cell::RefCell;
+use core::net::{IpAddr, SocketAddr};
+use mill_runtime::address::Address;
+use mill_runtime::engine::{ConnectOptions, Events, ListenOptions, Park};
+use mill_runtime::stream::StreamError;
+use mill_runtime::tasks::TaskId;
+use mill_runtime::time::Instant;
+use mill_stack::host::Host;
+use mill_stack::link::Link;
+use mill_stack::socket::{ListenError, ListenerId};
+
+/// The stack, and what the engine has besides: listeners, which may be the inner engine's as well.
+pub(crate) struct Stacked<L: Link, F: FileBytes> {
+    pub(crate) stack: Rc<RefCell<Stack<L, F>>>,
+    pub(crate) listeners: RefCell<Listeners>,
+    send_buffer_bytes: u32,
+}
+
+impl<L: Link, F: FileBytes> Stacked<L, F> {
+    pub(crate) fn new(options: StackOptions<L>, now: Instant) -> Self {
+        let burst_max = options.host.limits.burst_max as usize;
+        let host = Host::new(options.host, options.link.properties(), to_stack(now));
+        let stack = Stack::new(host, options.link, burst_max, now);
+        Self {
+            stack: Rc::new(RefCell::new(stack)),
+            listeners: RefCell::default(),
+            send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
+        }
+    }
+
+    /// Whether only the stack listens at an address: the kernel does not know it.
+    pub(crate) fn is_alone_at(&self, address: &Address) -> bool {
+        match address {
+            Address::Ip(ip) => self.stack.borrow().host.is_own(canonical(*ip).ip()),
+            Address::Unix(_) => false,
+        }
+    }
+
+    /// Listens where the stack has a part in the address; `None` where it has none.
+    pub(crate) fn listen(
+        &self,
+        options: &ListenOptions,
+    ) -> Option<Result<ListenerId, ListenError>> {
+        let Address::Ip(address) = options.address else {
+            return None;
+        };
+        let host = &mut self.stack.borrow_mut().host;
+        let address = canonical(address);
+        if !address.ip().is_unspecified() && !host.is_own(address.ip()) {
+            return None;
+        }
+        Some(host.listen(address, &listen_options(options)))
+    }
+
+    pub(crate) fn send_buffer_of(&self, options: &ListenOptions) -> u32 {
+        let asked = options.send_buffer_bytes;
+        let asked = asked.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
+        asked.map_or(self.send_buffer_bytes, |bytes| {
+            bytes.max(SEND_BUFFER_BYTES_MIN)
+        })
+    }
+
+    pub(crate) fn accept(&self, entry: &mut Entry, task: TaskId) -> Option<StackStream<L, F>> {
+        let listener = entry.stack?;
+        let socket = {
+            let host = &mut self.stack.borrow_mut().host;
+            let socket = host.accept(listener, task.to_bits());
+            entry.is_waiting = socket.is_some();
+            socket?
+        };
+        let flags = Flags {
+            is_mapped: entry.is_dual,
+            ..Flags::default()
+        };
+        Some(StackStream::new(
+            &self.stack,
+            socket,
+            entry.send_buffer_bytes,
+            flags,
+        ))
+    }
+
+    pub(crate) fn reaches(&self, target: IpAddr) -> bool {
+        self.stack.borrow().host.reaches(target.to_canonical())
+    }
+
+    pub(crate) fn connect(
+        &self,
+        target: SocketAddr,
+        options: &ConnectOptions,
+        task: TaskId,
+    ) -> Result<StackStream<L, F>, StreamError> {
+        let source = match &options.source {
+            None => None,
+            Some(Address::Ip(source)) => Some(canonical(*source)),
+            Some(Address::Unix(_)) => return Err(StreamError::Other(EADDRNOTAVAIL)),
+        };
+        let (remote, token) = (canonical(target), task.to_bits());
+        let socket = {
+            let host = &mut self.stack.borrow_mut().host;
+            host.connect(remote, source, options.nodelay, token)
+                .map_err(connect_error)?
+        };
+        let flags = Flags {
+            connecting: true,
+            is_mapped: remote.is_ipv4() && target.is_ipv6(),
+            ..Flags::default()
+        };
+        Ok(StackStream::new(
+            &self.stack,
+            socket,
+            self.send_buffer_bytes,
+            flags,
+        ))
+    }
+
+    pub(crate) fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
+        if self.listeners.borrow().has_waiting() {
+            return Park::No;
+        }
+        self.stack.borrow().park(park, now)
+    }
+
+    /// What the frames and timers of this turn changed.
+    pub(crate) fn receive(&self, now: Instant, events: &mut Events) {
+        let mut stack = self.stack.borrow_mut();
+        stack.receive(now);
+        stack.report(&mut events.ready);
+        let mut listeners = self.listeners.borrow_mut();
+        for listener in stack.drain_acceptable() {
+            listeners.note_waiting(listener);
+        }
+        listeners.report(&mut events.acceptable);
+    }
+}
+
+/// Who waits to be accepted is reset while there is still a host that can say so.
+impl<L: Link, F: FileBytes> Drop for Stacked<L, F> {
+    fn drop(&mut self) {
+        if let Ok(mut stack) = self.stack.try_borrow_mut() {
+            for entry in self.listeners.borrow_mut().drain() {
+                if let Some(listener) = entry.stack {
+                    stack.host.close_listener(listener);
+                }
+            }
+        }
+    }
+}
+
+/// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`). With less a writer would wait for the acknowledgement of each
+/// segment, which its peer delays.
+const SEND_BUFFER_BYTES_MIN: u32 = 4608;

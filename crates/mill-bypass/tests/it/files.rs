@@ -1,0 +1,51 @@
+//! Directories of the simulated file system.
+
+use crate::server::network;
+use mill_sim::files::SimFiles;
+
+/// A directory of one test's own.
+pub(crate) struct Directory {
+    files: SimFiles,
+    path: String,
+}
+
+impl Directory {
+    pub(crate) fn new(name: &str) -> Self {
+        let files = network().world.files().clone();
+        let path = format!("/{name}");
+        files.create_directory(&path);
+        Self { files, path }
+    }
+
+    /// A path in it; of itself if `name` is empty.
+    pub(crate) fn path(&self, name: &str) -> Vec<u8> {
+        self.at(name).into_bytes()
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
+        self.files.write(&self.at(name), bytes);
+        self.path(name)
+    }
+
+    pub(crate) fn truncate(&self, name: &str, len: usize) {
+        self.files.set_len(&self.at(name), len);
+    }
+
+    /// Puts `from` in the place of `to`; what was there is another file.
+    pub(crate) fn rename(&self, from: &str, to: &str) {
+        self.files.replace(&self.at(to), b"renamed");
+        self.files.remove(&self.at(from));
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.files.remove(&self.at(name));
+    }
+
+    fn at(&self, name: &str) -> String {
+        if name.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}/{name}", self.path)
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Listening at the stack, at the inner engine, at both.
+
+use crate::client::{Client, End, is_refused};
+use crate::server::{
+    CLIENTS, MTU, PORT, Server, Story, TestEngine, TestStream, echo, network, serve_at, start,
+    start_with, v6_of,
+};
+use mill_bypass::BypassEngine;
+use mill_runtime::address::Address;
+use mill_runtime::engine::{Engine, Keepalive, ListenOption, ListenOptions, ListenerId};
+use mill_runtime::stream::{Stream, StreamError};
+use mill_sim::engine::SimEngine;
+use mill_sim::packet::ethernet::StationOptions;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::Poll;
+use std::time::Duration;
+
+/// A host that serves with `listening`'s address, or its own if that is none.
+fn start_at(listening: impl Fn(Ipv4Addr) -> ListenOptions) -> (Server, SimEngine, Ipv4Addr) {
+    let network = network();
+    let (engine, inner, ip) = network.host(StationOptions::new(MTU), |_| {});
+    let server = serve_at(
+        network,
+        engine,
+        &listening(ip),
+        (ip, PORT).into(),
+        |stream, _| echo(stream),
+    );
+    (server, inner, ip)
+}
+
+fn at(address: impl Into<IpAddr>) -> ListenOptions {
+    ListenOptions::new(Address::Ip(SocketAddr::new(address.into(), PORT)))
+}
+
+/// Whether a client of the inner engine's network is answered.
+fn inner_answers(server: &mut Server, target: &str) -> bool {
+    let client = server.network.world.connect(target);
+    client.send("x");
+    for _ in 0..20 {
+        server.turn();
+    }
+    client.received() == b"x"
+}
+
+fn stack_answers(server: &mut Server, address: SocketAddr) -> bool {
+    let mut client = Client::connect(address);
+    client.send("x");
+    for _ in 0..20 {
+        server.turn();
+    }
+    client.pump().received == b"x"
+}
+
+#[test]
+fn a_wildcard_listens_at_both_engines() {
+    for dual in [false, true] {
+        let (mut server, ..) = start_at(|_| {
+            if dual {
+                at(Ipv6Addr::UNSPECIFIED)
+            } else {
+                at(Ipv4Addr::UNSPECIFIED)
+            }
+        });
+        let (inner, address) = if dual {
+            ("[::1]:80", v6_at(&server))
+        } else {
+            ("127.0.0.1:80", server.address)
+        };
+        assert!(inner_answers(&mut server, inner));
+        assert!(stack_answers(&mut server, address));
+        assert!(server.worker.close_listener(server.listener));
+        assert!(!inner_answers(&mut server, inner));
+        assert!(!stack_answers(&mut server, address));
+    }
+}
+
+fn v6_at(server: &Server) -> SocketAddr {
+    let IpAddr::V4(ip) = server.address.ip() else {
+        panic!("servers are named by IPv4");
+    };
+    SocketAddr::new(v6_of(ip).into(), PORT)
+}
+
+#[test]
+fn the_hosts_address_is_the_stacks_alone_and_any_other_the_inner_engines() {
+    let (mut server, _, ip) = start_at(at);
+    let address = server.address;
+    assert!(stack_answers(&mut server, address));
+    assert!(!inner_answers(&mut server, &format!("{ip}:80")));
+
+    let (mut server, ..) = start_at(|_| at(Ipv4Addr::LOCALHOST));
+    assert!(inner_answers(&mut server, "127.0.0.1:80"));
+    assert!(is_refused_by(&mut server));
+}
+
+/// Whether the stack of a running server refuses.
+fn is_refused_by(server: &mut Server) -> bool {
+    let client = Client::connect(server.address);
+    for _ in 0..20 {
+        server.turn();
+    }
+    client.stream.poll_drained(0) == Poll::Ready(Err(StreamError::Refused))
+}
+
+#[test]
+fn unix_sockets_are_the_inner_engines() {
+    let (mut server, ..) = start_at(|_| ListenOptions::new(Address::Unix(b"/socket"[..].into())));
+    assert!(inner_answers(&mut server, "unix:/socket"));
+}
+
+#[test]
+fn without_a_link_it_is_the_inner_engine() {
+    let network = network();
+    let inner = network.world.engine();
+    let engine: TestEngine = BypassEngine::new(inner, None);
+    let unspecified = at(Ipv4Addr::UNSPECIFIED);
+    let address = (Ipv4Addr::LOCALHOST, PORT).into();
+    let mut server = serve_at(network, engine, &unspecified, address, |stream, _| {
+        assert!(!stream.is_bypassed());
+        echo(stream)
+    });
+    assert!(inner_answers(&mut server, "127.0.0.1:80"));
+    assert!(server.around.engine.listen(&unspecified).is_err());
+    assert!(server.worker.close_listener(server.listener));
+    assert!(!inner_answers(&mut server, "127.0.0.1:80"));
+}
+
+#[test]
+fn an_address_in_use_is_an_error_that_names_the_call_and_leaves_nothing_behind() {
+    let (server, inner, ip) = start_at(at);
+    let engine = &server.around.engine;
+    let check = |options: &ListenOptions| {
+        let error = engine.listen(options).unwrap_err();
+        assert_eq!((error.call, error.code), ("bind()", EADDRINUSE));
+    };
+    check(&at(ip));
+    let wildcard = at(Ipv4Addr::UNSPECIFIED);
+    let listening = engine.listen(&wildcard).unwrap();
+    check(&wildcard);
+    // Only the stack refuses now: what the inner engine had begun ends.
+    inner.close_listener(ListenerId(0));
+    check(&wildcard);
+    inner.close_listener(inner.listen(&wildcard).unwrap().id);
+    engine.close_listener(listening.id);
+    assert!(engine.listen(&wildcard).is_ok());
+}
+
+#[test]
+fn sockets_that_share_a_port_have_connections_each() {
+    let story = Story::new();
+    let teller = story.clone();
+    let shared = |ip: IpAddr, share| ListenOptions {
+        share: Some(share),
+        ..at(ip)
+    };
+    let mut server = start_with(
+        |_, listening| listening.share = Some(0),
+        move |stream: TestStream, _| {
+            teller.tell(());
+            echo(stream)
+        },
+    );
+    let second = server.around.engine.listen(&shared(server.address.ip(), 1));
+    let second = second.unwrap().id;
+    let mut clients: Vec<Client> = (0..40).map(|_| Client::connect(server.address)).collect();
+    for _ in 0..20 {
+        server.turn();
+    }
+    assert!((1..40).contains(&story.len()), "{}", story.len());
+    server.worker.add_listener(second);
+    for client in &mut clients {
+        client.send("x");
+        server.run_until("the answer", || client.has(b"x"));
+    }
+    assert_eq!(story.len(), 40);
+}
+
+#[test]
+fn options_that_an_engine_lacks_are_told_where_it_listens() {
+    let network = network();
+    network.world.lack_listen_option(ListenOption::Deferred);
+    network.world.lack_listen_option(ListenOption::Keepalive);
+    let (engine, _, ip) = network.host(StationOptions::new(MTU), |_| {});
+    let check = |ip: IpAddr, port, expected: &[ListenOption]| {
+        let options = ListenOptions {
+            address: Address::Ip(SocketAddr::new(ip, port)),
+            share: Some(1),
+            deferred: true,
+            receive_buffer_bytes: Some(100_000),
+            send_buffer_bytes: Some(100_000),
+            keepalive: Keepalive::On {
+                idle: None,
+                interval: Some(Duration::from_secs(1)),
+                count: Some(1000),
+            },
+            ipv6only: Some(true),
+            ..ListenOptions::new(Address::Unix([].into()))
+        };
+        let listening = engine.listen(&options).unwrap();
+        assert_eq!(listening.unsupported, expected, "{ip}");
+    };
+    let lacking = [ListenOption::Deferred, ListenOption::Keepalive];
+    check(ip.into(), 1, &[]);
+    check(Ipv4Addr::UNSPECIFIED.into(), 2, &lacking);
+    check(Ipv4Addr::LOCALHOST.into(), 3, &lacking);
+}
+
+#[test]
+fn a_listener_of_both_families_shows_ipv4_as_ipv6_does() {
+    let check = |ipv6only, expected: Option<String>| {
+        let story = Story::new();
+        let teller = story.clone();
+        let network = network();
+        let (engine, _, ip) = network.host(StationOptions::new(MTU), |_| {});
+        let listening = ListenOptions {
+            ipv6only,
+            ..at(Ipv6Addr::UNSPECIFIED)
+        };
+        let address = (ip, PORT).into();
+        let mut server = serve_at(network, engine, &listening, address, move |stream, _| {
+            teller.tell(format!("{} {}", stream.peer(), stream.local()));
+            echo(stream)
+        });
+        let v4 = Client::connect(server.address);
+        for _ in 0..20 {
+            server.turn();
+        }
+        let v4 = expected.map(|text| {
+            let port = v4.local().port();
+            text.replace("PORT", &port.to_string())
+                .replace("HOST", &ip.to_string())
+        });
+        assert_eq!(
+            story.told(),
+            v4.into_iter().collect::<Vec<_>>(),
+            "{ipv6only:?}"
+        );
+        let v6 = Client::connect(v6_at(&server));
+        for _ in 0..20 {
+            server.turn();
+        }
+        let expected = format!("{} {}", v6.local(), v6_at(&server));
+        assert_eq!(story.told().last(), Some(&expected));
+    };
+    let mapped = format!("[::ffff:{CLIENTS}]:PORT [::ffff:HOST]:80");
+    check(None, Some(mapped.clone()));
+    check(Some(false), Some(mapped));
+    check(Some(true), None);
+}
+
+#[test]
+fn a_listener_that_pauses_accepts_nobody_until_it_goes_on() {
+    let mut server = start(|stream, _| echo(stream));
+    server.around.engine.set_accepting(server.listener, false);
+    let mut client = Client::connect(server.address);
+    client.send("x");
+    for _ in 0..20 {
+        server.turn();
+    }
+    assert_eq!(server.worker.tasks(), 0);
+    server.around.engine.set_accepting(server.listener, true);
+    server.run_until("the answer", || client.has(b"x"));
+}
+
+#[test]
+fn at_the_limit_of_tasks_connections_wait_for_the_first_task_that_ends() {
+    let mut server = start(|stream, _| echo(stream));
+    server.worker.set_tasks_max(1);
+    let mut first = Client::connect(server.address);
+    first.send("first");
+    server.run_until("the first", || first.has(b"first"));
+    let mut second = Client::connect(server.address);
+    second.send("second");
+    for _ in 0..20 {
+        server.turn();
+    }
+    assert_eq!(second.pump().received, b"");
+    first.finish();
+    server.run_until("the second", || second.has(b"second"));
+}
+
+#[test]
+fn closing_a_listener_accepts_what_waits() {
+    let mut server = start(|stream, _| echo(stream));
+    server.around.engine.set_accepting(server.listener, false);
+    let mut clients: [Client; 3] = std::array::from_fn(|_| Client::connect(server.address));
+    for _ in 0..20 {
+        server.turn();
+    }
+    assert!(server.worker.close_listener(server.listener));
+    assert_eq!(server.worker.tasks(), 3);
+    for client in &mut clients {
+        client.send("x");
+        server.run_until("the answer", || client.has(b"x"));
+    }
+    assert!(is_refused_by(&mut server));
+}
+
+#[test]
+fn clients_that_wait_when_the_engine_goes_are_reset() {
+    let mut server = start(|stream, _| echo(stream));
+    server.around.engine.set_accepting(server.listener, false);
+    let mut client = Client::connect(server.address);
+    for _ in 0..20 {
+        server.turn();
+    }
+    let address = server.address;
+    drop(server);
+    assert!(client.ended(End::Reset));
+    assert!(is_refused(address));
+}
+
+#[test]
+fn a_client_that_is_gone_before_it_was_accepted_does_no_harm() {
+    let story = Story::new();
+    let teller = story.clone();
+    let mut server = start(move |stream, _| {
+        teller.tell(());
+        echo(stream)
+    });
+    server.around.engine.set_accepting(server.listener, false);
+    let gone = Client::connect(server.address);
+    for _ in 0..5 {
+        server.turn();
+    }
+    gone.reset();
+    let mut there = Client::connect(server.address);
+    there.send("x");
+    server.around.engine.set_accepting(server.listener, true);
+    server.run_until("the answer", || there.has(b"x"));
+    server.run_until_tasks(1);
+    assert!(story.len() <= 2);
+}
+
+#[test]
+fn a_deferred_connection_is_reported_with_its_first_bytes() {
+    let mut server = start_with(
+        |_, listening| listening.deferred = true,
+        |stream, _| echo(stream),
+    );
+    let mut client = Client::connect(server.address);
+    for _ in 0..20 {
+        server.turn();
+    }
+    assert_eq!(server.worker.tasks(), 0);
+    client.send("x");
+    server.run_until("the answer", || client.has(b"x"));
+}
+
+#[test]
+fn neither_engine_starves_the_other_at_a_listener_of_both() {
+    let story = Story::new();
+    let teller = story.clone();
+    let network = network();
+    let (engine, _, ip) = network.host(StationOptions::new(MTU), |_| {});
+    let wildcard = at(Ipv4Addr::UNSPECIFIED);
+    let address = (ip, PORT).into();
+    let mut server = serve_at(
+        network.clone(),
+        engine,
+        &wildcard,
+        address,
+        move |stream, _| {
+            teller.tell(stream.is_bypassed());
+            echo(stream)
+        },
+    );
+    server.around.engine.set_accepting(server.listener, false);
+    let _inner: Vec<_> = (0..10)
+        .map(|_| network.world.connect("127.0.0.1:80"))
+        .collect();
+    let _stack: Vec<_> = (0..10).map(|_| Client::connect(server.address)).collect();
+    for _ in 0..20 {
+        server.turn();
+    }
+    server.around.engine.set_accepting(server.listener, true);
+    server.run_until_tasks(20);
+    let first = &story.told()[..10];
+    let stack = first.iter().filter(|bypassed| **bypassed).count();
+    assert_eq!(stack, 5, "{first:?}");
+}
+
+/// asm-generic/errno.h.
+const EADDRINUSE: i32 = 98;
