@@ -175,7 +175,7 @@ impl Connection {
     /// timestamps count.
     fn echo_age_us(&self, echo: u32, env: &Env<'_>) -> Option<u32> {
         let age_ms = env.tick().0.wrapping_add(self.ts_offset).wrapping_sub(echo);
-        (age_ms < ECHO_MS_MAX).then_some(age_ms.max(1) * 1_000)
+        (age_ms < ECHO_MS_MAX).then(|| age_ms.max(1) * 1_000)
     }
 
     /// Whether TSecr tells of a segment that left before the newest one that arrived did (RFC 8985 6.2 step 2).

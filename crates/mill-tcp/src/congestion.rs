@@ -140,7 +140,7 @@ impl Connection {
     /// of the network as it is now; half of it is forgotten each retransmission timeout, down to the first window.
     pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) {
         let idle_ms = u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0);
-        let rto_ms = u32::try_from(self.rto_base(env).as_millis()).unwrap_or(u32::MAX);
+        let rto_ms = u32::try_from(self.rto_base_us(env.config) / 1_000).unwrap_or(u32::MAX);
         let Some(halvings) = idle_ms.checked_div(rto_ms).filter(|&count| count > 0) else {
             return;
         };

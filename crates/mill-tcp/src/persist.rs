@@ -14,8 +14,7 @@ impl Connection {
         self.backoff = 0;
         // Wanting to send is no idleness, and the user timeout counts from here.
         self.sent_at = env.tick();
-        let rto = self.rto(env);
-        self.arm_retransmission(TimerKind::Persist, rto, env);
+        self.arm_next_window_probe(env);
     }
 
     /// A probe is due. As long as the peer answers probes, its window may stay closed (RFC 9293 3.8.6.1), but not for a
@@ -33,8 +32,7 @@ impl Connection {
         self.probes += 1;
         self.backoff = self.backoff.saturating_add(1);
         self.flags.set(ConnectionFlags::PROBE_DUE, true);
-        let rto = self.rto(env);
-        self.arm_retransmission(TimerKind::Persist, rto, env);
+        self.arm_next_window_probe(env);
         Events::default()
     }
 

@@ -166,12 +166,15 @@ impl Connection {
         let mss = u32::from(self.snd_mss);
         let recovery = &mut cold.recovery;
         if progress.acked_bytes > 0 {
-            recovery.duplicates = 0;
-            // RFC 6582 3.2 step 3: a partial acknowledgement tells of the next loss.
-            return match recovery.phase {
-                Phase::Recovery => cold.scoreboard.mark_head_lost(mss),
-                _ => 0,
-            };
+            if recovery.phase != Phase::Recovery {
+                recovery.duplicates = 0;
+                return 0;
+            }
+            // RFC 6582 3.2 step 3: a partial acknowledgement tells of the next loss. But for the segment that was
+            // sent again, what it acknowledges is what the duplicates stood for.
+            let explained = (progress.acked_bytes / mss).saturating_sub(1);
+            recovery.duplicates = recovery.duplicates.saturating_sub(explained);
+            return cold.scoreboard.mark_head_lost(mss);
         }
         if !progress.is_duplicate || cold.scoreboard.is_empty() {
             return 0;
@@ -240,8 +243,14 @@ impl Connection {
     /// What is assumed to be in the network (RFC 6675 4); without SACK each duplicate acknowledgement stands for a
     /// segment that has left it (RFC 5681 3.2 step 4).
     pub(crate) fn pipe(&self, cold: &Cold) -> u32 {
-        let arrived = cold.recovery.duplicates.saturating_mul(self.snd_mss.into());
-        cold.scoreboard.pipe().saturating_sub(arrived)
+        let pipe = cold.scoreboard.pipe();
+        if cold.recovery.duplicates == 0 {
+            return pipe;
+        }
+        // However many duplicates come, the segment that they ask for has not arrived.
+        let mss = u32::from(self.snd_mss);
+        let arrived = cold.recovery.duplicates.saturating_mul(mss);
+        pipe.saturating_sub(arrived.min(cold.scoreboard.outstanding_bytes().saturating_sub(mss)))
     }
 }
 

@@ -9,7 +9,10 @@ use crate::recovery::frto::Frto;
 use crate::recovery::loss_probe::LossProbe;
 use crate::recovery::{Phase, Progress};
 use crate::scoreboard::{Mark, Moment};
-use crate::time::{Duration, Tick};
+use crate::time::Duration;
+
+/// When the timer expires, and as what.
+mod arm;
 
 #[cfg(test)]
 mod tests;
@@ -59,110 +62,36 @@ impl Connection {
     /// RFC 6298 2.1 to 2.5, without backoff. The minimum is one of the variation, as in Linux, so that a long round
     /// trip that hardly varies has as much time to spare as a short one.
     #[inline]
-    pub(crate) fn rto_base(&self, env: &Env<'_>) -> Duration {
-        self.rto_with(env.config)
-    }
-
-    pub(crate) fn rto_with(&self, config: &Config) -> Duration {
+    pub(crate) fn rto_base_us(&self, config: &Config) -> u64 {
         if self.srtt_us == 0 {
             // RFC 6298 5.7: a SYN that was lost says that a second is not enough.
+            let initial_us = micros(config.rto_initial);
             return if self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {
-                config.rto_initial.max(RTO_AFTER_LOST_SYN)
+                initial_us.max(RTO_US_AFTER_LOST_SYN)
             } else {
-                config.rto_initial
+                initial_us
             };
         }
-        let variation = Duration::from_micros(4 * u64::from(self.rttvar_us));
-        let rto = Duration::from_micros(self.srtt_us.into()) + variation.max(config.rto_min);
-        rto.min(config.rto_max)
+        let variation_us = 4 * u64::from(self.rttvar_us);
+        let rto_us = u64::from(self.srtt_us) + variation_us.max(micros(config.rto_min));
+        rto_us.min(micros(config.rto_max))
     }
 
-    /// The timeout with its backoff (RFC 6298 5.5).
+    /// The timeout without backoff, as it is told to people.
+    pub(crate) fn rto_with(&self, config: &Config) -> Duration {
+        Duration::from_micros(self.rto_base_us(config))
+    }
+
+    /// The timeout with its backoff (RFC 6298 5.5), microseconds.
     #[inline]
-    pub(crate) fn rto(&self, env: &Env<'_>) -> Duration {
-        let base = self.rto_base(env);
+    pub(crate) fn rto_us(&self, env: &Env<'_>) -> u64 {
+        let base_us = self.rto_base_us(env.config);
         if self.backoff == 0 {
-            return base;
+            return base_us;
         }
-        let factor = 1_u32.checked_shl(self.backoff.into()).unwrap_or(u32::MAX);
-        base.saturating_mul(factor).min(env.config.rto_max)
-    }
-
-    /// The timer expires as `kind` when `after` has gone by.
-    #[inline]
-    pub(crate) fn arm_retransmission(&mut self, kind: TimerKind, after: Duration, env: &Env<'_>) {
-        self.timer = kind;
-        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
-        let millis = (env.now + after).as_nanos().div_ceil(1_000_000);
-        let earliest = env.tick().after(Duration::ZERO);
-        #[expect(clippy::cast_possible_truncation, reason = "ticks wrap")]
-        let at = Tick(millis as u32);
-        self.retransmit_at = if at.is_due(env.tick()) { earliest } else { at };
-    }
-
-    pub(crate) fn disarm_retransmission(&mut self) {
-        self.timer = TimerKind::Retransmission;
-        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
-    }
-
-    /// After an acknowledgement (RFC 6298 5.2, 5.3; RFC 8985 6.2 step 5, 7.2).
-    #[inline]
-    pub(crate) fn arm_after_ack(&mut self, cold: &Cold, has_advanced: bool, env: &Env<'_>) {
-        if cold.scoreboard.is_empty() {
-            if has_advanced {
-                self.disarm_retransmission();
-                self.backoff = 0;
-            }
-            return;
-        }
-        let now = Moment::of(env.now);
-        if let Some(wait_us) = self.reordering_wait_us(cold, now) {
-            let wait = Duration::from_micros(wait_us.into());
-            self.arm_retransmission(TimerKind::Reordering, wait, env);
-        } else if !has_advanced {
-            let is_right = match self.timer {
-                TimerKind::Retransmission => true,
-                TimerKind::LossProbe => self.loss_probe_after(cold).is_some(),
-                _ => false,
-            };
-            if !is_right || !self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
-                let left = self.rto_left(cold, env);
-                self.arm_retransmission(TimerKind::Retransmission, left, env);
-            }
-        } else if let Some(after) = self.loss_probe_after(cold) {
-            let after = after.min(self.rto(env));
-            self.arm_retransmission(TimerKind::LossProbe, after, env);
-        } else {
-            let rto = self.rto(env);
-            self.arm_retransmission(TimerKind::Retransmission, rto, env);
-        }
-    }
-
-    /// After new data left (RFC 6298 5.1, RFC 8985 7.2).
-    #[inline]
-    pub(crate) fn arm_after_send(&mut self, cold: &Cold, env: &Env<'_>) {
-        if let Some(after) = self.loss_probe_after(cold) {
-            let after = after.min(self.rto_left(cold, env));
-            self.arm_retransmission(TimerKind::LossProbe, after, env);
-            return;
-        }
-        let is_armed = self.flags.has(ConnectionFlags::RETRANSMIT_ARMED);
-        if !is_armed || matches!(self.timer, TimerKind::Persist | TimerKind::Syn) {
-            let rto = self.rto(env);
-            self.arm_retransmission(TimerKind::Retransmission, rto, env);
-        }
-    }
-
-    /// What is left of the timeout of the first unacknowledged segment, counted from when it left last.
-    #[inline]
-    fn rto_left(&self, cold: &Cold, env: &Env<'_>) -> Duration {
-        let rto = self.rto(env);
-        let now = Moment::of(env.now);
-        let away = cold
-            .scoreboard
-            .front()
-            .map_or(Duration::ZERO, |front| now.duration_since(front.at));
-        rto.saturating_sub(away)
+        let factor = 1_u64 << self.backoff.min(32);
+        let rto_us = base_us.saturating_mul(factor);
+        rto_us.min(micros(env.config.rto_max))
     }
 
     /// The timer has expired, as anything but `TimerKind::Syn`.
@@ -192,8 +121,7 @@ impl Connection {
             TimerKind::LossProbe => {
                 // RFC 8985 7.3: the probe leaves with the next `next_segment`.
                 cold.recovery.probe.is_due = true;
-                let rto = self.rto(env);
-                self.arm_retransmission(TimerKind::Retransmission, rto, env);
+                self.arm_timeout(env);
                 Events::default()
             }
             TimerKind::Reordering => {
@@ -220,8 +148,7 @@ impl Connection {
         env.shared.counters.timeouts += 1;
         self.enter_loss(cold, now, env);
         self.backoff = self.backoff.saturating_add(1);
-        let rto = self.rto(env);
-        self.arm_retransmission(TimerKind::Retransmission, rto, env);
+        self.arm_timeout(env);
         Events::default()
     }
 
@@ -250,6 +177,8 @@ impl Connection {
         if is_new {
             self.start_undo(cold);
             self.on_congestion(cold, Signal::Timeout, env);
+            let has_ecn = self.flags.has(ConnectionFlags::ECN);
+            self.flags.set(ConnectionFlags::CWR_DUE, has_ecn);
         }
         // RFC 2018 8: a peer that has the first byte, and does not acknowledge it, has thrown away what it reported.
         if cold
@@ -298,5 +227,11 @@ impl Connection {
 /// What a handshake shorter than a millisecond is taken for, microseconds; the first data measures better.
 const HANDSHAKE_US_MIN: u32 = 500;
 
-/// RFC 6298 5.7.
-const RTO_AFTER_LOST_SYN: Duration = Duration::from_secs(3);
+/// RFC 6298 5.7: 3 s, in microseconds.
+const RTO_US_AFTER_LOST_SYN: u64 = 3_000_000;
+
+/// Whole microseconds; timers count in them, because a `Duration` costs divisions.
+#[inline]
+pub(crate) const fn micros(duration: Duration) -> u64 {
+    duration.as_secs() * 1_000_000 + duration.subsec_micros() as u64
+}

@@ -118,8 +118,7 @@ impl Connection {
         let counters = &mut env.shared.counters;
         counters.fast_retransmits += u64::from(cold.recovery.phase == Phase::Recovery);
         if entry.start == self.snd_una && self.timer != TimerKind::Reordering {
-            let rto = self.rto(env);
-            self.arm_retransmission(TimerKind::Retransmission, rto, env);
+            self.arm_timeout(env);
         }
         Some(self.draft_again(cold, entry.start, len, env))
     }
@@ -219,7 +218,7 @@ impl Connection {
         cold.scoreboard.push(seq, end, Moment::of(env.now));
         self.snd_nxt = end;
         self.sent_at = env.tick();
-        if len % u32::from(self.snd_mss) != 0 {
+        if !len.is_multiple_of(self.snd_mss.into()) {
             cold.recovery.small_end = Some(end);
         }
         let prr = &mut cold.recovery.prr;

@@ -4,7 +4,6 @@ use crate::congestion::Signal;
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::recovery::{Phase, Progress};
-use crate::time::Duration;
 use mill_wire::seq::SeqNumber;
 
 /// RFC 8985 7.1.
@@ -18,10 +17,17 @@ pub struct LossProbe {
     pub(crate) is_due: bool,
 }
 
+impl LossProbe {
+    /// A segment that was sent again as a probe may still arrive.
+    pub(super) const fn is_out_again(&self) -> bool {
+        self.end.is_some() && self.is_retransmission
+    }
+}
+
 impl Connection {
-    /// RFC 8985 7.2: when a probe is allowed, and after how long.
+    /// RFC 8985 7.2: when a probe is allowed, and after how many microseconds.
     #[inline]
-    pub(crate) fn loss_probe_after(&self, cold: &Cold) -> Option<Duration> {
+    pub(crate) fn loss_probe_after_us(&self, cold: &Cold) -> Option<u64> {
         let recovery = &cold.recovery;
         let is_allowed = self.flags.has(ConnectionFlags::SACK)
             && recovery.phase == Phase::Open
@@ -32,12 +38,16 @@ impl Connection {
             return None;
         }
         if self.srtt_us == 0 {
-            return Some(PROBE_WITHOUT_RTT);
+            return Some(PROBE_US_WITHOUT_RTT);
         }
-        let rtts = Duration::from_micros(2 * u64::from(self.srtt_us));
         // One segment alone may be waiting for a delayed acknowledgement.
         let is_one = cold.scoreboard.outstanding_bytes() <= u32::from(self.snd_mss);
-        Some(rtts + if is_one { DELAYED_ACK_MAX } else { TIMER_SLACK })
+        let slack_us = if is_one {
+            DELAYED_ACK_US_MAX
+        } else {
+            TIMER_SLACK_US
+        };
+        Some(2 * u64::from(self.srtt_us) + slack_us)
     }
 
     /// RFC 8985 7.4.2: whether the episode is over, and whether the probe repaired a loss.
@@ -73,11 +83,12 @@ impl Connection {
     }
 }
 
-/// RFC 8985 7.2: PTO before the first measurement.
-const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
+/// RFC 8985 7.2: PTO before the first measurement, 1 s in microseconds.
+const PROBE_US_WITHOUT_RTT: u64 = 1_000_000;
 
-/// TLP.max_ack_delay of RFC 8985 7.1: how long other systems delay an acknowledgement (Linux, Windows).
-const DELAYED_ACK_MAX: Duration = Duration::from_millis(200);
+/// TLP.max_ack_delay of RFC 8985 7.1, microseconds: how long other systems delay an acknowledgement (Linux, Windows).
+const DELAYED_ACK_US_MAX: u64 = 200_000;
 
-/// Timers tick in milliseconds: on a fast network twice the round trip would be over at once. Linux adds two ticks.
-const TIMER_SLACK: Duration = Duration::from_millis(2);
+/// Microseconds. Timers tick in milliseconds: on a fast network twice the round trip would be over at once. Linux adds
+/// two ticks.
+const TIMER_SLACK_US: u64 = 2_000;

@@ -2,7 +2,7 @@
 //! flowing, one segment out for so many delivered.
 
 use crate::connection::{Cold, Connection};
-use crate::recovery::Progress;
+use crate::recovery::{Phase, Progress};
 
 /// RFC 9937 6.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,7 +18,7 @@ impl Prr {
     /// Bytes that may leave at this acknowledgement: sndcnt of RFC 9937 6.
     fn allowance(&self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32, is_safe: bool) -> u32 {
         let backlog = self.delivered_bytes.saturating_sub(self.sent_bytes);
-        let allowance = if pipe > ssthresh {
+        if pipe > ssthresh {
             let share = u64::from(self.delivered_bytes) * u64::from(ssthresh);
             let share = share.div_ceil(u64::from(self.flight_bytes.max(1)));
             u32::try_from(share)
@@ -28,12 +28,6 @@ impl Prr {
             // Below the target: as much as was delivered (CRB), a segment more while all goes well (SSRB).
             let bound = backlog.max(delivered) + if is_safe { mss } else { 0 };
             bound.min(ssthresh - pipe)
-        };
-        // The first retransmission leaves at once.
-        if self.sent_bytes == 0 {
-            allowance.max(mss)
-        } else {
-            allowance
         }
     }
 }
@@ -66,7 +60,11 @@ impl Connection {
         let pipe = self.pipe(cold);
         let prr = &mut cold.recovery.prr;
         prr.delivered_bytes = prr.delivered_bytes.saturating_add(delivered);
-        let allowance = prr.allowance(delivered, pipe, self.ssthresh, mss, is_safe);
+        let mut allowance = prr.allowance(delivered, pipe, self.ssthresh, mss, is_safe);
+        if prr.sent_bytes == 0 && cold.recovery.phase == Phase::Recovery {
+            // The first retransmission leaves at once.
+            allowance = allowance.max(mss);
+        }
         self.cwnd = pipe.saturating_add(allowance).max(mss);
     }
 }
@@ -86,7 +84,7 @@ mod tests {
             let allowance = prr.allowance(1_000, 8_000, 7_000, 1_000, true);
             assert_eq!(allowance, expected, "{delivered_bytes} {sent_bytes}");
         };
-        check(1_000, 0, 1_000);
+        check(1_000, 0, 700);
         check(1_000, 700, 0);
         check(2_000, 1_000, 400);
         check(2_001, 1_000, 401);

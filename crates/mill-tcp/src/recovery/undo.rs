@@ -32,6 +32,12 @@ impl Connection {
                 ssthresh: self.ssthresh,
                 w_max: self.w_max,
             }),
+            // A loss probe that is on its way may come twice, too.
+            resent_bytes: if cold.recovery.probe.is_out_again() {
+                self.snd_mss.into()
+            } else {
+                0
+            },
             ..Undo::default()
         };
     }

@@ -25,7 +25,7 @@ fn rto_of(config: &Config, rtts_us: &[u32]) -> Duration {
     for &rtt_us in rtts_us {
         connection.on_rtt_sample(None, rtt_us);
     }
-    with_env(config, |env| connection.rto(env))
+    Duration::from_micros(with_env(config, |env| connection.rto_us(env)))
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn the_timeout_after_a_lost_syn_is_three_seconds() {
     connection
         .flags
         .set(ConnectionFlags::SYN_RETRANSMITTED, true);
-    let rto = with_env(&Config::default(), |env| connection.rto(env));
-    assert_eq!(rto, Duration::from_secs(3));
+    let rto_us = with_env(&Config::default(), |env| connection.rto_us(env));
+    assert_eq!(rto_us, 3_000_000);
 }
 
 #[test]
@@ -80,8 +80,8 @@ fn the_timeout_doubles_up_to_its_limit() {
         (40, 120_000),
     ] {
         connection.backoff = backoff;
-        let rto = with_env(&config, |env| connection.rto(env));
-        assert_eq!(rto, Duration::from_millis(expected_ms), "{backoff}");
+        let rto_us = with_env(&config, |env| connection.rto_us(env));
+        assert_eq!(rto_us, expected_ms * 1_000, "{backoff}");
     }
 }
 

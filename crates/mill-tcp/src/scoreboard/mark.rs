@@ -337,13 +337,15 @@ impl Scoreboard {
         self.resend(self.lost_at, entry.start, entry.start + bytes, now)
     }
 
-    /// The last `bytes` leave again, as a probe (RFC 8985 7.3). Returns them as they are now, if they are in flight.
-    pub fn resend_tail(&mut self, bytes: u32, now: Moment) -> Option<Sent> {
+    /// The last segment, of `mss` bytes or less, leaves again as a probe (RFC 8985 7.3). Returns it as it is now, if it
+    /// is in flight.
+    pub fn resend_tail(&mut self, mss: u32, now: Moment) -> Option<Sent> {
         let back = *self.sent.back()?;
         if back.mark != Mark::InFlight {
             return None;
         }
-        let start = back.end - bytes.min(back.len());
+        // Cut where it was cut before.
+        let start = back.start + (back.len() - 1) / mss * mss;
         let at = self.resend(self.sent.len() - 1, start, back.end, now);
         Some(Sent { start, at, ..back })
     }

@@ -196,14 +196,14 @@ fn rare(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
     let bytes = &mut model.bytes[range];
     match random.below(8) {
         // Reports are not kept apart by when their bytes left: what is thrown away can't be undone too.
-        0 if seed % 2 == 0 => {
+        0 if seed.is_multiple_of(2) => {
             board.forget_sacked();
             bytes
                 .iter_mut()
                 .filter(|byte| byte.mark == Mark::Sacked)
                 .for_each(|byte| byte.mark = Mark::Lost);
         }
-        1 if seed % 2 == 1 => {
+        1 if !seed.is_multiple_of(2) => {
             board.forget_lost();
             bytes
                 .iter_mut()

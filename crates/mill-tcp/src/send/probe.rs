@@ -1,7 +1,7 @@
 //! Probes: of the peer's window, of the end of a flight.
 
 use super::Draft;
-use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::recovery::Phase;
 use crate::scoreboard::Moment;
@@ -69,8 +69,7 @@ impl Connection {
             self.draft_again(cold, tail.start, tail.len(), env)
         };
         cold.recovery.probe.end = Some(self.snd_nxt);
-        let rto = self.rto(env);
-        self.arm_retransmission(TimerKind::Retransmission, rto, env);
+        self.arm_timeout(env);
         Some(draft)
     }
 }

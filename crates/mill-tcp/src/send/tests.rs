@@ -1,8 +1,14 @@
 //! Whole transfers over bad wires.
 
+use crate::ack::tests::Sender;
 use crate::config::{Algorithm, Config};
 use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
+use crate::recovery::Phase;
+use crate::state::State;
 use crate::time::Duration;
+use alloc::vec::Vec;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
 
 /// What happens to segments, in thousandths, and what the two sides speak.
 #[derive(Clone, Debug)]
@@ -17,15 +23,15 @@ struct World {
 impl World {
     fn of(seed: u64) -> Self {
         let config = Config {
-            sack: seed / 6 % 4 != 0,
-            timestamps: seed / 3 % 4 != 0,
-            hystart: seed % 2 == 0,
-            congestion: if seed % 5 == 0 {
+            sack: seed / 6 % 4 > 0,
+            timestamps: seed / 3 % 4 > 0,
+            hystart: seed.is_multiple_of(2),
+            congestion: if seed.is_multiple_of(5) {
                 Algorithm::Reno
             } else {
                 Algorithm::Cubic
             },
-            nodelay: seed % 7 != 0,
+            nodelay: !seed.is_multiple_of(7),
             ..Config::default()
         };
         Self {
@@ -87,4 +93,206 @@ fn everything_arrives_over_every_wire() {
             pair.ladder(40)
         );
     }
+}
+
+fn numbers_of(pair: &Pair, from: usize) -> Vec<(u32, u32)> {
+    let start = pair.sides[SERVER].iss + 1;
+    let sent = pair.sent_since(from, SERVER);
+    let of_data = sent.iter().filter(|segment| segment.len > 0);
+    of_data
+        .map(|segment| (segment.seq - start, segment.len))
+        .collect()
+}
+
+#[test]
+fn a_transfer_crosses_the_end_of_the_number_space() {
+    let config = Config::default();
+    let mut pair = Pair::with_seed(&config, 5);
+    pair.sides[SERVER].iss = SeqNumber(u32::MAX - 100_000);
+    let bytes = pattern(300_000);
+    pair.connect();
+    pair.run_for(Duration::from_millis(50));
+    pair.wire.lost = 50;
+    pair.write(SERVER, &bytes);
+    pair.run_until(Duration::from_secs(600), |pair| {
+        pair.sides[SERVER].queue.is_empty()
+    });
+    assert!(pair.sides[CLIENT].received == bytes);
+    let acked = pair.connection(SERVER).snd_una;
+    assert!(acked.0 < 300_000, "it crossed: {acked:?}");
+}
+
+#[test]
+fn super_segments_are_whole_segments_but_for_the_last() {
+    let mut pair = Pair::established(&Config::default());
+    pair.sides[SERVER].segment_bytes_max = 5_000;
+    let from = pair.log.len();
+    pair.write(SERVER, &pattern(10_000));
+    let mut lens = Vec::new();
+    while let Some(segment) = pair.command(SERVER, |connection, env| {
+        connection.next_segment(10_000, env)
+    }) {
+        assert_eq!(
+            segment.flags.has(Flags::PSH),
+            segment.offset + segment.len == 10_000
+        );
+        lens.push(segment.len);
+    }
+    assert_eq!(lens, [3 * 1_448, 3 * 1_448, 10_000 - 6 * 1_448]);
+    assert_eq!(pair.log.len(), from);
+}
+
+#[test]
+fn fin_leaves_with_the_last_data_and_is_sent_again_with_it() {
+    let mut sender = Sender::new(&Config::default());
+    let from = sender.pair.log.len();
+    sender.pair.write(SERVER, &pattern(2_000));
+    sender
+        .pair
+        .command(SERVER, |connection, env| connection.shutdown(env));
+    sender.pair.flush();
+    sender.pair.run_for(Duration::from_millis(100));
+    let sent = sender.pair.sent_since(from, SERVER);
+    let fins: Vec<_> = sent
+        .iter()
+        .map(|segment| (segment.len, segment.flags.has(Flags::FIN)))
+        .collect();
+    // The third is the loss probe.
+    assert_eq!(fins, [(1_448, false), (552, true), (552, true)]);
+}
+
+#[test]
+fn fin_alone_is_retransmitted_until_it_is_acknowledged() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(2);
+    let from = sender.pair.log.len();
+    sender
+        .pair
+        .command(SERVER, |connection, env| connection.shutdown(env));
+    sender.pair.flush();
+    sender.acked(2, &[]);
+    sender.pair.run_for(Duration::from_secs(2));
+    let sent = sender.pair.sent_since(from, SERVER);
+    let fin = sender.start + 2 * sender.mss();
+    let fins: Vec<_> = sent
+        .iter()
+        .filter(|segment| segment.flags.has(Flags::FIN))
+        .collect();
+    assert!(fins.len() >= 3, "{fins:?}");
+    for segment in fins {
+        assert_eq!((segment.seq, segment.len), (fin, 0));
+    }
+    let mut ack = sender.ack(2);
+    ack.ack = fin + 1;
+    sender.give(&ack);
+    assert_eq!(sender.pair.state(SERVER), State::FinWait2);
+}
+
+#[test]
+fn a_smaller_mss_sends_what_is_in_flight_again_in_smaller_segments() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(5);
+    let cwnd = sender.connection().cwnd;
+    let from = sender.pair.log.len();
+    let seq = sender.start;
+    assert!(sender.pair.command(SERVER, |connection, env| {
+        connection.on_packet_too_big(seq, 1_012, env)
+    }));
+    sender.pair.flush();
+    assert_eq!(sender.connection().cwnd, cwnd);
+    let sent = numbers_of(&sender.pair, from);
+    let expected: Vec<_> = (0..7)
+        .map(|number| (number * 1_000, 1_000))
+        .chain([(7_000, 240)])
+        .collect();
+    assert_eq!(sent, expected);
+    sender.acked(5, &[]);
+    assert_eq!(
+        (sender.phase(), sender.connection().ssthresh),
+        (Phase::Open, u32::MAX)
+    );
+}
+
+#[test]
+fn after_idling_for_a_timeout_half_of_the_window_is_forgotten() {
+    let check = |idle_ms: u64, expected: u32| {
+        let mut sender = Sender::new(&Config::default());
+        sender.write(80);
+        // Without a step in the round trips, so that slow start goes on.
+        for acked in [10, 30, 70, 80] {
+            sender.acked(acked, &[]);
+        }
+        assert_eq!(sender.cwnd(), 80, "four windows");
+        sender.wait_ms(idle_ms);
+        sender.write(1);
+        assert_eq!(sender.cwnd(), expected, "{idle_ms} ms");
+    };
+    let rto_ms = 200;
+    check(rto_ms - 10, 80);
+    check(rto_ms + 30, 40);
+    check(2 * rto_ms + 60, 20);
+    check(60_000, 10);
+}
+
+#[test]
+fn small_writes_are_gathered_while_one_of_them_is_unacknowledged() {
+    let config = Config {
+        nodelay: false,
+        ..Config::default()
+    };
+    let mut sender = Sender::new(&config);
+    let from = sender.pair.log.len();
+    for _ in 0..5 {
+        sender.pair.write(SERVER, b"0123456789");
+        sender.pair.flush();
+    }
+    assert_eq!(numbers_of(&sender.pair, from), [(0, 10)]);
+    let mut ack = sender.ack(0);
+    ack.ack = sender.start + 10;
+    sender.give(&ack);
+    assert_eq!(numbers_of(&sender.pair, from), [(0, 10), (10, 40)]);
+}
+
+#[test]
+fn a_tiny_window_costs_a_probe_now_and_then_and_no_crumbs() {
+    let mut sender = Sender::new(&Config {
+        window_scaling: false,
+        ..Config::default()
+    });
+    let mut tiny = sender.ack(0);
+    tiny.window = 100;
+    sender.give(&tiny);
+    let from = sender.pair.log.len();
+    sender.write(10);
+    assert_eq!(numbers_of(&sender.pair, from), []);
+    // The override timeout of RFC 9293 3.8.6.2.1.
+    sender.wait_ms(230);
+    assert_eq!(numbers_of(&sender.pair, from), [(0, 100)]);
+}
+
+#[test]
+fn acknowledgements_in_a_storm_send_nothing_and_change_nothing() {
+    let mut sender = Sender::new(&Config::default());
+    sender.write(100);
+    sender.wait_ms(20);
+    sender.acked(10, &[]);
+    let from = sender.pair.log.len();
+    let cwnd = sender.connection().cwnd;
+    let mut draft = sender.ack(10);
+    for number in 0..1_000 {
+        // Reports of one byte each, as many as there can be.
+        let start = sender.start + 15_000 + number % 13_000;
+        draft.options.sack.truncate(0);
+        draft.options.sack.push(start, start + 1);
+        sender.give(&draft);
+    }
+    assert!(sender.connection().cwnd <= cwnd);
+    let entries = sender.connection().cold.as_ref().unwrap().scoreboard.len();
+    assert!(entries < 2_000, "{entries}");
+    // Never more than was acknowledged and reported left.
+    let again: u32 = numbers_of(&sender.pair, from)
+        .iter()
+        .map(|segment| segment.1)
+        .sum();
+    assert!(again <= 2 * cwnd, "{again} bytes sent for nothing");
 }
