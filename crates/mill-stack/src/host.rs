@@ -76,7 +76,6 @@ pub struct Host<Q> {
     pub(crate) ports: Ports,
     pub(crate) lending: Lending,
     pub(crate) buffers: Buffers,
-    #[expect(clippy::vec_box, reason = "the boxes are handed out as they are")]
     pub(crate) vacant_queues: Vec<Box<Q>>,
     /// Slots that may have something to send, each once.
     pub(crate) sending: VecDeque<u32>,

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use mill_tcp::config::Config;
+use mill_tcp::connection::Connection;
 use mill_tcp::env::{Env, Shared};
 use mill_tcp::time::Instant;
 
@@ -13,7 +14,7 @@ pub(crate) struct Lending {
     configs: Vec<Config>,
     segment_bytes_max: u32,
     receive_bytes_max: u64,
-    /// Delivered by TCP, and not taken by readers.
+    /// Delivered by TCP and not taken by readers, or out of order.
     receive_bytes: u64,
 }
 
@@ -80,6 +81,22 @@ impl Lending {
     pub(crate) const fn sub_unread(&mut self, bytes: usize) {
         debug_assert!(self.receive_bytes >= bytes as u64);
         self.receive_bytes = self.receive_bytes.saturating_sub(bytes as u64);
+    }
+
+    /// Keeps the account of what a connection holds out of order; `known` is what was counted for it before.
+    #[inline]
+    pub(crate) fn count_reassembly(&mut self, known: &mut u32, connection: &Connection) {
+        let held = connection.reassembly_bytes();
+        if held != *known {
+            self.receive_bytes += u64::from(held);
+            self.sub_unread(*known as usize);
+            *known = held;
+        }
+    }
+
+    /// Whether no more data is to be taken, not even in order.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.receive_bytes >= self.receive_bytes_max
     }
 
     pub(crate) const fn receive_bytes(&self) -> u64 {

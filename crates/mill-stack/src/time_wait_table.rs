@@ -141,8 +141,10 @@ mod tests {
 
     #[test]
     fn entries_end_in_their_order_and_holes_are_passed_over() {
-        let mut table = TimeWaitTable::default();
-        table.first = INDEX_END - 3;
+        let mut table = TimeWaitTable {
+            first: INDEX_END - 3,
+            ..TimeWaitTable::default()
+        };
         let numbers: alloc::vec::Vec<u32> = (0..8u16)
             .map(|port| table.push(flow(port), ending_at(u32::from(port) + 10)))
             .collect();

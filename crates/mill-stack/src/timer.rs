@@ -246,8 +246,9 @@ const LEVELS: usize = 6;
 
 const NANOS_PER_TICK: u64 = 1_000_000;
 
+#[expect(clippy::cast_possible_truncation, reason = "a digit has six bits")]
 const fn digit(ticks: u64, level: usize) -> usize {
-    (ticks >> (level * DIGIT_BITS)) as usize & (BUCKETS - 1)
+    ((ticks >> (level * DIGIT_BITS)) & (BUCKETS as u64 - 1)) as usize
 }
 
 #[expect(

@@ -101,6 +101,10 @@ impl<Q: SendQueue> Host<Q> {
             self.flows.remove(hash, Target::Connection(index));
             self.ports.on_vacant();
         }
+        if let Some(slot) = self.slots.at_mut(index) {
+            self.lending
+                .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
+        }
         self.timers.disarm(index);
         self.give_back_queue(queue);
         if self

@@ -26,6 +26,7 @@ pub struct Usage {
     pub held_frames: usize,
     /// Buffers with unread bytes.
     pub buffers: usize,
+    /// Received and not read, those out of order included.
     pub unread_bytes: u64,
     /// Segments that wait for the device or for a neighbour.
     pub waiting: usize,

@@ -139,7 +139,7 @@ fn read(host: &mut Host<ByteQueue>, link: &mut MemoryLink, socket: SocketId) -> 
 
 fn pattern(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
-        .map(|at| ((at * 31 + at / 251 + seed) % 256) as u8)
+        .map(|at| u8::try_from((at * 31 + at / 251 + seed) % 256).unwrap())
         .collect()
 }
 

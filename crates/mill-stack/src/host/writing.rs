@@ -21,6 +21,11 @@ impl<Q: SendQueue> Host<Q> {
         self.slots.of_mut(socket)?.queue.as_deref_mut()
     }
 
+    /// The queue, if there is something in it, or was a moment ago.
+    pub fn queue_in_use(&self, socket: SocketId) -> Option<&Q> {
+        self.slots.of(socket)?.queue.as_deref()
+    }
+
     /// Something was added to the queue.
     pub fn wrote(&mut self, socket: SocketId) {
         if self.slots.of(socket).is_some() {

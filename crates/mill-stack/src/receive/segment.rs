@@ -9,7 +9,7 @@ use crate::queue::SendQueue;
 use crate::receive::Packet;
 use crate::unread::Unread;
 use core::ops::Range;
-use mill_tcp::arrived::Events;
+use mill_tcp::arrived::{Events, SegmentDrop};
 use mill_tcp::closed::reset_for;
 use mill_tcp::segment::{Segment, SegmentOut};
 use mill_tcp::time_wait::TimeWaitOutcome;
@@ -60,12 +60,15 @@ impl<Q: SendQueue> Host<Q> {
         };
         let Some(index) = index else { return false };
         let payload_at = packet.body.start + len;
-        let (deliver, events) = self.on_connection_segment(index, &segment);
-        let deliver = payload_at + deliver.start..payload_at + deliver.end;
-        let is_held = self.deliver_all(link, index, packet.frame, deliver);
+        let news = self.on_connection_segment(index, &segment);
+        let mut is_held = false;
+        if news.events.has_any(Events::READABLE) {
+            let deliver = payload_at + news.deliver.start..payload_at + news.deliver.end;
+            is_held = self.deliver_all(link, index, packet.frame, deliver);
+        }
         // Last, because what has ended has no bytes to reassemble any more: those that came before FIN are the reader's.
-        if !events.is_empty() {
-            self.on_events(index, events);
+        if news.events.has_any(LOUD) {
+            self.on_events(index, news.events);
         }
         self.arm(index);
         is_held
@@ -73,16 +76,28 @@ impl<Q: SendQueue> Host<Q> {
 
     /// What TCP makes of a segment: which part of its payload is for the reader, and what has happened besides.
     #[inline]
-    fn on_connection_segment(
-        &mut self,
-        index: u32,
-        segment: &Segment<'_>,
-    ) -> (Range<usize>, Events) {
+    fn on_connection_segment(&mut self, index: u32, segment: &Segment<'_>) -> News {
         let Some(slot) = self.slots.at_mut(index) else {
-            return (0..0, Events::default());
+            return News::default();
+        };
+        let is_full = !segment.payload.is_empty() && self.lending.is_full();
+        let without_text;
+        let segment = if is_full {
+            self.counters
+                .count_drop(DropReason::Segment(SegmentDrop::NoBuffer));
+            without_text = Segment {
+                payload: &[],
+                flags: segment.flags & !Flags::FIN,
+                ..*segment
+            };
+            &without_text
+        } else {
+            segment
         };
         let env = &mut self.lending.env(slot.config, self.now);
         let arrived = slot.connection.on_segment(segment, env);
+        self.lending
+            .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
         if arrived.acked > 0 {
             slot.acked += u64::from(arrived.acked);
             if let Some(queue) = &mut slot.queue {
@@ -94,11 +109,14 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(DropReason::Segment(reason));
         }
         self.want_transmit(index);
-        let quiet = Events::READABLE | Events::ALL_ACKED;
-        (arrived.deliver, Events(arrived.events.0 & !quiet.0))
+        News {
+            deliver: arrived.deliver,
+            events: arrived.events,
+        }
     }
 
-    /// Gives the reader what has arrived in order, and what followed it and was here already.
+    /// Gives the reader what has arrived in order, and what followed it and was here already. Says whether the frame
+    /// is held.
     #[inline]
     fn deliver_all<L: Link>(
         &mut self,
@@ -107,26 +125,29 @@ impl<Q: SendQueue> Host<Q> {
         frame: FrameId,
         deliver: Range<usize>,
     ) -> bool {
-        if deliver.is_empty() {
-            return false;
+        let mut is_held = false;
+        if !deliver.is_empty() {
+            if let Some(slot) = self.slots.at(index)
+                && let Unread::Frame { id, .. } = slot.unread
+            {
+                self.copy_out(index, id, link);
+            }
+            let start = u32::try_from(deliver.start).unwrap_or(0);
+            let bytes = link.frame(frame).get(deliver).unwrap_or_default();
+            let may_hold = self.held.len() < HELD_MAX;
+            is_held = self.deliver(index, bytes, may_hold.then_some((frame, start)));
         }
-        let Some(slot) = self.slots.at(index) else {
-            return false;
-        };
-        if let Unread::Frame { id, .. } = slot.unread {
-            self.copy_out(index, id, link);
-        }
-        let bytes = link.frame(frame).get(deliver.clone()).unwrap_or_default();
-        let start = u32::try_from(deliver.start).unwrap_or(0);
-        let may_hold = self.held.len() < HELD_MAX;
-        let is_held = self.deliver(index, bytes, may_hold.then_some((frame, start)));
         while let Some(run) = self
             .slots
             .at_mut(index)
             .and_then(|slot| slot.connection.next_reassembled())
         {
-            if is_held {
-                self.copy_out(index, frame, link);
+            if let Some(slot) = self.slots.at_mut(index) {
+                self.lending
+                    .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
+                if let Unread::Frame { id, .. } = slot.unread {
+                    self.copy_out(index, id, link);
+                }
             }
             self.deliver(index, &run, None);
         }
@@ -188,6 +209,17 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 }
+
+/// What a segment brought.
+#[derive(Default)]
+struct News {
+    /// The part of its payload that is next in order.
+    deliver: Range<usize>,
+    events: Events,
+}
+
+/// Events that change what the host keeps of a connection.
+const LOUD: Events = Events(!(Events::READABLE.0 | Events::ALL_ACKED.0));
 
 fn is_checksum_right(packet: &Packet, bytes: &[u8]) -> bool {
     let pseudo_header =

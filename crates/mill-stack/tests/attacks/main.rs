@@ -1,0 +1,11 @@
+//! What peers may try with a host, and what becomes of it: in memory, in virtual time.
+
+mod raw_peer;
+mod target;
+
+mod acknowledgements;
+mod blind;
+mod limits;
+mod syn_flood;
+mod tiny;
+mod vanished;

@@ -1,0 +1,111 @@
+//! Peers that go away without a word.
+
+use crate::raw_peer::RawPeer;
+use crate::target::Target;
+use mill_stack::socket::SocketError;
+use mill_stack::wire::tcp::Flags;
+use std::time::Duration;
+
+#[test]
+fn data_that_nobody_acknowledges_ends_the_connection() {
+    let mut target = Target::new(|_| {});
+    let socket = RawPeer::new(1).connect(&mut target);
+    target.write(socket, &[1; 50_000]);
+    target.wait(Duration::from_secs(900));
+    assert_eq!(target.host.readable(socket).error, None);
+    // 924.6 s with a minimum of 200 ms and 15 retries, says Linux's documentation of tcp_retries2.
+    target.wait(Duration::from_secs(300));
+    assert_eq!(
+        target.host.readable(socket).error,
+        Some(SocketError::Unreachable)
+    );
+    assert!(target.host.queue(socket).is_none());
+    target.host.close(socket);
+    target.assert_empty();
+}
+
+#[test]
+fn what_applications_have_closed_is_given_up_earlier() {
+    let mut target = Target::new(|_| {});
+    for number in 0..50 {
+        let socket = RawPeer::new(number).connect(&mut target);
+        target.write(socket, &[1; 50_000]);
+        target.host.close(socket);
+    }
+    target.wait(Duration::from_secs(1));
+    assert_eq!(target.host.usage().connections, 50);
+    target.wait(Duration::from_secs(150));
+    target.assert_empty();
+}
+
+#[test]
+fn half_closed_connections_of_absent_applications_end_after_a_minute() {
+    let mut target = Target::new(|_| {});
+    let mut peer = RawPeer::new(1);
+    let socket = peer.connect(&mut target);
+    target.host.close(socket);
+    target.turn();
+    // The FIN is acknowledged, and then nothing more comes.
+    peer.ack += 1;
+    peer.send(&mut target, Flags::ACK, &[]);
+    target.wait(Duration::from_secs(59));
+    assert_eq!(target.host.usage().connections, 1);
+    target.wait(Duration::from_secs(2));
+    assert_eq!(target.host.usage().connections, 0);
+    target.wait(Duration::from_secs(61));
+    target.assert_empty();
+}
+
+#[test]
+fn handshakes_that_are_not_completed_end_after_63_seconds() {
+    let mut target = Target::new(|_| {});
+    for number in 0..100 {
+        RawPeer::new(number).begin(&mut target).unwrap();
+    }
+    target.wait(Duration::from_secs(62));
+    assert_eq!(target.host.usage().half_open, 100);
+    let answers = target.take_seen().len();
+    assert_eq!(answers, 500, "each SYN-ACK goes out five times more");
+    target.wait(Duration::from_secs(2));
+    target.assert_empty();
+}
+
+#[test]
+fn an_opening_that_nobody_answers_fails_after_127_seconds() {
+    let mut target = Target::new(|_| {});
+    let address = "10.9.9.9:80".parse().unwrap();
+    let socket = target.host.connect(address, None, true, 5).unwrap();
+    target.wait(Duration::from_secs(126));
+    assert_eq!(target.host.readable(socket).error, None);
+    target.wait(Duration::from_secs(2));
+    assert_eq!(
+        target.host.readable(socket).error,
+        Some(SocketError::Unreachable)
+    );
+    assert_eq!(target.take_seen().len(), 7);
+    target.host.close(socket);
+    target.assert_empty();
+}
+
+#[test]
+fn keepalive_finds_out_that_an_idle_peer_is_gone() {
+    use mill_stack::socket::ListenOptions;
+    use mill_stack::tcp::config::Keepalive;
+    let options = ListenOptions {
+        keepalive: Some(Keepalive {
+            idle: Duration::from_secs(10),
+            interval: Duration::from_secs(2),
+            count: 3,
+        }),
+        ..ListenOptions::default()
+    };
+    let mut target = Target::listening(&options, |_| {});
+    let socket = RawPeer::new(1).connect(&mut target);
+    target.wait(Duration::from_secs(15));
+    assert_eq!(target.host.readable(socket).error, None);
+    target.wait(Duration::from_secs(2));
+    assert_eq!(
+        target.host.readable(socket).error,
+        Some(SocketError::Unreachable)
+    );
+}
