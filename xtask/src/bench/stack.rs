@@ -22,7 +22,7 @@ use super::table::Table;
 use crate::EXIT_USAGE;
 
 const USAGE: &str = "\
-Usage: cargo xtask bench stack [--rounds N]
+Usage: cargo xtask bench stack [--rounds N] [--only bulk | connections | idle]
 
 Prints what a segment, an acknowledgement and a whole connection cost on one core in the TCP/IP stack, and what
 an idle connection holds in memory; the best and the median of N rounds (5 if not said). Nothing leaves the
@@ -36,22 +36,21 @@ const CONNECTIONS: u64 = 50_000;
 const IDLE: u64 = 200_000;
 
 pub(crate) fn run(root: &Path, options: &[&str]) -> ExitCode {
-    let rounds = match options {
-        [] => 5,
-        ["--help" | "-h"] => {
+    let wish = match Wish::parse(options) {
+        Ok(Some(wish)) => wish,
+        Ok(None) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
         }
-        ["--rounds", number] => match count("--rounds", number) {
-            Ok(rounds) => rounds,
-            Err(message) => return refuse(&message),
-        },
-        [option, ..] => return refuse(&format!("cannot make sense of \"{option}\"")),
+        Err(message) => {
+            eprintln!("xtask bench stack: {message}\n\n{USAGE}");
+            return ExitCode::from(EXIT_USAGE);
+        }
     };
     if cfg!(debug_assertions) {
         return run_optimised(root, options);
     }
-    match measure(rounds) {
+    match measure(&wish) {
         Ok(table) => {
             print!("{table}");
             ExitCode::SUCCESS
@@ -63,9 +62,52 @@ pub(crate) fn run(root: &Path, options: &[&str]) -> ExitCode {
     }
 }
 
-fn refuse(message: &str) -> ExitCode {
-    eprintln!("xtask bench stack: {message}\n\n{USAGE}");
-    ExitCode::from(EXIT_USAGE)
+/// What is to be measured.
+struct Wish {
+    rounds: u32,
+    only: Option<Part>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Bulk,
+    Connections,
+    Idle,
+}
+
+impl Wish {
+    /// `None` asks for help.
+    fn parse(options: &[&str]) -> Result<Option<Self>, String> {
+        let mut wish = Self {
+            rounds: 5,
+            only: None,
+        };
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            let mut value = || {
+                let value = options.next();
+                value.ok_or_else(|| format!("{option} wants a value"))
+            };
+            match *option {
+                "--help" | "-h" => return Ok(None),
+                "--rounds" => wish.rounds = count(option, value()?)?,
+                "--only" => {
+                    wish.only = Some(match *value()? {
+                        "bulk" => Part::Bulk,
+                        "connections" => Part::Connections,
+                        "idle" => Part::Idle,
+                        other => return Err(format!("nothing is called \"{other}\"")),
+                    });
+                }
+                _ => return Err(format!("no option is called \"{option}\"")),
+            }
+        }
+        Ok(Some(wish))
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
 }
 
 /// The stack is compiled into this program: what is to be measured is its release build.
@@ -93,63 +135,92 @@ struct Row {
     values: Vec<f64>,
 }
 
-fn measure(rounds: u32) -> Result<String, String> {
+fn measure(wish: &Wish) -> Result<String, String> {
     let mut rows: Vec<Row> = Vec::new();
-    let mut note = |name: String, target: &'static str, value: f64| match rows
-        .iter_mut()
-        .find(|row| row.name == name)
-    {
+    for _ in 0..wish.rounds {
+        for (offload, how) in [(true, "offload"), (false, "checksums")] {
+            if wish.has(Part::Bulk) {
+                let bulk = bulk::run(SEGMENTS, offload)?;
+                note(&mut rows, "data segment sent", how, "100 ns", bulk.send_ns);
+                note(
+                    &mut rows,
+                    "data segment received",
+                    how,
+                    "100 ns",
+                    bulk.receive_ns,
+                );
+                note(
+                    &mut rows,
+                    "acknowledgement sent",
+                    how,
+                    "",
+                    bulk.acknowledge_ns,
+                );
+                note(
+                    &mut rows,
+                    "acknowledgement received",
+                    how,
+                    "",
+                    bulk.acknowledged_ns,
+                );
+                let segments = bulk.segments as f64 / bulk.acks.max(1) as f64;
+                note(&mut rows, "segments an acknowledgement", how, "", segments);
+            }
+            if wish.has(Part::Connections) {
+                let whole = connections::run(CONNECTIONS, offload)?;
+                note(
+                    &mut rows,
+                    "connection, server",
+                    how,
+                    "1500 ns",
+                    whole.server_ns,
+                );
+                note(&mut rows, "connection, client", how, "", whole.client_ns);
+                note(
+                    &mut rows,
+                    "frames of a connection to the server",
+                    how,
+                    "3",
+                    whole.frames_to_server,
+                );
+                note(
+                    &mut rows,
+                    "frames of a connection to the client",
+                    how,
+                    "3",
+                    whole.frames_to_client,
+                );
+            }
+        }
+    }
+    if wish.has(Part::Idle) {
+        let idle = idle::run(IDLE)?;
+        let how = format!("{} of them", idle.count);
+        note(
+            &mut rows,
+            "bytes of an idle connection",
+            &how,
+            "1024",
+            idle.bytes,
+        );
+    }
+    Ok(table(rows))
+}
+
+/// Enters one round's figure.
+fn note(rows: &mut Vec<Row>, what: &str, how: &str, target: &'static str, value: f64) {
+    let name = format!("{what}, {how}");
+    match rows.iter_mut().find(|row| row.name == name) {
         Some(row) => row.values.push(value),
         None => rows.push(Row {
             name,
             target,
             values: vec![value],
         }),
-    };
-    for _ in 0..rounds {
-        for (offload, how) in [(true, "offload"), (false, "checksums")] {
-            let bulk = bulk::run(SEGMENTS, offload)?;
-            note(format!("data segment sent, {how}"), "100 ns", bulk.send_ns);
-            note(
-                format!("data segment received, {how}"),
-                "100 ns",
-                bulk.receive_ns,
-            );
-            note(
-                format!("acknowledgement sent, {how}"),
-                "",
-                bulk.acknowledge_ns,
-            );
-            note(
-                format!("acknowledgement received, {how}"),
-                "",
-                bulk.acknowledged_ns,
-            );
-            let whole = connections::run(CONNECTIONS, offload)?;
-            note(
-                format!("connection, server, {how}"),
-                "1500 ns",
-                whole.server_ns,
-            );
-            note(format!("connection, client, {how}"), "", whole.client_ns);
-            note(
-                format!("frames of a connection to the server, {how}"),
-                "3",
-                whole.frames_to_server,
-            );
-            note(
-                format!("frames of a connection to the client, {how}"),
-                "3",
-                whole.frames_to_client,
-            );
-        }
     }
-    let idle = idle::run(IDLE)?;
-    note(
-        format!("bytes of an idle connection, {} of them", idle.count),
-        "1024",
-        idle.bytes,
-    );
+}
+
+fn table(rows: Vec<Row>) -> String {
     let mut table = Table::new(1, &["what", "best", "median", "target"]);
     for mut row in rows {
         row.values.sort_by(f64::total_cmp);
@@ -164,5 +235,5 @@ fn measure(rounds: u32) -> Result<String, String> {
             .concat(),
         );
     }
-    Ok(table.emit_text())
+    table.emit_text()
 }

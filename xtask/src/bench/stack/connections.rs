@@ -13,7 +13,6 @@ pub(super) struct Connections {
     pub(super) client_ns: f64,
     pub(super) frames_to_server: f64,
     pub(super) frames_to_client: f64,
-    pub(super) count: u64,
 }
 
 /// Connections open at once: what a burst can hold.
@@ -43,7 +42,6 @@ pub(super) fn run(count: u64, offload: bool) -> Result<Connections, String> {
         client_ns: each(pair.client.take_spent().as_secs_f64() * 1e9),
         frames_to_server: each(to_server as f64),
         frames_to_client: each(to_client as f64),
-        count: done,
     })
 }
 
