@@ -54,6 +54,18 @@ pub mod route;
 /// How large packets to a target may be.
 pub mod path_mtu;
 
+/// Fragments become datagrams again.
+pub mod fragment;
+
+/// IP packets that are no connection's.
+pub mod outbox;
+
+/// Echo, and errors.
+pub mod icmp;
+
+/// Datagrams for applications.
+pub mod udp;
+
 /// A keyed hash.
 pub mod siphash;
 

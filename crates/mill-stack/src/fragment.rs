@@ -1,0 +1,233 @@
+//! Fragments become datagrams again (RFC 791 3.2, RFC 815, RFC 8200 4.5).
+//!
+//! Fragments that overlap are refused together with their whole datagram, in IPv4 as RFC 5722 asks for IPv6: nobody
+//! sends such but to be understood in two ways. Exact duplicates are what networks do, and passed over.
+//!
+//! Memory is bounded in all, by source, and in pieces for each datagram; the oldest datagram gives way.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use datagram::{Added, Partial};
+use mill_tcp::time::{Duration, Instant};
+use mill_wire::ipv4::Ecn;
+use mill_wire::protocol::Protocol;
+pub use piece::{Fragment, Refusal};
+
+/// One fragment, read out of a packet.
+mod piece;
+
+/// The pieces of one datagram.
+mod datagram;
+
+/// Datagrams that are not whole yet.
+#[derive(Debug)]
+pub struct Reassembler {
+    partials: BTreeMap<Key, Partial>,
+    bytes: usize,
+    bytes_max: usize,
+    /// Not later than the first that runs out of time.
+    due: Option<Instant>,
+}
+
+/// What belongs together (RFC 791 3.2, RFC 8200 4.5). In IPv6 the protocol is not part of it, and zero here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    source: IpAddr,
+    target: IpAddr,
+    ident: u32,
+    protocol: u8,
+}
+
+/// What a fragment led to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// More is to come.
+    Waiting,
+    Complete(Datagram),
+    /// It overlaps, does not fit or is one too many: its datagram is given up, if it was not before.
+    Refused,
+}
+
+/// What is behind the IP header of a whole datagram.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Datagram {
+    pub source: IpAddr,
+    pub target: IpAddr,
+    /// In IPv6 it may be another extension header.
+    pub protocol: Protocol,
+    pub ecn: Ecn,
+    pub payload: Vec<u8>,
+}
+
+impl Reassembler {
+    /// Holds up to `bytes_max` bytes, its own for keeping them included.
+    pub const fn new(bytes_max: u32) -> Self {
+        Self {
+            partials: BTreeMap::new(),
+            bytes: 0,
+            bytes_max: bytes_max as usize,
+            due: None,
+        }
+    }
+
+    /// Adds a fragment. Copies its payload; the whole datagram is one more copy.
+    pub fn push(&mut self, fragment: &Fragment<'_>, now: Instant) -> Pushed {
+        let key = Key::of(fragment);
+        let cost = fragment.payload.len() + PIECE_BYTES;
+        let is_new = !self.partials.contains_key(&key);
+        self.make_room(&key, cost + if is_new { PARTIAL_BYTES } else { 0 });
+        if !self.partials.contains_key(&key) {
+            let until = now + lifetime(fragment.source);
+            self.due = Some(self.due.map_or(until, |due| due.min(until)));
+            self.partials.insert(key, Partial::new(until));
+            self.bytes += PARTIAL_BYTES;
+        }
+        let Some(partial) = self.partials.get_mut(&key) else {
+            return Pushed::Refused;
+        };
+        match partial.add(fragment) {
+            Added::Piece => self.bytes += cost,
+            Added::Duplicate => {}
+            Added::Refused => {
+                self.bytes -= partial.give_up();
+                return Pushed::Refused;
+            }
+        }
+        let Some(payload) = partial.take_whole() else {
+            return Pushed::Waiting;
+        };
+        let ecn = partial.ecn();
+        let protocol = partial.protocol();
+        self.bytes -= partial.give_up();
+        self.remove(&key);
+        // RFC 3168 5.3: a mark on one is a mark on the whole. It makes no sense where others say that nobody listens.
+        match ecn {
+            Some(ecn) => Pushed::Complete(Datagram {
+                source: key.source,
+                target: key.target,
+                protocol,
+                ecn,
+                payload,
+            }),
+            None => Pushed::Refused,
+        }
+    }
+
+    /// When the first datagram may run out of time; earlier than needed at times, never later.
+    pub const fn next_expiry(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Gives up datagrams that are not whole in time. Of each whose first fragment is there `report` gets the beginning,
+    /// from the IP header on, for the one who sent it (RFC 1122 3.3.2, RFC 8200 4.5). Says how many were given up, not
+    /// counting those refused before.
+    pub fn expire(&mut self, now: Instant, mut report: impl FnMut(&[u8])) -> usize {
+        if self.due.is_none_or(|due| now < due) {
+            return 0;
+        }
+        let mut count = 0;
+        let lapsed: Vec<Key> = self
+            .partials
+            .iter()
+            .filter(|(_, partial)| partial.until <= now)
+            .map(|(key, _)| *key)
+            .collect();
+        for key in lapsed {
+            if let Some(partial) = self.partials.get(&key)
+                && !partial.is_given_up()
+            {
+                count += 1;
+                if let Some(beginning) = partial.beginning() {
+                    report(beginning);
+                }
+            }
+            self.remove(&key);
+        }
+        self.due = self.partials.values().map(|partial| partial.until).min();
+        count
+    }
+
+    /// Bytes held, of `bytes_max`.
+    pub const fn size_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The oldest datagrams give way: of the same source if it has more than its share, else of all.
+    fn make_room(&mut self, key: &Key, cost: usize) {
+        let share = self.bytes_max / SOURCES;
+        while self.bytes_of(key.source) + cost > share && self.remove_oldest(Some(key.source)) {}
+        while self.bytes + cost > self.bytes_max && self.remove_oldest(None) {}
+    }
+
+    fn bytes_of(&self, source: IpAddr) -> usize {
+        self.of_source(source)
+            .map(|(_, partial)| partial.size_bytes() + PARTIAL_BYTES)
+            .sum()
+    }
+
+    fn remove_oldest(&mut self, source: Option<IpAddr>) -> bool {
+        let by_age = |(_, partial): &(&Key, &Partial)| partial.until;
+        let oldest = match source {
+            Some(source) => self.of_source(source).min_by_key(by_age),
+            None => self.partials.iter().min_by_key(by_age),
+        };
+        let oldest = oldest.map(|(key, _)| *key);
+        oldest.is_some_and(|key| self.remove(&key))
+    }
+
+    fn of_source(&self, source: IpAddr) -> impl Iterator<Item = (&Key, &Partial)> {
+        // No address is before this one, of either family.
+        let first = Key {
+            source,
+            target: IpAddr::from([0; 4]),
+            ident: 0,
+            protocol: 0,
+        };
+        self.partials
+            .range(first..)
+            .take_while(move |(key, _)| key.source == source)
+    }
+
+    fn remove(&mut self, key: &Key) -> bool {
+        let removed = self.partials.remove(key);
+        if let Some(partial) = &removed {
+            self.bytes -= partial.size_bytes() + PARTIAL_BYTES;
+        }
+        debug_assert!(!self.partials.is_empty() || self.bytes == 0);
+        removed.is_some()
+    }
+}
+
+impl Key {
+    const fn of(fragment: &Fragment<'_>) -> Self {
+        Self {
+            source: fragment.source,
+            target: fragment.target,
+            ident: fragment.ident,
+            protocol: match fragment.source {
+                IpAddr::V4(_) => fragment.protocol.0,
+                IpAddr::V6(_) => 0,
+            },
+        }
+    }
+}
+
+/// RFC 8200 4.5: 60 s. In IPv4 RFC 1122 3.3.2 names 60 to 120 s; numbers come round sooner than that (RFC 4963), and
+/// Linux waits for 30.
+const fn lifetime(source: IpAddr) -> Duration {
+    match source {
+        IpAddr::V4(_) => Duration::from_secs(30),
+        IpAddr::V6(_) => Duration::from_secs(60),
+    }
+}
+
+/// Sources that together may use all memory: each a fourth of it.
+const SOURCES: usize = 4;
+
+/// Bytes that a datagram takes beside its pieces, and each piece beside its payload; estimated high.
+const PARTIAL_BYTES: usize = 512;
+const PIECE_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests;
