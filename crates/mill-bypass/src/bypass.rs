@@ -19,7 +19,11 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Instant, UnixTime};
 use mill_stack::config::HostConfig;
 use mill_stack::host::Host;
+use mill_stack::host::status::ConnectionStatus;
+use mill_stack::host::status::Usage;
 use mill_stack::link::Link;
+use mill_stack::tcp::counters::Counters;
+use mill_stack::tcp::state::State;
 
 /// What the stack of an engine is made with.
 #[derive(Clone, Debug)]
@@ -88,6 +92,18 @@ where
     pub fn stack_streams(&self) -> usize {
         let stacked = self.stacked.as_ref();
         stacked.map_or(0, |stacked| stacked.stack.borrow().slots.count())
+    }
+
+    /// What the stack's host holds at present.
+    pub fn usage(&self) -> Option<Usage> {
+        let stacked = self.stacked.as_ref()?;
+        Some(stacked.stack.borrow().host.usage())
+    }
+
+    /// What the stack's TCP counted.
+    pub fn tcp_counters(&self) -> Option<Counters> {
+        let stacked = self.stacked.as_ref()?;
+        Some(*stacked.stack.borrow().host.tcp_counters())
     }
 }
 
@@ -244,6 +260,11 @@ where
         }
         self.inner.settle();
     }
+
+    fn lingers(&self) -> bool {
+        let lingers = self.with_host(|host| host.connections().any(|status| is_under_way(&status)));
+        lingers.unwrap_or(false) || self.inner.lingers()
+    }
 }
 
 impl<L: Link + 'static, I: Engine> BypassEngine<L, I>
@@ -282,6 +303,15 @@ where
             None => formatter.write_str("BypassEngine(no stack)"),
         }
     }
+}
+
+/// Whether a closed connection has bytes or a FIN that its peer has not acknowledged.
+fn is_under_way(status: &ConnectionStatus) -> bool {
+    let is_finishing = matches!(
+        status.info.state,
+        State::FinWait1 | State::Closing | State::LastAck
+    );
+    status.is_orphan && (status.queued > 0 || is_finishing)
 }
 
 /// Bytes: as Linux's largest automatic send buffer (the last of `net.ipv4.tcp_wmem`). At 100 Gbit/s it fills a path of

@@ -61,6 +61,13 @@ pub trait Engine: Clone + 'static {
 
     /// Ends a turn: sends what is still gathered, copies out what was left unread.
     fn settle(&self);
+
+    /// Whether connections whose streams were dropped still have something on its way for which this engine itself has
+    /// to turn: an engine that ends before loses it. On kernel sockets never, the system sees to it; elsewhere asking
+    /// costs a look at every connection.
+    fn lingers(&self) -> bool {
+        false
+    }
 }
 
 /// How long [`Engine::poll`] may wait.

@@ -336,7 +336,8 @@ where
         let Some(until) = self.drain_until else {
             return;
         };
-        let done = self.worker.tasks() == 0 && self.closing.is_empty();
+        let served = self.worker.tasks() == 0 && self.closing.is_empty();
+        let done = served && !self.worker.engine().lingers();
         if done || self.local.scheduler.now() >= until {
             self.ended = true;
         }

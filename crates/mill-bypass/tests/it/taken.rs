@@ -151,8 +151,14 @@ fn a_stream_that_is_dropped_sends_all_that_was_handed_over() {
             });
         }
     });
+    let engine = server.around.engine.clone();
+    assert!(!engine.lingers());
     let mut client = Client::connect(server.address);
+    server.run_until("the first bytes", || !client.pump().received.is_empty());
+    server.run_out();
+    assert!(engine.lingers(), "the task has ended, its bytes have not");
     server.run_until("the end", || client.ended(End::Fin));
     assert!(client.received == pattern(9_000_000));
-    assert_eq!(server.around.engine.stack_streams(), 0);
+    server.run_until("the last acknowledgement", || !engine.lingers());
+    assert_eq!(engine.stack_streams(), 0);
 }
