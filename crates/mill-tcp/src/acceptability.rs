@@ -29,6 +29,9 @@ impl Connection {
         if is_reset {
             return Some(self.reset_arrives(segment, env));
         }
+        if segment.flags.has(Flags::SYN) && self.is_fast_open() {
+            return Some(self.fast_open_syn_again());
+        }
         // RFC 5961 4.2: whatever its number. The SYN-ACK of a simultaneous open is the one SYN that is expected.
         if segment.flags.has(Flags::SYN) && !self.is_simultaneous_syn_ack(segment) {
             self.challenge(env);
@@ -82,9 +85,10 @@ impl Connection {
     /// RFC 9293 3.10.7.4, fifth, with the range of RFC 5961 5.2.
     fn refuse_ack(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Option<Arrived> {
         if self.state == State::SynReceived {
-            let is_next =
-                segment.ack.is_after(self.snd_una) && segment.ack.is_at_or_before(self.snd_nxt);
-            if is_next {
+            let is_known = segment.ack.is_at_or_after(self.snd_una)
+                && segment.ack.is_at_or_before(self.snd_nxt);
+            // Fast Open counts from behind the SYN.
+            if is_known && (segment.ack != self.snd_una || self.is_fast_open()) {
                 return None;
             }
             self.answer_with_reset(segment.ack);

@@ -9,7 +9,10 @@ use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
 #[cfg(test)]
-pub(crate) mod tests;
+pub(crate) mod sender;
+
+#[cfg(test)]
+mod tests;
 
 /// What of ours the segment acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

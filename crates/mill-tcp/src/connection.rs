@@ -151,6 +151,8 @@ impl ConnectionFlags {
     pub(crate) const SCALING: u32 = 1 << 21;
     /// `invalid_answered_at` means something.
     pub(crate) const INVALID_ANSWERED: u32 = 1 << 22;
+    /// SYN-RECEIVED by Fast Open: data may be sent before our SYN is acknowledged (RFC 7413 4.2.2).
+    pub(crate) const FAST_OPEN: u32 = 1 << 23;
 
     /// A segment arrived behind one that was sent later (RACK.reordering_seen, RFC 8985 5.2).
     pub(crate) const REORDERED: u32 = 1 << 24;

@@ -20,7 +20,8 @@
 //!   what a peer sends.
 //! - The connection is 128 bytes. [`connection::Cold`] exists only while data is in flight or out of order, and
 //!   comes from a pool.
-//! - The right edge of the receive window never moves left (RFC 9293 3.8.6).
+//! - The right edge of the receive window never moves left (RFC 9293 3.8.6); but by less than one unit of its scale
+//!   (RFC 7323 2.4) when a peer sends byte by byte to a reader that has slept for a window and an eighth.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -67,6 +68,9 @@ mod syn_sent;
 
 /// The passive side of a handshake, before there is a connection.
 pub mod listen;
+
+/// Fast Open, the server's side.
+mod fast_open;
 
 /// RST: when it is believed, and when it is sent.
 mod reset;

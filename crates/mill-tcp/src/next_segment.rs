@@ -13,15 +13,17 @@ impl Connection {
         if let Some(reset) = self.next_reset(env) {
             return Some(reset);
         }
-        if matches!(self.state, State::SynSent | State::SynReceived) {
+        if self.is_fast_open() {
+            if self.flags.has(ConnectionFlags::SYN_DUE) {
+                return Some(self.next_fast_open_syn_ack(env));
+            }
+        } else if matches!(self.state, State::SynSent | State::SynReceived) {
             if self.flags.has(ConnectionFlags::SYN_DUE) {
                 return Some(self.next_syn(env));
             }
             return self.next_ack_of_handshake(env);
         }
-        if self.state.may_retransmit()
-            && let Some(data) = self.next_data(queued, env)
-        {
+        if let Some(data) = self.next_data(queued, env) {
             return Some(data);
         }
         // Data would have carried it.

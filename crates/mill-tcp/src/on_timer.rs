@@ -32,6 +32,7 @@ impl Connection {
         if self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.retransmit_at.is_due(now) {
             events |= match self.timer {
                 TimerKind::Syn => self.on_syn_timer(env),
+                _ if self.is_fast_open() => self.on_fast_open_timer(env),
                 _ if self.is_user_timeout_over(env) => self.end(Events::TIMED_OUT, env),
                 _ => self.on_retransmission_timer(env),
             };
@@ -47,11 +48,26 @@ impl Connection {
     fn on_syn_timer(&mut self, env: &mut Env<'_>) -> Events {
         self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
         env.shared.counters.timeouts += 1;
-        if self.backoff >= env.config.syn_retries_max {
+        let retries_max = if self.is_fast_open() {
+            env.config.syn_ack_retries_max
+        } else {
+            env.config.syn_retries_max
+        };
+        if self.backoff >= retries_max {
             return self.end(Events::TIMED_OUT, env);
         }
         self.backoff += 1;
         self.flags.set(ConnectionFlags::SYN_DUE, true);
         Events::default()
+    }
+
+    /// No answer to our SYN-ACK, nor to the data behind it (RFC 7413 4.2.2): both again, but not as often as on a
+    /// connection whose peer is known.
+    fn on_fast_open_timer(&mut self, env: &mut Env<'_>) -> Events {
+        if self.backoff >= env.config.syn_ack_retries_max {
+            return self.end(Events::TIMED_OUT, env);
+        }
+        self.flags.set(ConnectionFlags::SYN_DUE, true);
+        self.on_retransmission_timer(env)
     }
 }

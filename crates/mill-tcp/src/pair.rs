@@ -25,6 +25,8 @@ pub(crate) use side::{Peer, Side};
 pub(crate) use wire::Wire;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod tests;
 
 pub(crate) const CLIENT: usize = 0;

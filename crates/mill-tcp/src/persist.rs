@@ -47,3 +47,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,6 +179,10 @@ impl Connection {
         if !progress.is_duplicate || cold.scoreboard.is_empty() {
             return 0;
         }
+        if recovery.phase == Phase::Loss && !self.snd_nxt.is_after(recovery.end) {
+            // RFC 5681 3.1: after a timeout one segment leaves, until it is acknowledged.
+            return 0;
+        }
         recovery.duplicates = recovery.duplicates.saturating_add(1);
         let is_echo = recovery
             .duplicates_mean_nothing_before

@@ -16,7 +16,7 @@ impl Connection {
         if segment.seq == self.rcv_nxt {
             env.shared.counters.resets_in += 1;
             // RFC 9293 3.10.7.4, second: an active open that was never complete is refused.
-            let event = if self.state == State::SynReceived {
+            let event = if self.state == State::SynReceived && !self.is_fast_open() {
                 Events::REFUSED
             } else {
                 Events::RESET

@@ -74,7 +74,11 @@ impl Connection {
         }
         self.heard(segment, env);
         let mut arrived = Arrived::default();
-        let acked = if self.state == State::SynReceived {
+        let acked = if self.is_fast_open() {
+            arrived.events |= Events::ESTABLISHED;
+            self.fast_open_acknowledged(env);
+            self.on_ack(segment, env)
+        } else if self.state == State::SynReceived {
             arrived.events |= Events::ESTABLISHED;
             self.syn_acknowledged(segment, env)
         } else {

@@ -31,7 +31,7 @@ impl Connection {
     /// owner's queue, whose first one is the first that is not acknowledged.
     #[inline]
     pub(crate) fn next_data(&mut self, queued: u64, env: &mut Env<'_>) -> Option<SegmentOut> {
-        if !self.state.may_retransmit() {
+        if !self.state.may_retransmit() && !self.is_fast_open() {
             return None;
         }
         let unsent = self.unsent(queued);
@@ -40,6 +40,7 @@ impl Connection {
         } else {
             self.next_retransmission(unsent, env)
                 .or_else(|| self.next_new_data(unsent, env))
+                .or_else(|| self.give_up_frto(unsent, env))
         }?;
         Some(self.finish(&draft, env))
     }
@@ -91,9 +92,11 @@ impl Connection {
     }
 
     fn resend_lost(&mut self, cold: &mut Cold, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
-        // RFC 5682 2.1 step 2 (b): new data in place of retransmissions, if there is any that may be sent.
         if cold.recovery.frto == Frto::SecondAck {
-            if unsent > 0 && self.window_end().is_after(self.snd_nxt) {
+            // RFC 5682 2.1 step 2 (b): new data in place of retransmissions, if there is any that may be sent; then
+            // step 3 waits for what becomes of it.
+            let may_send = unsent > 0 && self.window_end().is_after(self.snd_nxt);
+            if may_send || self.snd_nxt.is_after(cold.recovery.end) {
                 return None;
             }
             cold.recovery.frto = Frto::Off;
@@ -120,27 +123,49 @@ impl Connection {
         if entry.start == self.snd_una && self.timer != TimerKind::Reordering {
             self.arm_timeout(env);
         }
-        Some(self.draft_again(cold, entry.start, len, env))
+        Some(self.draft_again(cold, entry.start, len, unsent, env))
+    }
+
+    /// New data was to tell whether the timeout was spurious (RFC 5682 2.1 step 2), but none may leave, and nothing is
+    /// in flight that would be acknowledged.
+    #[inline]
+    fn give_up_frto(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
+        let cold = self.cold.as_ref()?;
+        if cold.recovery.frto != Frto::SecondAck || cold.scoreboard.pipe() > 0 {
+            return None;
+        }
+        let mut cold = self.cold.take()?;
+        cold.recovery.frto = Frto::Off;
+        let draft = self.resend_lost(&mut cold, unsent, env);
+        self.cold = Some(cold);
+        draft
     }
 
     /// A segment of `len` sequence numbers once more; FIN is the last of them if it was sent there.
-    fn draft_again(&self, cold: &mut Cold, seq: SeqNumber, len: u32, env: &mut Env<'_>) -> Draft {
+    fn draft_again(
+        &self,
+        cold: &mut Cold,
+        seq: SeqNumber,
+        len: u32,
+        unsent: u32,
+        env: &mut Env<'_>,
+    ) -> Draft {
         self.note_resent(cold, len, env);
         let mss = u32::from(self.snd_mss);
         env.shared.counters.retransmitted += u64::from(len.div_ceil(mss));
         let is_last = seq + len == self.snd_nxt;
         let has_fin = is_last && self.flags.has(ConnectionFlags::FIN_SENT);
-        let mut flags = if is_last {
-            Flags::PSH
-        } else {
-            Flags::default()
-        };
+        let payload = len - u32::from(has_fin);
+        let mut flags = Flags::default();
+        if is_last && unsent == 0 && payload > 0 {
+            flags |= Flags::PSH;
+        }
         if has_fin {
             flags |= Flags::FIN;
         }
         Draft {
             seq,
-            len: len - u32::from(has_fin),
+            len: payload,
             flags,
             is_retransmission: true,
         }

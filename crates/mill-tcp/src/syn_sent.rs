@@ -149,10 +149,7 @@ impl Connection {
         let is_retransmission = self.snd_nxt != self.snd_una;
         self.snd_nxt = self.snd_una + 1;
         self.sent_at = env.tick();
-        self.timer = TimerKind::Syn;
-        let wait = env.config.rto_initial * (1 << self.backoff.min(16));
-        self.retransmit_at = env.tick().after(wait.min(env.config.rto_max));
-        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
+        self.arm_syn_timer(env);
         if is_retransmission && self.state == State::SynSent {
             self.flags.set(ConnectionFlags::SYN_RETRANSMITTED, true);
             env.shared.counters.retransmitted += 1;
@@ -181,6 +178,14 @@ impl Connection {
         syn
     }
 
+    /// RFC 6298 5.5.
+    pub(crate) fn arm_syn_timer(&mut self, env: &Env<'_>) {
+        self.timer = TimerKind::Syn;
+        let wait = env.config.rto_initial * (1 << self.backoff.min(16));
+        self.retransmit_at = env.tick().after(wait.min(env.config.rto_max));
+        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
+    }
+
     fn syn_options(&self, env: &Env<'_>) -> TcpOptions {
         let config = env.config;
         TcpOptions {
@@ -195,16 +200,19 @@ impl Connection {
         }
     }
 
-    fn simultaneous_options(&self, env: &Env<'_>) -> TcpOptions {
-        let has = |flag| self.flags.has(flag);
-        // What was agreed, with the options that were taken off: not more than this side can take.
-        let mss = if has(ConnectionFlags::TIMESTAMPS) {
+    /// What was agreed, with the options that were taken off: not more than this side can take.
+    pub(crate) fn announced_mss(&self) -> u16 {
+        if self.flags.has(ConnectionFlags::TIMESTAMPS) {
             self.snd_mss + TIMESTAMPS_BYTES
         } else {
             self.snd_mss
-        };
+        }
+    }
+
+    fn simultaneous_options(&self, env: &Env<'_>) -> TcpOptions {
+        let has = |flag| self.flags.has(flag);
         TcpOptions {
-            mss: Some(mss),
+            mss: Some(self.announced_mss()),
             window_scale: has(ConnectionFlags::SCALING).then_some(self.rcv_wind_shift),
             sack_permitted: has(ConnectionFlags::SACK),
             timestamps: self.timestamps_option(env),

@@ -27,6 +27,9 @@ pub(crate) struct Side {
     /// Whether the application consumes at once what is delivered.
     pub(crate) reads: bool,
     pub(crate) events: Events,
+    /// Whether the edge may move back by less than a unit of its scale, as it does for a reader that sleeps while
+    /// tiny segments come.
+    pub(crate) rounds_down: bool,
     /// The right edge of the window as it went over the wire.
     pub(super) edge: Option<SeqNumber>,
 }
@@ -55,6 +58,7 @@ impl Side {
             received: Vec::new(),
             reads: true,
             events: Events::default(),
+            rounds_down: false,
             edge: None,
         }
     }

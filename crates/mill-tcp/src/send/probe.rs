@@ -56,7 +56,11 @@ impl Connection {
             Draft {
                 seq,
                 len,
-                flags: Flags::PSH,
+                flags: if len == unsent {
+                    Flags::PSH
+                } else {
+                    Flags::default()
+                },
                 is_retransmission: false,
             }
         } else {
@@ -66,7 +70,7 @@ impl Connection {
                 cold.recovery.stalled_since = cold.recovery.stalled_since.or(front_at);
             }
             cold.recovery.probe.is_retransmission = true;
-            self.draft_again(cold, tail.start, tail.len(), env)
+            self.draft_again(cold, tail.start, tail.len(), unsent, env)
         };
         cold.recovery.probe.end = Some(self.snd_nxt);
         self.arm_timeout(env);

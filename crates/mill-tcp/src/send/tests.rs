@@ -1,6 +1,6 @@
 //! Whole transfers over bad wires.
 
-use crate::ack::tests::Sender;
+use crate::ack::sender::Sender;
 use crate::config::{Algorithm, Config};
 use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
 use crate::recovery::Phase;
@@ -23,8 +23,8 @@ struct World {
 impl World {
     fn of(seed: u64) -> Self {
         let config = Config {
-            sack: seed / 6 % 4 > 0,
-            timestamps: seed / 3 % 4 > 0,
+            sack: !(seed / 6).is_multiple_of(4),
+            timestamps: !(seed / 3).is_multiple_of(4),
             hystart: seed.is_multiple_of(2),
             congestion: if seed.is_multiple_of(5) {
                 Algorithm::Reno

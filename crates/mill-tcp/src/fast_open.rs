@@ -1,0 +1,129 @@
+//! Fast Open, the server's side (RFC 7413): the text of a SYN reaches the application, and its answer leaves, before the
+//! handshake is complete. Cookies, and how many such connections may wait, are the host's business.
+//!
+//! ```text
+//! client                          server
+//!   SYN, cookie, request  ------>   accept_fast_open: SYN-RECEIVED, request delivered
+//!                         <------   SYN-ACK (acknowledges the request)
+//!                         <------   response, within the initial window
+//!   ACK                   ------>   ESTABLISHED
+//! ```
+//!
+//! For the send side the SYN counts as acknowledged from the beginning: `snd_una` is the number behind it, so that it
+//! lies at the front of the owner's queue. `ConnectionFlags::FAST_OPEN` says that it is not yet.
+
+use crate::arrived::{Arrived, Events, SegmentDrop};
+use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::env::Env;
+use crate::handshake::{Agreement, syn_ack_options, syn_window};
+use crate::segment::{Segment, SegmentOut};
+use crate::state::State;
+use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
+
+impl Connection {
+    /// A SYN whose cookie the host has found good (RFC 7413 4.2.2): the connection in SYN-RECEIVED, and what of the
+    /// SYN's text is the reader's. `next_segment` gives the SYN-ACK, and then what the application has written.
+    pub fn accept_fast_open(
+        syn: &Segment<'_>,
+        iss: SeqNumber,
+        ts_offset: u32,
+        mss_local: u16,
+        env: &mut Env<'_>,
+    ) -> (Self, Arrived) {
+        debug_assert!(syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK));
+        let agreement = Agreement::with(syn, env.config);
+        let window = syn_window(env.config);
+        let text_at = syn.seq + 1;
+        let mut connection = Self {
+            snd_una: iss + 1,
+            snd_nxt: iss + 1,
+            snd_wl1: syn.seq,
+            snd_wl2: iss + 1,
+            snd_wnd: u32::from(syn.window),
+            snd_wnd_max: u32::from(syn.window),
+            rcv_nxt: text_at,
+            rcv_adv: text_at + u32::from(window),
+            last_ack_sent: text_at,
+            ts_offset,
+            state: State::SynReceived,
+            ..Self::with_settings(env)
+        };
+        connection.agree(&agreement, mss_local, env);
+        connection.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
+        connection.flags.set(ConnectionFlags::FAST_OPEN, true);
+        connection.flags.set(ConnectionFlags::SYN_DUE, true);
+        connection.begin_congestion(env);
+        let len = syn.payload.len().min(usize::from(window));
+        let mut arrived = Arrived::default();
+        if len > 0 {
+            arrived.deliver = connection.deliver(0..len, syn, env);
+            arrived.events = Events::READABLE;
+        }
+        (connection, arrived)
+    }
+
+    /// SYN-RECEIVED by Fast Open.
+    pub(crate) fn is_fast_open(&self) -> bool {
+        self.state == State::SynReceived && self.flags.has(ConnectionFlags::FAST_OPEN)
+    }
+
+    /// The SYN-ACK, with the receiver's present state.
+    pub(crate) fn next_fast_open_syn_ack(&mut self, env: &mut Env<'_>) -> SegmentOut {
+        self.flags.set(ConnectionFlags::SYN_DUE, false);
+        self.flags.set(ConnectionFlags::ACK_NOW, false);
+        self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
+        self.last_ack_sent = self.rcv_nxt;
+        if !self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
+            self.arm_syn_timer(env);
+        }
+        env.shared.counters.segments_out += 1;
+        let ecn = if self.flags.has(ConnectionFlags::ECN) {
+            Flags::ECE
+        } else {
+            Flags::default()
+        };
+        let has = |flag| self.flags.has(flag);
+        let agreement = Agreement {
+            mss: self.snd_mss,
+            snd_wind_shift: has(ConnectionFlags::SCALING).then_some(self.snd_wind_shift),
+            timestamps: has(ConnectionFlags::TIMESTAMPS).then_some(self.ts_recent),
+            sack: has(ConnectionFlags::SACK),
+            ecn: has(ConnectionFlags::ECN),
+        };
+        let window = u16::try_from(self.rcv_wnd()).unwrap_or(u16::MAX);
+        SegmentOut {
+            seq: self.snd_una - 1,
+            ack: self.rcv_nxt,
+            flags: Flags::SYN | Flags::ACK | ecn,
+            window,
+            options: syn_ack_options(&agreement, self.announced_mss(), self.ts_offset, env),
+            is_retransmission: self.backoff > 0,
+            ..SegmentOut::default()
+        }
+    }
+
+    /// The client repeats its SYN because it has not heard of ours: once more.
+    pub(crate) fn fast_open_syn_again(&mut self) -> Arrived {
+        self.flags.set(ConnectionFlags::SYN_DUE, true);
+        Arrived::dropped(SegmentDrop::Duplicate)
+    }
+
+    /// Our SYN is acknowledged, perhaps with data behind it.
+    pub(crate) fn fast_open_acknowledged(&mut self, env: &mut Env<'_>) {
+        debug_assert!(self.is_fast_open());
+        self.flags.set(ConnectionFlags::FAST_OPEN, false);
+        self.flags.set(ConnectionFlags::SYN_DUE, false);
+        if self.timer == TimerKind::Syn {
+            self.disarm_retransmission();
+        }
+        self.backoff = 0;
+        self.state = State::Established;
+        self.follow_early_close();
+        self.begin_window_round(env);
+        self.arm_keepalive(env);
+    }
+}
+
+#[cfg(test)]
+mod tests;
