@@ -59,11 +59,18 @@ impl Slots {
         Some(slot)
     }
 
-    pub(crate) fn slot(&mut self, index: u32) -> &mut Slot {
+    pub(crate) fn slot(&self, index: u32) -> &Slot {
+        self.entries
+            .get(index as usize)
+            .and_then(Option::as_ref)
+            .expect(LIVES)
+    }
+
+    pub(crate) fn slot_mut(&mut self, index: u32) -> &mut Slot {
         self.entries
             .get_mut(index as usize)
             .and_then(Option::as_mut)
-            .expect("a handle's slot lives as long as the handle")
+            .expect(LIVES)
     }
 
     /// How many streams live.
@@ -71,6 +78,9 @@ impl Slots {
         self.entries.len() - self.vacant.len()
     }
 }
+
+/// Why a slot is there.
+const LIVES: &str = "a handle's slot lives as long as the handle";
 
 /// Bytes that an idle stream takes here; the host's part is documented there, the handle's is in its task.
 const _: () = assert!(size_of::<Option<Slot>>() <= 48);

@@ -83,6 +83,10 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             }
         };
         self.host.expire(now);
+        debug_assert!(
+            self.host.next_expiry().is_none_or(|at| at > now),
+            "what is due is done, or the turns would not end"
+        );
         self.note_changes();
     }
 

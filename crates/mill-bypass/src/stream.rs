@@ -190,7 +190,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     fn poll_readable(&self, least: usize) -> Poll<Result<Readable, StreamError>> {
         let mut stack = self.stack();
         let stack = &mut *stack;
-        let slot = stack.slots.slot(self.index);
+        let slot = stack.slots.slot_mut(self.index);
         let found = stack.host.readable(slot.socket);
         slot.seen_bytes = u32::try_from(found.unread).unwrap_or(u32::MAX);
         if found.unread >= least || found.finished {
@@ -214,14 +214,14 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R {
         let mut stack = self.stack();
         let stack = &mut *stack;
-        let socket = stack.slots.slot(self.index).socket;
+        let socket = stack.slots.slot_mut(self.index).socket;
         stack.host.read(socket, &mut stack.link, take)
     }
 
     fn write(&self, payload: Payload<'_, F>) {
         let mut stack = self.stack();
         let stack = &mut *stack;
-        let slot = stack.slots.slot(self.index);
+        let slot = stack.slots.slot_mut(self.index);
         if payload.is_empty() || slot.error.is_some() {
             return;
         }
@@ -245,7 +245,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     fn poll_drained(&self, most: u64) -> Poll<Result<(), StreamError>> {
         let mut stack = self.stack();
         let stack = &mut *stack;
-        let slot = stack.slots.slot(self.index);
+        let slot = stack.slots.slot_mut(self.index);
         let failed = || stack.host.readable(slot.socket).error.map(stream_error);
         if let Some(error) = slot.error.or_else(failed) {
             return Poll::Ready(Err(error));
@@ -260,7 +260,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     }
 
     fn queued(&self) -> u64 {
-        queued(&mut self.stack(), self.index)
+        queued(&self.stack(), self.index)
     }
 
     fn sent(&self) -> u64 {
@@ -270,7 +270,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     fn shutdown(&self) {
         let mut stack = self.stack();
         let stack = &mut *stack;
-        let slot = stack.slots.slot(self.index);
+        let slot = stack.slots.slot_mut(self.index);
         if !core::mem::replace(&mut slot.flags.shutdown, true) {
             stack.host.shutdown(slot.socket);
         }
@@ -279,7 +279,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     fn set(&self, option: StreamOption) {
         let mut stack = self.stack();
         let stack = &mut *stack;
-        let slot = stack.slots.slot(self.index);
+        let slot = stack.slots.slot_mut(self.index);
         match option {
             StreamOption::NoDelay(on) => stack.host.set_nodelay(slot.socket, on),
             StreamOption::ResetOnClose => slot.flags.reset_on_close = true,
@@ -296,7 +296,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
 
     fn address(&self, ask: impl FnOnce(&Stack<L, F>, SocketId) -> Option<SocketAddr>) -> Address {
         let mut stack = self.stack();
-        let slot = stack.slots.slot(self.index);
+        let slot = stack.slots.slot_mut(self.index);
         let (socket, is_mapped) = (slot.socket, slot.flags.is_mapped);
         let address = ask(&stack, socket).unwrap_or(NOWHERE);
         Address::Ip(if is_mapped {
@@ -308,7 +308,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
 
     fn info(&self) -> Option<TransportInfo> {
         let mut stack = self.stack();
-        let socket = stack.slots.slot(self.index).socket;
+        let socket = stack.slots.slot_mut(self.index).socket;
         Some(transport_info(&stack.host.info(socket)?))
     }
 }
@@ -339,29 +339,29 @@ impl<L: Link, F: FileBytes> Drop for StackStream<L, F> {
 }
 
 /// Bytes held for a stream, and how many of them count as taken.
-fn held<L: Link, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -> (u64, u64) {
-    let slot = stack.slots.slot(index);
-    let Some(queue) = stack.host.queue(slot.socket) else {
+fn held<L: Link, F: FileBytes>(stack: &Stack<L, F>, slot: &Slot) -> (u64, u64) {
+    let Some(queue) = stack.host.queue_in_use(slot.socket) else {
         return (0, 0);
     };
     if slot.flags.connecting {
         return (queue.len(), 0);
     }
     let taken = queue.loaded().min(u64::from(slot.send_buffer_bytes));
+    debug_assert!(taken <= queue.len(), "no more is taken than was written");
     (queue.len(), taken)
 }
 
-fn queued<L: Link, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -> u64 {
-    let (held, taken) = held(stack, index);
-    debug_assert!(taken <= held, "no more is taken than was written");
+fn queued<L: Link, F: FileBytes>(stack: &Stack<L, F>, index: u32) -> u64 {
+    let (held, taken) = held(stack, stack.slots.slot(index));
     held - taken
 }
 
 /// What was taken in the stream's life; kept, for a failed connection has no queue any more.
 fn note_sent<L: Link, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -> u64 {
-    let (_, taken) = held(stack, index);
     let slot = stack.slots.slot(index);
+    let (_, taken) = held(stack, slot);
     let sent = stack.host.acked(slot.socket).saturating_add(taken);
+    let slot = stack.slots.slot_mut(index);
     slot.sent = slot.sent.max(sent);
     slot.sent
 }
