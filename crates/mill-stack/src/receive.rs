@@ -25,6 +25,9 @@ mod segment;
 /// SYNs, and the acknowledgements that end handshakes.
 mod handshake;
 
+/// What routers and peers say of connections.
+mod icmp_error;
+
 /// An IP packet whose header is right and that is for us: what it carries and where that lies.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
@@ -49,11 +52,11 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(DropReason::Malformed);
             return false;
         };
-        if !self.next_hops.neighbors.accepts_mac(header.target) {
+        let is_unicast = header.target == self.next_hops.mac;
+        if !is_unicast && !self.next_hops.neighbors.accepts_mac(header.target) {
             self.drop_frame(DropReason::NotForUs);
             return false;
         }
-        let is_unicast = header.target == self.next_hops.mac;
         let packet = match header.ether_type {
             EtherType::IPV4 => self.ipv4(frame, len, received),
             EtherType::IPV6 => self.ipv6(frame, len, received),
@@ -72,6 +75,10 @@ impl<Q: SendQueue> Host<Q> {
                 self.on_tcp(link, &packet)
             }
             Ok(packet) if packet.protocol == Protocol::ICMPV6 => {
+                if let Err(reason) = self.check_addresses(packet.source, packet.target) {
+                    self.drop_frame(reason);
+                    return false;
+                }
                 let body = frame.get(packet.body.clone()).unwrap_or_default();
                 let reason = self.on_icmpv6(&packet, header.source, body).err();
                 if let Some(reason) = reason {
@@ -139,7 +146,6 @@ impl<Q: SendQueue> Host<Q> {
         let packet = frame.get(at..).unwrap_or_default();
         let (header, len) = Ipv4Header::parse(packet).map_err(reason_of)?;
         let (source, target) = (IpAddr::V4(header.source), IpAddr::V4(header.target));
-        self.check_addresses(source, target)?;
         if header.is_fragment() {
             return Err(DropReason::Fragment);
         }
@@ -160,7 +166,6 @@ impl<Q: SendQueue> Host<Q> {
         let packet = frame.get(at..).unwrap_or_default();
         let (header, len) = Ipv6Header::parse(packet).map_err(reason_of)?;
         let (source, target) = (IpAddr::V6(header.source), IpAddr::V6(header.target));
-        self.check_addresses(source, target)?;
         let body = at + len;
         Ok(Packet {
             frame: received.id,
@@ -175,8 +180,9 @@ impl<Q: SendQueue> Host<Q> {
         })
     }
 
-    #[inline]
-    fn check_addresses(&self, source: IpAddr, target: IpAddr) -> Result<(), DropReason> {
+    /// Whether a packet is for us and from somebody. Segments of connections need no such look: their flows were
+    /// looked at when they began.
+    pub(crate) fn check_addresses(&self, source: IpAddr, target: IpAddr) -> Result<(), DropReason> {
         let neighbors = &self.next_hops.neighbors;
         if !neighbors.is_own(target) && !neighbors.accepts_group(target) {
             return Err(DropReason::NotForUs);

@@ -23,13 +23,33 @@ impl<Q: SendQueue> Host<Q> {
     pub(crate) fn on_tcp<L: Link>(&mut self, link: &mut L, packet: &Packet) -> bool {
         let frame = link.frame(packet.frame);
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
+        match self.on_segment_bytes(packet, bytes) {
+            Some(news) => {
+                let source = Source::Frame(packet.frame, packet.body.start);
+                self.on_news(link, &news, &source)
+            }
+            None => false,
+        }
+    }
+
+    /// Takes a segment that was put together from fragments.
+    pub(crate) fn on_tcp_datagram<L: Link>(&mut self, link: &mut L, packet: &Packet, bytes: &[u8]) {
+        if let Some(news) = self.on_segment_bytes(packet, bytes) {
+            let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
+            debug_assert!(!is_held, "there is no frame to hold");
+        }
+    }
+
+    /// Checksum, header, flow, and what stands for it; what a connection has to say about it.
+    #[inline]
+    fn on_segment_bytes(&mut self, packet: &Packet, bytes: &[u8]) -> Option<News> {
         if !is_checksum_right(packet, bytes) {
             self.drop_frame(DropReason::Checksum);
-            return false;
+            return None;
         }
         let Ok((header, len)) = TcpHeader::parse(bytes) else {
             self.drop_frame(DropReason::Malformed);
-            return false;
+            return None;
         };
         let flow = Flow {
             local: packet.target,
@@ -50,27 +70,39 @@ impl<Q: SendQueue> Host<Q> {
         };
         let hash = flow.table_hash(self.secrets.table);
         let index = match self.find(&flow, hash) {
-            Some(Target::Connection(index)) => Some(index),
-            Some(Target::HalfOpen(index)) => self.on_half_open_segment(index, hash, &segment),
+            Some(Target::Connection(index)) => index,
+            Some(Target::HalfOpen(index)) => self.on_half_open_segment(index, hash, &segment)?,
             Some(Target::TimeWait(number)) => {
                 self.on_time_wait_segment(number, &flow, hash, &segment);
-                None
+                return None;
             }
-            None => self.on_unknown_segment(&flow, hash, &segment),
+            // Flows have proper addresses; only those of others have to be looked at.
+            None => match self.check_addresses(packet.source, packet.target) {
+                Ok(()) => self.on_unknown_segment(&flow, hash, &segment)?,
+                Err(reason) => {
+                    self.drop_frame(reason);
+                    return None;
+                }
+            },
         };
-        let Some(index) = index else { return false };
-        let payload_at = packet.body.start + len;
-        let news = self.on_connection_segment(index, &segment);
+        let mut news = self.on_connection_segment(index, &segment);
+        news.deliver.start += len;
+        news.deliver.end += len;
+        Some(news)
+    }
+
+    /// Gives the reader what is for it, then does what the events ask for; says whether the frame is held.
+    #[inline]
+    fn on_news<L: Link>(&mut self, link: &mut L, news: &News, source: &Source<'_>) -> bool {
         let mut is_held = false;
         if news.events.has_any(Events::READABLE) {
-            let deliver = payload_at + news.deliver.start..payload_at + news.deliver.end;
-            is_held = self.deliver_all(link, index, packet.frame, deliver);
+            is_held = self.deliver_all(link, news.index, source, news.deliver.clone());
         }
         // Last, because what has ended has no bytes to reassemble any more: those that came before FIN are the reader's.
         if news.events.has_any(LOUD) {
-            self.on_events(index, news.events);
+            self.on_events(news.index, news.events);
         }
-        self.arm(index);
+        self.arm(news.index);
         is_held
     }
 
@@ -110,6 +142,7 @@ impl<Q: SendQueue> Host<Q> {
         }
         self.want_transmit(index);
         News {
+            index,
             deliver: arrived.deliver,
             events: arrived.events,
         }
@@ -122,7 +155,7 @@ impl<Q: SendQueue> Host<Q> {
         &mut self,
         link: &mut L,
         index: u32,
-        frame: FrameId,
+        source: &Source<'_>,
         deliver: Range<usize>,
     ) -> bool {
         let mut is_held = false;
@@ -132,10 +165,19 @@ impl<Q: SendQueue> Host<Q> {
             {
                 self.copy_out(index, id, link);
             }
-            let start = u32::try_from(deliver.start).unwrap_or(0);
-            let bytes = link.frame(frame).get(deliver).unwrap_or_default();
-            let may_hold = self.held.len() < HELD_MAX;
-            is_held = self.deliver(index, bytes, may_hold.then_some((frame, start)));
+            is_held = match *source {
+                Source::Frame(frame, start) => {
+                    let part = start + deliver.start..start + deliver.end;
+                    let place = u32::try_from(part.start).unwrap_or(0);
+                    let bytes = link.frame(frame).get(part).unwrap_or_default();
+                    let may_hold = self.held.len() < HELD_MAX;
+                    self.deliver(index, bytes, may_hold.then_some((frame, place)))
+                }
+                Source::Bytes(bytes) => {
+                    let bytes = bytes.get(deliver).unwrap_or_default();
+                    self.deliver(index, bytes, None)
+                }
+            };
         }
         while let Some(run) = self
             .slots
@@ -183,6 +225,10 @@ impl<Q: SendQueue> Host<Q> {
         match segment.flags & kind {
             Flags::SYN => self.on_syn(flow, hash, segment, None),
             Flags::ACK => return self.on_cookie(flow, hash, segment),
+            // RFC 9293 3.10.7.2, fourth: nothing that a listener could make use of, and no answer.
+            Flags(0) if self.listeners.find(flow.local(), hash).is_some() => {
+                self.drop_frame(DropReason::Segment(SegmentDrop::NoAck));
+            }
             _ => self.refuse(flow, segment, DropReason::NoListener),
         }
         None
@@ -213,9 +259,17 @@ impl<Q: SendQueue> Host<Q> {
 /// What a segment brought.
 #[derive(Default)]
 struct News {
-    /// The part of its payload that is next in order.
+    index: u32,
+    /// The part of the segment's bytes that is next in order for the reader.
     deliver: Range<usize>,
     events: Events,
+}
+
+/// Where a segment lies.
+enum Source<'a> {
+    /// In a frame, from so many bytes on.
+    Frame(FrameId, usize),
+    Bytes(&'a [u8]),
 }
 
 /// Events that change what the host keeps of a connection.

@@ -23,12 +23,12 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn parse(frame: &[u8]) -> Self {
-        let (ip, len) = Ipv4Header::parse(&frame[14..]).unwrap();
+        let (ip, len) = Ipv4Header::parse(&frame[14..]).expect("the host sends whole packets");
         assert_eq!((ip.source, ip.protocol), (ADDRESS, Protocol::TCP));
         let segment = &frame[14 + len..14 + usize::from(ip.total_len)];
         let sum = Sum::of_pseudo_header_v4(ip.source, ip.target, Protocol::TCP.0, segment.len());
         assert!(checksum::verify(sum, segment));
-        let (header, len) = TcpHeader::parse(segment).unwrap();
+        let (header, len) = TcpHeader::parse(segment).expect("the host sends whole headers");
         Self {
             peer: ip.target,
             header,
@@ -52,7 +52,7 @@ pub(crate) fn emit(seen: &Seen) -> Vec<u8> {
     }
     .emit(&mut frame);
     Ipv4Header {
-        total_len: u16::try_from(20 + tcp_len).unwrap(),
+        total_len: u16::try_from(20 + tcp_len).expect("a packet is short"),
         protocol: Protocol::TCP,
         source: seen.peer,
         target: ADDRESS,
@@ -85,7 +85,7 @@ impl RawPeer {
     pub(crate) fn new(number: u32) -> Self {
         Self {
             address: Ipv4Addr::from_bits(0x0a01_0000 + number / 1000),
-            port: u16::try_from(2000 + number % 1000).unwrap(),
+            port: u16::try_from(2000 + number % 1000).expect("a port"),
             seq: SeqNumber(number.wrapping_mul(0x9e37_79b9)),
             ack: SeqNumber(0),
             window: 65535,
@@ -165,7 +165,8 @@ impl RawPeer {
     /// Sends a segment and moves on by what it takes.
     pub(crate) fn send(&mut self, target: &mut Target, flags: Flags, payload: &[u8]) {
         target.arrive(&self.segment(flags, payload));
-        self.seq += u32::try_from(payload.len()).unwrap() + u32::from(flags.has(Flags::FIN));
+        self.seq += u32::try_from(payload.len()).expect("a payload is short")
+            + u32::from(flags.has(Flags::FIN));
     }
 
     /// What the host has sent to this peer.

@@ -50,7 +50,7 @@ impl Target {
         let now = Instant::from_nanos(1_000_000_000_000);
         let mut host = Host::new(config, link.properties(), now);
         let address = SocketAddr::new(IpAddr::V4(ADDRESS), PORT);
-        let listener = host.listen(address, options).unwrap();
+        let listener = host.listen(address, options).expect("nobody else listens");
         let mut target = Self {
             host,
             link,
@@ -72,7 +72,8 @@ impl Target {
         self.host.settle(&mut self.link);
         assert_eq!(self.link.held(), 0);
         while let Some(frame) = self.link.sent.pop_front() {
-            let (header, _) = EthernetHeader::parse(&frame.bytes).unwrap();
+            let (header, _) =
+                EthernetHeader::parse(&frame.bytes).expect("the host sends whole frames");
             if header.ether_type == EtherType::ARP {
                 self.arp(ArpOperation::Reply);
             } else {
@@ -117,7 +118,10 @@ impl Target {
     }
 
     pub(crate) fn write(&mut self, socket: SocketId, bytes: &[u8]) {
-        self.host.queue(socket).unwrap().push(bytes);
+        self.host
+            .queue(socket)
+            .expect("the connection has not ended")
+            .push(bytes);
         self.host.wrote(socket);
     }
 

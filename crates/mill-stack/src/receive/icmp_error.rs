@@ -1,0 +1,64 @@
+//! What ICMP says of connections: a path carries less, or leads nowhere (RFC 1191, RFC 8201, RFC 5461, RFC 5927).
+
+use crate::flow::Flow;
+use crate::flow_table::Target;
+use crate::host::Host;
+use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
+use crate::socket::SocketError;
+use mill_wire::seq::SeqNumber;
+
+impl<Q: SendQueue> Host<Q> {
+    /// A router says that a packet of this flow, with the segment of this number, was longer than the `mtu` bytes that
+    /// the next link carries. Says whether it was believed: only if that segment is in flight (RFC 5927 7.2).
+    pub(crate) fn on_too_big(&mut self, flow: &Flow, seq: SeqNumber, mtu: u32) -> bool {
+        let Some(index) = self.connection_of(flow) else {
+            return false;
+        };
+        let headers = if flow.remote.is_ipv4() { 40 } else { 60 };
+        let mss = u16::try_from(mtu)
+            .unwrap_or(u16::MAX)
+            .saturating_sub(headers);
+        let Some(slot) = self.slots.at_mut(index) else {
+            return false;
+        };
+        let env = &mut self.lending.env(slot.config, self.now);
+        if !slot.connection.on_packet_too_big(seq, mss, env) {
+            return false;
+        }
+        self.next_hops
+            .paths
+            .on_packet_too_big(flow.remote, mtu, self.now);
+        self.want_transmit(index);
+        self.arm(index);
+        true
+    }
+
+    /// A router or the peer says that the peer or its port can't be reached; `hard` if that is for good
+    /// (RFC 1122 4.2.3.9). Says whether the flow is ours.
+    pub(crate) fn on_unreachable(&mut self, flow: &Flow, seq: SeqNumber, hard: bool) -> bool {
+        let Some(index) = self.connection_of(flow) else {
+            return false;
+        };
+        let Some(slot) = self.slots.at_mut(index) else {
+            return false;
+        };
+        let env = &mut self.lending.env(slot.config, self.now);
+        if slot.connection.on_unreachable(seq, hard, env) {
+            slot.error = slot.error.or(Some(SocketError::Unreachable));
+            if !slot.flags.has(SlotFlags::ESTABLISHED) {
+                self.counters.failed_opens += 1;
+            }
+            self.mark_ready(index);
+            self.end(index, false);
+        }
+        true
+    }
+
+    fn connection_of(&self, flow: &Flow) -> Option<u32> {
+        match self.find(flow, flow.table_hash(self.secrets.table)) {
+            Some(Target::Connection(index)) => Some(index),
+            _ => None,
+        }
+    }
+}
