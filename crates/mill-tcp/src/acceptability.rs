@@ -20,6 +20,10 @@ impl Connection {
     /// First to fifth step of RFC 9293 3.10.7.4, up to the acknowledgement: `Some` if the segment ends here.
     pub(crate) fn refuse(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Option<Arrived> {
         let is_reset = segment.flags.has(Flags::RST);
+        if !is_reset && self.lacks_timestamp(segment) {
+            env.shared.counters.paws_drops += 1;
+            return Some(Arrived::dropped(SegmentDrop::Paws));
+        }
         // RFC 7323 5.3 R1: before the sequence number; RST is exempt (5.2).
         if !is_reset && self.is_timestamp_old(segment, env.tick()) {
             env.shared.counters.paws_drops += 1;

@@ -59,9 +59,15 @@ impl Connection {
     }
 
     /// Data arrived in order: the acknowledgement goes out now or soon.
-    pub(crate) fn schedule_ack(&mut self, env: &Env<'_>) {
-        // RFC 5681 4.2: at least every second full segment. More than one full segment is enough, as in Linux.
-        let is_due = self.rcv_nxt - self.last_ack_sent > u32::from(self.rcv_mss);
+    ///
+    /// `segment_bytes` is the size of the segments that it came in.
+    pub(crate) fn schedule_ack(&mut self, segment_bytes: u16, env: &Env<'_>) {
+        // RFC 5681 4.2: at least every second full segment. More than one full segment is enough, as in Linux; and
+        // so are two that are not small, because the path may take smaller ones by now than it did.
+        let unacknowledged = self.rcv_nxt - self.last_ack_sent;
+        let is_second =
+            segment_bytes >= RCV_MSS_INITIAL && unacknowledged > u32::from(segment_bytes);
+        let is_due = unacknowledged > u32::from(self.rcv_mss) || is_second;
         if self.quick_acks > 0 {
             self.quick_acks -= 1;
             self.flags.set(ConnectionFlags::ACK_NOW, true);

@@ -110,6 +110,11 @@ impl HalfOpen {
         if segment.flags.has(Flags::SYN) && segment.seq == self.irs {
             return HalfOpenOutcome::Answer(self.syn_ack(env));
         }
+        // RFC 7323 3.2: silently.
+        if self.timestamps && segment.options.timestamps.is_none() {
+            env.shared.counters.paws_drops += 1;
+            return HalfOpenOutcome::Dropped(SegmentDrop::Paws);
+        }
         if self.is_timestamp_old(segment) {
             env.shared.counters.paws_drops += 1;
             return self.answer_ack(env, SegmentDrop::Paws);
@@ -175,13 +180,13 @@ impl HalfOpen {
         HalfOpenOutcome::Dropped(SegmentDrop::OutsideWindow)
     }
 
-    /// RFC 7323 5.3 R1, 3.2.
+    /// RFC 7323 5.3 R1.
     fn is_timestamp_old(&self, segment: &Segment<'_>) -> bool {
         self.timestamps
             && segment
                 .options
                 .timestamps
-                .is_none_or(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
+                .is_some_and(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
     }
 
     /// An acknowledgement, if the host's limit allows it.

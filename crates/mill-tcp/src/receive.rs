@@ -30,17 +30,18 @@ impl Connection {
         self.rcv_nxt += bytes;
         self.unread_bytes += bytes;
         env.shared.counters.delivered_bytes += u64::from(bytes);
-        self.measure_segment(segment);
-        self.schedule_ack(env);
+        let segment_bytes = self.measure_segment(segment);
+        self.schedule_ack(segment_bytes, env);
         part
     }
 
-    /// Keeps the size of the peer's segments: the largest seen.
-    fn measure_segment(&mut self, segment: &Segment<'_>) {
+    /// Keeps the size of the peer's segments: the largest seen. Gives the size of these.
+    fn measure_segment(&mut self, segment: &Segment<'_>) -> u16 {
         let merged = usize::from(segment.merged.max(1));
         let bytes = segment.payload.len().div_ceil(merged);
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
         self.rcv_mss = self.rcv_mss.max(bytes);
+        bytes
     }
 
     /// Text and FIN of an acceptable segment whose text begins at `text_at`.

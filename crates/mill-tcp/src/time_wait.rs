@@ -60,6 +60,10 @@ impl TimeWait {
         if segment.flags.has(Flags::SYN) {
             return self.on_syn(segment, env);
         }
+        // RFC 7323 3.2: silently.
+        if self.timestamps && segment.options.timestamps.is_none() {
+            return TimeWaitOutcome::Dropped(SegmentDrop::Paws);
+        }
         let is_old = self.is_timestamp_old(segment);
         // RFC 9293 3.10.7.4, eighth: the peer has not got our last acknowledgement; the wait begins anew.
         let is_last_fin =
@@ -106,7 +110,7 @@ impl TimeWait {
             && segment
                 .options
                 .timestamps
-                .is_none_or(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
+                .is_some_and(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
     }
 
     fn ack(&self, env: &mut Env<'_>) -> SegmentOut {

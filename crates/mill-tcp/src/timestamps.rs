@@ -28,15 +28,17 @@ impl Connection {
         })
     }
 
-    /// RFC 7323 5.3 R1: the segment is older than one that came before it, or lacks the option (3.2).
+    /// RFC 7323 5.3 R1: the segment is older than one that came before it.
     pub(crate) fn is_timestamp_old(&self, segment: &Segment<'_>, now: Tick) -> bool {
-        if !self.flags.has(ConnectionFlags::TIMESTAMPS) {
-            return false;
-        }
-        let Some(timestamps) = segment.options.timestamps else {
-            return true;
-        };
-        is_before(timestamps.value, self.ts_recent) && !is_outdated(self.heard_at, now)
+        self.flags.has(ConnectionFlags::TIMESTAMPS)
+            && segment.options.timestamps.is_some_and(|stamp| {
+                is_before(stamp.value, self.ts_recent) && !is_outdated(self.heard_at, now)
+            })
+    }
+
+    /// RFC 7323 3.2: every segment but RST has the option once it was agreed.
+    pub(crate) fn lacks_timestamp(&self, segment: &Segment<'_>) -> bool {
+        self.flags.has(ConnectionFlags::TIMESTAMPS) && segment.options.timestamps.is_none()
     }
 
     /// An acceptable segment came: TS.Recent moves if the segment holds the byte that was to be acknowledged next

@@ -42,6 +42,20 @@ fn every_second_full_segment_is_acknowledged_at_once() {
     }
 }
 
+/// The path took large segments and takes small ones now.
+#[test]
+fn every_second_segment_of_a_path_that_shrank_is_acknowledged_at_once() {
+    for (len, is_full) in [(536, true), (535, false)] {
+        let mut pair = pair(0);
+        pair.connection(SERVER).rcv_mss = 8948;
+        for round in 0..4 {
+            let draft = pair.draft(SERVER).with_payload(&[1; 536][..len]);
+            let expected = if is_full { round % 2 } else { 0 };
+            assert_eq!(pair.give(SERVER, &draft).1.len(), expected, "{round}");
+        }
+    }
+}
+
 /// A device may merge segments: two in one count as two.
 #[test]
 fn a_merged_segment_is_acknowledged_at_once() {

@@ -166,7 +166,11 @@ fn each_segment_has_its_answer() {
 /// RFC 7323 5.3 R1 and 3.2, also before the handshake is complete.
 #[test]
 fn old_timestamps_and_none_are_refused() {
-    for (value, expected) in [(Some(49), "ack"), (Some(50), "established"), (None, "ack")] {
+    for (value, expected) in [
+        (Some(49), "ack"),
+        (Some(50), "established"),
+        (None, "dropped"),
+    ] {
         let mut draft = draft(Flags::ACK, 0, 0);
         draft.options.timestamps = value.map(|value| Timestamps { value, echo: 7100 });
         check(&draft, expected);

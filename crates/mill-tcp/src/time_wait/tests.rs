@@ -142,6 +142,14 @@ fn text_is_answered_and_a_bare_acknowledgement_is_not() {
     }
 }
 
+/// RFC 7323 3.2: once agreed, a segment without timestamps is dropped silently.
+#[test]
+fn a_fin_without_timestamps_is_dropped_once_they_are_agreed() {
+    let fin = draft(Flags::FIN | Flags::ACK, -1, None);
+    check(true, &fin, "dropped", false);
+    check(false, &fin, "ack", true);
+}
+
 #[test]
 fn an_entry_is_small() {
     assert!(size_of::<TimeWait>() <= 32);
