@@ -14,6 +14,9 @@ use crate::time::Duration;
 /// When the timer expires, and as what.
 mod arm;
 
+/// Paths that swallow large segments and say nothing.
+mod black_hole;
+
 #[cfg(test)]
 mod tests;
 
@@ -146,10 +149,11 @@ impl Connection {
             return Events::TIMED_OUT;
         }
         env.shared.counters.timeouts += 1;
+        let events = self.suspect_black_hole(env);
         self.enter_loss(cold, now, env);
         self.backoff = self.backoff.saturating_add(1);
         self.arm_timeout(env);
-        Events::default()
+        events
     }
 
     /// RFC 9293 3.8.3 R2: so many timeouts in a row that nobody is there. A peer that closed its window over data in flight,
