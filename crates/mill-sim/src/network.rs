@@ -211,6 +211,17 @@ impl Network {
         engines.all(|engine| engine.parking == Parking::Absent)
     }
 
+    /// Nothing will happen any more, and no worker waits for a timer.
+    pub(crate) fn is_idle(&self) -> bool {
+        let waits = |state: &EngineState| {
+            !matches!(
+                state.parking,
+                Parking::Absent | Parking::Until(Instant::FAR)
+            )
+        };
+        self.agenda.next_at().is_none() && !self.engines.iter().any(waits)
+    }
+
     /// Moves time to the next instant at which something happens. False if a worker has to run first, or if
     /// the test lets time go no further.
     pub(crate) fn advance(&mut self) -> bool {

@@ -189,6 +189,11 @@ impl World {
         self.net.borrow().at_rest
     }
 
+    /// Whether nothing will happen any more, and no worker waits for a timer.
+    pub fn is_idle(&self) -> bool {
+        self.net.borrow().is_idle()
+    }
+
     /// Runs `turn` while so much time passes.
     pub fn advance<T>(&self, turn: impl FnMut() -> T, duration: Duration) {
         self.run(turn, Until::At(self.elapsed() + duration));

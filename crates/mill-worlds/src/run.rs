@@ -14,6 +14,7 @@ use generator::Load;
 use mill_runtime::time::Duration;
 use mill_sim::packet::ethernet::Station;
 use mill_sim::world::{Until, World};
+use mill_stack::host::status::Usage;
 use std::fmt;
 use std::rc::Rc;
 
@@ -113,7 +114,7 @@ fn talk(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
         if !actors.clients.iter().any(waits) && actors.load.is_none() {
             return;
         }
-        if world.is_at_rest() && world.elapsed() < until {
+        if world.is_idle() {
             break;
         }
     }
@@ -188,7 +189,7 @@ fn rest(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
     while world.elapsed() < end {
         let until = world.elapsed() + Duration::from_secs(10);
         world.run(|| actors.turn(world), Until::At(until));
-        if world.is_at_rest() && world.elapsed() < until {
+        if world.is_idle() {
             return;
         }
     }
@@ -212,6 +213,10 @@ fn look_for_leftovers(
         }
         if engine.stack_streams() > 0 {
             left(format!("{} streams", engine.stack_streams()));
+        }
+        let usage = engine.usage().unwrap_or_default();
+        if usage != Usage::default() {
+            left(format!("{usage:?}"));
         }
         if card.held() > 0 {
             left(format!("{} frames", card.held()));
