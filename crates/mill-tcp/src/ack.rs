@@ -152,9 +152,10 @@ impl Connection {
                 // The echo is that of the segment which brought the acknowledgement about, a millisecond more or less.
                 Some(echo_us.map_or(by_clock, |echo_us| by_clock.min(echo_us + 1_000)))
             }
-            // An echo from before the retransmission tells how long acknowledgements were lost, or that it was not
-            // needed: of the round trip it says nothing.
-            _ if progress.acked_bytes > 0 && !progress.is_echo_older => echo_us,
+            _ if progress.acked_bytes > 0 && progress.is_echo_older => {
+                self.late_round_trip(progress, echo_us, env)
+            }
+            _ if progress.acked_bytes > 0 => echo_us,
             _ => None,
         };
         if let Some(last) = delivery.last_original_at {
@@ -172,6 +173,22 @@ impl Connection {
             // RFC 6298 5.7: without a measurement the timer stays backed off, though not for ever.
             self.backoff = self.backoff.min(BACKOFF_KEPT);
         }
+    }
+
+    /// The echo is older than the retransmission: the original came late, which the timeout has to learn of
+    /// (RFC 4015 3.3). But it may also be that acknowledgements were lost: then a duplicate brought this one about, and the
+    /// echo tells how long they were lost. Not every peer says so, hence the limit.
+    fn late_round_trip(
+        &self,
+        progress: &Progress,
+        echo_us: Option<u32>,
+        env: &Env<'_>,
+    ) -> Option<u32> {
+        if progress.duplicate_bytes > 0 {
+            return None;
+        }
+        let us_max = u32::try_from(2 * self.rto_base_us(env.config)).unwrap_or(u32::MAX);
+        echo_us.map(|echo_us| echo_us.min(us_max))
     }
 
     /// Microseconds since a segment with this timestamp left; a millisecond at least, as that is how finely

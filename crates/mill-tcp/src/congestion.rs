@@ -91,7 +91,8 @@ impl Connection {
     /// New data was acknowledged, and no reduction is going on.
     #[inline]
     pub(crate) fn grow_window(&mut self, cold: &mut Cold, progress: &Progress, env: &Env<'_>) {
-        let mut acked = progress.acked_bytes;
+        // What had been reported before counted then.
+        let mut acked = progress.acked_bytes.min(progress.delivery.bytes);
         let is_slow_start = self.cwnd < self.ssthresh;
         if is_slow_start && env.config.hystart {
             acked = self.hystart_share(cold, progress, acked);

@@ -6,6 +6,7 @@ use crate::congestion::{SSTHRESH_UNKNOWN, Signal};
 use crate::env::{Env, Shared};
 use crate::random::Random;
 use crate::recovery::Progress;
+use crate::scoreboard::Delivery;
 use crate::time::Instant;
 
 extern crate std;
@@ -58,6 +59,13 @@ fn the_curve_is_that_of_the_formula() {
             (window - expected).abs() < tolerance || window * segment >= f64::from(u32::MAX) - 1.0,
             "{window} instead of {expected}: mss {mss}, {segments} segments, {elapsed_ms} ms"
         );
+    }
+}
+
+fn delivery_of(bytes: u32) -> Delivery {
+    Delivery {
+        bytes,
+        ..Delivery::default()
     }
 }
 
@@ -120,6 +128,7 @@ impl Flow {
             let progress = Progress {
                 now: Moment::of(self.now),
                 acked_bytes,
+                delivery: delivery_of(acked_bytes),
                 ..Progress::default()
             };
             let flight = self.connection.cwnd;
@@ -218,6 +227,7 @@ fn what_is_not_used_does_not_grow() {
             .note_usage(&mut flow.cold, flight, is_limited);
         let progress = Progress {
             acked_bytes: flight,
+            delivery: delivery_of(flight),
             ..Progress::default()
         };
         flow.connection.grow_window(&mut flow.cold, &progress, &env);
