@@ -7,12 +7,14 @@ use crate::specification::Specification;
 use crate::tap::TapLink;
 use mill_stack::config::Prefix;
 use mill_sys::tap::{self, Offload, TapError};
-use mill_sys::{interface, netlink};
+use mill_sys::{descriptor, interface, netlink};
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 /// A device with its interface set up. It vanishes with the last duplicate of its descriptor.
 #[derive(Debug)]
@@ -60,6 +62,11 @@ impl Attached {
             })?;
         }
         interface::set_up(name).map_err(|error| failed("switching on", &error))?;
+        for Prefix { address, .. } in &specification.host {
+            if let IpAddr::V6(address) = address {
+                wait_until_local(*address);
+            }
+        }
         Ok(Self {
             device,
             address: neighbour_of(theirs),
@@ -120,6 +127,25 @@ fn check_addresses(specification: &Specification) -> Result<(), AttachError> {
     }
     Ok(())
 }
+
+/// Waits until the kernel takes packets to an address that it was given: with IPv6 it does some milliseconds later, and
+/// until then drops them, so that a first connection would wait for a retransmission. Goes on after [`LOCAL_PATIENCE_MS`]
+/// in any case.
+fn wait_until_local(address: Ipv6Addr) {
+    // One line a route: the target in hexadecimal, the length of its prefix, …
+    let route = format!("{:032x} 80 ", address.to_bits());
+    for _ in 0..LOCAL_PATIENCE_MS {
+        let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route");
+        if routes.map_or(true, |routes| routes.contains(&route)) {
+            return;
+        }
+        // Waits for nothing but the time.
+        let _ = descriptor::wait_readable(&[], Some(Duration::from_millis(1)));
+    }
+}
+
+/// How long the kernel may take; it was seen to take up to 20 ms.
+const LOCAL_PATIENCE_MS: u32 = 500;
 
 fn create(path: &Path) -> Result<File, AttachError> {
     File::create(path).map_err(|error| {

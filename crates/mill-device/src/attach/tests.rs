@@ -121,7 +121,7 @@ fn tcpdump_finds_whole_packets_in_the_file() {
         let mut link = attach(&text).unwrap();
         let waiting = std::thread::spawn(|| {
             let target = "10.77.0.2:80".parse().unwrap();
-            TcpStream::connect_timeout(&target, std::time::Duration::from_millis(300))
+            TcpStream::connect_timeout(&target, Duration::from_millis(300))
         });
         assert!(waiting.join().unwrap().is_err());
         answer_arp(&mut link);

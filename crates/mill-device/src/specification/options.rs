@@ -1,6 +1,6 @@
 //! All options, from which parser, help and messages are made.
 
-pub use crate::specification::value::Value;
+pub use crate::specification::value::{Value, Word};
 use mill_stack::tcp::config::{Algorithm, EcnMode};
 
 /// One option of `--stack`.

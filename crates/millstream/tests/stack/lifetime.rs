@@ -1,0 +1,119 @@
+//! Reloads, restarts, upgrades.
+
+use crate::namespace::{in_namespace, output_of, text_of};
+use crate::server::{STACK, Server, Site, wait_for};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+
+const SERVER: &str = "server { listen 80; }";
+
+fn get(url: &str) -> Option<String> {
+    let output = output_of("curl", &["-sSf", url]);
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+/// The child of the master.
+fn worker_of(master: Pid) -> Pid {
+    let text = text_of("pgrep", &["-P", &master.number().to_string()]);
+    Pid::new(text.trim().parse().unwrap()).unwrap()
+}
+
+#[test]
+fn a_reload_keeps_the_stack_and_changes_its_listeners() {
+    in_namespace(|| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 1;", SERVER);
+        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let old = "http://10.77.0.2/";
+        let new = ["http://10.77.0.2:81/", "http://[fd00::2]:82/"];
+        assert_eq!(get(old).as_deref(), Some("hello\n"));
+        assert!(new.iter().all(|url| get(url).is_none()));
+        let worker = worker_of(server.pid());
+        // The stack's own address, which the kernel does not have; and a wildcard, which both serve.
+        site.configure(
+            "worker_processes 1;",
+            "server { listen 10.77.0.2:81; listen [::]:82; }",
+        );
+        server.signal(Signal::Hangup);
+        wait_for(|| site.error_log().contains("configuration 2 is in force"));
+        for url in new {
+            assert_eq!(get(url).as_deref(), Some("hello\n"), "{url}");
+        }
+        assert_eq!(get("http://[::1]:82/").as_deref(), Some("hello\n"));
+        assert_eq!(get(old), None);
+        assert_eq!(worker_of(server.pid()), worker);
+        site.configure("worker_processes 1;", SERVER);
+        server.signal(Signal::Hangup);
+        wait_for(|| site.error_log().contains("configuration 3 is in force"));
+        assert_eq!(get(old).as_deref(), Some("hello\n"));
+        assert!(new.iter().all(|url| get(url).is_none()));
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+#[test]
+fn a_worker_process_that_is_killed_is_replaced_on_the_same_device() {
+    in_namespace(|| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 1;", SERVER);
+        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let address = text_of("ip", &["-o", "link", "show", "mill0"]);
+        worker_of(server.pid()).kill(Signal::Kill.number()).unwrap();
+        wait_for(|| {
+            site.error_log()
+                .matches("configuration 1 is in force")
+                .count()
+                == 2
+        });
+        assert_eq!(get("http://10.77.0.2/").as_deref(), Some("hello\n"));
+        assert_eq!(text_of("ip", &["-o", "link", "show", "mill0"]), address);
+    });
+}
+
+#[test]
+fn the_binary_is_not_changed_under_a_stack() {
+    in_namespace(|| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 1;", SERVER);
+        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        server.signal(Signal::User2);
+        wait_for(|| site.error_log().contains("[crit]"));
+        let log = site.error_log();
+        assert!(
+            log.contains("the binary is not changed: a network stack of its own (--stack) can't be handed over"),
+            "{log}"
+        );
+        assert_eq!(get("http://10.77.0.2/").as_deref(), Some("hello\n"));
+    });
+}
+
+#[test]
+fn one_worker_thread_has_the_device_and_all_serve_kernel_sockets() {
+    in_namespace(|| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 3;", "server { listen 80 reuseport; }");
+        let _server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let log = site.error_log();
+        let warning = "[warn]";
+        assert_eq!(log.matches(warning).count(), 1, "{log}");
+        assert!(log.contains("a TAP device carries one worker: the first worker thread serves --stack, the other 2"), "{log}");
+        for _ in 0..10 {
+            assert_eq!(get("http://10.77.0.2/").as_deref(), Some("hello\n"));
+            assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
+        }
+    });
+}
+
+#[test]
+fn the_host_address_is_there_to_be_listened_on() {
+    in_namespace(|| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 1;", "server { listen 10.77.0.1:80; }");
+        let _server = Server::configured(&site, &conf, &["--stack", STACK]);
+        assert_eq!(get("http://10.77.0.1/").as_deref(), Some("hello\n"));
+        assert_eq!(get("http://10.77.0.2/"), None);
+    });
+}

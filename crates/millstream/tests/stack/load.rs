@@ -1,0 +1,121 @@
+//! Load over the stack, against nginx on kernel sockets.
+
+use crate::namespace::{has, in_namespace, output_of, text_of};
+use crate::server::{STACK, Site, wait_for};
+use mill_sys::interface;
+use std::process::{Child, Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
+
+/// nginx in the calling thread's namespace, ended whatever happens.
+struct Nginx(Child);
+
+impl Nginx {
+    fn start(site: &Site) -> Self {
+        let conf = site.configure(
+            "master_process off;",
+            "server { listen 80; listen [::]:80; }",
+        );
+        let child = Command::new("nginx")
+            .args(["-c", &conf, "-e", "stderr"])
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for(|| {
+            output_of("curl", &["-s", "http://127.0.0.1/"])
+                .status
+                .success()
+        });
+        Self(child)
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // It serves in its first process.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn with_nginx(test: impl FnOnce(&Site) + Send) {
+    if !has("nginx") {
+        println!("not tested: there is no nginx");
+        return;
+    }
+    in_namespace(|| {
+        let site = Site::new();
+        let _nginx = Nginx::start(&site);
+        test(&site);
+        assert!(interface::index("mill0").is_err(), "the device is gone");
+    });
+}
+
+const TARGETS: [&str; 2] = ["http://10.77.0.1/", "http://[fd00::1]/"];
+
+#[test]
+fn ab_completes_all_requests_over_the_stack() {
+    with_nginx(|_| {
+        for target in TARGETS {
+            for keep in ["-k", "-q"] {
+                let arguments = [
+                    "ab", "--stack", STACK, keep, "-n", "500", "-c", "10", target,
+                ];
+                let text = text_of(BINARY, &arguments);
+                assert!(text.contains("Complete requests:      500"), "{text}");
+                assert!(text.contains("Failed requests:        0"), "{text}");
+            }
+        }
+    });
+}
+
+#[test]
+fn wrk_counts_no_errors_over_the_stack() {
+    with_nginx(|_| {
+        for target in TARGETS {
+            let target = format!("{target}large.bin");
+            let arguments = ["wrk", "--stack", STACK, "-t1", "-c4", "-d1s", &target];
+            let text = text_of(BINARY, &arguments);
+            assert!(text.contains("Requests/sec"), "{text}");
+            assert!(
+                !text.contains("Socket errors") && !text.contains("Non-2xx"),
+                "{text}"
+            );
+        }
+    });
+}
+
+#[test]
+fn one_thread_has_the_device() {
+    with_nginx(|_| {
+        let target = TARGETS[0];
+        let output = output_of(
+            BINARY,
+            &["wrk", "--stack", STACK, "-t2", "-c4", "-d1s", target],
+        );
+        assert!(!output.status.success());
+        let text =
+            String::from_utf8(output.stderr).unwrap() + &String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains("a TAP device carries one thread, and 2 were asked for"),
+            "{text}"
+        );
+    });
+}
+
+#[test]
+fn what_is_sent_over_the_stack_is_what_nginx_takes() {
+    with_nginx(|site| {
+        let body = site.path("large.bin");
+        let body = body.to_str().unwrap();
+        std::fs::write(body, vec![7; 900_000]).unwrap();
+        let arguments = [
+            "ab", "--stack", STACK, "-n", "20", "-c", "2", "-p", body, TARGETS[0],
+        ];
+        let text = text_of(BINARY, &arguments);
+        // nginx takes the whole of the body, and has no use for it: 405.
+        assert!(text.contains("Complete requests:      20"), "{text}");
+        assert!(text.contains("Non-2xx responses:      20"), "{text}");
+    });
+}

@@ -1,0 +1,60 @@
+//! A thread with a network namespace of its own.
+
+use mill_sys::{interface, namespace};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
+
+/// Runs a test in a namespace of its own. One after the other: they share two cores, and some look at the time.
+pub(crate) fn in_namespace(test: impl FnOnce() + Send) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if let Err(error) = namespace::leave_network() {
+                println!("not tested, since there can be no network namespace: {error}");
+                return;
+            }
+            interface::set_up("lo").unwrap();
+            test();
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+/// Sets a value below /proc/sys/net/ipv4 of the calling thread's namespace.
+pub(crate) fn set_ipv4(name: &str, value: &str) {
+    std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value).unwrap();
+}
+
+/// What a command prints, in the calling thread's namespace.
+pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new("timeout");
+    command.arg(COMMAND_TIME_MAX).arg(program).args(arguments);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+/// The standard output of a command that has to succeed.
+pub(crate) fn text_of(program: &str, arguments: &[&str]) -> String {
+    let output = output_of(program, arguments);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}\n{text}{errors}",
+        output.status
+    );
+    text
+}
+
+/// Whether a program is installed.
+pub(crate) fn has(program: &str) -> bool {
+    let found = Command::new("which").arg(program).output();
+    found.is_ok_and(|found| found.status.success())
+}
+
+/// Seconds that a command may take; one that hangs has failed.
+const COMMAND_TIME_MAX: &str = "30";

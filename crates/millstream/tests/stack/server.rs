@@ -1,0 +1,158 @@
+//! The binary, serving: started in the calling thread's namespace, ended whatever happens.
+
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The device of most tests.
+pub(crate) const STACK: &str =
+    "tap:mill0,address=10.77.0.2/24,host=10.77.0.1/24,address=fd00::2/64,host=fd00::1/64";
+
+/// A directory with something to serve, which vanishes.
+pub(crate) struct Site(PathBuf);
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("millstream-stack-{}-{number}", std::process::id());
+        let site = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&site.0).unwrap();
+        fs::set_permissions(&site.0, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::write(site.path("index.html"), "hello\n").unwrap();
+        let large: Vec<u8> = (0..3_000_000_u32)
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        fs::write(site.path("large.bin"), large).unwrap();
+        site
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a configuration with a master; `main` stands outside all blocks, `http` in the http block.
+    pub(crate) fn configure(&self, main: &str, http: &str) -> String {
+        let directory = self.0.display();
+        let text = format!(
+            "user www-data;\ndaemon off;\n{main}\npid {directory}/pid;\nerror_log {directory}/error.log info;\n\
+             events {{ worker_connections 512; }}\n\
+             http {{\naccess_log off;\nroot {directory};\n{http}\n}}\n"
+        );
+        let path = self.path("nginx.conf");
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn error_log(&self) -> String {
+        fs::read_to_string(self.path("error.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        // Whatever is left is in the system's folder for such things.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server, leader of a process group of its own.
+pub(crate) struct Server {
+    child: Child,
+}
+
+impl Server {
+    /// `millstream serve DIRECTORY`; returns once it serves.
+    pub(crate) fn directory(directory: &Path, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", directory.to_str().unwrap(), "--port", "80"];
+        all.extend_from_slice(arguments);
+        let mut server = Self::start(&all, Stdio::piped());
+        let mut line = String::new();
+        let out = server.child.stdout.as_mut().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        assert!(
+            line.ends_with("until Ctrl-C\n"),
+            "{line:?} {}",
+            server.complaint()
+        );
+        server
+    }
+
+    /// `millstream serve -c CONF`; returns once the configuration is in force.
+    pub(crate) fn configured(site: &Site, conf: &str, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "-c", conf];
+        all.extend_from_slice(arguments);
+        let server = Self::start(&all, Stdio::null());
+        wait_for(|| site.error_log().contains("configuration 1 is in force"));
+        server
+    }
+
+    fn start(arguments: &[&str], stdout: Stdio) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_millstream"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn();
+        Self {
+            child: child.unwrap(),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::new(i32::try_from(self.child.id()).unwrap()).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.pid().kill(signal.number()).unwrap();
+    }
+
+    /// Kills all of its processes at once.
+    pub(crate) fn kill_all(&mut self) {
+        self.pid().kill_group(Signal::Kill.number()).unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal, and waits for the end.
+    pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
+        self.child.wait().unwrap()
+    }
+
+    /// What it wrote to standard error before it ended.
+    fn complaint(&mut self) -> String {
+        let _ = self.child.kill();
+        let mut text = String::new();
+        let stderr = self.child.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended, all of it.
+        let _ = self.pid().kill_group(Signal::Kill.number());
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until something holds, at most ten seconds.
+pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
+    for _ in 0..1000 {
+        if holds() {
+            return;
+        }
+        // Nothing to wait for but the time: the other side is a process of its own.
+        let pause = std::time::Duration::from_millis(10);
+        mill_sys::descriptor::wait_readable(&[], Some(pause)).unwrap();
+    }
+    panic!("it does not come about");
+}
