@@ -20,6 +20,9 @@ pub struct HostCounters {
     pub cookies_taken: u64,
     /// `SyncookiesFailed`.
     pub cookies_refused: u64,
+    /// SYNs that opened a connection by a Fast Open cookie, and cookies given.
+    pub fast_opens: u64,
+    pub fast_open_cookies_sent: u64,
     pub time_waits: u64,
     /// Entries forgotten before their time because there were too many.
     pub time_waits_forgotten: u64,

@@ -53,6 +53,9 @@ pub mod status;
 /// Timers.
 mod expiring;
 
+/// What is no TCP.
+mod datagrams;
+
 #[cfg(test)]
 mod tests;
 
@@ -69,6 +72,8 @@ pub struct Host<Q> {
     pub(crate) next_hops: next_hop::NextHops,
     pub(crate) slots: Slots<Q>,
     pub(crate) flows: FlowTable,
+    /// The slot of the last segment's connection.
+    pub(crate) recent_index: u32,
     pub(crate) timers: Wheel,
     pub(crate) listeners: Listeners,
     pub(crate) syn_cache: SynCache,
@@ -82,6 +87,7 @@ pub struct Host<Q> {
     /// Slots whose owners are to be told, each once.
     pub(crate) ready: Vec<u32>,
     pub(crate) answers: Answers,
+    pub(crate) datagrams: datagrams::Datagrams,
     /// A long segment of which the device took the first frames only.
     pub(crate) cut: Option<Cut>,
     /// Frames that readers may still look at, and whose bytes they hold.
@@ -97,12 +103,14 @@ impl<Q: SendQueue> Host<Q> {
     pub fn new(config: HostConfig, link: &LinkProperties, now: Instant) -> Self {
         let secrets = Secrets::new(config.secret);
         let burst_max = config.limits.burst_max as usize;
+        let datagrams = datagrams::Datagrams::new(&config);
         Self {
             now,
             link: *link,
             next_hops: next_hop::NextHops::new(&config, link, now),
             slots: Slots::new(),
             flows: FlowTable::new(),
+            recent_index: 0,
             timers: Wheel::new(now),
             listeners: Listeners::default(),
             syn_cache: SynCache::new(now),
@@ -119,6 +127,7 @@ impl<Q: SendQueue> Host<Q> {
             sending: VecDeque::new(),
             ready: Vec::new(),
             answers: Answers::new(),
+            datagrams,
             cut: None,
             held: Vec::new(),
             resets: RateLimit::default(),
@@ -177,6 +186,7 @@ impl<Q: SendQueue> Host<Q> {
             self.syn_cache.timers.next_expiry(),
             self.time_wait.next_expiry(self.now),
             self.next_hops.next_expiry(),
+            self.datagrams.fragments.next_expiry(),
         ]
         .into_iter()
         .flatten()

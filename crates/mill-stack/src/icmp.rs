@@ -37,7 +37,6 @@ pub struct Message<'a> {
     pub source: IpAddr,
     /// Ours, or a group's or everybody's.
     pub target: IpAddr,
-    pub ecn: Ecn,
     /// From the type on.
     pub bytes: &'a [u8],
 }

@@ -24,6 +24,8 @@ pub(crate) struct Listener {
     pub(crate) waiting: VecDeque<u32>,
     /// Its entries in the SYN cache.
     pub(crate) half_open: u32,
+    /// Connections that a Fast Open cookie has opened and whose handshake is not complete.
+    pub(crate) fast_open_waiting: u32,
     /// Until when acknowledgements may hold cookies, in milliseconds; 0 if none was ever sent.
     pub(crate) cookies_until_ms: u64,
     /// The owner was told that there is something to accept.
@@ -69,6 +71,7 @@ impl Listeners {
             config,
             waiting: VecDeque::new(),
             half_open: 0,
+            fast_open_waiting: 0,
             cookies_until_ms: 0,
             is_reported: false,
         };

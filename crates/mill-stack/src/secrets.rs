@@ -12,6 +12,7 @@ pub(crate) struct Secrets {
     pub(crate) table: Key,
     pub(crate) cookie: Key,
     pub(crate) port: Key,
+    pub(crate) fast_open: Key,
     iss: Key,
     timestamp: Key,
 }
@@ -23,6 +24,7 @@ impl Secrets {
             table: key.derive(1),
             cookie: key.derive(2),
             port: key.derive(3),
+            fast_open: key.derive(7),
             iss: key.derive(4),
             timestamp: key.derive(5),
         }

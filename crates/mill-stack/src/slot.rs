@@ -41,7 +41,7 @@ pub(crate) struct Slot<Q> {
     pub(crate) reassembly_bytes: u32,
     /// Which of the host's configurations is its own.
     pub(crate) config: u16,
-    /// The listener in whose queue it waits to be accepted.
+    /// The listener that it came by.
     pub(crate) listener: u32,
     pub(crate) error: Option<SocketError>,
 }
@@ -74,6 +74,9 @@ impl SlotFlags {
     pub(crate) const ENDED: u16 = 1 << 7;
     /// Waits for the address of its next hop.
     pub(crate) const PARKED: u16 = 1 << 8;
+
+    /// Opened on the word of a Fast Open cookie; the handshake is not complete.
+    pub(crate) const FAST_OPEN: u16 = 1 << 9;
 
     pub(crate) const fn has(self, bit: u16) -> bool {
         self.0 & bit != 0

@@ -66,7 +66,10 @@ const QUANTUM: u32 = 4;
 impl<Q: SendQueue> Host<Q> {
     /// Transmits until nothing is left or the link is full; says whether it is.
     pub(crate) fn transmit_all<L: Link>(&mut self, link: &mut L) -> bool {
-        if !self.transmit_outgoing(link) || !self.transmit_answers(link) || !self.transmit_cut(link)
+        if !self.transmit_outgoing(link)
+            || !self.transmit_answers(link)
+            || !self.transmit_datagrams(link)
+            || !self.transmit_cut(link)
         {
             return true;
         }
@@ -148,9 +151,11 @@ impl<Q: SendQueue> Host<Q> {
             return self.stop_sending(index);
         }
         let Some(mac) = self.next_hop_of(index) else {
+            self.arm(index);
             return self.stop_sending(index);
         };
         let Some(room) = link.reserve(frame_len_max(&self.link)) else {
+            self.arm(index);
             return Turn::Full;
         };
         let Some(slot) = self.slots.at_mut(index) else {

@@ -183,6 +183,11 @@ impl UdpSockets {
         })
     }
 
+    /// Whether datagrams to `target` have a reader.
+    pub fn has_socket_for(&self, target: SocketAddr) -> bool {
+        self.socket_for(target).is_some()
+    }
+
     /// The socket with just this address, else the one for all addresses of its family.
     fn socket_for(&self, target: SocketAddr) -> Option<SocketAddr> {
         let any = SocketAddr::new(unspecified(target.ip()), target.port());

@@ -69,6 +69,9 @@ impl<Q: SendQueue> Host<Q> {
         if events.has_any(failed) && !slot.flags.has(SlotFlags::ESTABLISHED) {
             self.counters.failed_opens += 1;
         }
+        if events.has_any(Events::ESTABLISHED) {
+            self.end_fast_open(index);
+        }
         if events.has_any(Events::ENDS) {
             self.end(index, events.has_any(Events::TIME_WAIT));
         }
@@ -105,6 +108,7 @@ impl<Q: SendQueue> Host<Q> {
             self.lending
                 .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
         }
+        self.end_fast_open(index);
         self.timers.disarm(index);
         self.give_back_queue(queue);
         if self

@@ -26,6 +26,7 @@ impl<Q: SendQueue> Host<Q> {
         }
         self.next_hops.neighbors.expire(self.now);
         self.wake_parked();
+        self.expire_fragments();
     }
 
     fn on_connection_timer(&mut self, index: u32) {

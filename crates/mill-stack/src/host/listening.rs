@@ -5,7 +5,7 @@ use crate::flow_table::Target;
 use crate::host::Host;
 use crate::listener::Listener;
 use crate::queue::SendQueue;
-use crate::slot::{NO_LISTENER, SlotFlags};
+use crate::slot::SlotFlags;
 use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
@@ -61,7 +61,6 @@ impl<Q: SendQueue> Host<Q> {
         debug_assert!(slot.flags.has(SlotFlags::UNACCEPTED));
         slot.flags.clear(SlotFlags::UNACCEPTED);
         slot.token = token;
-        slot.listener = NO_LISTENER;
         let socket = slot.id(index);
         // What has happened before is news for the owner.
         let has_news =

@@ -28,8 +28,18 @@ pub(crate) struct NextHops {
     /// Connections and answers that wait for a neighbour, and for which.
     parked: Vec<(IpAddr, Parked)>,
     parked_max: usize,
+    /// Ways that were found lately, by a few bits of the target.
+    recent: [Recent; RECENT_COUNT],
     /// Memory for lists that are needed for a moment.
     scratch: Vec<IpAddr>,
+}
+
+/// A way that was found while the neighbours had this version.
+#[derive(Clone, Copy, Debug)]
+struct Recent {
+    target: IpAddr,
+    mac: MacAddress,
+    version: u32,
 }
 
 /// Who waits.
@@ -61,11 +71,35 @@ impl NextHops {
             paths: PathMtus::new(link.mtu),
             parked: Vec::new(),
             parked_max: config.limits.neighbor_queue_max as usize,
+            recent: [Recent::NONE; RECENT_COUNT],
             scratch: Vec::new(),
         }
     }
 
+    #[inline]
     pub(crate) fn way(&mut self, target: IpAddr, now: Instant) -> Way {
+        let place = recent_place(target);
+        if let Some(recent) = self.recent.get(place)
+            && recent.target == target
+            && recent.version == self.version()
+        {
+            return Way::To(recent.mac);
+        }
+        let way = self.look_up(target, now);
+        if let Way::To(mac) = way
+            && let version = self.version()
+            && let Some(recent) = self.recent.get_mut(place)
+        {
+            *recent = Recent {
+                target,
+                mac,
+                version,
+            };
+        }
+        way
+    }
+
+    fn look_up(&mut self, target: IpAddr, now: Instant) -> Way {
         let Some(next_hop) = self.routes.next_hop(target) else {
             return Way::NoRoute;
         };
@@ -95,6 +129,26 @@ impl NextHops {
         waiting.count() < self.parked_max
     }
 }
+
+impl Recent {
+    const NONE: Self = Self {
+        target: IpAddr::V4(core::net::Ipv4Addr::UNSPECIFIED),
+        mac: MacAddress::UNSPECIFIED,
+        version: 0,
+    };
+}
+
+fn recent_place(target: IpAddr) -> usize {
+    let last = match target {
+        IpAddr::V4(address) => address.octets()[3],
+        IpAddr::V6(address) => address.octets()[15],
+    };
+    usize::from(last) % RECENT_COUNT
+}
+
+/// As many as peers that talk at once without routers between; behind a router they push each other out, which costs
+/// a look at the routes. 2 KiB.
+const RECENT_COUNT: usize = 64;
 
 impl<Q: SendQueue> Host<Q> {
     /// The Ethernet address for a connection's frames; `None` if it has to wait, or has been told that there is none.
@@ -173,6 +227,9 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.neighbors.take_resolved(&mut settled);
         let resolved = settled.len();
         self.next_hops.neighbors.take_failed(&mut settled);
+        if !settled.is_empty() {
+            self.datagrams.outbox.wake();
+        }
         for (place, next_hop) in settled.drain(..).enumerate() {
             self.wake_parked_for(next_hop, place < resolved);
         }

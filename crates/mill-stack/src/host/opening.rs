@@ -68,8 +68,6 @@ impl<Q: SendQueue> Host<Q> {
         if self.is_own(target.ip()) || is_no_target(target) {
             return Err(ConnectError::NoRoute);
         }
-        let hop = self.next_hops.routes.route(target.ip());
-        let hop = hop.ok_or(ConnectError::NoRoute)?;
         let (asked, port) = match source {
             Some(source) => (Some(source.ip()), source.port()),
             None => (None, 0),
@@ -79,8 +77,12 @@ impl<Q: SendQueue> Host<Q> {
             Some(address) if address.is_ipv4() != target.is_ipv4() => {
                 return Err(ConnectError::NoRoute);
             }
-            Some(address) => address,
-            None => hop.source,
+            Some(address) if self.next_hops.routes.next_hop(target.ip()).is_some() => address,
+            Some(_) => return Err(ConnectError::NoRoute),
+            None => {
+                let hop = self.next_hops.routes.route(target.ip());
+                hop.ok_or(ConnectError::NoRoute)?.source
+            }
         };
         Ok(SocketAddr::new(address, port))
     }

@@ -28,7 +28,9 @@ pub struct Usage {
     pub buffers: usize,
     /// Received and not read, those out of order included.
     pub unread_bytes: u64,
-    /// Segments that wait for the device or for a neighbour.
+    /// Pieces of datagrams that are not whole.
+    pub fragment_bytes: usize,
+    /// Segments and datagrams that wait for the device or for a neighbour.
     pub waiting: usize,
 }
 
@@ -101,7 +103,9 @@ impl<Q: SendQueue> Host<Q> {
             held_frames: self.held.len(),
             buffers: self.buffers.in_use(),
             unread_bytes: self.lending.receive_bytes(),
+            fragment_bytes: self.datagrams.fragments.size_bytes(),
             waiting: self.answers.len()
+                + self.datagrams.outbox.len()
                 + self.next_hops.parked_count()
                 + usize::from(self.cut.is_some()),
         }

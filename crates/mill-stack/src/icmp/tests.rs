@@ -61,7 +61,6 @@ fn message(source: &str, target: &str, bytes: &[u8]) -> Vec<u8> {
     let message = Message {
         source: address(source),
         target: address(target),
-        ecn: Ecn::NotCapable,
         bytes: &bytes,
     };
     let pseudo_header = pseudo_header(&message);
@@ -79,7 +78,6 @@ fn receive(
     let message = Message {
         source: address(source),
         target: address(target),
-        ecn: Ecn::NotCapable,
         bytes,
     };
     icmp.on_message(&message, &routes(), 1500, outbox, at(0))

@@ -6,6 +6,7 @@ use crate::flow_table::Target;
 use crate::host::Host;
 use crate::host::beyond;
 use crate::queue::SendQueue;
+use crate::receive::fast_open::{FastOpen, Opened};
 use crate::slot::SlotFlags;
 use crate::socket::ListenerId;
 use crate::syn_cache::Entry;
@@ -14,32 +15,34 @@ use mill_tcp::arrived::{Events, SegmentDrop};
 use mill_tcp::connection::Connection;
 use mill_tcp::listen::{HalfOpen, HalfOpenOutcome};
 use mill_tcp::segment::Segment;
+use mill_tcp::state::State;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
 impl<Q: SendQueue> Host<Q> {
     /// RFC 9293 3.10.7.2, third: a SYN for a flow that nothing stands for. `iss_after` is what an earlier connection
-    /// of the flow used.
+    /// of the flow used. Gives what the reader gets at once, if the SYN opens the connection by itself (Fast Open).
     pub(super) fn on_syn(
         &mut self,
         flow: &Flow,
         hash: u64,
         syn: &Segment<'_>,
         iss_after: Option<SeqNumber>,
-    ) {
+    ) -> Option<Opened> {
         self.counters.syns_in += 1;
         let Some(id) = self.listeners.find(flow.local(), hash) else {
-            return self.refuse(flow, syn, DropReason::NoListener);
+            self.refuse(flow, syn, DropReason::NoListener);
+            return None;
         };
-        let Some(listener) = self.listeners.at_mut(id) else {
-            return;
-        };
+        let listener = self.listeners.at_mut(id)?;
         // As Linux: who could not be accepted now is better off asking again later.
         if listener.is_full() {
-            return self.drop_frame(DropReason::ListenQueueFull);
+            self.drop_frame(DropReason::ListenQueueFull);
+            return None;
         }
         if self.slots.count() >= self.limits.connections_max {
-            return self.drop_frame(DropReason::NoMemory);
+            self.drop_frame(DropReason::NoMemory);
+            return None;
         }
         let config = listener.config;
         let is_cache_full = listener.half_open >= listener.half_open_max()
@@ -47,12 +50,22 @@ impl<Q: SendQueue> Host<Q> {
         let iss = beyond(self.secrets.iss(flow, self.now), iss_after);
         let ts_offset = self.secrets.timestamp_offset(flow);
         let mss = self.mss_to(flow.remote);
+        let fast_open = self.fast_open_of(id, flow, syn);
+        if fast_open == FastOpen::Open && !is_cache_full {
+            let numbers = (iss, ts_offset, mss);
+            return Some(self.open_fast(id, flow, hash, syn, numbers));
+        }
         let env = &mut self.lending.env(config, self.now);
         let half_open = HalfOpen::on_syn(syn, iss, ts_offset, mss, env);
         if is_cache_full {
-            return self.answer_with_cookie(id, config, flow, half_open);
+            self.answer_with_cookie(id, config, flow, half_open);
+            return None;
         }
-        let syn_ack = half_open.syn_ack(env);
+        let mut syn_ack = half_open.syn_ack(env);
+        if let FastOpen::Give(cookie) = fast_open {
+            syn_ack.options.fast_open = Some(cookie);
+            self.counters.fast_open_cookies_sent += 1;
+        }
         let entry = Entry {
             half_open,
             flow: *flow,
@@ -64,6 +77,7 @@ impl<Q: SendQueue> Host<Q> {
         let index = self.syn_cache.insert(entry);
         self.flows.insert(hash, Target::HalfOpen(index));
         self.answer(*flow, syn_ack);
+        None
     }
 
     /// RFC 4987 3.6: nothing is kept; the SYN-ACK says it all.
@@ -225,8 +239,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// A slot for a connection whose handshake is complete, in its listener's queue.
-    fn establish(
+    /// A slot for a connection whose handshake is complete, or will be, in its listener's queue.
+    pub(super) fn establish(
         &mut self,
         id: ListenerId,
         flow: Flow,
@@ -234,6 +248,7 @@ impl<Q: SendQueue> Host<Q> {
         stands: Option<Target>,
         connection: Connection,
     ) -> u32 {
+        let connection_is_established = connection.state() != State::SynReceived;
         let index = self.slots.insert(connection, flow);
         let target = Target::Connection(index);
         match stands {
@@ -252,7 +267,9 @@ impl<Q: SendQueue> Host<Q> {
             slot.flags.set(SlotFlags::UNACCEPTED);
             listener.waiting.push_back(index);
         }
-        self.on_events(index, Events::ESTABLISHED);
+        if connection_is_established {
+            self.on_events(index, Events::ESTABLISHED);
+        }
         index
     }
 }

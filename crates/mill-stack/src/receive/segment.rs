@@ -7,13 +7,16 @@ use crate::host::Host;
 use crate::link::{FrameId, Link, ReceivedChecksum};
 use crate::queue::SendQueue;
 use crate::receive::Packet;
+use crate::receive::fast_open::Opened;
+use crate::slot::SlotFlags;
 use crate::unread::Unread;
 use core::ops::Range;
 use mill_tcp::arrived::{Events, SegmentDrop};
 use mill_tcp::closed::reset_for;
-use mill_tcp::segment::{Segment, SegmentOut};
+use mill_tcp::segment::{Ecn, Segment, SegmentOut};
 use mill_tcp::time_wait::TimeWaitOutcome;
 use mill_wire::checksum::{Sum, is_partial, verify};
+use mill_wire::ipv4;
 use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
 
@@ -65,19 +68,27 @@ impl<Q: SendQueue> Host<Q> {
             urgent: header.urgent,
             options: &header.options,
             payload: bytes.get(len..).unwrap_or_default(),
-            ecn: packet.ecn,
+            ecn: ecn_of(packet.ecn),
             merged: packet.merged,
         };
+        if let Some(index) = self.recent_connection(&flow) {
+            return Some(self.on_connection_segment(index, &segment, len));
+        }
         let hash = flow.table_hash(self.secrets.table);
         let index = match self.find(&flow, hash) {
             Some(Target::Connection(index)) => index,
             Some(Target::HalfOpen(index)) => self.on_half_open_segment(index, hash, &segment)?,
             Some(Target::TimeWait(number)) => {
-                self.on_time_wait_segment(number, &flow, hash, &segment);
-                return None;
+                let opened = self.on_time_wait_segment(number, &flow, hash, &segment)?;
+                return Some(opened.news(len));
             }
             // Flows have proper addresses; only those of others have to be looked at.
             None => match self.check_addresses(packet.source, packet.target) {
+                Ok(()) if is_opening(segment.flags) => {
+                    return self
+                        .on_syn(&flow, hash, &segment, None)
+                        .map(|opened| opened.news(len));
+                }
                 Ok(()) => self.on_unknown_segment(&flow, hash, &segment)?,
                 Err(reason) => {
                     self.drop_frame(reason);
@@ -85,10 +96,16 @@ impl<Q: SendQueue> Host<Q> {
                 }
             },
         };
-        let mut news = self.on_connection_segment(index, &segment);
-        news.deliver.start += len;
-        news.deliver.end += len;
-        Some(news)
+        self.recent_index = index;
+        Some(self.on_connection_segment(index, &segment, len))
+    }
+
+    /// The connection of the last segment, if this one is of the same flow, as it often is within a burst.
+    #[inline]
+    fn recent_connection(&self, flow: &Flow) -> Option<u32> {
+        let slot = self.slots.at(self.recent_index)?;
+        let is_live = slot.flags.has(SlotFlags::IN_USE) && !slot.flags.has(SlotFlags::ENDED);
+        (is_live && slot.flow == *flow).then_some(self.recent_index)
     }
 
     /// Gives the reader what is for it, then does what the events ask for; says whether the frame is held.
@@ -102,13 +119,19 @@ impl<Q: SendQueue> Host<Q> {
         if news.events.has_any(LOUD) {
             self.on_events(news.index, news.events);
         }
-        self.arm(news.index);
+        // `transmit` looks at the connection in any case, and arms its timer.
         is_held
     }
 
-    /// What TCP makes of a segment: which part of its payload is for the reader, and what has happened besides.
+    /// What TCP makes of a segment whose header has so many bytes: which part of it is for the reader, and what has
+    /// happened besides.
     #[inline]
-    fn on_connection_segment(&mut self, index: u32, segment: &Segment<'_>) -> News {
+    fn on_connection_segment(
+        &mut self,
+        index: u32,
+        segment: &Segment<'_>,
+        header_len: usize,
+    ) -> News {
         let Some(slot) = self.slots.at_mut(index) else {
             return News::default();
         };
@@ -143,7 +166,7 @@ impl<Q: SendQueue> Host<Q> {
         self.want_transmit(index);
         News {
             index,
-            deliver: arrived.deliver,
+            deliver: header_len + arrived.deliver.start..header_len + arrived.deliver.end,
             events: arrived.events,
         }
     }
@@ -197,10 +220,14 @@ impl<Q: SendQueue> Host<Q> {
         is_held
     }
 
-    fn on_time_wait_segment(&mut self, number: u32, flow: &Flow, hash: u64, segment: &Segment<'_>) {
-        let Some(entry) = self.time_wait.at_mut(number) else {
-            return;
-        };
+    fn on_time_wait_segment(
+        &mut self,
+        number: u32,
+        flow: &Flow,
+        hash: u64,
+        segment: &Segment<'_>,
+    ) -> Option<Opened> {
+        let entry = self.time_wait.at_mut(number)?;
         let env = &mut self.lending.env(0, self.now);
         match entry.time_wait.on_segment(segment, env) {
             TimeWaitOutcome::Answer(answer) => self.answer(*flow, answer),
@@ -210,12 +237,13 @@ impl<Q: SendQueue> Host<Q> {
                 if self.listeners.find(flow.local(), hash).is_some() {
                     self.forget_time_wait(number, hash);
                     self.counters.time_waits_reopened += 1;
-                    self.on_syn(flow, hash, segment, Some(iss_after));
+                    return self.on_syn(flow, hash, segment, Some(iss_after));
                 } else {
                     self.refuse(flow, segment, DropReason::NoListener);
                 }
             }
         }
+        None
     }
 
     /// RFC 9293 3.10.7.1, 3.10.7.2: no connection; perhaps a listener. The connection, if the segment completes a
@@ -223,7 +251,6 @@ impl<Q: SendQueue> Host<Q> {
     fn on_unknown_segment(&mut self, flow: &Flow, hash: u64, segment: &Segment<'_>) -> Option<u32> {
         let kind = Flags::SYN | Flags::ACK | Flags::RST;
         match segment.flags & kind {
-            Flags::SYN => self.on_syn(flow, hash, segment, None),
             Flags::ACK => return self.on_cookie(flow, hash, segment),
             // RFC 9293 3.10.7.2, fourth: nothing that a listener could make use of, and no answer.
             Flags(0) if self.listeners.find(flow.local(), hash).is_some() => {
@@ -265,6 +292,22 @@ struct News {
     events: Events,
 }
 
+impl Opened {
+    /// What a SYN with a header of so many bytes brought.
+    const fn news(&self, header_len: usize) -> News {
+        News {
+            index: self.index,
+            deliver: header_len + self.deliver.start..header_len + self.deliver.end,
+            events: Events::READABLE,
+        }
+    }
+}
+
+/// Whether a segment asks for a new connection.
+fn is_opening(flags: Flags) -> bool {
+    flags & (Flags::SYN | Flags::ACK | Flags::RST) == Flags::SYN
+}
+
 /// Where a segment lies.
 enum Source<'a> {
     /// In a frame, from so many bytes on.
@@ -274,6 +317,15 @@ enum Source<'a> {
 
 /// Events that change what the host keeps of a connection.
 const LOUD: Events = Events(!(Events::READABLE.0 | Events::ALL_ACKED.0));
+
+const fn ecn_of(ecn: ipv4::Ecn) -> Ecn {
+    match ecn {
+        ipv4::Ecn::NotCapable => Ecn::NotCapable,
+        ipv4::Ecn::Capable1 => Ecn::Capable1,
+        ipv4::Ecn::Capable0 => Ecn::Capable0,
+        ipv4::Ecn::CongestionExperienced => Ecn::Congested,
+    }
+}
 
 fn is_checksum_right(packet: &Packet, bytes: &[u8]) -> bool {
     let pseudo_header =

@@ -1,0 +1,97 @@
+//! ICMP and neighbour discovery arrive (RFC 1122 3.2.2, RFC 4443, RFC 4861).
+
+use crate::drop_reason::DropReason;
+use crate::host::Host;
+use crate::icmp::{FlowError, FlowErrorKind, Message, Received};
+use crate::neighbor::receive::Envelope;
+use crate::queue::SendQueue;
+use crate::receive::{Origin, Packet};
+use core::net::{IpAddr, SocketAddr};
+use mill_wire::ndp::Ndp;
+use mill_wire::protocol::Protocol;
+
+impl<Q: SendQueue> Host<Q> {
+    pub(super) fn on_icmp(
+        &mut self,
+        packet: &Packet,
+        origin: Origin,
+        body: &[u8],
+    ) -> Result<(), DropReason> {
+        // Only questions of neighbours come from nobody.
+        let is_ndp = body.first().is_some_and(|kind| Ndp::is_kind(*kind));
+        if packet.source.is_unspecified() && !is_ndp {
+            return Err(DropReason::BadSource);
+        }
+        let message = Message {
+            source: packet.source,
+            target: packet.target,
+            bytes: body,
+        };
+        let mtu = self.next_hops.paths.path_mtu(packet.source, self.now);
+        let datagrams = &mut self.datagrams;
+        let received = datagrams.icmp.on_message(
+            &message,
+            &self.next_hops.routes,
+            mtu,
+            &mut datagrams.outbox,
+            self.now,
+        );
+        match received {
+            Received::Answered => Ok(()),
+            Received::Dropped(reason) => Err(reason),
+            Received::Error(error) => self.on_flow_error(&error),
+            Received::Ndp(message) => self.on_ndp(packet, origin, &message),
+        }
+    }
+
+    fn on_ndp(&mut self, packet: &Packet, origin: Origin, message: &Ndp) -> Result<(), DropReason> {
+        let (IpAddr::V6(source), IpAddr::V6(target)) = (packet.source, packet.target) else {
+            return Err(DropReason::UnknownProtocol);
+        };
+        let envelope = Envelope {
+            mac: origin.mac,
+            source,
+            target,
+            hop_limit: packet.hop_limit,
+        };
+        let neighbors = &mut self.next_hops.neighbors;
+        if !neighbors.on_ndp(&envelope, message, self.now) {
+            return Err(DropReason::Malformed);
+        }
+        self.wake_parked();
+        Ok(())
+    }
+
+    /// Somebody says that a packet of ours did not get through. It is believed as far as it knows what only somebody on
+    /// the path can know (RFC 5927 4).
+    fn on_flow_error(&mut self, error: &FlowError) -> Result<(), DropReason> {
+        let is_believed = match (error.protocol, error.kind) {
+            (Protocol::TCP, FlowErrorKind::PacketTooBig { mtu }) => {
+                self.on_too_big(&error.flow, error.seq, mtu)
+            }
+            (Protocol::TCP, FlowErrorKind::Unreachable { hard }) => {
+                self.on_unreachable(&error.flow, error.seq, hard)
+            }
+            (Protocol::UDP, kind) => self.on_udp_error(error, kind),
+            _ => false,
+        };
+        if is_believed {
+            Ok(())
+        } else {
+            Err(DropReason::NotForUs)
+        }
+    }
+
+    /// What a sender of datagrams does about losses is left to it; the size of the path is remembered for all.
+    fn on_udp_error(&mut self, error: &FlowError, kind: FlowErrorKind) -> bool {
+        let local = SocketAddr::new(error.flow.local, error.flow.local_port);
+        if !self.datagrams.udp.has_socket_for(local) {
+            return false;
+        }
+        if let FlowErrorKind::PacketTooBig { mtu } = kind {
+            let paths = &mut self.next_hops.paths;
+            paths.on_packet_too_big(error.flow.remote, mtu, self.now);
+        }
+        true
+    }
+}

@@ -1,0 +1,124 @@
+//! Fast Open (RFC 7413): what it gives, and how little those get who abuse it.
+
+use crate::raw_peer::{RawPeer, Seen};
+use crate::target::Target;
+use mill_stack::socket::ListenOptions;
+use mill_stack::wire::tcp::Flags;
+use mill_stack::wire::tcp_option::FastOpenCookie;
+use std::time::Duration;
+
+fn target(waiting_max: u32) -> Target {
+    let options = ListenOptions {
+        fast_open: Some(waiting_max),
+        ..ListenOptions::default()
+    };
+    Target::listening(&options, |_| {})
+}
+
+fn syn_with(peer: &RawPeer, cookie: &FastOpenCookie, payload: &[u8]) -> Seen {
+    let mut syn = peer.syn();
+    syn.header.options.fast_open = Some(*cookie);
+    syn.payload = payload.to_vec();
+    syn
+}
+
+/// The cookie that a peer gets for asking.
+fn ask(target: &mut Target, peer: &mut RawPeer) -> FastOpenCookie {
+    let empty = FastOpenCookie::new(&[]).unwrap();
+    target.arrive(&syn_with(peer, &empty, b""));
+    target.turn();
+    let answers = peer.take_seen(target);
+    peer.on_syn_ack(&answers[0]);
+    peer.send(target, Flags::ACK, &[]);
+    target.turn();
+    assert!(target.accept().is_some());
+    answers[0].header.options.fast_open.unwrap()
+}
+
+#[test]
+fn a_request_in_a_syn_is_answered_before_the_handshake_is_complete() {
+    let mut target = target(10);
+    let cookie = ask(&mut target, &mut RawPeer::new(1));
+    let mut peer = RawPeer::new(2);
+    target.arrive(&syn_with(&peer, &cookie, b"request"));
+    target.turn();
+    let socket = target.accept().expect("the connection is there");
+    assert!(!target.host.is_established(socket));
+    assert_eq!(target.read(socket), b"request");
+    target.write(socket, b"response");
+    target.turn();
+    let seen = peer.take_seen(&mut target);
+    assert!(seen[0].is(Flags::SYN | Flags::ACK));
+    assert_eq!(seen[0].header.ack, peer.seq + 8);
+    assert!(
+        seen.iter().any(|seen| seen.payload == b"response"),
+        "{seen:?}"
+    );
+    peer.on_syn_ack(&seen[0]);
+    peer.seq += 7;
+    peer.ack += 8;
+    peer.send(&mut target, Flags::ACK, &[]);
+    target.turn();
+    assert!(target.host.is_established(socket));
+    assert_eq!(target.host.acked(socket), 8);
+    assert_eq!(target.host.counters().fast_opens, 1);
+}
+
+#[test]
+fn a_wrong_cookie_gets_a_right_one_and_its_data_is_not_taken() {
+    let mut target = target(10);
+    let forged = FastOpenCookie::new(&[1; 8]).unwrap();
+    let peer = RawPeer::new(1);
+    target.arrive(&syn_with(&peer, &forged, b"request"));
+    target.turn();
+    assert_eq!(target.accept(), None);
+    let seen = peer.take_seen(&mut target);
+    assert_eq!(seen[0].header.ack, peer.seq + 1);
+    assert!(
+        seen[0]
+            .header
+            .options
+            .fast_open
+            .is_some_and(|cookie| cookie != forged)
+    );
+}
+
+#[test]
+fn another_address_has_another_cookie() {
+    let mut target = target(10);
+    let cookie = ask(&mut target, &mut RawPeer::new(1));
+    let other = RawPeer::new(5000);
+    target.arrive(&syn_with(&other, &cookie, b"request"));
+    target.turn();
+    assert_eq!(target.host.counters().fast_opens, 0);
+}
+
+#[test]
+fn no_more_than_the_limit_are_open_on_the_word_of_a_cookie() {
+    let mut target = target(3);
+    let cookie = ask(&mut target, &mut RawPeer::new(1));
+    for number in 10..20 {
+        target.arrive(&syn_with(&RawPeer::new(number), &cookie, b"x"));
+    }
+    target.turn();
+    assert_eq!(target.host.counters().fast_opens, 3);
+    // The others make the whole handshake. Who opened and vanished makes room again.
+    assert_eq!(target.host.usage().half_open, 7);
+    target.wait(Duration::from_secs(200));
+    target.arrive(&syn_with(&RawPeer::new(30), &cookie, b"x"));
+    target.turn();
+    assert_eq!(target.host.counters().fast_opens, 4);
+}
+
+#[test]
+fn a_listener_without_fast_open_gives_no_cookies() {
+    let mut target = Target::new(|_| {});
+    let peer = RawPeer::new(1);
+    let empty = FastOpenCookie::new(&[]).unwrap();
+    target.arrive(&syn_with(&peer, &empty, b""));
+    target.turn();
+    assert_eq!(
+        peer.take_seen(&mut target)[0].header.options.fast_open,
+        None
+    );
+}
