@@ -1,0 +1,135 @@
+//! Options of sockets, by Linux's numbers.
+
+use super::World;
+use super::descriptors::Kind;
+use super::errno::Errno;
+use super::tcp_info;
+use mill_stack::tcp::config::Keepalive;
+use mill_stack::tcp::time::Duration;
+
+const SOL_SOCKET: i32 = 1;
+const SOL_TCP: i32 = 6;
+
+const SO_REUSEADDR: i32 = 2;
+const SO_ERROR: i32 = 4;
+const SO_SNDBUF: i32 = 7;
+const SO_RCVBUF: i32 = 8;
+const SO_KEEPALIVE: i32 = 9;
+const SO_LINGER: i32 = 13;
+const SO_REUSEPORT: i32 = 15;
+const SO_MEMINFO: i32 = 55;
+
+const TCP_NODELAY: i32 = 1;
+const TCP_MAXSEG: i32 = 2;
+const TCP_CORK: i32 = 3;
+const TCP_KEEPIDLE: i32 = 4;
+const TCP_KEEPINTVL: i32 = 5;
+const TCP_KEEPCNT: i32 = 6;
+const TCP_DEFER_ACCEPT: i32 = 9;
+const TCP_INFO: i32 = 11;
+const TCP_FASTOPEN: i32 = 23;
+const TCP_CC_INFO: i32 = 26;
+
+/// Numbers of `SO_MEMINFO`, none of which the stack has a word for.
+const MEMINFO_BYTES: usize = 9 * 4;
+/// The largest `union tcp_cc_info`.
+const CC_INFO_BYTES: usize = 20;
+
+impl World {
+    pub(crate) fn set_option(
+        &mut self,
+        fd: i32,
+        level: i32,
+        name: i32,
+        value: &[u8],
+    ) -> Result<(), Errno> {
+        let number = int(value).ok_or(Errno::INVALID)?;
+        let on = number != 0;
+        let descriptor = self.descriptors.find(fd)?;
+        let kind = descriptor.kind;
+        match (level, name) {
+            (SOL_SOCKET, SO_REUSEADDR) => {}
+            (SOL_SOCKET, SO_REUSEPORT) => descriptor.options.share = on,
+            (SOL_SOCKET, SO_LINGER) => {
+                let seconds = value.get(4..).and_then(int).ok_or(Errno::INVALID)?;
+                descriptor.aborts = on && seconds == 0;
+            }
+            // Linux doubles what it is told, for its own bookkeeping, and says so when it is asked.
+            (SOL_SOCKET, SO_SNDBUF) => {
+                descriptor.send_buffer_bytes = 2 * u64::try_from(number).unwrap_or(0);
+            }
+            (SOL_SOCKET, SO_RCVBUF) => {
+                descriptor.options.receive_buffer_bytes = u32::try_from(number).ok();
+            }
+            (SOL_SOCKET, SO_KEEPALIVE) => {
+                descriptor.options.keepalive = on.then(Keepalive::default);
+            }
+            (SOL_TCP, TCP_KEEPIDLE | TCP_KEEPINTVL | TCP_KEEPCNT) => {
+                let keepalive = descriptor.options.keepalive.get_or_insert_default();
+                set_keepalive(keepalive, name, number);
+            }
+            (SOL_TCP, TCP_DEFER_ACCEPT) => descriptor.options.deferred = on,
+            (SOL_TCP, TCP_FASTOPEN) => {
+                descriptor.options.fast_open = u32::try_from(number).ok().filter(|&n| n > 0);
+            }
+            (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay = on,
+            (SOL_TCP, TCP_CORK) => descriptor.cork = on,
+            _ => return Err(Errno::NO_OPTION),
+        }
+        if let (Kind::Stream(id), SOL_TCP) = (kind, level) {
+            match name {
+                TCP_NODELAY => self.host().set_nodelay(id, on),
+                TCP_CORK => self.host().set_cork(id, on),
+                _ => {}
+            }
+            self.turn();
+        }
+        Ok(())
+    }
+
+    /// The value's bytes, of which the caller takes what it has room for.
+    pub(crate) fn option(&mut self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>, Errno> {
+        let descriptor = self.descriptors.find(fd)?;
+        let number = match (level, name) {
+            (SOL_SOCKET, SO_SNDBUF) => {
+                i32::try_from(descriptor.send_buffer_bytes).unwrap_or(i32::MAX)
+            }
+            (SOL_SOCKET, SO_MEMINFO) => return Ok(vec![0; MEMINFO_BYTES]),
+            (SOL_TCP, TCP_CC_INFO) => return Ok(vec![0; CC_INFO_BYTES]),
+            (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay.into(),
+            (SOL_TCP, TCP_CORK) => descriptor.cork.into(),
+            (SOL_SOCKET, SO_ERROR) => {
+                let id = descriptor.stream()?;
+                let error = self.host().readable(id).error;
+                error.map_or(0, |error| Errno::from(error).0)
+            }
+            (SOL_TCP, TCP_MAXSEG) => {
+                let id = descriptor.stream()?;
+                self.host().info(id).map_or(0, |info| info.mss.into())
+            }
+            (SOL_TCP, TCP_INFO) => {
+                let kind = descriptor.kind;
+                let info = match kind {
+                    Kind::Stream(id) => self.host().info(id),
+                    Kind::Fresh | Kind::Listener(_) => None,
+                };
+                return Ok(tcp_info::to_bytes(info.as_ref()));
+            }
+            _ => return Err(Errno::NO_OPTION),
+        };
+        Ok(number.to_ne_bytes().to_vec())
+    }
+}
+
+fn int(value: &[u8]) -> Option<i32> {
+    value.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes))
+}
+
+fn set_keepalive(keepalive: &mut Keepalive, name: i32, number: i32) {
+    let seconds = Duration::from_secs(u64::try_from(number).unwrap_or(0));
+    match name {
+        TCP_KEEPIDLE => keepalive.idle = seconds,
+        TCP_KEEPINTVL => keepalive.interval = seconds,
+        _ => keepalive.count = u8::try_from(number).unwrap_or(u8::MAX),
+    }
+}
