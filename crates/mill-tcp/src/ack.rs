@@ -65,19 +65,26 @@ impl Connection {
     }
 
     /// RFC 9293 3.10.7.4, fifth: a window from a segment that is not older than the last one that told it. Says
-    /// whether the window is another now.
+    /// whether the window is another now. Called before SND.UNA moves.
+    ///
+    /// What acknowledges something new is newer too, whatever its number (as in Linux): a retransmission has an old one,
+    /// and if its window were left aside SND.UNA would carry the right edge with it, beyond what was offered. For the
+    /// same reason a window that comes with an older acknowledgement counts from that.
     #[inline]
     fn update_window(&mut self, segment: &Segment<'_>) -> bool {
         let is_newer = segment.seq.is_after(self.snd_wl1)
-            || (segment.seq == self.snd_wl1 && segment.ack.is_at_or_after(self.snd_wl2));
+            || (segment.seq == self.snd_wl1 && segment.ack.is_at_or_after(self.snd_wl2))
+            || segment.ack.is_after(self.snd_una);
         if !is_newer {
             return false;
         }
         let before = self.snd_wnd;
-        self.snd_wnd = u32::from(segment.window) << self.snd_wind_shift;
+        let behind = u32::try_from(self.snd_una.since(segment.ack)).unwrap_or(0);
+        let window = u32::from(segment.window) << self.snd_wind_shift;
+        self.snd_wnd = window.saturating_sub(behind);
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
-        self.snd_wl1 = segment.seq;
-        self.snd_wl2 = segment.ack;
+        self.snd_wl1 = self.snd_wl1.max(segment.seq);
+        self.snd_wl2 = self.snd_wl2.max(segment.ack);
         self.snd_wnd != before
     }
 
