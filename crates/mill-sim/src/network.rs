@@ -211,6 +211,26 @@ impl Network {
         engines.all(|engine| engine.parking == Parking::Absent)
     }
 
+    /// What keeps each engine from waiting.
+    pub(crate) fn who_works(&self) -> String {
+        let of_engine = |(index, state): (usize, &EngineState)| {
+            let waits = match state.parking {
+                Parking::Absent => String::from("absent"),
+                Parking::Running => String::from("running"),
+                Parking::Until(Instant::FAR) => String::from("waits"),
+                Parking::Until(at) => format!("waits until {:?}", at.since(START)),
+            };
+            let has = if self.has_events(index) {
+                ", has events"
+            } else {
+                ""
+            };
+            format!("engine {index} {waits}{has}")
+        };
+        let engines: Vec<String> = self.engines.iter().enumerate().map(of_engine).collect();
+        engines.join("; ")
+    }
+
     /// Nothing will happen any more, and no worker waits for a timer.
     pub(crate) fn is_idle(&self) -> bool {
         let waits = |state: &EngineState| {

@@ -177,8 +177,9 @@ impl World {
             before = self.now();
             assert!(
                 turns_without_rest < TURNS_AT_ONE_INSTANT_MAX,
-                "the workers do not come to rest at {:?}",
-                self.elapsed()
+                "the workers do not come to rest at {:?}: {}",
+                self.elapsed(),
+                self.net.borrow().who_works()
             );
         }
         self.net.borrow_mut().until = Until::Idle;

@@ -11,11 +11,15 @@ use crate::servers::{HttpServer, Turn};
 use crate::talk::{Client, Problem, Report};
 use build::Built;
 use generator::Load;
+use mill_runtime::engine::Engine;
+use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Duration;
+use mill_runtime::worker::ConnectingWorker;
 use mill_sim::packet::ethernet::Station;
 use mill_sim::world::{Until, World};
 use mill_stack::host::status::Usage;
 use std::fmt;
+use std::future::Ready;
 use std::rc::Rc;
 
 /// What is to be said of a world that has ended.
@@ -58,6 +62,8 @@ struct Actors {
     bytes: Turn,
     clients: Vec<Actor>,
     load: Option<Load>,
+    /// Turns of engines that nobody else runs any more.
+    idlers: Vec<Turn>,
 }
 
 struct Actor {
@@ -88,7 +94,7 @@ pub fn run(plan: &Plan, traces: bool) -> Outcome {
     judge(plan, &actors, &mut failures);
     rest(plan, &world, &mut actors, &mut failures);
     let took = world.elapsed();
-    look_for_leftovers(plan, &actors.http, &engines, &stations, &mut failures);
+    look_for_leftovers(&actors.http, &engines, &stations, &mut failures);
     let frames = stations.iter().map(|station| station.counts().sent).sum();
     let segments = match (traces, failures.is_empty()) {
         (true, _) => world.segments(usize::MAX),
@@ -182,7 +188,7 @@ fn rest(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
     // A vanished host's clients would wait for ever: nobody told them, and they have nothing to say.
     for actor in &mut actors.clients {
         if plan.vanishes(actor.client.index + 2) {
-            actor.turn = Box::new(|| 0);
+            actor.turn = idler(actor.client.engine.clone());
         }
     }
     let end = world.elapsed() + LONGEST_REST;
@@ -197,7 +203,6 @@ fn rest(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
 }
 
 fn look_for_leftovers(
-    plan: &Plan,
     http: &HttpServer,
     engines: &[WorldEngine],
     stations: &[Station],
@@ -208,9 +213,6 @@ fn look_for_leftovers(
     }
     for (station, (engine, card)) in engines.iter().zip(stations).enumerate() {
         let mut left = |what| failures.push(Failure::Left { station, what });
-        if plan.vanishes(station) {
-            continue;
-        }
         if engine.stack_streams() > 0 {
             left(format!("{} streams", engine.stack_streams()));
         }
@@ -234,9 +236,25 @@ impl Actors {
         if let Some(load) = &mut self.load
             && load.turn(world)
         {
+            // Its connections are closed, and their last segments under way.
+            self.idlers.push(idler(load.engine.clone()));
             self.load = None;
         }
+        for idler in &mut self.idlers {
+            idler();
+        }
     }
+}
+
+/// A worker without tasks: whoever used the engine has left, its host goes on.
+fn idler(engine: WorldEngine) -> Turn {
+    let (now, wall_clock) = engine.clock();
+    let scheduler = Scheduler::new(now, wall_clock);
+    let mut worker = ConnectingWorker::<_, Ready<()>>::connecting(engine, scheduler);
+    Box::new(move || {
+        worker.turn();
+        worker.tasks()
+    })
 }
 
 impl fmt::Display for Outcome {

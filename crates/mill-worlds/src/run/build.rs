@@ -51,6 +51,7 @@ pub(super) fn build(plan: &Plan, world: &World) -> Built {
     };
     let clients = plan.talks.len();
     let actors = Actors {
+        idlers: Vec::new(),
         http: HttpServer::new(engines[0].clone(), &addresses.http, plan.seed),
         bytes: bytes_server(engines[1].clone(), &addresses),
         clients: (0..clients)

@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub(super) struct Load {
     /// One turn, until the run is over; then what it counted.
     turn: Box<dyn FnMut(Instant) -> Option<Tally>>,
+    pub(super) engine: WorldEngine,
     requests: u64,
     /// Its wires do nothing to frames: every request has to be answered.
     is_faithful: bool,
@@ -62,7 +63,8 @@ impl Load {
             unreachable!("a plan has a thread");
         };
         debug_assert_eq!(engine.now(), begin);
-        let mut running = Some(generator(engine, (plan, share), begin, asked, NoRecord));
+        let own = engine.clone();
+        let mut running = Some(generator(own, (plan, share), begin, asked, NoRecord));
         let turn = move |now: Instant| {
             let ended = match running.as_mut()?.turn(now + GENERATOR_STEP) {
                 Progress::Running | Progress::Interval(()) => None,
@@ -72,6 +74,7 @@ impl Load {
         };
         Self {
             turn: Box::new(turn),
+            engine,
             requests,
             is_faithful,
         }
