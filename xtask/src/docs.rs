@@ -1,6 +1,9 @@
 //! The pages that are made from tables in the code: `cargo xtask docs` writes them, and a test
 //! fails when one of them is stale.
 
+/// What `--stack` can be told.
+mod stack_options;
+
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -11,13 +14,17 @@ use mill_config::directives;
 
 /// Writes every generated page below `root`.
 pub(crate) fn run(root: &Path) -> ExitCode {
-    match fs::write(root.join(DIRECTIVES_PAGE), directives_page()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("docs: cannot write {DIRECTIVES_PAGE}: {error}");
-            ExitCode::FAILURE
+    let pages = [
+        (DIRECTIVES_PAGE, directives_page()),
+        (stack_options::PAGE, stack_options::page()),
+    ];
+    for (path, page) in pages {
+        if let Err(error) = fs::write(root.join(path), page) {
+            eprintln!("docs: cannot write {path}: {error}");
+            return ExitCode::FAILURE;
         }
     }
+    ExitCode::SUCCESS
 }
 
 /// The page of all directives, from the root of the checkout.
