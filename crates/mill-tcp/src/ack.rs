@@ -68,10 +68,10 @@ impl Connection {
     /// whether the window is another now. Called before SND.UNA moves.
     ///
     /// What acknowledges something new is newer too, whatever its number (as in Linux): a retransmission has an old one,
-    /// and if its window were left aside SND.UNA would carry the right edge with it, beyond what was offered. For the
-    /// same reason a window that comes with an older acknowledgement counts from that.
+    /// and if its window were left aside SND.UNA would carry the right edge with it, beyond what was offered.
     #[inline]
     fn update_window(&mut self, segment: &Segment<'_>) -> bool {
+        debug_assert!(segment.ack.is_at_or_after(self.snd_una));
         let is_newer = segment.seq.is_after(self.snd_wl1)
             || (segment.seq == self.snd_wl1 && segment.ack.is_at_or_after(self.snd_wl2))
             || segment.ack.is_after(self.snd_una);
@@ -79,9 +79,7 @@ impl Connection {
             return false;
         }
         let before = self.snd_wnd;
-        let behind = u32::try_from(self.snd_una.since(segment.ack)).unwrap_or(0);
-        let window = u32::from(segment.window) << self.snd_wind_shift;
-        self.snd_wnd = window.saturating_sub(behind);
+        self.snd_wnd = u32::from(segment.window) << self.snd_wind_shift;
         self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
         self.snd_wl1 = self.snd_wl1.max(segment.seq);
         self.snd_wl2 = self.snd_wl2.max(segment.ack);

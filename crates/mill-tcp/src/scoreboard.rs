@@ -107,6 +107,8 @@ pub struct Scoreboard {
     /// When the last segment left, and where it ended.
     last_at: Moment,
     last_end: SeqNumber,
+    /// The last entry was whole segments when it was made.
+    is_last_whole: bool,
 }
 
 impl Scoreboard {
@@ -185,18 +187,26 @@ impl Scoreboard {
         at
     }
 
-    /// New data leaves. It joins the entry before it when that left at the same instant. Returns the moment that is
-    /// noted.
+    /// New data leaves. What `is_whole` segments joins the entry before it, if that is so too and left at the same
+    /// instant. Returns the moment that is noted.
     #[inline]
-    pub fn push(&mut self, start: SeqNumber, end: SeqNumber, now: Moment) -> Moment {
+    pub fn push(
+        &mut self,
+        start: SeqNumber,
+        end: SeqNumber,
+        is_whole: bool,
+        now: Moment,
+    ) -> Moment {
         debug_assert!(end.is_after(start), "an entry has bytes");
         if self.sent.is_empty() {
             self.last_at = now;
             self.last_end = start;
         }
         let at = self.stamp(start, end, now);
+        let was_whole = core::mem::replace(&mut self.is_last_whole, is_whole);
+        let may_join = is_whole && was_whole;
         match self.sent.back_mut() {
-            Some(back) if back.at == at && back.is_fresh() => {
+            Some(back) if may_join && back.at == at && back.is_fresh() => {
                 debug_assert_eq!(back.end, start);
                 back.end = end;
                 return at;

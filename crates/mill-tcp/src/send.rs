@@ -5,6 +5,8 @@ use crate::env::Env;
 use crate::nagle::{Plan, Room};
 use crate::recovery::Phase;
 use crate::recovery::frto::Frto;
+use crate::recovery::loss_probe::LossProbe;
+use crate::recovery::undo::Undo;
 use crate::scoreboard::Moment;
 use crate::segment::{Ecn, SegmentOut};
 use mill_wire::seq::SeqNumber;
@@ -240,10 +242,12 @@ impl Connection {
             self.flags.set(ConnectionFlags::CWR_DUE, false);
         }
         let mut cold = self.cold.take().unwrap_or_else(|| env.shared.pool.take());
-        cold.scoreboard.push(seq, end, Moment::of(env.now));
+        let is_whole = !has_fin && len.is_multiple_of(self.snd_mss.into());
+        cold.scoreboard
+            .push(seq, end, is_whole, Moment::of(env.now));
         self.snd_nxt = end;
         self.sent_at = env.tick();
-        if !len.is_multiple_of(self.snd_mss.into()) {
+        if !is_whole {
             cold.recovery.small_end = Some(end);
         }
         let prr = &mut cold.recovery.prr;
@@ -262,18 +266,18 @@ impl Connection {
 
     /// The path takes only smaller segments now: what is in flight is sent again in such ones. That says nothing of
     /// congestion (RFC 1191 6.3, RFC 8201 5.4).
-    pub(crate) fn on_smaller_mss(&mut self, env: &mut Env<'_>) {
+    pub(crate) fn on_smaller_mss(&mut self, _env: &mut Env<'_>) {
         let Some(mut cold) = self.cold.take() else {
             return;
         };
-        if !cold.scoreboard.is_empty() {
-            cold.scoreboard.mark_lost_on_timeout(0, Moment::of(env.now));
-            cold.recovery.probe = crate::recovery::loss_probe::LossProbe::default();
+        cold.scoreboard.mark_larger_lost(self.snd_mss.into());
+        if cold.scoreboard.lost_bytes() > 0 {
+            cold.recovery.probe = LossProbe::default();
             if cold.recovery.phase == Phase::Open {
                 // Until they are acknowledged nothing else is concluded from what is missing.
                 cold.recovery.phase = Phase::Loss;
                 cold.recovery.end = self.snd_nxt;
-                cold.recovery.undo = crate::recovery::undo::Undo::default();
+                cold.recovery.undo = Undo::default();
                 cold.recovery.frto = Frto::Off;
             }
         }

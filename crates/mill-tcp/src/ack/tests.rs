@@ -56,6 +56,31 @@ fn the_peers_window_is_kept_on_both_sides_of_its_edge() {
 }
 
 #[test]
+fn a_window_is_taken_from_what_is_not_older_or_acknowledges_more() {
+    let check = |seq: i32, acked: u32, is_taken: bool| {
+        let mut sender = Sender::new(&Config::default());
+        sender.write(10);
+        // The last window came with data behind the handshake.
+        let told = sender.ack(2).with_payload(b"request");
+        sender.give(&told);
+        let mut draft = sender.ack(acked).shifted(seq);
+        draft.window = 77;
+        if seq < 0 {
+            draft = draft.with_payload(b"request and more");
+        }
+        sender.give(&draft);
+        let connection = sender.connection();
+        let is_other = connection.snd_wnd >> connection.snd_wind_shift == 77;
+        assert_eq!(is_other, is_taken, "{seq}, {acked} acknowledged");
+    };
+    check(0, 2, true);
+    check(0, 3, true);
+    // The request again, and more.
+    check(-8, 2, false);
+    check(-8, 3, true);
+}
+
+#[test]
 fn three_duplicates_of_reports_are_a_loss_and_two_are_not() {
     let mut sender = Sender::new(&Config::default());
     sender.write(10);

@@ -274,6 +274,20 @@ impl Scoreboard {
         self.check();
     }
 
+    /// The path takes only segments of `mss` bytes: what may have been larger is lost.
+    pub fn mark_larger_lost(&mut self, mss: u32) {
+        for index in 0..self.sent.len() {
+            let is_lost = self
+                .sent
+                .get(index)
+                .is_some_and(|entry| entry.mark == Mark::InFlight && entry.len() > mss);
+            if is_lost {
+                self.mark_lost(index);
+            }
+        }
+        self.check();
+    }
+
     /// The peer has thrown away what it had reported (RFC 2018 8): it counts as lost.
     pub fn forget_sacked(&mut self) {
         for index in 0..self.sent.len() {

@@ -110,7 +110,12 @@ fn step(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
     match random.below(16) {
         0..=3 => {
             let len = 1 + below(random, 40);
-            let now = board.push(seq(range.end), seq(range.end + len), now);
+            let now = board.push(
+                seq(range.end),
+                seq(range.end + len),
+                len.is_multiple_of(2),
+                now,
+            );
             let byte = Byte {
                 mark: Mark::InFlight,
                 at: now,
@@ -247,7 +252,7 @@ fn board_of(segments: u32, len: u32) -> Scoreboard {
     let mut board = Scoreboard::default();
     for number in 0..segments {
         let start = START + number * len;
-        board.push(start, start + len, Moment(number));
+        board.push(start, start + len, true, Moment(number));
     }
     board
 }
@@ -255,11 +260,14 @@ fn board_of(segments: u32, len: u32) -> Scoreboard {
 #[test]
 fn what_leaves_at_once_is_one_entry() {
     let mut board = Scoreboard::default();
-    board.push(START, START + 100, Moment(7));
-    board.push(START + 100, START + 250, Moment(7));
-    board.push(START + 250, START + 300, Moment(8));
-    assert_eq!(board.len(), 2);
-    assert_eq!(board.outstanding_bytes(), 300);
+    board.push(START, START + 100, true, Moment(7));
+    board.push(START + 100, START + 250, true, Moment(7));
+    board.push(START + 250, START + 300, true, Moment(8));
+    board.push(START + 300, START + 310, false, Moment(8));
+    board.push(START + 310, START + 320, true, Moment(8));
+    // What is no whole segment stays apart.
+    assert_eq!(board.len(), 4);
+    assert_eq!(board.outstanding_bytes(), 320);
 }
 
 #[test]
@@ -335,7 +343,7 @@ fn a_lost_retransmission_is_found_by_what_left_after_it() {
     };
     let losses = board.detect_losses(newest(49, 200), 10, Moment(100));
     assert_eq!((losses.bytes, losses.retransmissions), (100, 0));
-    board.push(START + 300, START + 400, Moment(51));
+    board.push(START + 300, START + 400, true, Moment(51));
     board.sack(START + 300, START + 400, &mut Delivery::default());
     let losses = board.detect_losses(newest(51, 400), 10, Moment(100));
     assert_eq!((losses.bytes, losses.retransmissions), (100, 1));

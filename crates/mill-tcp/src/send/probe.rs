@@ -49,7 +49,7 @@ impl Connection {
         let now = Moment::of(env.now);
         let draft = if len > 0 && !cold.scoreboard.is_full() {
             let seq = self.snd_nxt;
-            cold.scoreboard.push(seq, seq + len, now);
+            cold.scoreboard.push(seq, seq + len, len == mss, now);
             self.snd_nxt = seq + len;
             self.sent_at = env.tick();
             cold.recovery.probe.is_retransmission = false;

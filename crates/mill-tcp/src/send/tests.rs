@@ -5,6 +5,7 @@ use crate::config::{Algorithm, Config, EcnMode};
 use crate::connection::{Cold, ConnectionFlags};
 use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
 use crate::recovery::Phase;
+use crate::segment::Ecn;
 use crate::state::State;
 use crate::time::Duration;
 use alloc::vec::Vec;
@@ -234,6 +235,20 @@ fn a_smaller_mss_sends_what_is_in_flight_again_in_smaller_segments() {
 }
 
 #[test]
+fn a_smaller_mss_leaves_alone_what_fits() {
+    let mut sender = Sender::new(&Config::default());
+    sender.pair.write(SERVER, &pattern(1_548));
+    sender.pair.flush();
+    let from = sender.pair.log.len();
+    let seq = sender.start;
+    sender.pair.command(SERVER, |connection, env| {
+        connection.on_packet_too_big(seq, 1_012, env)
+    });
+    sender.pair.flush();
+    assert_eq!(numbers_of(&sender.pair, from), [(0, 1_000), (1_000, 448)]);
+}
+
+#[test]
 fn after_idling_for_a_timeout_half_of_the_window_is_forgotten() {
     let check = |idle_ms: u64, expected: u32| {
         let mut sender = Sender::new(&Config::default());
@@ -315,4 +330,27 @@ fn acknowledgements_in_a_storm_send_nothing_and_change_nothing() {
         .map(|segment| segment.1)
         .sum();
     assert!(again <= 2 * cwnd, "{again} bytes sent for nothing");
+}
+
+#[test]
+fn only_new_data_is_marked_as_capable_of_ecn() {
+    let mut sender = Sender::new(&Config::default());
+    sender.connection().flags.set(ConnectionFlags::ECN, true);
+    let from = sender.pair.log.len();
+    sender.write(3);
+    sender.wait_ms(300);
+    let sent = sender.pair.sent_since(from, SERVER);
+    let again = sent
+        .iter()
+        .filter(|segment| segment.is_retransmission)
+        .count();
+    assert!(again > 0);
+    for segment in sent {
+        let expected = if segment.is_retransmission || segment.len == 0 {
+            Ecn::NotCapable
+        } else {
+            Ecn::Capable0
+        };
+        assert_eq!(segment.ecn, expected, "{segment:?}");
+    }
 }
