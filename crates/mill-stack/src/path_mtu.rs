@@ -37,13 +37,14 @@ impl PathMtus {
     /// of ours (RFC 5927 7). Says how many they may have now, if that is less than before.
     pub fn on_packet_too_big(&mut self, target: IpAddr, mtu: u32, now: Instant) -> Option<u16> {
         let before = self.path_mtu(target, now);
-        // RFC 8201 4: less than the minimum of IPv6 is no news. Less than what Linux takes for IPv4 is an attack, or a
-        // link that cannot be served well.
-        let mtu_min = match target {
-            IpAddr::V4(_) => MTU_MIN_V4,
-            IpAddr::V6(_) => mill_wire::ipv6::MTU_MIN,
+        let mtu = match target {
+            // Less than what Linux takes is an attack, or a link that cannot be served well.
+            IpAddr::V4(_) => mtu.max(MTU_MIN_V4.into()),
+            // RFC 8201 4: less than every link carries is no news.
+            IpAddr::V6(_) if mtu < u32::from(mill_wire::ipv6::MTU_MIN) => return None,
+            IpAddr::V6(_) => mtu,
         };
-        let mtu = u16::try_from(mtu).unwrap_or(u16::MAX).max(mtu_min);
+        let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
         if mtu >= before {
             return None;
         }
@@ -133,7 +134,7 @@ mod tests {
             ("10.0.0.3", 0, 552),
             ("fd00::1", 1281, 1281),
             ("fd00::1", 1280, 1280),
-            ("fd00::2", 1279, 1280),
+            ("fd00::2", 1279, 1500),
         ] {
             let target = target.parse().unwrap();
             paths.on_packet_too_big(target, mtu, at(1));

@@ -5,6 +5,7 @@ use crate::path_mtu::plateau_below;
 use mill_wire::icmpv4::{self, Icmpv4};
 use mill_wire::icmpv6::{self, Icmpv6};
 use mill_wire::ipv4::Ipv4Header;
+use mill_wire::ipv6;
 use mill_wire::protocol::Protocol;
 use mill_wire::quoted::Quoted;
 use mill_wire::seq::SeqNumber;
@@ -63,10 +64,12 @@ impl FlowError {
         Some(Self::new(&quoted, kind))
     }
 
-    /// `None` if the quoted packet can't be read.
+    /// `None` if the quoted packet can't be read, or the message can't be true.
     pub(super) fn of_v6(message: &Icmpv6, packet: &[u8]) -> Option<Self> {
         let quoted = Quoted::parse_v6(packet).ok()?;
         let kind = match *message {
+            // RFC 8201 4: every link carries more, so nobody on the path says this.
+            Icmpv6::PacketTooBig { mtu } if mtu < u32::from(ipv6::MTU_MIN) => return None,
             Icmpv6::PacketTooBig { mtu } => FlowErrorKind::PacketTooBig { mtu },
             Icmpv6::Unreachable { code } => FlowErrorKind::Unreachable {
                 hard: matches!(code, icmpv6::CODE_PROHIBITED | icmpv6::CODE_PORT),

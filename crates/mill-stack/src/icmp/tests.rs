@@ -237,6 +237,9 @@ fn errors_about_others_packets_and_unreadable_ones_are_dropped() {
     let bytes = message(PEER[0], OURS[0], &head);
     let found = receive(&mut icmp, &mut outbox, PEER[0], OURS[0], &bytes);
     assert_eq!(found, Received::Dropped(DropReason::Malformed));
+    // RFC 8201 4.
+    let found = error(1, [2, 0, 0, 0, 0, 0, 4, 0xff], OURS[1]);
+    assert_eq!(found, Received::Dropped(DropReason::Malformed));
     // A redirect changes no route here.
     let bytes = message(PEER[0], OURS[0], &[5, 1, 0, 0, 10, 77, 0, 1]);
     let found = receive(&mut icmp, &mut outbox, PEER[0], OURS[0], &bytes);
