@@ -4,7 +4,7 @@ use crate::flow::Flow;
 use alloc::collections::VecDeque;
 use mill_tcp::segment::SegmentOut;
 
-/// Those that wait for the device, in their order; a bounded number of them.
+/// Those that wait for the device, in their order; what peers can cause is bounded.
 #[derive(Debug)]
 pub(crate) struct Answers {
     queue: VecDeque<Answer>,
@@ -32,6 +32,17 @@ impl Answers {
         }
         self.queue.push_back(Answer { flow, segment });
         true
+    }
+
+    /// Appends one that the application has caused, which is never dropped: there are no more of these than it had
+    /// connections.
+    pub(crate) fn push_own(&mut self, flow: Flow, segment: SegmentOut) {
+        self.queue.push_back(Answer { flow, segment });
+    }
+
+    /// Whether a burst more might find no room.
+    pub(crate) fn is_nearly_full(&self) -> bool {
+        self.queue.len() >= COUNT_MAX / 2
     }
 
     pub(crate) fn pop(&mut self) -> Option<Answer> {

@@ -151,6 +151,9 @@ impl<Q: SendQueue> Host<Q> {
                 link.release(received.id);
             }
         }
+        if self.answers.is_nearly_full() {
+            self.transmit_answers(link);
+        }
         let count = burst.as_slice().len();
         self.burst = burst;
         count

@@ -19,7 +19,6 @@ mod emit;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     index: u32,
-    generation: u32,
     flow: Flow,
     mac: MacAddress,
     segment: SegmentOut,
@@ -102,7 +101,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    fn transmit_answers<L: Link>(&mut self, link: &mut L) -> bool {
+    /// Answers, until there are no more or the link has no room; says whether it had.
+    pub(crate) fn transmit_answers<L: Link>(&mut self, link: &mut L) -> bool {
         use crate::host::Way;
         while let Some(answer) = self.answers.pop() {
             let mac = match self.next_hops.way(answer.flow.remote, self.now) {
@@ -172,7 +172,6 @@ impl<Q: SendQueue> Host<Q> {
         if ends.has_to_be_cut(&segment) {
             let cut = Cut {
                 index,
-                generation: slot.generation,
                 flow: slot.flow,
                 mac,
                 segment,
@@ -227,7 +226,8 @@ impl<Q: SendQueue> Host<Q> {
             let Some(queue) = slot.queue.as_mut() else {
                 return true;
             };
-            if slot.generation != cut.generation {
+            // The connection has ended, and another may be in its place.
+            if slot.flow != cut.flow || slot.flags.has(SlotFlags::ENDED) {
                 return true;
             }
             let piece = piece(&cut.segment, cut.sent);

@@ -20,7 +20,7 @@ impl<Q: SendQueue> Host<Q> {
         let flow = slot.flow;
         self.discard_unread(socket.index);
         if let Some(reset) = reset {
-            self.answer(flow, reset);
+            self.answers.push_own(flow, reset);
             self.end(socket.index, false);
         } else {
             self.after_command(socket.index);
@@ -51,7 +51,7 @@ impl<Q: SendQueue> Host<Q> {
         let flow = slot.flow;
         let env = &mut self.lending.env(slot.config, self.now);
         if let Some(reset) = slot.connection.abort(env) {
-            self.answer(flow, reset);
+            self.answers.push_own(flow, reset);
         }
         self.end(index, false);
     }

@@ -372,3 +372,53 @@ fn one_segment_is_read_where_it_lies() {
     let counters = pair.server.counters();
     assert_eq!((counters.bytes_left, counters.bytes_gathered), (0, 0));
 }
+
+#[test]
+fn a_long_segment_that_the_device_took_half_of_is_finished_after_the_owner_left() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let (client, server) = pair.connect(listener, SERVER_V4);
+    let bytes = pattern(14_000, 4);
+    pair.client_link.sent_max = 3;
+    write(&mut pair.client, client, &bytes);
+    assert!(pair.client.transmit(&mut pair.client_link, pair.now));
+    pair.client.close(client);
+    pair.run();
+    assert_eq!(read(&mut pair.server, &mut pair.server_link, server), bytes);
+    assert_eq!(pair.client.tcp_counters().retransmitted, 0);
+}
+
+#[test]
+fn ten_thousand_idle_connections_take_less_than_400_bytes_each() {
+    let mut pair = Pair::new();
+    let count = 10_000;
+    let listener = pair.listen(SERVER_V4);
+    let mut sockets = Vec::new();
+    for _ in 0..count {
+        sockets.push(pair.connect(listener, SERVER_V4));
+    }
+    let usage = pair.server.usage();
+    assert_eq!(
+        (usage.connections, usage.flows, usage.timers),
+        (count, count, 0)
+    );
+    assert_eq!((usage.buffers, usage.held_frames), (0, 0));
+    for host in [&pair.client, &pair.server] {
+        let each = host.tables_bytes() / count;
+        assert!(each < 400, "{each} bytes");
+    }
+    // One of them still works.
+    let (client, server) = sockets[4321];
+    write(&mut pair.client, client, b"hello");
+    pair.run();
+    assert_eq!(
+        read(&mut pair.server, &mut pair.server_link, server),
+        b"hello"
+    );
+    for (client, server) in sockets {
+        pair.client.close(client);
+        pair.server.close(server);
+    }
+    pair.wait(Duration::from_secs(61));
+    assert_eq!(pair.usages(), [Usage::default(); 2]);
+}

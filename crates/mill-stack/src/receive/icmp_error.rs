@@ -12,6 +12,10 @@ impl<Q: SendQueue> Host<Q> {
     /// A router says that a packet of this flow, with the segment of this number, was longer than the `mtu` bytes that
     /// the next link carries. Says whether it was believed: only if that segment is in flight (RFC 5927 7.2).
     pub(crate) fn on_too_big(&mut self, flow: &Flow, seq: SeqNumber, mtu: u32) -> bool {
+        // RFC 8201 4: every link of IPv6 carries that much; a router that says less is none.
+        if flow.remote.is_ipv6() && mtu < u32::from(mill_wire::ipv6::MTU_MIN) {
+            return false;
+        }
         let Some(index) = self.connection_of(flow) else {
             return false;
         };
@@ -45,7 +49,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         let env = &mut self.lending.env(slot.config, self.now);
         if slot.connection.on_unreachable(seq, hard, env) {
-            slot.error = slot.error.or(Some(SocketError::Unreachable));
+            slot.error = slot.error.or(Some(SocketError::Refused));
             if !slot.flags.has(SlotFlags::ESTABLISHED) {
                 self.counters.failed_opens += 1;
             }
