@@ -7,6 +7,7 @@ use crate::segment::{Segment, SegmentOut};
 use crate::state::State;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
+use mill_wire::tcp_option::TcpOptions;
 
 impl Connection {
     /// A RST, in any state but SYN-SENT.
@@ -59,6 +60,11 @@ impl Connection {
             ack: self.rcv_nxt,
             flags: Flags::RST | Flags::ACK,
             window: self.window_field(),
+            // RFC 7323 3.2 wants them in RST too, where there is somebody to compare them.
+            options: TcpOptions {
+                timestamps: self.timestamps_option(env),
+                ..TcpOptions::default()
+            },
             ..SegmentOut::default()
         }
     }
