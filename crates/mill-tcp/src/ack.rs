@@ -67,8 +67,9 @@ impl Connection {
     /// RFC 9293 3.10.7.4, fifth: a window from a segment that is not older than the last one that told it. Says
     /// whether the window is another now. Called before SND.UNA moves.
     ///
-    /// What acknowledges something new is newer too, whatever its number (as in Linux): a retransmission has an old one,
-    /// and if its window were left aside SND.UNA would carry the right edge with it, beyond what was offered.
+    /// What acknowledges something new is newer too, whatever its number (as in Linux): a retransmission has an
+    /// old one, and if its window were left aside SND.UNA would carry the right edge with it, beyond what was
+    /// offered.
     #[inline]
     fn update_window(&mut self, segment: &Segment<'_>) -> bool {
         debug_assert!(segment.ack.is_at_or_after(self.snd_una));
@@ -154,7 +155,8 @@ impl Connection {
         let sample = match original_at {
             Some(at) if !delivery.has_retransmitted => {
                 let by_clock = progress.now.since(at).max(1);
-                // The echo is that of the segment which brought the acknowledgement about, a millisecond more or less.
+                // The echo is that of the segment which brought the acknowledgement about, a millisecond more or
+                // less.
                 Some(echo_us.map_or(by_clock, |echo_us| by_clock.min(echo_us + 1_000)))
             }
             _ if progress.acked_bytes > 0 && progress.is_echo_older => {
@@ -181,8 +183,8 @@ impl Connection {
     }
 
     /// The echo is older than the retransmission: the original came late, which the timeout has to learn of
-    /// (RFC 4015 3.3). But it may also be that acknowledgements were lost: then a duplicate brought this one about, and the
-    /// echo tells how long they were lost. Not every peer says so, hence the limit.
+    /// (RFC 4015 3.3). But it may also be that acknowledgements were lost: then a duplicate brought this one
+    /// about, and the echo tells how long they were lost. Not every peer says so, hence the limit.
     fn late_round_trip(
         &self,
         progress: &Progress,
@@ -236,8 +238,10 @@ impl Connection {
     }
 }
 
-/// Doublings of the timeout that outlive an acknowledgement of something sent twice, without timestamps: a factor of 64.
+/// Doublings of the timeout that outlive an acknowledgement of something sent twice, without timestamps: a factor
+/// of 64.
 const BACKOFF_KEPT: u8 = 6;
 
-/// Milliseconds; what seems to have been away for longer than any timeout is no measurement. Keeps microseconds in 32 bits.
+/// Milliseconds; what seems to have been away for longer than any timeout is no measurement. Keeps microseconds in
+/// 32 bits.
 const ECHO_MS_MAX: u32 = 1_000_000;

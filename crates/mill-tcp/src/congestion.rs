@@ -137,8 +137,9 @@ impl Connection {
         }
     }
 
-    /// RFC 5681 4.1, RFC 2861 3.1, Linux's `tcp_slow_start_after_idle`: a window that was not used for a while says little
-    /// of the network as it is now; half of it is forgotten each retransmission timeout, down to the first window.
+    /// RFC 5681 4.1, RFC 2861 3.1, Linux's `tcp_slow_start_after_idle`: a window that was not used for a while
+    /// says little of the network as it is now; half of it is forgotten each retransmission timeout, down to the
+    /// first window.
     pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) {
         let idle_ms = u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0);
         let rto_ms = u32::try_from(self.rto_base_us(env.config) / 1_000).unwrap_or(u32::MAX);

@@ -1,5 +1,6 @@
-//! Which of what was sent is lost, and how fast to send meanwhile: RACK (RFC 8985 6), tail loss probes (7), proportional
-//! rate reduction (RFC 9937, which follows 6937), F-RTO (RFC 5682), undo (RFC 4015). Read RFC 6675 5 first.
+//! Which of what was sent is lost, and how fast to send meanwhile: RACK (RFC 8985 6), tail loss probes (7),
+//! proportional rate reduction (RFC 9937, which follows 6937), F-RTO (RFC 5682), undo (RFC 4015). Read RFC 6675 5
+//! first.
 //!
 //! ```text
 //!            losses found                 timer expires
@@ -67,8 +68,8 @@ pub enum Phase {
 }
 
 impl Recovery {
-    /// Whether nothing is worth remembering once nothing is in flight. A loss probe that was acknowledged is: the next
-    /// acknowledgement tells whether it had been needed.
+    /// Whether nothing is worth remembering once nothing is in flight. A loss probe that was acknowledged is: the
+    /// next acknowledgement tells whether it had been needed.
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Open && self.probe.end.is_none()
     }

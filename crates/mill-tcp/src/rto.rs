@@ -30,8 +30,8 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 2.2, 2.3. RTTVAR falls at most once a round trip, as in Linux: many samples in a row would make it forget
-    /// how long the trip before was (RFC 7323 appendix G).
+    /// RFC 6298 2.2, 2.3. RTTVAR falls at most once a round trip, as in Linux: many samples in a row would make it
+    /// forget how long the trip before was (RFC 7323 appendix G).
     #[inline]
     pub(crate) fn on_rtt_sample(&mut self, cold: Option<&mut Cold>, rtt_us: u32) {
         if self.srtt_us == 0 {
@@ -156,8 +156,8 @@ impl Connection {
         events
     }
 
-    /// RFC 9293 3.8.3 R2: so many timeouts in a row that nobody is there. A peer that closed its window over data in flight,
-    /// and still acknowledges, is there (RFC 9293 3.8.6.1).
+    /// RFC 9293 3.8.3 R2: so many timeouts in a row that nobody is there. A peer that closed its window over data
+    /// in flight, and still acknowledges, is there (RFC 9293 3.8.6.1).
     fn has_given_up(&self, env: &Env<'_>) -> bool {
         let is_orphan = self.flags.has(ConnectionFlags::ORPHAN);
         let retries_max = if is_orphan {

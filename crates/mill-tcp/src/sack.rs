@@ -7,7 +7,8 @@ use mill_wire::seq::SeqNumber;
 use mill_wire::tcp_option::SackBlocks;
 
 impl Connection {
-    /// Marks what the blocks report; `ack` is that of their segment. Returns the bytes that the peer says it got twice.
+    /// Marks what the blocks report; `ack` is that of their segment. Returns the bytes that the peer says it got
+    /// twice.
     pub(crate) fn take_sack_blocks(
         &self,
         cold: &mut Cold,
@@ -33,8 +34,8 @@ impl Connection {
         duplicate_bytes
     }
 
-    /// RFC 2883 4: the first block reports a duplicate if it lies before the acknowledgement, or inside the second block.
-    /// Returns its length.
+    /// RFC 2883 4: the first block reports a duplicate if it lies before the acknowledgement, or inside the second
+    /// block. Returns its length.
     fn duplicate_block(&self, blocks: &[(SeqNumber, SeqNumber)], ack: SeqNumber) -> Option<u32> {
         let &(start, end) = blocks.first()?;
         let len = end.since(start);

@@ -29,8 +29,8 @@ pub(crate) struct Draft {
 }
 
 impl Connection {
-    /// The next segment with data or FIN, or a probe: what is lost first, then what is new. `queued` are the bytes of the
-    /// owner's queue, whose first one is the first that is not acknowledged.
+    /// The next segment with data or FIN, or a probe: what is lost first, then what is new. `queued` are the bytes
+    /// of the owner's queue, whose first one is the first that is not acknowledged.
     #[inline]
     pub(crate) fn next_data(&mut self, queued: u64, env: &mut Env<'_>) -> Option<SegmentOut> {
         if !self.state.may_retransmit() && !self.is_fast_open() {
@@ -128,8 +128,8 @@ impl Connection {
         Some(self.draft_again(cold, entry.start, len, unsent, env))
     }
 
-    /// New data was to tell whether the timeout was spurious (RFC 5682 2.1 step 2), but none may leave, and nothing is
-    /// in flight that would be acknowledged.
+    /// New data was to tell whether the timeout was spurious (RFC 5682 2.1 step 2), but none may leave, and
+    /// nothing is in flight that would be acknowledged.
     #[inline]
     fn give_up_frto(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
         let cold = self.cold.as_ref()?;

@@ -133,7 +133,8 @@ const BETA_PERCENT: u32 = 70;
 /// RFC 9438 4.3: 3 * (1 - beta) / (1 + beta) = 9/17, in 1/65536.
 const ALPHA_Q16: u64 = (9 << 16) / 17;
 
-/// Milliseconds from the plateau beyond which the curve is as steep as can be counted; the window is capped long before.
+/// Milliseconds from the plateau beyond which the curve is as steep as can be counted; the window is capped long
+/// before.
 const DISTANCE_MS_MAX: u64 = 100_000;
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use crate::connection::Connection;
 use crate::env::Env;
 
 impl Connection {
-    /// Timeout after timeout: perhaps the segments are too large, and the router's message is lost as well. Smaller ones are
-    /// tried, if that is configured.
+    /// Timeout after timeout: perhaps the segments are too large, and the router's message is lost as well.
+    /// Smaller ones are tried, if that is configured.
     pub(super) fn suspect_black_hole(&mut self, env: &Env<'_>) -> Events {
         if !env.config.mtu_probing || self.backoff < TIMEOUTS_OF_BLACK_HOLE {
             return Events::default();

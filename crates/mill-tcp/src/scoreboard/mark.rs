@@ -80,22 +80,7 @@ impl Scoreboard {
         };
         let mut index = index;
         if start != entry.start && end != entry.end {
-            self.insert(
-                index,
-                Sent {
-                    end: start,
-                    ..entry
-                },
-            );
-            index += 1;
-            self.insert(index, part);
-            self.set(
-                index + 1,
-                Sent {
-                    start: end,
-                    ..entry
-                },
-            );
+            index = self.carve_middle(index, entry, part);
         } else if end != entry.end {
             // Its beginning.
             self.set(
@@ -133,6 +118,16 @@ impl Scoreboard {
             self.set(index, part);
         }
         index
+    }
+
+    /// Leaves something of the entry on both sides of the part.
+    fn carve_middle(&mut self, index: usize, entry: Sent, part: Sent) -> usize {
+        let end = part.start;
+        self.insert(index, Sent { end, ..entry });
+        self.insert(index + 1, part);
+        let start = part.end;
+        self.set(index + 2, Sent { start, ..entry });
+        index + 1
     }
 
     fn set(&mut self, index: usize, entry: Sent) {

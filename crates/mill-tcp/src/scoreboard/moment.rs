@@ -1,6 +1,6 @@
 //! A point in time in microseconds modulo 2^32, for round trips.
 
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 
 /// Two of them can be compared while they are less than 35 minutes apart; nothing stays in flight so long, because
 /// the connection gives up before (`Config::retries_max`).
@@ -30,10 +30,5 @@ impl Moment {
     #[expect(clippy::cast_possible_wrap, reason = "the wrapping is the meaning")]
     pub const fn is_after(self, other: Self) -> bool {
         self.0.wrapping_sub(other.0) as i32 > 0
-    }
-
-    /// The duration since `earlier`.
-    pub const fn duration_since(self, earlier: Self) -> Duration {
-        Duration::from_micros(self.since(earlier) as u64)
     }
 }

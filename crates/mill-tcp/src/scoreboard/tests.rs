@@ -146,34 +146,8 @@ fn step(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
             }
             assert_eq!(delivery.bytes, delivered, "seed {seed}");
         }
-        9..=10 => {
-            let away_us_max = u32::try_from(random.below(60)).unwrap();
-            let lost = model
-                .newest
-                .map(|newest| board.detect_losses(newest, away_us_max, now));
-            let expected = model.detect(away_us_max, now);
-            assert_eq!(
-                lost.map_or(0, |losses| losses.bytes),
-                expected,
-                "seed {seed}"
-            );
-        }
-        11..=13 => {
-            let first = range
-                .clone()
-                .find(|&index| model.bytes[index].mark == Mark::Lost);
-            let entry = board.next_lost();
-            assert_eq!(
-                entry.map(|entry| entry.start),
-                first.map(seq),
-                "seed {seed}"
-            );
-            if let (Some(entry), Some(first)) = (entry, first) {
-                let len = 1 + below(random, entry.len() as usize);
-                let at = board.resend_lost(u32::try_from(len).unwrap(), now);
-                resend(model, first..first + len, at);
-            }
-        }
+        9..=10 => detect(board, model, random, now, seed),
+        11..=13 => resend_some(board, model, random, now, seed),
         14 => rare(board, model, random, now, seed),
         _ => {
             let len = 1 + below(random, 30);
@@ -182,6 +156,40 @@ fn step(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Mom
                 resend(model, range.end - tail.len() as usize..range.end, tail.at);
             }
         }
+    }
+}
+
+fn detect(board: &mut Scoreboard, model: &mut Model, random: &mut Random, now: Moment, seed: u64) {
+    let away_us_max = u32::try_from(random.below(60)).unwrap();
+    let newest = model.newest;
+    let losses = newest.map(|newest| board.detect_losses(newest, away_us_max, now));
+    let expected = model.detect(away_us_max, now);
+    assert_eq!(
+        losses.map_or(0, |losses| losses.bytes),
+        expected,
+        "seed {seed}"
+    );
+}
+
+fn resend_some(
+    board: &mut Scoreboard,
+    model: &mut Model,
+    random: &mut Random,
+    now: Moment,
+    seed: u64,
+) {
+    let mut range = model.in_flight();
+    let first = range.find(|&index| model.bytes[index].mark == Mark::Lost);
+    let entry = board.next_lost();
+    assert_eq!(
+        entry.map(|entry| entry.start),
+        first.map(seq),
+        "seed {seed}"
+    );
+    if let (Some(entry), Some(first)) = (entry, first) {
+        let len = 1 + u32::try_from(random.below(entry.len().into())).unwrap();
+        let at = board.resend_lost(len, now);
+        resend(model, first..first + len as usize, at);
     }
 }
 

@@ -8,7 +8,8 @@ use crate::scoreboard::Moment;
 use mill_wire::tcp::Flags;
 
 impl Connection {
-    /// The persist timer has expired: whatever fits into the window, or a question where there is none (RFC 9293 3.8.6.1).
+    /// The persist timer has expired: whatever fits into the window, or a question where there is none (RFC 9293
+    /// 3.8.6.1).
     pub(super) fn next_window_probe(&mut self, unsent: u32, env: &mut Env<'_>) -> Draft {
         self.flags.set(ConnectionFlags::PROBE_DUE, false);
         let window = u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0);
@@ -21,8 +22,8 @@ impl Connection {
             return self.send_new(len, has_fin, len == unsent, env);
         }
         env.shared.counters.window_probes += 1;
-        // As Linux asks: a byte that was acknowledged already, which makes the peer tell its window and can't be taken
-        // in part.
+        // As Linux asks: a byte that was acknowledged already, which makes the peer tell its window and can't be
+        // taken in part.
         Draft {
             seq: self.snd_una - 1,
             len: 0,
@@ -31,7 +32,8 @@ impl Connection {
         }
     }
 
-    /// RFC 8985 7.3: a new segment if there is one, else the last one again; beyond the congestion window, if need be.
+    /// RFC 8985 7.3: a new segment if there is one, else the last one again; beyond the congestion window, if need
+    /// be.
     pub(super) fn next_loss_probe(
         &mut self,
         cold: &mut Cold,
