@@ -18,6 +18,7 @@ use mill_server::log::LogSender;
 use mill_server::site::Site;
 use mill_server::worker::{self, Assigned, Order, WorkerSetup};
 use mill_sim::files::SimFiles;
+use mill_sim::random::Random;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -101,7 +102,8 @@ pub fn write_files(plan: &Plan, files: &SimFiles) {
     }
 }
 
-/// Timeouts are longer than any partition; what a seed decides is how the server sends.
+/// Timeouts are longer than any partition, and whoever posts slowly is read to the end; what a seed decides is how the
+/// server sends.
 fn site(address: &Address, seed: u64) -> Arc<Site> {
     let sends = [
         "sendfile on;",
@@ -109,18 +111,16 @@ fn site(address: &Address, seed: u64) -> Arc<Site> {
         "sendfile on; tcp_nopush on;",
     ];
     let cached = ["", "open_file_cache max=100;"];
-    let kept = ["keepalive_timeout 75s;", "keepalive_timeout 3s;"];
-    let pick = |shift: u32, count: usize| usize::try_from(seed >> shift).unwrap_or(0) % count;
+    let mut random = Random::new(seed ^ SITES);
     let text = format!(
         "error_log /error.log info; events {{ }} http {{ access_log off;
          client_max_body_size 0; client_header_timeout 300s; client_body_timeout 300s;
-         send_timeout 300s; lingering_time 60s; lingering_timeout 60s;
-         {} {} {}
+         send_timeout 300s; lingering_time 3000s; lingering_timeout 300s;
+         keepalive_timeout 300s; {} {}
          server {{ listen {address}; root /site;
            location = {POST_PATH} {{ return 200 {POST_ANSWER}; }} }} }}",
-        sends[pick(3, sends.len())],
-        cached[pick(7, cached.len())],
-        kept[pick(11, kept.len())],
+        random.one_of(&sends),
+        random.one_of(&cached),
     );
     let options = Options::default();
     let source = Memory::new().with(&*options.conf_file(), &text);
@@ -197,6 +197,9 @@ async fn echo(stream: &WorldStream) -> Result<(), StreamError> {
         }
     }
 }
+
+/// Mixed into the seed for what the server is configured with.
+const SITES: u64 = 0x0517_e500_0000_0002;
 
 /// Bytes that the echo server lets wait before it reads on.
 const ECHO_QUEUED_BYTES: u64 = 30_000;
