@@ -24,7 +24,7 @@ fn syn_with(peer: &RawPeer, cookie: &FastOpenCookie, payload: &[u8]) -> Seen {
 
 /// The cookie that a peer gets for asking.
 fn ask(target: &mut Target, peer: &mut RawPeer) -> FastOpenCookie {
-    let empty = FastOpenCookie::new(&[]).unwrap();
+    let empty = FastOpenCookie::new(&[]).expect("no bytes ask for one");
     target.arrive(&syn_with(peer, &empty, b""));
     target.turn();
     let answers = peer.take_seen(target);
@@ -32,7 +32,11 @@ fn ask(target: &mut Target, peer: &mut RawPeer) -> FastOpenCookie {
     peer.send(target, Flags::ACK, &[]);
     target.turn();
     assert!(target.accept().is_some());
-    answers[0].header.options.fast_open.unwrap()
+    answers[0]
+        .header
+        .options
+        .fast_open
+        .expect("who asks gets one")
 }
 
 #[test]
