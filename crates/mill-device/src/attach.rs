@@ -34,7 +34,6 @@ impl Attached {
     /// Makes the device, gives this machine's side its addresses, and opens the file of frames.
     pub fn new(specification: &Specification) -> Result<Self, AttachError> {
         check_addresses(specification)?;
-        let pcap = specification.pcap.as_deref().map(create).transpose()?;
         let name = specification.name.as_str();
         let offload = if specification.offload {
             Offload::ChecksumAndSegmentation
@@ -42,6 +41,8 @@ impl Attached {
             Offload::Nothing
         };
         let device = tap::create(name, offload).map_err(|error| not_created(name, &error))?;
+        // Only now, so that a start that fails anyway empties no file.
+        let pcap = specification.pcap.as_deref().map(create).transpose()?;
         let failed = |what: &str, error: &io::Error| {
             AttachError(format!("{what} the device \"{name}\" failed: {error}"))
         };
