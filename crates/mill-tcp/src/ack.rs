@@ -120,8 +120,9 @@ impl Connection {
             delivery,
             acked_bytes,
             duplicate_bytes,
-            // RFC 5681 2.
+            // RFC 5681 2. The acknowledgement of a Fast Open's SYN repeats nothing.
             is_duplicate: acked_bytes == 0
+                && !self.flags.has(ConnectionFlags::FAST_OPEN)
                 && segment.is_empty()
                 && !has_new_window
                 && !segment.flags.has_any(Flags::SYN | Flags::FIN),

@@ -77,7 +77,9 @@ impl Connection {
         let acked = if self.is_fast_open() {
             arrived.events |= Events::ESTABLISHED;
             self.fast_open_acknowledged(env);
-            self.on_ack(segment, env)
+            let acked = self.on_ack(segment, env);
+            self.flags.set(ConnectionFlags::FAST_OPEN, false);
+            acked
         } else if self.state == State::SynReceived {
             arrived.events |= Events::ESTABLISHED;
             self.syn_acknowledged(segment, env)

@@ -13,8 +13,8 @@ pub(crate) struct Flow {
     iss: Option<u32>,
     /// What is added to a script's timestamps to get those of the stack.
     timestamps_from: Option<u32>,
-    /// The last Fast Open cookie that the stack gave.
-    cookie: Option<Vec<u8>>,
+    /// The last Fast Open cookie that the stack gave; cookies are for an address, so that flows share them.
+    pub(crate) cookie: Option<Vec<u8>>,
 }
 
 impl Flow {

@@ -113,6 +113,7 @@ topics! {
     rfc1191_path_mtu
     rfc5682_frto
     rfc5482_user_timeout
+    rfc7413_fast_open
 }
 
 /// The folder of scripts that have to fail.

@@ -151,7 +151,10 @@ impl Run {
 
     fn inject(&mut self, segment: &Segment) -> Result<(), String> {
         self.nothing_is_left()?;
-        let packet = self.flow(segment.flow).to_packet(segment)?;
+        let cookie = self.flows.values().find_map(|flow| flow.cookie.clone());
+        let flow = self.flow(segment.flow);
+        flow.cookie = flow.cookie.take().or(cookie);
+        let packet = flow.to_packet(segment)?;
         self.ladder.inbound(self.now, &segment.to_string());
         let mut bytes = packet.to_bytes(&self.ends, true);
         if segment.has_bad_checksum {
