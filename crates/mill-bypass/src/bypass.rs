@@ -2,7 +2,7 @@
 
 use crate::file_bytes::FileBytes;
 use crate::listeners::Entry;
-use crate::mapping::{lacking, listen_error, listen_options};
+use crate::mapping::{listen_error, listen_options};
 use crate::payload_queue::PayloadQueue;
 use crate::stacked::Stacked;
 use crate::stream::BypassStream;
@@ -134,19 +134,14 @@ where
         let Some(stacked) = &self.stacked else {
             return self.inner.listen(options);
         };
-        let mut unsupported = Vec::new();
-        let inner = if stacked.is_alone_at(&options.address) {
-            None
+        let (inner, unsupported) = if stacked.is_alone_at(&options.address) {
+            (None, Vec::new())
         } else {
             let listening = self.inner.listen(options)?;
-            unsupported = listening.unsupported;
-            Some(listening.id)
+            (Some(listening.id), listening.unsupported)
         };
         let stack = match stacked.listen(options) {
-            Some(Ok(id)) => {
-                unsupported.extend(lacking(options).filter(|option| !unsupported.contains(option)));
-                Some(id)
-            }
+            Some(Ok(id)) => Some(id),
             Some(Err(error)) => {
                 if let Some(inner) = inner {
                     self.inner.close_listener(inner);

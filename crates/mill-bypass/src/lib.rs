@@ -1,6 +1,6 @@
 //! An engine made of our own stack over any link, beside an inner engine.
 //!
-//! Follow a turn of [`bypass::BypassEngine`]:
+//! Follow a turn of `BypassEngine`:
 //!
 //! ```text
 //! bypass          poll: the inner engine waits; then frames come in, timers expire, what changed is reported

@@ -1,7 +1,7 @@
 //! Options and errors, between the runtime's and the stack's.
 
 use core::net::{IpAddr, SocketAddr};
-use mill_runtime::engine::{Keepalive, ListenError, ListenOption, ListenOptions};
+use mill_runtime::engine::{Keepalive, ListenError, ListenOptions};
 use mill_runtime::stream::{StreamError, TransportInfo};
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::socket::{self, ConnectError, SocketError};
@@ -17,8 +17,7 @@ pub(crate) const fn to_runtime(at: time::Instant) -> Instant {
     Instant::from_nanos(at.as_nanos())
 }
 
-/// A listener's options as the stack takes them. Everything that a kernel has is there, so nothing is unsupported but
-/// what [`lacking`] says.
+/// A listener's options as the stack takes them; it has all of them.
 pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
     socket::ListenOptions {
         backlog: options.backlog,
@@ -33,12 +32,6 @@ pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
             .receive_buffer_bytes
             .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
     }
-}
-
-/// Options that were asked for and that the stack lacks.
-pub(crate) fn lacking(options: &ListenOptions) -> Option<ListenOption> {
-    // The stack has no Fast Open (RFC 7413): a client's cookie request is answered as if it were not there.
-    options.fastopen.map(|_| ListenOption::Fastopen)
 }
 
 /// Linux's keep-alive is off unless asked for; where a value is left to the system it is what Linux has.

@@ -187,6 +187,7 @@ fn options_that_an_engine_lacks_are_told_where_it_listens() {
             address: Address::Ip(SocketAddr::new(ip, port)),
             share: Some(1),
             deferred: true,
+            fastopen: Some(5),
             receive_buffer_bytes: Some(100_000),
             send_buffer_bytes: Some(100_000),
             keepalive: Keepalive::On {
