@@ -30,6 +30,8 @@ pub(crate) struct NextHops {
     parked_max: usize,
     /// Ways that were found lately, by a few bits of the target.
     recent: [Recent; RECENT_COUNT],
+    /// The last target that a source address was chosen for, and that address; routes do not change.
+    recent_source: Option<(IpAddr, IpAddr)>,
     /// Memory for lists that are needed for a moment.
     scratch: Vec<IpAddr>,
 }
@@ -72,6 +74,7 @@ impl NextHops {
             parked: Vec::new(),
             parked_max: config.limits.neighbor_queue_max as usize,
             recent: [Recent::NONE; RECENT_COUNT],
+            recent_source: None,
             scratch: Vec::new(),
         }
     }
@@ -97,6 +100,19 @@ impl NextHops {
             };
         }
         way
+    }
+
+    /// Our address for packets to `target`; `None` if no route leads there. Openings often go to one target, one after
+    /// the other.
+    pub(crate) fn source_for(&mut self, target: IpAddr) -> Option<IpAddr> {
+        match self.recent_source {
+            Some((recent, source)) if recent == target => Some(source),
+            _ => {
+                let source = self.routes.route(target)?.source;
+                self.recent_source = Some((target, source));
+                Some(source)
+            }
+        }
     }
 
     fn look_up(&mut self, target: IpAddr, now: Instant) -> Way {

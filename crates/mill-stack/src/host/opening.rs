@@ -61,7 +61,7 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Our end: the address and port asked for, as far as they are.
     fn source_for(
-        &self,
+        &mut self,
         target: SocketAddr,
         source: Option<SocketAddr>,
     ) -> Result<SocketAddr, ConnectError> {
@@ -80,8 +80,8 @@ impl<Q: SendQueue> Host<Q> {
             Some(address) if self.next_hops.routes.next_hop(target.ip()).is_some() => address,
             Some(_) => return Err(ConnectError::NoRoute),
             None => {
-                let hop = self.next_hops.routes.route(target.ip());
-                hop.ok_or(ConnectError::NoRoute)?.source
+                let source = self.next_hops.source_for(target.ip());
+                source.ok_or(ConnectError::NoRoute)?
             }
         };
         Ok(SocketAddr::new(address, port))
