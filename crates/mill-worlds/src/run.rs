@@ -177,7 +177,9 @@ fn longest(plan: &Plan, station: usize, report: &Report) -> Duration {
     let sending = rate.map_or(Duration::ZERO, |rate| {
         Duration::from_nanos(all as u64 * 8 * 1_000_000_000 / rate)
     });
-    // The smallest window of a plan, once in each round trip, and twenty round trips for each connection's beginning.
+    // The smallest window of a plan, once in each round trip and the longest delay of an acknowledgement (a buffer of
+    // less than two segments waits for it); and many round trips for each connection's beginning.
+    let rtt = rtt + LONGEST_DELAYED_ACK;
     let windows = u32::try_from(talk.what.bytes() / SMALLEST_WINDOW_BYTES).unwrap_or(u32::MAX);
     let early = if talk.leaves == Leave::Whole { 1 } else { 2 };
     (Duration::from_secs(20) + sending * 5 + rtt * (windows + 200) + talk.pause * 3) * early
@@ -279,11 +281,14 @@ impl fmt::Display for Outcome {
 
 /// Virtual time in which every talk ends that ends at all: a partition of 30 s, and the timers that then have doubled
 /// for two minutes, several times over.
-const LONGEST_TALK: Duration = Duration::from_secs(3_000);
+const LONGEST_TALK: Duration = Duration::from_secs(2_900);
 
 /// Virtual time after which nothing may be left: retransmissions to a host that has vanished end after 15 doublings up to
-/// two minutes each, about 1700 s; our server's timeouts come before.
-const LONGEST_REST: Duration = Duration::from_secs(4_000);
+/// two minutes each, about 1700 s; our server's timeouts are 3000 s.
+const LONGEST_REST: Duration = Duration::from_secs(8_000);
+
+/// The longest that a plan has.
+const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(200);
 
 /// Bytes: the least receive buffer that a plan has, less what segments leave unused.
 const SMALLEST_WINDOW_BYTES: usize = 1_400;

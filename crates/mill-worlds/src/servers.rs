@@ -114,9 +114,9 @@ fn site(address: &Address, seed: u64) -> Arc<Site> {
     let mut random = Random::new(seed ^ SITES);
     let text = format!(
         "error_log /error.log info; events {{ }} http {{ access_log off;
-         client_max_body_size 0; client_header_timeout 300s; client_body_timeout 300s;
-         send_timeout 300s; lingering_time 3000s; lingering_timeout 300s;
-         keepalive_timeout 300s; {} {}
+         client_max_body_size 0; client_header_timeout 3000s; client_body_timeout 3000s;
+         send_timeout 3000s; lingering_time 3000s; lingering_timeout 300s;
+         keepalive_timeout 3000s; {} {}
          server {{ listen {address}; root /site;
            location = {POST_PATH} {{ return 200 {POST_ANSWER}; }} }} }}",
         random.one_of(&sends),

@@ -99,7 +99,7 @@ impl Carrier {
             note(Effect::Marked);
         }
         self.free_at = self.free_at.max(now) + wire.transmission_time(frame.bytes.len());
-        if self.loss.loses_next(wire.loss, &mut self.random) {
+        if self.loss.loses_next(wire.loss, now, &mut self.random) {
             return Outcome::Dropped(Effect::Lost);
         }
         if self.random.happens(wire.corrupt_per_million) {

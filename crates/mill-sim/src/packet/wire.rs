@@ -1,7 +1,7 @@
 //! What a wire does to frames: one direction, as options.
 
 use crate::random::Random;
-use mill_runtime::time::Duration;
+use mill_runtime::time::{Duration, Instant};
 
 /// One direction of a cable. What has several causes happens in the order of the fields: a frame that finds the queue
 /// full is not lost a second time.
@@ -44,7 +44,8 @@ pub enum Loss {
         per_million: u32,
     },
     /// Gilbert and Elliott's model: the wire is good or bad, changes between the two with a frame's probability, and
-    /// loses frames while it is bad.
+    /// loses frames while it is bad. What made it bad passes also while nobody sends: after a tenth of a second without
+    /// a frame it is good again, or retransmissions ever farther apart would all be part of one burst.
     Bursts {
         good_to_bad_per_million: u32,
         bad_to_good_per_million: u32,
@@ -118,6 +119,7 @@ impl Default for Wire {
 pub(super) struct LossState {
     is_bad: bool,
     count: u64,
+    last_at: Instant,
 }
 
 impl LossState {
@@ -125,14 +127,17 @@ impl LossState {
         Self {
             is_bad: false,
             count: 0,
+            last_at: Instant::from_nanos(0),
         }
     }
 
     /// Whether the next frame is lost. Draws no number where none is needed, so that adding a fault to a world changes
     /// nothing before the fault.
-    pub(super) fn loses_next(&mut self, loss: Loss, random: &mut Random) -> bool {
+    pub(super) fn loses_next(&mut self, loss: Loss, now: Instant, random: &mut Random) -> bool {
         let number = self.count;
         self.count += 1;
+        self.is_bad &= now.since(self.last_at) < BURST_PAUSE;
+        self.last_at = now;
         match loss {
             Loss::Never => false,
             Loss::Random { per_million } => random.happens(per_million),
@@ -154,6 +159,9 @@ impl LossState {
     }
 }
 
+/// Time without frames after which a burst of losses is over: less than any retransmission timeout.
+const BURST_PAUSE: Duration = Duration::from_millis(100);
+
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 #[cfg(test)]
@@ -164,7 +172,7 @@ mod tests {
     fn check(loss: Loss) -> (usize, usize) {
         let (mut random, mut state) = (Random::new(3), LossState::new());
         let lost: Vec<bool> = (0..100_000)
-            .map(|_| state.loses_next(loss, &mut random))
+            .map(|_| state.loses_next(loss, Instant::from_nanos(0), &mut random))
             .collect();
         let longest = lost.split(|lost| !lost).map(<[bool]>::len).max();
         (
