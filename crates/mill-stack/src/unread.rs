@@ -94,10 +94,10 @@ impl Buffers {
 }
 
 /// Vacant buffers kept, as many as connections are usually behind in one turn; 16 MiB at most.
-const VACANT_MAX: usize = 256;
+const VACANT_MAX: usize = 64;
 
-/// Bytes of the largest buffer that is kept.
-const CAPACITY_KEPT_MAX: usize = 64 * 1024;
+/// Bytes of the largest buffer that is kept: two bursts of 64 full frames, doubled while growing.
+const CAPACITY_KEPT_MAX: usize = 256 * 1024;
 
 #[cfg(test)]
 mod tests {
