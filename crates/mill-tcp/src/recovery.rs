@@ -45,7 +45,9 @@ pub struct Recovery {
     /// Duplicate acknowledgements in a row, where the peer has no SACK (RFC 5681 2).
     pub(crate) duplicates: u32,
     /// Without SACK, duplicates below this are the echo of our own retransmissions (RFC 6582 3.2 step 1).
-    pub(crate) duplicates_mean_nothing_before: Option<SeqNumber>,
+    pub(crate) echoes_before: Option<SeqNumber>,
+    /// … as many of them as segments were sent again.
+    pub(crate) echoes: u32,
     /// Where the round trip ends in which RTTVAR has fallen already.
     pub(crate) rtt_round_end: Option<SeqNumber>,
     /// The end of the last segment that was sent smaller than a full one (Minshall's variant of Nagle's algorithm).
@@ -184,13 +186,16 @@ impl Connection {
             // RFC 5681 3.1: after a timeout one segment leaves, until it is acknowledged.
             return 0;
         }
-        recovery.duplicates = recovery.duplicates.saturating_add(1);
-        let is_echo = recovery
-            .duplicates_mean_nothing_before
+        let is_new_loss = matches!(recovery.phase, Phase::Open | Phase::Reduced);
+        let may_be_echo = recovery
+            .echoes_before
             .is_some_and(|end| self.snd_una.is_at_or_before(end));
-        let is_loss = recovery.duplicates == DUPLICATES_OF_LOSS
-            && matches!(recovery.phase, Phase::Open | Phase::Reduced)
-            && !is_echo;
+        if is_new_loss && may_be_echo && recovery.echoes > 0 {
+            recovery.echoes -= 1;
+            return 0;
+        }
+        recovery.duplicates = recovery.duplicates.saturating_add(1);
+        let is_loss = is_new_loss && recovery.duplicates == DUPLICATES_OF_LOSS;
         if is_loss {
             cold.scoreboard.mark_head_lost(mss)
         } else {
@@ -203,7 +208,8 @@ impl Connection {
         let was_reduced = cold.recovery.phase == Phase::Reduced;
         cold.recovery.phase = Phase::Recovery;
         cold.recovery.end = self.snd_nxt;
-        cold.recovery.duplicates_mean_nothing_before = Some(self.snd_nxt);
+        cold.recovery.echoes_before = Some(self.snd_nxt);
+        cold.recovery.echoes = 0;
         env.shared.counters.recoveries += 1;
         self.start_undo(cold);
         // One reduction for a window of data, whether ECN or a loss told of it first (RFC 3168 6.1.2).

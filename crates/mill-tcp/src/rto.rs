@@ -206,7 +206,8 @@ impl Connection {
         };
         cold.recovery.phase = Phase::Loss;
         cold.recovery.end = self.snd_nxt;
-        cold.recovery.duplicates_mean_nothing_before = Some(self.snd_nxt);
+        cold.recovery.echoes_before = Some(self.snd_nxt);
+        cold.recovery.echoes = 0;
         cold.recovery.duplicates = 0;
         cold.recovery.probe = LossProbe::default();
         cold.recovery.rack.is_pending = false;

@@ -151,6 +151,30 @@ fn without_sack_the_third_duplicate_is_a_loss_and_partial_acknowledgements_tell_
 }
 
 #[test]
+fn after_recovery_as_many_duplicates_are_echoes_as_segments_were_sent_again() {
+    let mut sender = Sender::new(&Config {
+        sack: false,
+        ..Config::default()
+    });
+    sender.write(40);
+    sender.wait_ms(20);
+    for _ in 0..11 {
+        sender.acked(0, &[]);
+    }
+    sender.wait_ms(20);
+    // More is in flight than when recovery began. One segment was sent again. Of the next window the first segment, the thirteenth, is lost.
+    sender.acked(12, &[]);
+    assert_eq!(sender.phase(), Phase::Open);
+    sender.wait_ms(20);
+    for _ in 0..3 {
+        sender.acked(12, &[]);
+        assert_eq!(sender.phase(), Phase::Open);
+    }
+    assert_eq!(sender.acked(12, &[]).first(), Some(&(12, 1)));
+    assert_eq!(sender.phase(), Phase::Recovery);
+}
+
+#[test]
 fn what_is_no_duplicate_does_not_count_as_one() {
     let check = |name: &str, change: fn(&mut Draft)| {
         let mut sender = Sender::new(&Config {

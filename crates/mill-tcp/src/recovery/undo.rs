@@ -44,6 +44,8 @@ impl Connection {
 
     /// Bytes leave again.
     pub(crate) fn note_resent(&self, cold: &mut Cold, bytes: u32, env: &Env<'_>) {
+        let segments = bytes.div_ceil(self.snd_mss.into());
+        cold.recovery.echoes = cold.recovery.echoes.saturating_add(segments);
         let undo = &mut cold.recovery.undo;
         undo.resent_bytes = undo.resent_bytes.saturating_add(bytes);
         undo.first_resent
