@@ -71,7 +71,9 @@ impl Connection {
         let known = self.rcv_wnd();
         let room = self.room() & !((1 << self.rcv_wind_shift) - 1);
         let gain = room.saturating_sub(known);
-        if gain >= self.worthwhile().max(known) && known <= self.receive_buffer_bytes / 4 {
+        let is_narrow =
+            known <= self.receive_buffer_bytes / 4 || known < 2 * u32::from(self.rcv_mss);
+        if gain >= self.worthwhile().max(known) && is_narrow {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
         }
     }

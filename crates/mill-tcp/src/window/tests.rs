@@ -59,6 +59,19 @@ fn half_of_a_small_buffer_is_worth_an_update() {
     assert_eq!(pair.sent_since(before, SERVER)[0].window, 500);
 }
 
+/// A window that takes no two segments more is narrow, however small the buffer.
+#[test]
+fn a_window_of_one_segment_is_opened_at_once() {
+    let mut pair = pair(4000);
+    let draft = pair.draft(SERVER).with_payload(&[1; 2505]);
+    pair.give(SERVER, &draft);
+    let before = pair.log.len();
+    consume(&mut pair, 2505);
+    pair.flush();
+    let sent = pair.sent_since(before, SERVER);
+    assert_eq!((sent.len(), sent[0].window), (1, 4000));
+}
+
 /// While much is still offered, a reader causes no segments.
 #[test]
 fn a_reader_that_keeps_pace_causes_no_updates() {
