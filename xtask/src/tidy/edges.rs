@@ -93,6 +93,7 @@ const EDGES: [(&str, Allowed); 22] = [
             "mill-config",
             "mill-stack",
             "mill-sim",
+            "mill-worlds",
             "mill-device",
         ]),
     ),
