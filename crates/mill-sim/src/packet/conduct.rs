@@ -137,7 +137,8 @@ impl Direction {
             }
             None => {}
         }
-        if !header.options.sack.is_empty() && !(self.syn.sack && peer.syn.sack) {
+        let agreed = self.syn.sack && peer.syn.sack;
+        if !agreed && !header.options.sack.is_empty() {
             return Err("SACK that was not agreed on");
         }
         if header.options.mss.is_some() || header.options.window_scale.is_some() {
