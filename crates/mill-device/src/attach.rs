@@ -26,6 +26,15 @@ pub struct Attached {
     pub pcap: Option<File>,
 }
 
+/// What can happen to a running link.
+#[derive(Debug)]
+pub enum Trouble {
+    /// Somebody has deleted the interface: nothing passes any more.
+    DeviceGone,
+    /// The file of frames can't be written: no more frames are.
+    Capture(io::Error),
+}
+
 /// Why there is no device: a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachError(String);
@@ -84,14 +93,17 @@ impl Attached {
         })
     }
 
-    /// The link, as the specification wants it. `on_error` is told, once, when the file of frames can't be written.
+    /// The link, as the specification wants it. `on_trouble` is told each kind of trouble once.
     pub fn link(
         self,
         specification: &Specification,
-        on_error: impl FnMut(io::Error) + Send + 'static,
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> AnyLink {
         let mtu = specification.mtu();
-        let tap = TapLink::new(self.device, self.address, mtu, specification.offload);
+        let on_gone = on_trouble.clone();
+        let tap = TapLink::new(self.device, self.address, mtu, specification.offload)
+            .told_when_gone(move || on_gone(Trouble::DeviceGone));
+        let on_error = move |error| on_trouble(Trouble::Capture(error));
         let impairment = specification.impairment;
         match (self.pcap, impairment.is_none()) {
             (None, true) => AnyLink::Tap(tap),

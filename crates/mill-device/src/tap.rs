@@ -12,7 +12,6 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The wire's end of a TAP device.
-#[derive(Debug)]
 pub struct TapLink {
     device: OwnedFd,
     properties: LinkProperties,
@@ -24,6 +23,8 @@ pub struct TapLink {
     /// Memory of such frames, for the next ones.
     spare: Vec<Vec<u8>>,
     counters: TapCounters,
+    /// Told once, when somebody has deleted the interface.
+    on_gone: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// What passed. Frames, not segments: one may be many.
@@ -60,6 +61,16 @@ impl TapLink {
             waiting: VecDeque::new(),
             spare: Vec::new(),
             counters: TapCounters::default(),
+            on_gone: None,
+        }
+    }
+
+    /// Has `on_gone` called, once, when somebody deletes the interface: nothing passes any more then.
+    #[must_use]
+    pub fn told_when_gone(self, on_gone: impl FnOnce() + Send + 'static) -> Self {
+        Self {
+            on_gone: Some(Box::new(on_gone)),
+            ..self
         }
     }
 
@@ -127,7 +138,16 @@ impl Link for TapLink {
         while burst.room() > 0 {
             let device = self.device.as_fd();
             let filled = self.frames.fill(|place| read(device, place));
-            let Some(Ok(id)) = filled else { return };
+            let id = match filled {
+                Some(Ok(id)) => id,
+                Some(Err(NoFrame::Gone)) => {
+                    if let Some(on_gone) = self.on_gone.take() {
+                        on_gone();
+                    }
+                    return;
+                }
+                Some(Err(NoFrame::Now)) | None => return,
+            };
             let place = self.frames.frame(id);
             let Some((header, frame)) = place.split_first_chunk() else {
                 return self.frames.release(id);
@@ -204,14 +224,33 @@ fn read(device: BorrowedFd<'_>, place: &mut [u8]) -> Result<usize, NoFrame> {
         match tap::read(device, place) {
             Ok(len) if len > VNET_HEADER_LEN => return Ok(len),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(_) | Err(_) => return Err(NoFrame),
+            Err(error) if error.raw_os_error() == Some(EBADFD) => return Err(NoFrame::Gone),
+            Ok(_) | Err(_) => return Err(NoFrame::Now),
         }
     }
 }
 
-/// Nothing waits, or the interface is down, which shows again at the next look.
 #[derive(Debug)]
-struct NoFrame;
+enum NoFrame {
+    /// Nothing waits, or the interface is down, which shows again at the next look.
+    Now,
+    /// There is no interface any more.
+    Gone,
+}
+
+impl std::fmt::Debug for TapLink {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("TapLink")
+            .field("device", &self.device)
+            .field("properties", &self.properties)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// "File descriptor in bad state" (asm-generic/errno.h): a TAP descriptor without its interface.
+const EBADFD: i32 = 77;
 
 /// Bytes of the largest IP packet: what its length field can say (RFC 791 3.1).
 const SEGMENT_BYTES_MAX: u32 = 65535;

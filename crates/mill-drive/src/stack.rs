@@ -28,7 +28,8 @@ impl OwnStack {
         random::fill(&mut secret)?;
         let host = self.specification.host_config(secret);
         let attached = self.attached.duplicate()?;
-        // A file that can't be written ends before the run does: whoever looks into it sees that.
+        // A file that can't be written ends before the run does, and a device that was deleted is a run full of errors:
+        // whoever looks sees that.
         let link = attached.link(&self.specification, drop);
         Ok(Bypass::new(link, host))
     }

@@ -73,6 +73,8 @@ struct Inner {
     epoll: Epoll,
     files: KernelFiles,
     mailbox: Option<OwnedFd>,
+    /// What [`KernelEngine::watch`] was told of.
+    watched: RefCell<Option<OwnedFd>>,
     precision: Cell<Precision>,
     slots: RefCell<Slots>,
     listeners: RefCell<Listeners>,
@@ -102,6 +104,7 @@ impl KernelEngine {
             epoll,
             files: KernelFiles,
             mailbox: options.mailbox,
+            watched: RefCell::default(),
             precision: Cell::new(Precision::asked(options.exact_waits)),
             slots: RefCell::default(),
             listeners: RefCell::default(),
@@ -118,7 +121,11 @@ impl KernelEngine {
     /// Has [`Engine::poll`] end, at once if need be, while `descriptor` is readable. It is never read here, and nothing
     /// is reported of it: whoever has it looks after every poll. Ends when the descriptor is closed.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        self.0.epoll.add(descriptor, LEVEL_READABLE, WATCH_TOKEN)
+        let own = descriptor.try_clone_to_owned()?;
+        // The same open file under a number of ours, so that it can be let go of.
+        self.0.epoll.add(own.as_fd(), LEVEL_READABLE, WATCH_TOKEN)?;
+        self.0.watched.replace(Some(own));
+        Ok(())
     }
 }
 
@@ -284,6 +291,8 @@ impl Inner {
                         self.leave_mailbox();
                     }
                 }
+                // Its other end is gone: it would be reported for ever.
+                WATCH_TOKEN if report.finished() => self.leave_watched(),
                 WATCH_TOKEN => {}
                 token if token & LISTENER_BIT != 0 => {
                     let index = u32::try_from(token & !LISTENER_BIT).unwrap_or(u32::MAX);
@@ -313,6 +322,13 @@ impl Inner {
                 let key = key.get(..length).unwrap_or_default().to_vec();
                 self.listeners.borrow_mut().offer(key, descriptor);
             }
+        }
+    }
+
+    fn leave_watched(&self) {
+        if let Some(watched) = self.watched.take() {
+            // Fails only if it has left already.
+            let _ = self.epoll.remove(watched.as_fd());
         }
     }
 

@@ -7,7 +7,7 @@
 use crate::process_log::describe;
 use mill_config::Config;
 use mill_config::config::ListenAddress;
-use mill_device::attach::{AttachError, Attached};
+use mill_device::attach::{AttachError, Attached, Trouble};
 use mill_device::specification::Specification;
 use mill_engine::combined::Bypass;
 use mill_sys::{descriptor, random};
@@ -67,23 +67,26 @@ impl OwnStack {
         }
     }
 
-    /// What an engine is made with. `on_error` is told a sentence, at most one.
+    /// What an engine is made with. `on_trouble` is told sentences, each once.
     pub(crate) fn bypass(
         self,
-        on_error: impl FnOnce(String) + Send + 'static,
+        on_trouble: impl Fn(String) + Clone + Send + 'static,
     ) -> io::Result<Bypass> {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
         let host = self.specification.host_config(secret);
         let path = self.specification.pcap.clone().unwrap_or_default();
-        let mut on_error = Some(on_error);
-        let link = self.attached.link(&self.specification, move |error| {
-            if let Some(on_error) = on_error.take() {
-                let (path, why) = (path.display(), describe(&error));
-                on_error(format!(
-                    "write() to \"{path}\" failed {why}: no more frames are written"
-                ));
-            }
+        let name = self.specification.name.clone();
+        let link = self.attached.link(&self.specification, move |trouble| {
+            on_trouble(match trouble {
+                Trouble::DeviceGone => format!(
+                    "the device \"{name}\" was deleted: the stack reaches nobody any more, a restart makes it anew"
+                ),
+                Trouble::Capture(error) => {
+                    let (path, why) = (path.display(), describe(&error));
+                    format!("write() to \"{path}\" failed {why}: no more frames are written")
+                }
+            });
         });
         Ok(Bypass::new(link, host))
     }

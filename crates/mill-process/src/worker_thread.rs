@@ -303,10 +303,10 @@ fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result
         exact_waits: stack.is_some(),
     };
     let events = inherited.events;
-    let on_error = move |what| {
+    let on_trouble = move |what| {
         // Nobody listens only when the process is ending.
         let _ = events.send(Event::Warning(what));
     };
-    let bypass = stack.map(|stack| stack.bypass(on_error)).transpose()?;
+    let bypass = stack.map(|stack| stack.bypass(on_trouble)).transpose()?;
     combined::engine(options, bypass)
 }

@@ -108,6 +108,31 @@ fn one_worker_thread_has_the_device_and_all_serve_kernel_sockets() {
 }
 
 #[test]
+fn a_device_that_somebody_deletes_is_missed_once_and_the_kernels_sockets_serve_on() {
+    in_namespace(|| {
+        let site = Site::new();
+        let conf = site.configure("worker_processes 1;", SERVER);
+        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let worker = worker_of(server.pid());
+        text_of("ip", &["link", "delete", "mill0"]);
+        let missed = "the device \"mill0\" was deleted";
+        wait_for(|| site.error_log().contains(missed));
+        assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
+        // Nobody looks at the dead descriptor again and again: in a fifth of a second of waiting hardly any time is used.
+        let used = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.number())).unwrap();
+            let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+            let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
+            ticks(11) + ticks(12)
+        };
+        let before = used();
+        text_of("sleep", &["0.3"]);
+        assert!(used() - before <= 5, "in hundredths of a second");
+        assert_eq!(site.error_log().matches(missed).count(), 1);
+    });
+}
+
+#[test]
 fn the_host_address_is_there_to_be_listened_on() {
     in_namespace(|| {
         let site = Site::new();
