@@ -39,9 +39,8 @@ pub(crate) struct Crew {
     site: Option<Arc<Site>>,
     /// The descriptors of all sockets in force: what a thread gets, the others can get too.
     sockets: Vec<ListeningSocket>,
-    /// The stack of our own, until the thread that runs it is started.
+    /// The stack of our own, until the thread that runs it is started; and what it was asked to be.
     stack: Option<OwnStack>,
-    /// What the stack was asked to be.
     specification: Option<Specification>,
 }
 
@@ -98,12 +97,7 @@ impl Crew {
         let count = threads::thread_count(&config.main);
         let site = Arc::new(Site::new(config, configuration.generation));
         if self.stack.is_some() && count > 1 {
-            let others = count - 1;
-            let what = format!(
-                "a TAP device carries one worker: the first worker thread serves --stack, \
-                 the other {others} serve kernel sockets only (\"worker_processes 1;\" is enough)"
-            );
-            log.write(LogLevel::Warn, &what);
+            log.write(LogLevel::Warn, &stack::one_worker_of(count));
         }
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);

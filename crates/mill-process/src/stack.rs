@@ -107,6 +107,15 @@ impl Lent {
     }
 }
 
+/// What to say when there are several worker threads.
+pub(crate) fn one_worker_of(count: u32) -> String {
+    let others = count - 1;
+    format!(
+        "a TAP device carries one worker: the first worker thread serves --stack, \
+         the other {others} serve kernel sockets only (\"worker_processes 1;\" is enough)"
+    )
+}
+
 /// The addresses of a configuration that are the stack's alone: the kernel does not have them, and can't listen there.
 pub(crate) fn own_addresses(
     config: &Config,
