@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::connection::{Connection, ConnectionFlags};
+use crate::recovery::Phase;
 use crate::state::State;
 use crate::time::Duration;
 
@@ -23,6 +24,18 @@ pub struct Info {
     pub rcv_wnd: u32,
     /// Sent and not acknowledged.
     pub in_flight: u32,
+    pub congestion_state: CongestionState,
+    /// Of what is in flight, bytes that the peer has reported; without SACK, one segment for each duplicate
+    /// acknowledgement.
+    pub sacked: u32,
+    /// … that were held for lost, whether they were sent again or wait for it.
+    pub lost: u32,
+    /// … that were sent again and are neither reported nor held for lost once more.
+    pub retransmitted: u32,
+    /// A segment has arrived behind one that was sent later.
+    pub reordering_seen: bool,
+    /// … and how far behind at most, while something has been in flight without a break; bytes.
+    pub reordering: u32,
     pub backoff: u8,
     pub snd_wind_shift: u8,
     pub rcv_wind_shift: u8,
@@ -31,9 +44,35 @@ pub struct Info {
     pub ecn: bool,
 }
 
+/// What loss recovery is doing, in the words of `ss` and of Linux's `tcp_ca_state`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionState {
+    #[default]
+    Open,
+    /// Something arrived ahead of what is missing, and nothing is held for lost yet.
+    Disorder,
+    /// The network told of congestion by ECN, and the window is being reduced.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// The retransmission timer has expired, or the path takes only smaller segments.
+    Loss,
+}
+
+/// What is known of the bytes in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flight {
+    state: CongestionState,
+    sacked: u32,
+    lost: u32,
+    retransmitted: u32,
+    reordering: u32,
+}
+
 impl Connection {
     /// The figures; `rto` is without backoff.
     pub fn info(&self, config: &Config) -> Info {
+        let flight = self.flight();
         Info {
             state: self.state,
             rtt: micros(self.srtt_us),
@@ -46,6 +85,12 @@ impl Connection {
             snd_wnd: self.snd_wnd,
             rcv_wnd: self.rcv_wnd(),
             in_flight: self.in_flight(),
+            congestion_state: flight.state,
+            sacked: flight.sacked,
+            lost: flight.lost,
+            retransmitted: flight.retransmitted,
+            reordering_seen: self.flags.has(ConnectionFlags::REORDERED),
+            reordering: flight.reordering,
             backoff: self.backoff,
             snd_wind_shift: self.snd_wind_shift,
             rcv_wind_shift: self.rcv_wind_shift,
@@ -54,8 +99,34 @@ impl Connection {
             ecn: self.flags.has(ConnectionFlags::ECN),
         }
     }
+
+    fn flight(&self) -> Flight {
+        let Some(cold) = &self.cold else {
+            return Flight::default();
+        };
+        let scoreboard = &cold.scoreboard;
+        let sacked = scoreboard.outstanding_bytes() - scoreboard.lost_bytes() - self.pipe(cold);
+        let retransmitted = scoreboard.resent_bytes();
+        Flight {
+            state: match cold.recovery.phase {
+                Phase::Open if sacked > 0 => CongestionState::Disorder,
+                Phase::Open => CongestionState::Open,
+                Phase::Reduced => CongestionState::Cwr,
+                Phase::Recovery => CongestionState::Recovery,
+                Phase::Loss => CongestionState::Loss,
+            },
+            sacked,
+            // What a loss probe repeated was never held for lost; it is not told apart.
+            lost: scoreboard.lost_bytes() + retransmitted,
+            retransmitted,
+            reordering: cold.recovery.rack.reordered_bytes,
+        }
+    }
 }
 
 fn micros(micros: u32) -> Duration {
     Duration::from_micros(u64::from(micros))
 }
+
+#[cfg(test)]
+mod tests;

@@ -165,6 +165,16 @@ impl Scoreboard {
         self.lost_bytes
     }
 
+    /// Bytes that were sent again and are on their way, as far as we know. Looks at every entry: for whoever asks how
+    /// a connection is, not for each segment.
+    pub fn resent_bytes(&self) -> u32 {
+        let resent = self
+            .sent
+            .iter()
+            .filter(|entry| entry.mark == Mark::InFlight && entry.retransmits > 0);
+        resent.map(Sent::len).sum()
+    }
+
     /// RFC 6675 4 (3): what is assumed to be in the network. An entry sent again counts once, as its earlier
     /// transmission is lost.
     pub fn pipe(&self) -> u32 {

@@ -7,7 +7,7 @@
 //! 80 snd_cwnd  84 advmss  88 reordering …
 //! ```
 
-use mill_stack::tcp::info::Info;
+use mill_stack::tcp::info::{CongestionState, Info};
 use mill_stack::tcp::state::State;
 use mill_stack::tcp::time::Duration;
 
@@ -29,6 +29,7 @@ pub(super) fn to_bytes(info: Option<&Info>) -> Vec<u8> {
         return bytes;
     };
     bytes[0] = state(info.state);
+    bytes[1] = congestion_state(info.congestion_state);
     bytes[4] = info.backoff;
     for (is_on, bit) in [
         (info.timestamps, OPTION_TIMESTAMPS),
@@ -52,14 +53,32 @@ pub(super) fn to_bytes(info: Option<&Info>) -> Vec<u8> {
         (8, micros(info.rto)),
         (16, mss),
         (24, info.in_flight.div_ceil(mss)),
+        (28, info.sacked.div_ceil(mss)),
+        (32, info.lost.div_ceil(mss)),
+        (36, info.retransmitted.div_ceil(mss)),
         (68, micros(info.rtt)),
         (72, micros(info.rtt_variation)),
         (76, ssthresh),
         (80, info.cwnd / mss),
+        (88, (info.reordering / mss).max(REORDERING_MIN)),
     ] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
     bytes
+}
+
+/// Segments by which a segment may be late without being held for lost (`tcp_reordering`).
+const REORDERING_MIN: u32 = 3;
+
+/// Linux's `enum tcp_ca_state`.
+const fn congestion_state(state: CongestionState) -> u8 {
+    match state {
+        CongestionState::Open => 0,
+        CongestionState::Disorder => 1,
+        CongestionState::Cwr => 2,
+        CongestionState::Recovery => 3,
+        CongestionState::Loss => 4,
+    }
 }
 
 fn micros(duration: Duration) -> u32 {

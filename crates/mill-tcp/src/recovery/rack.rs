@@ -20,6 +20,8 @@ pub struct Rack {
     recoveries_left: u8,
     /// RACK.dsack_round: no second step in this round trip.
     dsack_round_end: Option<SeqNumber>,
+    /// The farthest that a segment arrived behind one that was sent later, bytes; told to whoever asks, not used here.
+    pub(crate) reordered_bytes: u32,
     /// Something may turn out to be lost when its time is over; then RACK wants the timer.
     pub(crate) is_pending: bool,
 }
@@ -32,6 +34,7 @@ impl Default for Rack {
             window_quarters: 1,
             recoveries_left: RECOVERIES_OF_WIDE_WINDOW,
             dsack_round_end: None,
+            reordered_bytes: 0,
             is_pending: false,
         }
     }
@@ -67,6 +70,8 @@ impl Connection {
         }
         if progress.delivery.is_reordered {
             self.flags.set(ConnectionFlags::REORDERED, true);
+            let distance = progress.delivery.reordered_bytes;
+            rack.reordered_bytes = rack.reordered_bytes.max(distance);
         }
         if rack
             .dsack_round_end

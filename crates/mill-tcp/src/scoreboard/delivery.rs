@@ -17,6 +17,8 @@ pub struct Delivery {
     pub has_retransmitted: bool,
     /// Something sent only once arrived behind what had been sent later (RFC 8985 6.2 step 3).
     pub is_reordered: bool,
+    /// … and how far: bytes from where it begins to the highest end that had arrived.
+    pub reordered_bytes: u32,
     /// Of all that arrived, what had been sent last (RFC 8985 6.2 step 2).
     pub newest: Option<Newest>,
 }
@@ -40,7 +42,10 @@ impl Delivery {
             self.first_original_at.get_or_insert(part.at);
             self.last_original_at = Some(part.at);
             self.original_end.get_or_insert(part.end);
-            self.is_reordered |= part.end.is_before(*highest);
+            if part.end.is_before(*highest) {
+                self.is_reordered = true;
+                self.reordered_bytes = self.reordered_bytes.max(*highest - part.start);
+            }
         }
         *highest = highest.max(part.end);
         if self
