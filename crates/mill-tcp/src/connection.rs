@@ -156,6 +156,8 @@ impl ConnectionFlags {
 
     /// A segment arrived behind one that was sent later (RACK.reordering_seen, RFC 8985 5.2).
     pub(crate) const REORDERED: u32 = 1 << 24;
+    /// What waits to be sent leaves, however small it is and whatever CORK says.
+    pub(crate) const PUSH_DUE: u32 = 1 << 25;
 
     pub(crate) const fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
@@ -232,6 +234,12 @@ impl Connection {
     /// Nagle's algorithm off or on (RFC 9293 3.7.4).
     pub fn set_nodelay(&mut self, on: bool) {
         self.flags.set(ConnectionFlags::NODELAY, on);
+    }
+
+    /// What waits to be sent leaves once, although it is small and CORK holds it; for the owner to call when there is
+    /// something.
+    pub fn push(&mut self) {
+        self.flags.set(ConnectionFlags::PUSH_DUE, true);
     }
 
     /// While on, only full segments leave; `TCP_CORK`. Turning it off sends what waits.

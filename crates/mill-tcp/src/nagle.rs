@@ -61,7 +61,8 @@ impl Connection {
 
     /// Whether a segment smaller than a full one may leave with the last of the queue.
     fn may_send_small(&self, cold: Option<&Cold>) -> bool {
-        if self.flags.has(ConnectionFlags::FIN_QUEUED) {
+        const HELD_BY_NOTHING: u32 = ConnectionFlags::FIN_QUEUED | ConnectionFlags::PUSH_DUE;
+        if self.flags.has(HELD_BY_NOTHING) {
             return true;
         }
         if self.flags.has(ConnectionFlags::CORK) {
@@ -246,5 +247,7 @@ mod tests {
         );
         let ends = connection(ConnectionFlags::CORK | ConnectionFlags::FIN_QUEUED);
         check(&ends, None, small, Plan::Send(10));
+        let pushed = connection(ConnectionFlags::CORK | ConnectionFlags::PUSH_DUE);
+        check(&pushed, None, small, Plan::Send(10));
     }
 }

@@ -84,11 +84,14 @@ impl Connection {
             return None;
         }
         let mut cold = self.cold.take()?;
-        let draft = if is_probe_due {
-            self.next_loss_probe(&mut cold, unsent, env)
-        } else {
-            self.resend_lost(&mut cold, unsent, env)
-        };
+        // A probe whose time has passed, because losses were found before it left, gives way to them.
+        let mut draft = None;
+        if is_probe_due {
+            draft = self.next_loss_probe(&mut cold, unsent, env);
+        }
+        if draft.is_none() && cold.scoreboard.lost_bytes() > 0 {
+            draft = self.resend_lost(&mut cold, unsent, env);
+        }
         self.cold = Some(cold);
         draft
     }
@@ -178,6 +181,9 @@ impl Connection {
     fn next_new_data(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
         let fin_waits = self.fin_waits();
         self.flags.set(ConnectionFlags::APP_LIMITED, unsent == 0);
+        if unsent == 0 {
+            self.flags.set(ConnectionFlags::PUSH_DUE, false);
+        }
         if unsent == 0 && !fin_waits {
             return None;
         }
@@ -249,6 +255,10 @@ impl Connection {
         self.sent_at = env.tick();
         if !is_whole {
             cold.recovery.small_end = Some(end);
+        }
+        if is_last {
+            // What is written from now on is held again.
+            self.flags.set(ConnectionFlags::PUSH_DUE, false);
         }
         let prr = &mut cold.recovery.prr;
         prr.sent_bytes = prr.sent_bytes.saturating_add(len);

@@ -58,9 +58,15 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// Turning Nagle's algorithm off sends what waits, also where a cork holds it, as in Linux: programs use it to
+    /// push.
     pub fn set_nodelay(&mut self, socket: SocketId, on: bool) {
         if let Some(slot) = self.slots.of_mut(socket) {
             slot.connection.set_nodelay(on);
+            let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+            if on && queued > u64::from(slot.connection.in_flight()) {
+                slot.connection.push();
+            }
             self.want_transmit(socket.index);
         }
     }
