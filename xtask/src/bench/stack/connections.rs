@@ -60,7 +60,7 @@ fn exchange(pair: &mut Pair, batch: &mut Vec<SocketId>) -> Result<(usize, usize)
     let mut frames = (0, 0);
     let mut answered = 0;
     loop {
-        let there = pair.to_server();
+        let there = pair.pass_to_server();
         let listener = pair.listener;
         pair.server.timed(|side| {
             while let Some(socket) = side.host.accept(listener, 0) {
@@ -74,7 +74,7 @@ fn exchange(pair: &mut Pair, batch: &mut Vec<SocketId>) -> Result<(usize, usize)
             }
             side.host.settle(&mut side.port);
         });
-        let back = pair.to_client();
+        let back = pair.pass_to_client();
         pair.client.timed(|side| {
             batch.retain(|socket| {
                 if !side.host.readable(*socket).finished {

@@ -63,17 +63,17 @@ impl Pair {
     }
 
     /// What the client has to send reaches the server; how many frames.
-    pub(super) fn to_server(&mut self) -> usize {
+    pub(super) fn pass_to_server(&mut self) -> usize {
         pass(&mut self.client, &mut self.server, self.now)
     }
 
-    pub(super) fn to_client(&mut self) -> usize {
+    pub(super) fn pass_to_client(&mut self) -> usize {
         pass(&mut self.server, &mut self.client, self.now)
     }
 
     /// Carries frames both ways until nobody has anything to say at this instant.
     pub(super) fn settle(&mut self) {
-        while self.to_server() + self.to_client() > 0 {}
+        while self.pass_to_server() + self.pass_to_client() > 0 {}
     }
 }
 
