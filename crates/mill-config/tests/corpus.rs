@@ -4,28 +4,10 @@
 mod config_lexer;
 #[path = "../../../fuzz/properties/config_load.rs"]
 mod config_load;
+#[path = "../../../fuzz/properties/replay.rs"]
+mod replay;
 
-use std::path::Path;
-
-#[expect(
-    clippy::print_stdout,
-    clippy::unwrap_used,
-    reason = "names the input that fails"
-)]
-fn replay(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz/corpus")
-        .join(target);
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        // The harness prints this when the check panics.
-        println!("{}", path.display());
-        check(&std::fs::read(&path).unwrap());
-        replayed += 1;
-    }
-    assert!(replayed > 0, "no corpus in {}", folder.display());
-}
+use replay::replay;
 
 #[test]
 fn words_of_the_corpus_hold() {
