@@ -5,8 +5,8 @@
 //!         station a   flying.rs                    carrier.rs   forward   carrier.rs   station b
 //! ```
 //!
-//! A [`ethernet::Ethernet`] has as many stations as one likes; two are a cable. Each station has two wires, out and in,
-//! each with a [`wire::Wire`]'s properties, which may change while frames are under way. Frames travel through the
+//! An `Ethernet` has as many stations as one likes; two are a cable. Each station has two wires, out and in,
+//! each with a `Wire`'s properties, which may change while frames are under way. Frames travel through the
 //! world's agenda; an engine is woken when frames have arrived at one of its stations.
 //!
 //! Invariants:

@@ -1,6 +1,6 @@
 //! Throughput by loss, delay and buffer: one bulk transfer per cell over two bare hosts, in virtual time.
 //!
-//! The text is a snapshot ([`PATH`]), checked by a test, so that a change of congestion control or recovery shows as
+//! The text is a snapshot (`matrix.txt`), checked by a test, so that a change of congestion control or recovery shows as
 //! numbers in a review. Beside each figure stands what theory expects of an ideal sender in that cell.
 
 /// What theory expects.
