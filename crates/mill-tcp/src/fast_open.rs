@@ -112,6 +112,7 @@ impl Connection {
     /// Our SYN is acknowledged, perhaps with data behind it. `FAST_OPEN` stays until `on_ack` has seen the segment.
     pub(crate) fn fast_open_acknowledged(&mut self, env: &mut Env<'_>) {
         debug_assert!(self.is_fast_open());
+        self.forget_reset();
         self.flags.set(ConnectionFlags::SYN_DUE, false);
         if self.timer == TimerKind::Syn {
             self.disarm_retransmission();

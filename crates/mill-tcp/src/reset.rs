@@ -39,6 +39,13 @@ impl Connection {
         self.flags.set(ConnectionFlags::RST_DUE, true);
     }
 
+    /// The handshake is complete: from now on `snd_wl2` tells how new a window is (RFC 9293 3.10.7.4, fifth), and a RST
+    /// that waits for the device would end what has just begun.
+    pub(crate) fn forget_reset(&mut self) {
+        self.snd_wl2 = self.snd_una;
+        self.flags.set(ConnectionFlags::RST_DUE, false);
+    }
+
     pub(crate) fn next_reset(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
         if !self.flags.has(ConnectionFlags::RST_DUE) {
             return None;

@@ -113,6 +113,7 @@ impl Connection {
         if segment.flags.has(Flags::SYN) {
             self.snd_wind_shift = 0;
         }
+        self.forget_reset();
         let rtt_ms = self.syn_rtt_ms(env);
         let acked = self.on_ack(segment, env);
         debug_assert!(acked.syn, "an acceptable acknowledgement covers the SYN");
