@@ -17,6 +17,9 @@ pub struct Config {
     pub congestion: Algorithm,
     /// HyStart++ (RFC 9406) ends slow start before the first loss.
     pub hystart: bool,
+    /// A window that was not used for a retransmission timeout is forgotten by and by (RFC 5681 4.1);
+    /// `tcp_slow_start_after_idle`.
+    pub slow_start_after_idle: bool,
     /// Bytes that may wait for the reader, at first; grows as the reader keeps pace.
     pub receive_buffer_bytes: u32,
     /// … and at most. Linux's `tcp_rmem`.
@@ -109,6 +112,7 @@ impl Default for Config {
             ecn: EcnMode::Accept,
             congestion: Algorithm::Cubic,
             hystart: true,
+            slow_start_after_idle: true,
             receive_buffer_bytes: 128 * 1024,
             receive_buffer_bytes_max: 6 * 1024 * 1024,
             reassembly_bytes_max: 6 * 1024 * 1024,

@@ -139,12 +139,15 @@ impl Connection {
 
     /// RFC 5681 4.1, RFC 2861 3.1, Linux's `tcp_slow_start_after_idle`: a window that was not used for a while
     /// says little of the network as it is now; half of it is forgotten each retransmission timeout, down to the
-    /// first window.
-    pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) {
+    /// first window. For when data leaves, as asking twice would halve twice; gives the window as it is then.
+    pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) -> u32 {
+        if !env.config.slow_start_after_idle {
+            return self.cwnd;
+        }
         let idle_ms = u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0);
         let rto_ms = u32::try_from(self.rto_base_us(env.config) / 1_000).unwrap_or(u32::MAX);
         let Some(halvings) = idle_ms.checked_div(rto_ms).filter(|&count| count > 0) else {
-            return;
+            return self.cwnd;
         };
         if self.ssthresh != SSTHRESH_UNKNOWN {
             // What was possible is remembered, so that slow start goes back there.
@@ -152,6 +155,7 @@ impl Connection {
         }
         let restart = self.initial_window(env).min(self.cwnd);
         self.cwnd = self.cwnd.checked_shr(halvings).unwrap_or(0).max(restart);
+        self.cwnd
     }
 
     /// Adds `amount * acked / cwnd` bytes, and keeps what is below one.

@@ -188,11 +188,8 @@ impl Connection {
             return None;
         }
         let is_first = self.snd_una == self.snd_nxt;
-        if is_first {
-            self.restart_after_idle(env);
-        }
         let pipe = self.cold.as_ref().map_or(0, |cold| self.pipe(cold));
-        let room = Room {
+        let mut room = Room {
             unsent,
             window: u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0),
             congestion: self.cwnd.saturating_sub(pipe),
@@ -202,12 +199,16 @@ impl Connection {
         if cold.is_some_and(|cold| cold.scoreboard.is_full()) {
             return None;
         }
-        let plan = match unsent {
+        let mut plan = match unsent {
             // FIN alone does not wait for the congestion window, as in Linux.
             0 if room.window > 0 => Plan::Send(0),
             0 => Plan::Wait,
             _ => self.plan(cold, &room),
         };
+        if is_first && matches!(plan, Plan::Send(len) if len > 0) {
+            room.congestion = self.restart_after_idle(env);
+            plan = self.plan(self.cold.as_deref(), &room);
+        }
         match plan {
             Plan::Send(len) => {
                 let has_fin = fin_waits && len == unsent && room.window > len;

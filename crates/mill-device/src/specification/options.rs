@@ -68,6 +68,12 @@ pub const OPTIONS: &[StackOption] = &[
         "end slow start before the first loss (RFC 9406)",
     ),
     option(
+        "slow-start-after-idle",
+        Value::Switch(|to| &mut to.tcp.slow_start_after_idle),
+        "on",
+        "forget a congestion window that was not used for a while (RFC 5681)",
+    ),
+    option(
         "initial-window",
         Value::Number(1..=1000, |to| &mut to.tcp.initial_window_segments),
         "10",

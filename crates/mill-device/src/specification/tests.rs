@@ -34,7 +34,7 @@ fn a_device_and_an_address_are_all_it_takes() {
 fn everything_that_can_be_said_is_heard() {
     let text = "tap:mill.0,address=10.77.0.2/24,address=fd00::2/64,host=10.77.0.1/24,host=fd00::1/64,\
                 gateway=10.77.0.1,gateway=fd00::1,mtu=9000,offload=off,pcap=/tmp/a.pcap,congestion=reno,\
-                hystart=off,initial-window=4,window-scaling=off,timestamps=off,sack=off,ecn=ask,\
+                hystart=off,slow-start-after-idle=off,initial-window=4,window-scaling=off,timestamps=off,sack=off,ecn=ask,\
                 receive-buffer=64k,rto-min=1s,delayed-ack=5ms,msl=1s,mtu-probing=on,connections=10,\
                 half-open=0,time-wait=5,loss=1%,reorder=0.5%,duplicate=0.0001%,corrupt=100%,seed=7";
     let found = Specification::parse(text).unwrap();
@@ -48,6 +48,7 @@ fn everything_that_can_be_said_is_heard() {
     assert_eq!(tcp.congestion, Algorithm::Reno);
     assert_eq!(tcp.ecn, EcnMode::Ask);
     assert_eq!(tcp.initial_window_segments, 4);
+    assert!(!tcp.slow_start_after_idle);
     assert!(!tcp.window_scaling && !tcp.timestamps && !tcp.sack && !tcp.hystart && tcp.mtu_probing);
     assert_eq!(tcp.receive_buffer_bytes_max, 65536);
     assert_eq!(

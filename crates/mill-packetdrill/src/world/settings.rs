@@ -81,6 +81,7 @@ impl Settings {
             "tcp_timestamps" => tcp.timestamps = is_on?,
             "tcp_sack" => tcp.sack = is_on?,
             "tcp_window_scaling" => tcp.window_scaling = is_on?,
+            "tcp_slow_start_after_idle" => tcp.slow_start_after_idle = is_on?,
             "tcp_syn_retries" => tcp.syn_retries_max = u8::try_from(first?).ok()?,
             "tcp_synack_retries" => tcp.syn_ack_retries_max = u8::try_from(first?).ok()?,
             "tcp_retries2" => tcp.retries_max = u8::try_from(first?).ok()?,

@@ -76,6 +76,7 @@ fn set_tcp(tcp: &mut Config, name: &str, value: &str) -> Result<(), String> {
         "timestamps" => tcp.timestamps = switch(value)?,
         "sack" => tcp.sack = switch(value)?,
         "hystart" => tcp.hystart = switch(value)?,
+        "slow-start-after-idle" => tcp.slow_start_after_idle = switch(value)?,
         "mtu-probing" => tcp.mtu_probing = switch(value)?,
         "receive-buffer" => tcp.receive_buffer_bytes = number(value)?,
         "receive-buffer-max" => tcp.receive_buffer_bytes_max = number(value)?,

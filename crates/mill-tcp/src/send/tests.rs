@@ -250,8 +250,8 @@ fn a_smaller_mss_leaves_alone_what_fits() {
 
 #[test]
 fn after_idling_for_a_timeout_half_of_the_window_is_forgotten() {
-    let check = |idle_ms: u64, expected: u32| {
-        let mut sender = Sender::new(&Config::default());
+    let check = |config: &Config, idle_ms: u64, expected: u32| {
+        let mut sender = Sender::new(config);
         sender.write(80);
         // Without a step in the round trips, so that slow start goes on.
         for acked in [10, 30, 70, 80] {
@@ -263,10 +263,16 @@ fn after_idling_for_a_timeout_half_of_the_window_is_forgotten() {
         assert_eq!(sender.cwnd(), expected, "{idle_ms} ms");
     };
     let rto_ms = 200;
-    check(rto_ms - 10, 80);
-    check(rto_ms + 30, 40);
-    check(2 * rto_ms + 60, 20);
-    check(60_000, 10);
+    let restarts = Config::default();
+    check(&restarts, rto_ms - 10, 80);
+    check(&restarts, rto_ms + 30, 40);
+    check(&restarts, 2 * rto_ms + 60, 20);
+    check(&restarts, 60_000, 10);
+    let remembers = Config {
+        slow_start_after_idle: false,
+        ..Config::default()
+    };
+    check(&remembers, 60_000, 80);
 }
 
 #[test]
