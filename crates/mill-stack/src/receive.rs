@@ -3,6 +3,7 @@
 //! Read this first: RFC 1122 3.2.1 (what a host drops without a word), RFC 9293 3.10.7.
 
 use crate::drop_reason::DropReason;
+use crate::flow::Flow;
 use crate::host::Host;
 use crate::link::{FrameId, Link, Received, ReceivedChecksum};
 use crate::queue::SendQueue;
@@ -70,10 +71,25 @@ pub(crate) struct Packet {
     pub(crate) body: Range<usize>,
 }
 
+impl Packet {
+    /// The addresses of the flow that it belongs to.
+    pub(crate) const fn ends(&self) -> Flow {
+        Flow {
+            local: self.target,
+            remote: self.source,
+            local_port: 0,
+            remote_port: 0,
+        }
+    }
+}
+
 impl<Q: SendQueue> Host<Q> {
     /// Takes one frame; says whether it is held for a reader.
     pub(crate) fn on_frame<L: Link>(&mut self, link: &mut L, received: &Received) -> bool {
         let frame = link.frame(received.id);
+        if let Some((packet, mut ends)) = ip::plain_tcp(frame, self.next_hops.mac, received) {
+            return self.on_tcp(link, &packet, &mut ends);
+        }
         let Ok((header, len)) = EthernetHeader::parse(frame) else {
             self.drop_frame(DropReason::Malformed);
             return false;
@@ -93,7 +109,7 @@ impl<Q: SendQueue> Host<Q> {
             _ => Err(DropReason::UnknownProtocol),
         };
         match taken {
-            Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet),
+            Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet, &mut packet.ends()),
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
             Ok(Taken::Done) => {}
             Err(reason) => self.drop_frame(reason),

@@ -35,6 +35,22 @@ impl Sum {
         fold(long as u64)
     }
 
+    /// Of five times four bytes, each in network order.
+    #[inline]
+    pub fn of_longs(longs: [u32; 5]) -> Self {
+        fold(longs.into_iter().map(u64::from).sum())
+    }
+
+    /// Of a header of the length that most have.
+    #[inline]
+    pub fn of_header(header: &[u8; 20]) -> Self {
+        let mut sum = 0;
+        for long in header.as_chunks::<4>().0 {
+            sum += u64::from(u32::from_ne_bytes(*long));
+        }
+        Self(u16::from_be(fold(sum).0))
+    }
+
     /// The sum of these bytes if they are moved by an odd number of bytes: each changes its half of the word.
     #[must_use]
     pub const fn at_odd_offset(self) -> Self {

@@ -17,6 +17,11 @@ use crate::ipv4_option::Ipv4Options;
 use crate::protocol::Protocol;
 use core::net::Ipv4Addr;
 
+/// Packets as nearly all of them are.
+mod plain;
+
+pub use plain::PlainIpv4;
+
 /// Bytes of a header without options.
 pub const HEADER_BYTES: usize = 20;
 

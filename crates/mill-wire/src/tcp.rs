@@ -104,25 +104,32 @@ impl TcpHeader {
     /// The header and its length in bytes, behind which the payload begins. Reserved bits are ignored; the
     /// checksum is not looked at.
     pub fn parse(segment: &[u8]) -> Result<(Self, usize), Malformed> {
+        let mut header = Self::default();
+        let len = header.read(segment)?;
+        Ok((header, len))
+    }
+
+    /// As [`TcpHeader::parse`], in place: a header of a hundred bytes is not moved. After an error the fields mean
+    /// nothing.
+    #[inline]
+    pub fn read(&mut self, segment: &[u8]) -> Result<usize, Malformed> {
         let (fixed, rest) = segment
             .split_first_chunk::<HEADER_BYTES>()
             .ok_or(Malformed::Short)?;
         let len = usize::from(fixed[12] >> 4) * 4;
         let options_len = len.checked_sub(HEADER_BYTES).ok_or(Malformed::Length)?;
         let options = rest.get(..options_len).ok_or(Malformed::Length)?;
-        let header = Self {
-            source: u16::from_be_bytes([fixed[0], fixed[1]]),
-            target: u16::from_be_bytes([fixed[2], fixed[3]]),
-            seq: SeqNumber(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]])),
-            ack: SeqNumber(u32::from_be_bytes([
-                fixed[8], fixed[9], fixed[10], fixed[11],
-            ])),
-            flags: Flags(u16::from_be_bytes([fixed[12] & 1, fixed[13]])),
-            window: u16::from_be_bytes([fixed[14], fixed[15]]),
-            urgent: u16::from_be_bytes([fixed[18], fixed[19]]),
-            options: TcpOptions::parse(options)?,
-        };
-        Ok((header, len))
+        self.source = u16::from_be_bytes([fixed[0], fixed[1]]);
+        self.target = u16::from_be_bytes([fixed[2], fixed[3]]);
+        self.seq = SeqNumber(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]]));
+        self.ack = SeqNumber(u32::from_be_bytes([
+            fixed[8], fixed[9], fixed[10], fixed[11],
+        ]));
+        self.flags = Flags(u16::from_be_bytes([fixed[12] & 1, fixed[13]]));
+        self.window = u16::from_be_bytes([fixed[14], fixed[15]]);
+        self.urgent = u16::from_be_bytes([fixed[18], fixed[19]]);
+        self.options.read(options)?;
+        Ok(len)
     }
 
     /// Bytes that [`TcpHeader::emit`] writes.

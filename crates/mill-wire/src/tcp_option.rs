@@ -106,19 +106,24 @@ impl TcpOptions {
     /// Parses the bytes between header and payload. An option that is longer than what is left of the
     /// options is malformed; one of a wrong length for its kind is passed over. Of an option that
     /// occurs twice the last counts.
-    #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
-        if let Some(timestamps) = aligned_timestamps(bytes) {
-            return Ok(Self {
-                timestamps: Some(timestamps),
-                ..Self::default()
-            });
-        }
-        Self::parse_each(bytes)
+        let mut options = Self::default();
+        options.read(bytes)?;
+        Ok(options)
     }
 
-    fn parse_each(mut bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut options = Self::default();
+    /// As [`TcpOptions::parse`], in place. After an error the fields mean nothing.
+    #[inline]
+    pub fn read(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
+        *self = Self::default();
+        self.timestamps = aligned_timestamps(bytes);
+        if self.timestamps.is_some() {
+            return Ok(());
+        }
+        self.read_each(bytes)
+    }
+
+    fn read_each(&mut self, mut bytes: &[u8]) -> Result<(), Malformed> {
         while let [kind, rest @ ..] = bytes {
             match *kind {
                 END => break,
@@ -126,12 +131,12 @@ impl TcpOptions {
                 kind => {
                     let len = usize::from(*rest.first().ok_or(Malformed::Option)?);
                     let value = bytes.get(2..len).ok_or(Malformed::Option)?;
-                    options.take(kind, value);
+                    self.take(kind, value);
                     bytes = bytes.get(len..).unwrap_or_default();
                 }
             }
         }
-        Ok(options)
+        Ok(())
     }
 
     fn take(&mut self, kind: u8, value: &[u8]) {

@@ -1,13 +1,15 @@
 //! The IP header and what is behind it (RFC 1122 3.2.1, RFC 8200 3, 4).
 
 use crate::drop_reason::DropReason;
+use crate::flow::Flow;
 use crate::host::Host;
 use crate::icmp::Problem;
 use crate::link::Received;
 use crate::queue::SendQueue;
 use crate::receive::{Origin, Packet, Taken, reason_of};
 use core::net::IpAddr;
-use mill_wire::ipv4::Ipv4Header;
+use mill_wire::ethernet::{EtherType, EthernetHeader, MacAddress};
+use mill_wire::ipv4::{Ipv4Header, PlainIpv4};
 use mill_wire::ipv6::Ipv6Header;
 use mill_wire::ipv6_extension::{Refused, Start, Upper, walk};
 use mill_wire::protocol::Protocol;
@@ -156,6 +158,43 @@ impl<Q: SendQueue> Host<Q> {
             self.complain_about(problem, whole, origin.to_group);
         }
     }
+}
+
+/// A segment as nearly every one comes: in a frame to us alone, whole, behind an IPv4 header without options. What is
+/// `None` here is looked at in order.
+#[inline]
+pub(super) fn plain_tcp(
+    frame: &[u8],
+    mac: MacAddress,
+    received: &Received,
+) -> Option<(Packet, Flow)> {
+    let (ethernet, at) = EthernetHeader::parse(frame).ok()?;
+    if ethernet.ether_type != EtherType::IPV4 || ethernet.target != mac {
+        return None;
+    }
+    let (header, len) = PlainIpv4::parse(frame.get(at..)?)?;
+    if header.protocol != Protocol::TCP || header.target.is_multicast() {
+        return None;
+    }
+    let packet = Packet {
+        frame: received.id,
+        checksum: received.checksum,
+        merged: received.merged,
+        source: IpAddr::V4(header.source),
+        target: IpAddr::V4(header.target),
+        protocol: header.protocol,
+        named_at: PROTOCOL_AT,
+        hop_limit: header.ttl,
+        ecn: header.ecn,
+        body: at + len..at + usize::from(header.total_len),
+    };
+    let ends = Flow {
+        local: IpAddr::V4(header.target),
+        remote: IpAddr::V4(header.source),
+        local_port: 0,
+        remote_port: 0,
+    };
+    Some((packet, ends))
 }
 
 /// `None` is a fragment.

@@ -21,12 +21,18 @@ use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
 
 impl<Q: SendQueue> Host<Q> {
-    /// Takes a segment; says whether its frame is held for a reader.
+    /// Takes a segment in a frame, between `ends` whose ports are not known yet; says whether the frame is held for a
+    /// reader.
     #[inline]
-    pub(crate) fn on_tcp<L: Link>(&mut self, link: &mut L, packet: &Packet) -> bool {
+    pub(crate) fn on_tcp<L: Link>(
+        &mut self,
+        link: &mut L,
+        packet: &Packet,
+        ends: &mut Flow,
+    ) -> bool {
         let frame = link.frame(packet.frame);
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
-        match self.on_segment_bytes(packet, bytes) {
+        match self.on_segment_bytes(packet, ends, bytes) {
             Some(news) => {
                 let source = Source::Frame(packet.frame, packet.body.start);
                 self.on_news(link, &news, &source)
@@ -37,7 +43,7 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Takes a segment that was put together from fragments.
     pub(crate) fn on_tcp_datagram<L: Link>(&mut self, link: &mut L, packet: &Packet, bytes: &[u8]) {
-        if let Some(news) = self.on_segment_bytes(packet, bytes) {
+        if let Some(news) = self.on_segment_bytes(packet, &mut packet.ends(), bytes) {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
             debug_assert!(!is_held, "there is no frame to hold");
         }
@@ -45,21 +51,20 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Checksum, header, flow, and what stands for it; what a connection has to say about it.
     #[inline]
-    fn on_segment_bytes(&mut self, packet: &Packet, bytes: &[u8]) -> Option<News> {
+    fn on_segment_bytes(&mut self, packet: &Packet, flow: &mut Flow, bytes: &[u8]) -> Option<News> {
         if !is_checksum_right(packet, bytes) {
             self.drop_frame(DropReason::Checksum);
             return None;
         }
-        let Ok((header, len)) = TcpHeader::parse(bytes) else {
+        let mut header = TcpHeader::default();
+        let Ok(len) = header.read(bytes) else {
             self.drop_frame(DropReason::Malformed);
             return None;
         };
-        let flow = Flow {
-            local: packet.target,
-            remote: packet.source,
-            local_port: header.target,
-            remote_port: header.source,
-        };
+        // In place: what was written in pieces a moment ago would have to be waited for if it were copied as a whole.
+        flow.local_port = header.target;
+        flow.remote_port = header.source;
+        let flow = &*flow;
         let segment = Segment {
             seq: header.seq,
             ack: header.ack,
@@ -71,25 +76,25 @@ impl<Q: SendQueue> Host<Q> {
             ecn: ecn_of(packet.ecn),
             merged: packet.merged,
         };
-        if let Some(index) = self.recent_connection(&flow) {
+        if let Some(index) = self.recent_connection(flow) {
             return Some(self.on_connection_segment(index, &segment, len));
         }
         let hash = flow.table_hash(self.secrets.table);
-        let index = match self.find(&flow, hash) {
+        let index = match self.find(flow, hash) {
             Some(Target::Connection(index)) => index,
             Some(Target::HalfOpen(index)) => self.on_half_open_segment(index, hash, &segment)?,
             Some(Target::TimeWait(number)) => {
-                let opened = self.on_time_wait_segment(number, &flow, hash, &segment)?;
+                let opened = self.on_time_wait_segment(number, flow, hash, &segment)?;
                 return Some(opened.news(len));
             }
             // Flows have proper addresses; only those of others have to be looked at.
             None => match self.check_addresses(packet.source, packet.target) {
                 Ok(()) if is_opening(segment.flags) => {
                     return self
-                        .on_syn(&flow, hash, &segment, None)
+                        .on_syn(flow, hash, &segment, None)
                         .map(|opened| opened.news(len));
                 }
-                Ok(()) => self.on_unknown_segment(&flow, hash, &segment)?,
+                Ok(()) => self.on_unknown_segment(flow, hash, &segment)?,
                 Err(reason) => {
                     self.drop_frame(reason);
                     return None;

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use mill_tcp::segment::{Ecn, SegmentOut};
 use mill_wire::checksum::{Sum, fill, fill_partial};
 use mill_wire::ethernet::{self, EtherType, EthernetHeader, MacAddress};
-use mill_wire::ipv4::{self, Ipv4Header};
+use mill_wire::ipv4::{self, PlainIpv4};
 use mill_wire::ipv6::{self, Ipv6Header};
 use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{self, CHECKSUM_OFFSET, Flags, TcpHeader};
@@ -110,15 +110,13 @@ fn emit_ip(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut, tcp_len: usiz
     let ecn = ecn_of(segment.ecn);
     let sum = match (ends.flow.local, ends.flow.remote) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
-            let header = Ipv4Header {
+            let header = PlainIpv4 {
                 ecn,
                 total_len: short(ipv4::HEADER_BYTES + tcp_len),
-                // RFC 6864 4: a packet that is never fragmented needs no number.
-                dont_fragment: true,
+                ttl: ipv4::TTL_DEFAULT,
                 protocol: Protocol::TCP,
                 source,
                 target,
-                ..Ipv4Header::default()
             };
             header.emit(ip);
             Sum::of_pseudo_header_v4(source, target, Protocol::TCP.0, tcp_len)
