@@ -28,6 +28,13 @@ pub(crate) struct Cut {
     acked: u64,
 }
 
+impl Cut {
+    /// Whether it is what the connection in this slot sends.
+    pub(crate) const fn is_of(&self, index: u32) -> bool {
+        self.index == index
+    }
+}
+
 /// How a connection's turn ended.
 enum Turn {
     /// It has nothing more to send, or waits for something that will wake it.
@@ -226,10 +233,7 @@ impl<Q: SendQueue> Host<Q> {
             let Some(queue) = slot.queue.as_mut() else {
                 return true;
             };
-            // The connection has ended, and another may be in its place.
-            if slot.flow != cut.flow || slot.flags.has(SlotFlags::ENDED) {
-                return true;
-            }
+            debug_assert!(slot.flow == cut.flow && !slot.flags.has(SlotFlags::ENDED));
             let piece = piece(&cut.segment, cut.sent);
             // Bytes that were acknowledged meanwhile are no longer in the queue, and need not be sent.
             let moved = slot.acked - cut.acked;

@@ -89,6 +89,10 @@ impl<Q: SendQueue> Host<Q> {
             return;
         }
         slot.flags.set(SlotFlags::ENDED);
+        // What is left of a cut segment was the connection's that ends, not of the next one in its slot.
+        if self.cut.is_some_and(|cut| cut.is_of(index)) {
+            self.cut = None;
+        }
         let flow = slot.flow;
         let hash = flow.table_hash(self.secrets.table);
         let queue = slot.queue.take();

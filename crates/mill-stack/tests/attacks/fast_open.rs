@@ -126,3 +126,42 @@ fn a_listener_without_fast_open_gives_no_cookies() {
         None
     );
 }
+
+/// What the device did not take of a cut segment is not sent with the bytes of the next connection in its place.
+#[test]
+fn the_rest_of_a_cut_segment_goes_with_its_connection() {
+    let mut target = target(10);
+    let cookie = ask(&mut target, &mut RawPeer::new(1));
+    let mut peer = RawPeer::new(2);
+    let socket = peer.connect(&mut target);
+    target.write(socket, &[1; 100]);
+    target.turn();
+    peer.ack += 100;
+    peer.send(&mut target, Flags::ACK, &[]);
+    target.turn();
+    target.take_seen();
+    target.write(socket, &[1; 10_000]);
+    target.link.sent_max = 3;
+    assert!(target.host.transmit(&mut target.link, target.now));
+    target.link.sent.clear();
+    target.host.close(socket);
+    // The flow is reset, and opened anew at once.
+    target.arrive(&peer.segment(Flags::RST, &[]));
+    peer.seq += 100_000;
+    target.arrive(&syn_with(&peer, &cookie, b"request"));
+    while target.host.receive(&mut target.link, target.now) > 0 {}
+    let socket = target.accept().expect("the connection is there");
+    assert_eq!(target.read(socket), b"request");
+    target.write(socket, &[2; 5000]);
+    target.link.sent_max = usize::MAX;
+    target.turn();
+    let seen = peer.take_seen(&mut target);
+    assert!(seen[0].is(Flags::SYN | Flags::ACK));
+    let first = seen[0].header.seq + 1;
+    let sent: usize = seen.iter().map(|seen| seen.payload.len()).sum();
+    assert_eq!(sent, 5000);
+    for seen in &seen[1..] {
+        assert!(seen.header.seq.is_within(first, 5000));
+        assert!(seen.payload.iter().all(|byte| *byte == 2));
+    }
+}
