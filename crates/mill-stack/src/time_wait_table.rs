@@ -23,6 +23,8 @@ pub(crate) struct TimeWaitTable {
 pub(crate) struct Entry {
     pub(crate) flow: Flow,
     is_hole: bool,
+    /// By how many seconds, rounded up, the wait was prolonged since the entry came to its place.
+    prolonged_s: u8,
     pub(crate) time_wait: TimeWait,
 }
 
@@ -31,10 +33,31 @@ pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>();
 
 const _: () = assert!(ENTRY_BYTES <= 64);
 
+impl Entry {
+    /// When it is looked at: at its end as that was when it came, or earlier. Whoever goes on waiting then goes to the
+    /// end of the row, so that a peer that prolongs its own wait holds up nobody's behind it.
+    fn due(&self) -> Tick {
+        let prolonged_ms = u32::from(self.prolonged_s) * 1000;
+        Tick(self.time_wait.ends_at.0.wrapping_sub(prolonged_ms))
+    }
+
+    /// The wait ended at `before` until now.
+    pub(crate) fn note_prolonged(&mut self, before: Tick) {
+        let by_ms = u32::try_from(self.time_wait.ends_at.since(before)).unwrap_or(0);
+        let by_s = u8::try_from(by_ms.div_ceil(1000)).unwrap_or(u8::MAX);
+        self.prolonged_s = self.prolonged_s.saturating_add(by_s);
+    }
+}
+
 impl TimeWaitTable {
     /// Entries, holes not counted.
     pub(crate) const fn len(&self) -> usize {
         self.count
+    }
+
+    /// Places in memory, holes counted.
+    pub(crate) fn places(&self) -> usize {
+        self.entries.len()
     }
 
     /// Adds an entry; returns its number. The caller has made room if there is a limit.
@@ -43,6 +66,7 @@ impl TimeWaitTable {
         self.entries.push_back(Entry {
             flow,
             is_hole: false,
+            prolonged_s: 0,
             time_wait,
         });
         self.count += 1;
@@ -66,34 +90,36 @@ impl TimeWaitTable {
             entry.is_hole = true;
             self.count -= 1;
         }
-        while self.entries.front().is_some_and(|entry| entry.is_hole) {
-            self.pop_front();
-        }
+        self.skip_holes();
     }
 
     /// The oldest entry and its number, which is forgotten.
     pub(crate) fn pop_oldest(&mut self) -> Option<(u32, Entry)> {
-        loop {
-            let number = self.first;
-            let entry = self.pop_front()?;
-            if !entry.is_hole {
-                self.count -= 1;
-                return Some((number, entry));
-            }
-        }
+        let number = self.first;
+        let entry = self.pop_front()?;
+        debug_assert!(!entry.is_hole, "the oldest is no hole");
+        self.count -= 1;
+        self.skip_holes();
+        Some((number, entry))
     }
 
     /// When the oldest is over. It may have been prolonged since it came: then whoever takes it puts it back.
     pub(crate) fn next_expiry(&self, now: Instant) -> Option<Instant> {
-        let ends_at = self.entries.front()?.time_wait.ends_at;
-        let millis = u64::try_from(ends_at.since(now.tick())).unwrap_or(0);
+        let due = self.entries.front()?.due();
+        let millis = u64::try_from(due.since(now.tick())).unwrap_or(0);
         Some(Instant::from_nanos((now.as_millis() + millis) * 1_000_000))
     }
 
     /// Whether the oldest entry's time has come.
     pub(crate) fn is_due(&self, now: Tick) -> bool {
         let oldest = self.entries.front();
-        oldest.is_some_and(|entry| entry.is_hole || entry.time_wait.ends_at.is_due(now))
+        oldest.is_some_and(|entry| entry.due().is_due(now))
+    }
+
+    fn skip_holes(&mut self) {
+        while self.entries.front().is_some_and(|entry| entry.is_hole) {
+            self.pop_front();
+        }
     }
 
     fn pop_front(&mut self) -> Option<Entry> {

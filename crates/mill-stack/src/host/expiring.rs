@@ -116,12 +116,13 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// Forgets the oldest entry if there are as many as there may be.
+    /// Forgets the oldest entries while there are as many as there may be, or while the places that later ones have left
+    /// (flows that were opened anew) take as much memory again.
     pub(crate) fn make_room_in_time_wait(&mut self) {
-        if self.time_wait.len() < self.limits.time_wait_max.max(1) as usize {
-            return;
-        }
-        if let Some((number, entry)) = self.time_wait.pop_oldest() {
+        let count_max = self.limits.time_wait_max.max(1) as usize;
+        while (self.time_wait.len() >= count_max || self.time_wait.places() >= 2 * count_max)
+            && let Some((number, entry)) = self.time_wait.pop_oldest()
+        {
             let hash = entry.flow.table_hash(self.secrets.table);
             self.flows.remove(hash, Target::TimeWait(number));
             self.ports.on_vacant();

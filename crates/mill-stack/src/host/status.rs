@@ -128,7 +128,7 @@ impl<Q: SendQueue> Host<Q> {
     pub fn tables_bytes(&self) -> usize {
         self.flows.size_bytes()
             + self.slots.count() as usize * crate::slot::SLOT_BYTES
-            + self.time_wait.len() * crate::time_wait_table::ENTRY_BYTES
+            + self.time_wait.places() * crate::time_wait_table::ENTRY_BYTES
             + self.timers.len() * crate::timer::ENTRY_BYTES
     }
 

@@ -234,7 +234,10 @@ impl<Q: SendQueue> Host<Q> {
     ) -> Option<Opened> {
         let entry = self.time_wait.at_mut(number)?;
         let env = &mut self.lending.env(0, self.now);
-        match entry.time_wait.on_segment(segment, env) {
+        let ends_at = entry.time_wait.ends_at;
+        let outcome = entry.time_wait.on_segment(segment, env);
+        entry.note_prolonged(ends_at);
+        match outcome {
             TimeWaitOutcome::Answer(answer) => self.answer(*flow, answer),
             TimeWaitOutcome::Dropped(reason) => self.drop_frame(DropReason::Segment(reason)),
             TimeWaitOutcome::Reopen { iss_after } => {

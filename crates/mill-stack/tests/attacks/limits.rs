@@ -107,6 +107,54 @@ fn when_too_many_wait_in_time_wait_the_oldest_is_forgotten() {
     target.assert_empty();
 }
 
+/// A connection of the peer's that the host has closed first: in TIME-WAIT.
+fn wait_with(target: &mut Target, peer: &mut RawPeer) {
+    let socket = peer.connect(target);
+    target.host.close(socket);
+    target.turn();
+    peer.ack += 1;
+    peer.send(target, Flags::ACK | Flags::FIN, &[]);
+    target.turn();
+    target.take_seen();
+}
+
+#[test]
+fn who_prolongs_its_time_wait_holds_up_nobody_elses() {
+    let mut target = Target::new(|_| {});
+    let mut peers: Vec<_> = (0..3).map(RawPeer::new).collect();
+    for peer in &mut peers {
+        wait_with(&mut target, peer);
+    }
+    for (wait_secs, expected) in [(50, 3), (9, 3), (2, 1), (40, 1), (30, 1), (58, 1), (3, 0)] {
+        target.wait(Duration::from_secs(wait_secs));
+        assert_eq!(target.host.usage().time_wait, expected, "{wait_secs} s");
+        if wait_secs >= 30 && wait_secs != 58 {
+            // The FIN again: the wait begins anew.
+            let mut fin = peers[0].segment(Flags::ACK | Flags::FIN, &[]);
+            fin.header.seq -= 1;
+            target.arrive(&fin);
+            target.turn();
+            assert_eq!(peers[0].take_seen(&mut target).len(), 1);
+        }
+    }
+    target.assert_empty();
+}
+
+#[test]
+fn flows_that_are_opened_anew_again_and_again_leave_no_memory_behind() {
+    let count_max = 10;
+    let mut target = Target::new(|config| config.limits.time_wait_max = count_max);
+    wait_with(&mut target, &mut RawPeer::new(0));
+    let mut peer = RawPeer::new(1);
+    for _ in 0..1000 {
+        wait_with(&mut target, &mut peer);
+        peer.seq += 1000;
+    }
+    assert_eq!(target.host.counters().time_waits_reopened, 999);
+    let bytes = target.host.tables_bytes();
+    assert!(bytes < 4096, "{bytes} bytes of tables for one or two waits");
+}
+
 #[test]
 fn each_target_has_all_ports_and_then_there_are_none() {
     let mut target = Target::new(|config| config.ephemeral_ports = 5000..=5099);
