@@ -1,5 +1,6 @@
 //! The other end: a stream of another host.
 
+use crate::expecting::End;
 use crate::server::{Network, TestStream, network};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine, Park};
@@ -16,13 +17,6 @@ pub(crate) struct Client {
     network: Network,
     pub(crate) received: Vec<u8>,
     pub(crate) end: Option<End>,
-}
-
-/// How the server ended a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    Fin,
-    Reset,
 }
 
 impl Client {
@@ -92,24 +86,6 @@ impl Client {
             self.read_some(64 * 1024);
         }
         self
-    }
-
-    /// Whether exactly `expected` has come; more fails.
-    pub(crate) fn has(&mut self, expected: &[u8]) -> bool {
-        self.pump();
-        assert!(
-            expected.starts_with(&self.received),
-            "got {:?}, not {:?}",
-            self.received.escape_ascii().to_string(),
-            expected.escape_ascii().to_string()
-        );
-        self.received.len() == expected.len()
-    }
-
-    pub(crate) fn ended(&mut self, end: End) -> bool {
-        self.pump();
-        assert!(self.end.is_none_or(|seen| seen == end), "{:?}", self.end);
-        self.end.is_some()
     }
 
     /// Sends FIN; reading goes on.

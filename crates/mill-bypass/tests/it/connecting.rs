@@ -1,7 +1,10 @@
 //! Tasks that connect.
 
-use crate::client::{Client, End};
-use crate::server::{CLIENTS, PORT, Server, Story, network, pattern, start, take_all, v6_of};
+use crate::client::Client;
+use crate::connector::start_connecting;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
+use crate::server::{CLIENTS, PORT, Server, network, start, v6_of};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Accept, ConnectOptions, Engine, ListenOptions, ListenerId};
 use mill_runtime::payload::Payload;
@@ -40,36 +43,6 @@ impl Origin {
         });
         accepted.unwrap()
     }
-}
-
-/// A worker with one task, which connects to `target` and then writes and reads.
-fn start_connecting(
-    target: Address,
-    options: ConnectOptions,
-    drain_first: bool,
-) -> (Server, Story<Result<Vec<u8>, StreamError>>, Client) {
-    let story = Story::new();
-    let teller = story.clone();
-    let server = start(move |_trigger, around| {
-        let (teller, target, options) = (teller.clone(), target.clone(), options.clone());
-        async move {
-            let task = around.scheduler.current();
-            let opened = around.engine.connect(&target, &options, task);
-            let answer = async {
-                let stream = opened?;
-                assert_eq!(stream.queued(), 0);
-                if drain_first {
-                    stream.drained(0).await?;
-                }
-                stream.write(Payload::Copy(b"question"));
-                stream.readable(6).await?;
-                Ok(take_all(&stream))
-            };
-            teller.tell(answer.await);
-        }
-    });
-    let client = Client::connect(server.address);
-    (server, story, client)
 }
 
 #[test]

@@ -1,18 +1,19 @@
 //! Listening at the stack, at the inner engine, at both.
 
-use crate::client::{Client, End, is_refused};
+use crate::client::{Client, is_refused};
+use crate::expecting::End;
 use crate::server::{
-    CLIENTS, MTU, PORT, Server, Story, TestEngine, TestStream, echo, network, serve_at, start,
-    start_with, v6_of,
+    CLIENTS, MTU, PORT, Server, TestEngine, TestStream, network, serve_at, start, start_with, v6_of,
 };
+use crate::serving::echo;
+use crate::story::Story;
 use mill_bypass::BypassEngine;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, Keepalive, ListenOption, ListenOptions, ListenerId};
-use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::stream::Stream;
 use mill_sim::engine::SimEngine;
 use mill_sim::packet::ethernet::StationOptions;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::task::Poll;
 use std::time::Duration;
 
 /// A host that serves with `listening`'s address, or its own if that is none.
@@ -37,18 +38,14 @@ fn at(address: impl Into<IpAddr>) -> ListenOptions {
 fn inner_answers(server: &mut Server, target: &str) -> bool {
     let client = server.network.world.connect(target);
     client.send("x");
-    for _ in 0..20 {
-        server.turn();
-    }
+    server.run_on();
     client.received() == b"x"
 }
 
 fn stack_answers(server: &mut Server, address: SocketAddr) -> bool {
     let mut client = Client::connect(address);
     client.send("x");
-    for _ in 0..20 {
-        server.turn();
-    }
+    server.run_on();
     client.pump().received == b"x"
 }
 
@@ -91,16 +88,7 @@ fn the_hosts_address_is_the_stacks_alone_and_any_other_the_inner_engines() {
 
     let (mut server, ..) = start_at(|_| at(Ipv4Addr::LOCALHOST));
     assert!(inner_answers(&mut server, "127.0.0.1:80"));
-    assert!(is_refused_by(&mut server));
-}
-
-/// Whether the stack of a running server refuses.
-fn is_refused_by(server: &mut Server) -> bool {
-    let client = Client::connect(server.address);
-    for _ in 0..20 {
-        server.turn();
-    }
-    client.stream.poll_drained(0) == Poll::Ready(Err(StreamError::Refused))
+    assert!(server.refuses());
 }
 
 #[test]
@@ -164,9 +152,7 @@ fn sockets_that_share_a_port_have_connections_each() {
     let second = server.around.engine.listen(&shared(server.address.ip(), 1));
     let second = second.unwrap().id;
     let mut clients: Vec<Client> = (0..40).map(|_| Client::connect(server.address)).collect();
-    for _ in 0..20 {
-        server.turn();
-    }
+    server.run_on();
     assert!((1..40).contains(&story.len()), "{}", story.len());
     server.worker.add_listener(second);
     for client in &mut clients {
@@ -251,87 +237,15 @@ fn a_listener_of_both_families_shows_ipv4_as_ipv6_does() {
 }
 
 #[test]
-fn a_listener_that_pauses_accepts_nobody_until_it_goes_on() {
-    let mut server = start(|stream, _| echo(stream));
-    server.around.engine.set_accepting(server.listener, false);
-    let mut client = Client::connect(server.address);
-    client.send("x");
-    for _ in 0..20 {
-        server.turn();
-    }
-    assert_eq!(server.worker.tasks(), 0);
-    server.around.engine.set_accepting(server.listener, true);
-    server.run_until("the answer", || client.has(b"x"));
-}
-
-#[test]
-fn at_the_limit_of_tasks_connections_wait_for_the_first_task_that_ends() {
-    let mut server = start(|stream, _| echo(stream));
-    server.worker.set_tasks_max(1);
-    let mut first = Client::connect(server.address);
-    first.send("first");
-    server.run_until("the first", || first.has(b"first"));
-    let mut second = Client::connect(server.address);
-    second.send("second");
-    for _ in 0..20 {
-        server.turn();
-    }
-    assert_eq!(second.pump().received, b"");
-    first.finish();
-    server.run_until("the second", || second.has(b"second"));
-}
-
-#[test]
-fn closing_a_listener_accepts_what_waits() {
-    let mut server = start(|stream, _| echo(stream));
-    server.around.engine.set_accepting(server.listener, false);
-    let mut clients: [Client; 3] = std::array::from_fn(|_| Client::connect(server.address));
-    for _ in 0..20 {
-        server.turn();
-    }
-    assert!(server.worker.close_listener(server.listener));
-    assert_eq!(server.worker.tasks(), 3);
-    for client in &mut clients {
-        client.send("x");
-        server.run_until("the answer", || client.has(b"x"));
-    }
-    assert!(is_refused_by(&mut server));
-}
-
-#[test]
 fn clients_that_wait_when_the_engine_goes_are_reset() {
     let mut server = start(|stream, _| echo(stream));
     server.around.engine.set_accepting(server.listener, false);
     let mut client = Client::connect(server.address);
-    for _ in 0..20 {
-        server.turn();
-    }
+    server.run_on();
     let address = server.address;
     drop(server);
     assert!(client.ended(End::Reset));
     assert!(is_refused(address));
-}
-
-#[test]
-fn a_client_that_is_gone_before_it_was_accepted_does_no_harm() {
-    let story = Story::new();
-    let teller = story.clone();
-    let mut server = start(move |stream, _| {
-        teller.tell(());
-        echo(stream)
-    });
-    server.around.engine.set_accepting(server.listener, false);
-    let gone = Client::connect(server.address);
-    for _ in 0..5 {
-        server.turn();
-    }
-    gone.reset();
-    let mut there = Client::connect(server.address);
-    there.send("x");
-    server.around.engine.set_accepting(server.listener, true);
-    server.run_until("the answer", || there.has(b"x"));
-    server.run_until_tasks(1);
-    assert!(story.len() <= 2);
 }
 
 #[test]
@@ -341,9 +255,7 @@ fn a_deferred_connection_is_reported_with_its_first_bytes() {
         |stream, _| echo(stream),
     );
     let mut client = Client::connect(server.address);
-    for _ in 0..20 {
-        server.turn();
-    }
+    server.run_on();
     assert_eq!(server.worker.tasks(), 0);
     client.send("x");
     server.run_until("the answer", || client.has(b"x"));
@@ -372,9 +284,7 @@ fn neither_engine_starves_the_other_at_a_listener_of_both() {
         .map(|_| network.world.connect("127.0.0.1:80"))
         .collect();
     let _stack: Vec<_> = (0..10).map(|_| Client::connect(server.address)).collect();
-    for _ in 0..20 {
-        server.turn();
-    }
+    server.run_on();
     server.around.engine.set_accepting(server.listener, true);
     server.run_until_tasks(20);
     let first = &story.told()[..10];

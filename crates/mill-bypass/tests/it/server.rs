@@ -1,10 +1,10 @@
 //! The network of a test, the worker that it runs, and the servers it runs on it.
 
+use crate::client::Client;
 use mill_bypass::config::{HostConfig, Prefix};
 use mill_bypass::{BypassEngine, BypassStream, StackOptions};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, Events, ListenOptions, ListenerId, Park};
-use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 pub(crate) type TestEngine = BypassEngine<SimLink, SimEngine>;
 pub(crate) type TestStream = BypassStream<SimLink, SimEngine>;
@@ -205,126 +206,29 @@ where
 }
 
 impl Server {
-    /// Turns until `done` holds; fails when it does not for a long time.
-    pub(crate) fn run_until(&mut self, what: &str, mut done: impl FnMut() -> bool) {
-        let give_up = self.network.now() + PATIENCE;
-        while !done() {
-            self.turn();
-            assert!(self.network.now() < give_up, "waited for {what}");
-        }
+    pub(crate) fn now(&self) -> Instant {
+        self.network.now()
+    }
+
+    /// Whether the stack of this server refuses whoever connects.
+    pub(crate) fn refuses(&mut self) -> bool {
+        let client = Client::connect(self.address);
+        self.run_on();
+        client.stream.poll_drained(0) == Poll::Ready(Err(StreamError::Refused))
     }
 
     /// One turn of the server and one of the clients; each waits a few milliseconds at the most.
     pub(crate) fn turn(&mut self) -> Turn {
-        let until = self.network.now() + GLANCE;
+        let until = self.now() + GLANCE;
         self.worker.set_alarm(until);
         let turn = self.worker.turn();
         self.network.turn_clients(Park::Until(until));
         turn
     }
-
-    /// Turns until all tasks have ended.
-    pub(crate) fn run_out(&mut self) {
-        self.run_until_tasks(0);
-    }
-
-    /// Turns until `tasks` tasks live.
-    pub(crate) fn run_until_tasks(&mut self, tasks: usize) {
-        let give_up = self.network.now() + PATIENCE;
-        while self.worker.tasks() != tasks {
-            self.turn();
-            assert!(
-                self.network.now() < give_up,
-                "{} tasks, not {tasks}",
-                self.worker.tasks()
-            );
-        }
-    }
-}
-
-/// What tasks tell the test, in order.
-#[derive(Debug)]
-pub(crate) struct Story<T>(Rc<RefCell<Vec<T>>>);
-
-impl<T> Clone for Story<T> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
-}
-
-impl<T: Clone> Story<T> {
-    pub(crate) fn new() -> Self {
-        Self(Rc::default())
-    }
-
-    pub(crate) fn tell(&self, event: T) {
-        self.0.borrow_mut().push(event);
-    }
-
-    pub(crate) fn told(&self) -> Vec<T> {
-        self.0.borrow().clone()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
-    }
-}
-
-/// Sends back what comes, until the peer finishes.
-pub(crate) async fn echo(stream: TestStream) {
-    while let Ok(readable) = stream.readable(1).await {
-        if readable.unread == 0 {
-            return;
-        }
-        let bytes = take_all(&stream);
-        stream.write(Payload::Copy(&bytes));
-        if stream.drained(0).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Reads messages of a length byte and as many bytes, and answers each with `<` the message `>`, in three writes.
-pub(crate) async fn echo_messages(stream: TestStream) {
-    while let Ok(Some(message)) = next_message(&stream).await {
-        stream.write(Payload::Copy(b"<"));
-        let len = message.len();
-        stream.write(Payload::Shared(Rc::from(message), 0..len));
-        stream.write(Payload::Copy(b">"));
-    }
-}
-
-/// The next message, or `None` when the peer has finished.
-async fn next_message(stream: &TestStream) -> Result<Option<Vec<u8>>, StreamError> {
-    if stream.readable(1).await?.unread == 0 {
-        return Ok(None);
-    }
-    let len = stream.read(|bytes| (0, usize::from(bytes[0])));
-    if stream.readable(1 + len).await?.unread < 1 + len {
-        return Ok(None);
-    }
-    Ok(Some(
-        stream.read(|bytes| (1 + len, bytes[1..=len].to_vec())),
-    ))
-}
-
-/// A message as [`echo_messages`] reads it.
-pub(crate) fn message(text: &str) -> Vec<u8> {
-    let len = u8::try_from(text.len()).expect("a message is short");
-    [&[len], text.as_bytes()].concat()
-}
-
-pub(crate) fn take_all(stream: &TestStream) -> Vec<u8> {
-    stream.read(|bytes| (bytes.len(), bytes.to_vec()))
-}
-
-/// Bytes in which a lost or doubled piece shows: its period has no factor in common with any buffer's size.
-pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    (0..=250).cycle().take(len).collect()
 }
 
 /// After so long without what is expected, it was lost. Virtual time: it includes backed-off retransmissions.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How long a turn waits before the test looks at its clients.
 const GLANCE: Duration = Duration::from_millis(5);

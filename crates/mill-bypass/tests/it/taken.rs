@@ -1,8 +1,11 @@
 //! What the transport counts as taken, and how much memory that is.
 
-use crate::client::{Client, End};
+use crate::client::Client;
+use crate::content::pattern;
+use crate::expecting::End;
 use crate::files::Directory;
-use crate::server::{Story, pattern, start, start_narrow};
+use crate::server::{start, start_narrow};
+use crate::story::Story;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;

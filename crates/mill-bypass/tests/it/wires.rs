@@ -1,7 +1,10 @@
 //! Wires that lose, and links that are full.
 
-use crate::client::{Client, End};
-use crate::server::{MTU, PORT, Server, TestStream, echo, network, pattern, serve_at, take_all};
+use crate::client::Client;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
+use crate::server::{MTU, PORT, Server, TestStream, network, serve_at};
+use crate::serving::echo;
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOptions;
 use mill_runtime::payload::Payload;

@@ -1,8 +1,11 @@
 //! Tasks that connect.
 
 use crate::client::Client;
+use crate::connector::start_connecting;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
 use crate::files::Directory;
-use crate::server::{Server, Story, pattern, start, take_all};
+use crate::server::start;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::payload::Payload;
@@ -10,35 +13,6 @@ use mill_runtime::stream::{Stream, StreamError};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
-
-/// A worker with one task, which connects to `target` and then writes and reads.
-fn start_connecting(
-    target: Address,
-    options: ConnectOptions,
-    drain_first: bool,
-) -> (Server, Story<Result<Vec<u8>, StreamError>>, Client) {
-    let story = Story::new();
-    let teller = story.clone();
-    let server = start(move |_trigger, around| {
-        let (teller, target, options) = (teller.clone(), target.clone(), options.clone());
-        async move {
-            let task = around.scheduler.current();
-            let opened = around.engine.connect(&target, &options, task);
-            let answer = async {
-                let stream = opened?;
-                if drain_first {
-                    stream.drained(0).await?;
-                }
-                stream.write(Payload::Copy(b"question"));
-                stream.readable(6).await?;
-                Ok(take_all(&stream))
-            };
-            teller.tell(answer.await);
-        }
-    });
-    let client = Client::connect(server.address);
-    (server, story, client)
-}
 
 fn answer(mut peer: impl Read + Write) {
     let mut question = [0; 8];
@@ -165,7 +139,7 @@ fn a_fin_asked_for_while_connecting_follows_what_was_written() {
         let _client = Client::connect(server.address);
         server.run_until_tasks(1);
         let mut peer = Client::of(origin.accept().unwrap().0);
-        server.run_until("the FIN", || peer.ended(crate::client::End::Fin));
+        server.run_until("the FIN", || peer.ended(End::Fin));
         assert!(peer.received == pattern(len));
         peer.send("end");
         server.run_out();

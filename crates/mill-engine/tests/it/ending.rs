@@ -1,7 +1,10 @@
 //! FIN and RST, both ways.
 
-use crate::client::{Client, End};
-use crate::server::{Story, pattern, start, take_all};
+use crate::client::Client;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
+use crate::server::start;
+use crate::story::Story;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use std::time::Duration;

@@ -1,8 +1,11 @@
 //! Files that are sent.
 
-use crate::client::{Client, End};
+use crate::client::Client;
+use crate::content::pattern;
+use crate::expecting::End;
 use crate::files::Directory;
-use crate::server::{Server, Story, pattern, start};
+use crate::server::{Server, start};
+use crate::story::Story;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;

@@ -1,8 +1,11 @@
-//! Accepting, pausing, offered sockets, closing.
+//! Unix sockets, offered sockets, mail, sockets that others hold.
 
-use crate::client::{Client, End, is_refused};
+use crate::client::{Client, is_refused};
+use crate::content::pattern;
+use crate::expecting::End;
 use crate::files::Directory;
-use crate::server::{Server, Story, echo, engine, pattern, start, start_on, start_with};
+use crate::server::{Server, engine, start, start_on, start_with};
+use crate::serving::echo;
 use mill_engine::offer;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Accept, Engine, Events, ListenOptions, ListenerId, Park};
@@ -115,56 +118,6 @@ fn mail_is_reported_and_the_end_of_the_mailbox_once() {
     assert!(!server.turn().mail);
 }
 
-#[test]
-fn a_listener_that_pauses_accepts_nobody_until_it_goes_on() {
-    let mut server = start(|stream, _| echo(stream));
-    server.around.engine.set_accepting(server.listener, false);
-    let mut client = Client::connect(server.address);
-    client.send("x");
-    for _ in 0..5 {
-        server.turn();
-    }
-    assert_eq!(server.worker.tasks(), 0);
-    for accepting in [true, true] {
-        server
-            .around
-            .engine
-            .set_accepting(server.listener, accepting);
-    }
-    server.run_until("the answer", || client.has(b"x"));
-}
-
-#[test]
-fn at_the_limit_of_tasks_connections_wait_for_the_first_task_that_ends() {
-    let mut server = start(|stream, _| echo(stream));
-    server.worker.set_tasks_max(1);
-    let mut first = Client::connect(server.address);
-    first.send("first");
-    server.run_until("the first", || first.has(b"first"));
-    let mut second = Client::connect(server.address);
-    second.send("second");
-    for _ in 0..5 {
-        server.turn();
-    }
-    assert_eq!(second.pump().received, b"");
-    first.finish();
-    server.run_until("the second", || second.has(b"second"));
-}
-
-#[test]
-fn closing_a_listener_accepts_what_waits() {
-    let mut server = start(|stream, _| echo(stream));
-    server.around.engine.set_accepting(server.listener, false);
-    let mut clients: [Client; 3] = std::array::from_fn(|_| Client::connect(server.address));
-    assert!(server.worker.close_listener(server.listener));
-    assert_eq!(server.worker.tasks(), 3);
-    assert!(is_refused(server.address));
-    for client in &mut clients {
-        client.send("x");
-        server.run_until("the answer", || client.has(b"x"));
-    }
-}
-
 /// Polls an engine once; which listeners have somebody?
 fn acceptable(server: &Server) -> Vec<ListenerId> {
     let mut events = Events::default();
@@ -204,24 +157,6 @@ fn a_socket_that_does_not_listen_any_more_is_let_alone() {
     }
     assert_eq!(acceptable(&server), []);
     assert!(server.worker.close_listener(server.listener));
-}
-
-#[test]
-fn a_client_that_is_gone_before_it_was_accepted_does_no_harm() {
-    let story = Story::new();
-    let teller = story.clone();
-    let mut server = start(move |stream, _| {
-        teller.tell(());
-        echo(stream)
-    });
-    server.around.engine.set_accepting(server.listener, false);
-    Client::connect(server.address).reset();
-    let mut there = Client::connect(server.address);
-    there.send("x");
-    server.around.engine.set_accepting(server.listener, true);
-    server.run_until("the answer", || there.has(b"x"));
-    server.run_until_tasks(1);
-    assert!(story.len() <= 2);
 }
 
 #[test]

@@ -11,8 +11,26 @@
 /// The worker that the tests run, and the servers they run on it.
 mod server;
 
+/// Turns until something has happened.
+mod turns;
+
+/// What servers do with a connection.
+mod serving;
+
+/// A server that connects.
+mod connector;
+
+/// What tasks tell the test, in order.
+mod story;
+
+/// Bytes that streams carry.
+mod content;
+
 /// The other end: a socket that never blocks the test.
 mod client;
+
+/// What clients expect of the server.
+mod expecting;
 
 /// Reading: splits, contiguous bytes, what is left unread.
 mod reading;
@@ -32,7 +50,10 @@ mod connecting;
 /// Workers that connect and never listen: source addresses and ports, thousands of connections, running out.
 mod sources;
 
-/// Accepting, pausing, offered sockets, closing.
+/// Accepting: pauses, limits, clients that are gone, and the end of it.
+mod accepting;
+
+/// Unix sockets, offered sockets, mail, sockets that others hold.
 mod listeners;
 
 /// Kernel sockets and the stack together.

@@ -1,7 +1,11 @@
 //! Reading: splits, contiguous bytes, what is left unread.
 
-use crate::client::{Client, End};
-use crate::server::{Story, echo, echo_messages, message, pattern, start, take_all};
+use crate::client::Client;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
+use crate::server::start;
+use crate::serving::{echo, echo_messages, message};
+use crate::story::Story;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 

@@ -1,15 +1,14 @@
 //! The worker that the tests run, and the servers they run on it.
 
+use crate::client::is_refused;
 use mill_engine::{KernelEngine, KernelFiles, KernelOptions, KernelStream, offer};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, ListenOptions, ListenerId};
-use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
-use mill_runtime::stream::{Stream, StreamError};
+use mill_runtime::time::Instant;
 use mill_runtime::worker::{Turn, Worker};
 use mill_sys::listener::set_int;
 use mill_sys::passing;
-use std::cell::RefCell;
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -125,135 +124,27 @@ pub(crate) fn engine(mailbox: Option<OwnedFd>) -> KernelEngine {
 }
 
 impl Server {
-    /// Turns until `done` holds; fails when it does not for ten seconds.
-    pub(crate) fn run_until(&mut self, what: &str, mut done: impl FnMut() -> bool) {
-        let give_up = self.around.engine.clock().0 + PATIENCE;
-        while !done() {
-            self.turn();
-            assert!(self.around.engine.clock().0 < give_up, "waited for {what}");
-        }
+    pub(crate) fn now(&self) -> Instant {
+        self.around.engine.clock().0
+    }
+
+    /// Whether whoever connects is refused.
+    pub(crate) fn refuses(&self) -> bool {
+        is_refused(self.address)
     }
 
     /// One turn, which waits a few milliseconds at the most.
     pub(crate) fn turn(&mut self) -> Turn {
-        let now = self.around.engine.clock().0;
-        self.worker.set_alarm(now + GLANCE);
+        self.worker.set_alarm(self.now() + GLANCE);
         self.worker.turn()
-    }
-
-    /// Turns until all tasks have ended.
-    pub(crate) fn run_out(&mut self) {
-        let give_up = self.around.engine.clock().0 + PATIENCE;
-        while self.worker.tasks() > 0 {
-            self.turn();
-            assert!(
-                self.around.engine.clock().0 < give_up,
-                "{} tasks did not end",
-                self.worker.tasks()
-            );
-        }
-    }
-
-    /// Turns until `tasks` tasks live.
-    pub(crate) fn run_until_tasks(&mut self, tasks: usize) {
-        let give_up = self.around.engine.clock().0 + PATIENCE;
-        while self.worker.tasks() != tasks {
-            self.turn();
-            assert!(
-                self.around.engine.clock().0 < give_up,
-                "{} tasks, not {tasks}",
-                self.worker.tasks()
-            );
-        }
     }
 }
 
 /// After so long without what is expected, it was lost. No test waits so long when it passes.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a turn waits before the test looks at its clients.
 const GLANCE: Duration = Duration::from_millis(5);
-
-/// What tasks tell the test, in order.
-#[derive(Debug)]
-pub(crate) struct Story<T>(Rc<RefCell<Vec<T>>>);
-
-impl<T> Clone for Story<T> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
-}
-
-impl<T: Clone> Story<T> {
-    pub(crate) fn new() -> Self {
-        Self(Rc::default())
-    }
-
-    pub(crate) fn tell(&self, event: T) {
-        self.0.borrow_mut().push(event);
-    }
-
-    pub(crate) fn told(&self) -> Vec<T> {
-        self.0.borrow().clone()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.0.borrow().len()
-    }
-}
-
-/// Sends back what comes, until the peer finishes.
-pub(crate) async fn echo(stream: TestStream) {
-    while let Ok(readable) = stream.readable(1).await {
-        if readable.unread == 0 {
-            return;
-        }
-        let bytes = take_all(&stream);
-        stream.write(Payload::Copy(&bytes));
-        if stream.drained(0).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Reads messages of a length byte and as many bytes, and answers each with `<` the message `>`, in three writes.
-pub(crate) async fn echo_messages(stream: KernelStream) {
-    while let Ok(Some(message)) = next_message(&stream).await {
-        stream.write(Payload::Copy(b"<"));
-        let len = message.len();
-        stream.write(Payload::Shared(Rc::from(message), 0..len));
-        stream.write(Payload::Copy(b">"));
-    }
-}
-
-/// The next message, or `None` when the peer has finished.
-async fn next_message(stream: &KernelStream) -> Result<Option<Vec<u8>>, StreamError> {
-    if stream.readable(1).await?.unread == 0 {
-        return Ok(None);
-    }
-    let len = stream.read(|bytes| (0, usize::from(bytes[0])));
-    if stream.readable(1 + len).await?.unread < 1 + len {
-        return Ok(None);
-    }
-    Ok(Some(
-        stream.read(|bytes| (1 + len, bytes[1..=len].to_vec())),
-    ))
-}
-
-/// A message as [`echo_messages`] reads it.
-pub(crate) fn message(text: &str) -> Vec<u8> {
-    let len = u8::try_from(text.len()).expect("a message is short");
-    [&[len], text.as_bytes()].concat()
-}
-
-pub(crate) fn take_all(stream: &KernelStream) -> Vec<u8> {
-    stream.read(|bytes| (bytes.len(), bytes.to_vec()))
-}
-
-/// Bytes in which a lost or doubled piece shows: its period has no factor in common with any buffer's size.
-pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    (0..=250).cycle().take(len).collect()
-}
 
 /// asm-generic/socket.h, in.h and tcp.h.
 const SOL_SOCKET: i32 = 1;

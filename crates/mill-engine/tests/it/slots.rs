@@ -1,7 +1,10 @@
 //! Slots that change their tenants.
 
-use crate::client::{Client, End};
-use crate::server::{Story, pattern, start, take_all};
+use crate::client::Client;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
+use crate::server::start;
+use crate::story::Story;
 use mill_engine::KernelStream;
 use mill_runtime::engine::{Accept, Engine, Events, Park};
 use mill_runtime::payload::Payload;

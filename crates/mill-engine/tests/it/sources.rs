@@ -1,6 +1,8 @@
 //! Workers that connect and never listen: source addresses and ports, thousands of connections, running out.
 
-use crate::server::{Story, engine, take_all};
+use crate::content::take_all;
+use crate::server::engine;
+use crate::story::Story;
 use mill_engine::{KernelEngine, KernelStream};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};

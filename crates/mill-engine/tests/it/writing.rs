@@ -1,7 +1,10 @@
 //! Writing: order, gathering, slow readers, fairness.
 
-use crate::client::{Client, End};
-use crate::server::{Server, Story, TestFiles, TestStream, pattern, start, start_narrow, take_all};
+use crate::client::Client;
+use crate::content::{pattern, take_all};
+use crate::expecting::End;
+use crate::server::{Server, TestFiles, TestStream, start, start_narrow};
+use crate::story::Story;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;

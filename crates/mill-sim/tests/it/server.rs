@@ -1,9 +1,7 @@
 //! The servers that the tests run, and the worker they run on.
 
 use mill_runtime::engine::{Engine, ListenOptions, ListenerId};
-use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
-use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::worker::Worker;
 use mill_sim::engine::SimEngine;
 use mill_sim::stream::SimStream;
@@ -86,50 +84,4 @@ where
     pub(crate) fn advance(&mut self, world: &World, duration: Duration) {
         world.advance(|| self.worker.turn(), duration);
     }
-}
-
-/// Sends back what comes, until the peer finishes.
-pub(crate) async fn echo(stream: impl Stream) {
-    while let Ok(readable) = stream.readable(1).await {
-        if readable.unread == 0 {
-            return;
-        }
-        let bytes = stream.read(|bytes| (bytes.len(), bytes.to_vec()));
-        stream.write(Payload::Copy(&bytes));
-        if stream.drained(0).await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Reads messages of a length byte and as many bytes, and answers each with `<` the message `>`, in two writes.
-pub(crate) async fn echo_messages(stream: impl Stream) {
-    while let Ok(Some(message)) = next_message(&stream).await {
-        stream.write(Payload::Copy(b"<"));
-        stream.write(Payload::Shared(
-            Rc::from(message.as_slice()),
-            0..message.len(),
-        ));
-        stream.write(Payload::Copy(b">"));
-    }
-}
-
-/// The next message, or `None` when the peer has finished.
-pub(crate) async fn next_message(stream: &impl Stream) -> Result<Option<Vec<u8>>, StreamError> {
-    if stream.readable(1).await?.unread == 0 {
-        return Ok(None);
-    }
-    let len = stream.read(|bytes| (0, usize::from(bytes[0])));
-    if stream.readable(1 + len).await?.unread < 1 + len {
-        return Ok(None);
-    }
-    Ok(Some(
-        stream.read(|bytes| (1 + len, bytes[1..=len].to_vec())),
-    ))
-}
-
-/// A message as [`next_message`] reads it.
-pub(crate) fn message(text: &str) -> Vec<u8> {
-    let len = u8::try_from(text.len()).expect("a message is short");
-    [&[len], text.as_bytes()].concat()
 }
