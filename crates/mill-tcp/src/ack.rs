@@ -57,9 +57,9 @@ impl Connection {
                 "only what is in flight is acknowledged"
             );
             self.snd_una = segment.ack;
-            if has_new_window {
-                self.on_window_while_idle();
-            }
+        }
+        if has_new_window {
+            self.on_window_while_idle();
         }
         acked
     }

@@ -115,3 +115,23 @@ fn a_forgotten_cork_holds_data_for_a_timeout_only() {
     pair.run_for(Duration::from_millis(50));
     assert_eq!(pair.sides[CLIENT].received.len(), 11);
 }
+
+#[test]
+fn a_window_that_opens_ends_the_backoff_also_while_a_loss_probe_is_remembered() {
+    let mut sender = Sender::new(&Config::default());
+    assert_eq!(sender.write(1), [(0, 1)]);
+    // The loss probe: whether it was needed only a later acknowledgement tells.
+    assert_eq!(sender.wait_ms(250), [(0, 1)]);
+    let mut closed = sender.ack(1);
+    closed.window = 0;
+    sender.give(&closed);
+    assert_eq!(sender.write(3), []);
+    sender.wait_ms(10_000);
+    assert!(probes(&sender) > 2 && sender.connection().backoff > 2);
+    let open = Draft {
+        window: 1_000,
+        ..sender.ack(1)
+    };
+    assert_eq!(sender.give(&open).len(), 3);
+    assert_eq!(sender.connection().backoff, 0);
+}

@@ -297,3 +297,23 @@ fn a_peer_without_sack_gets_no_loss_probe() {
     assert_eq!(sender.wait_ms(2), [(0, 1)]);
     assert_eq!(sender.pair.sides[SERVER].shared.counters.loss_probes, 0);
 }
+
+#[test]
+fn losses_found_before_a_loss_probe_left_are_sent_again_at_once() {
+    let mut sender = Sender::new(&Config::default());
+    assert_eq!(sender.write(5).len(), 5);
+    sender.wait_ms(20);
+    // Its timer has expired, and the device had no room.
+    if let Some(cold) = &mut sender.connection().cold {
+        cold.recovery.probe.is_due = true;
+    }
+    let mut reports = sender.ack(0);
+    let mss = sender.mss();
+    let (second, end) = (sender.start + mss, sender.start + 5 * mss);
+    assert!(reports.options.sack.push(second, end));
+    sender.pair.inject(SERVER, &reports.segment());
+    let next = sender.pair.command(SERVER, |connection, env| {
+        connection.next_segment(u64::from(5 * mss), env)
+    });
+    assert_eq!(next.map(|segment| segment.seq), Some(sender.start));
+}
