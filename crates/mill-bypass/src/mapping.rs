@@ -28,6 +28,7 @@ pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
         nodelay: options.nodelay,
         // Linux's default (net.ipv6.bindv6only = 0) where it is left to the system.
         dual_stack: options.address_is_v6_wildcard() && options.ipv6only != Some(true),
+        each: socket::SocketOptions::default(),
         receive_buffer_bytes: options
             .receive_buffer_bytes
             .map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),

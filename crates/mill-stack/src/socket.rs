@@ -1,6 +1,7 @@
 //! What an application holds: identifiers, options, readiness, errors.
 
 use mill_tcp::config::Keepalive;
+use mill_tcp::time::Duration;
 
 /// A connection of a host, until it is closed. The generation makes a stale one harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +31,18 @@ pub struct ListenOptions {
     pub dual_stack: bool,
     /// Bytes received and not read, at most, of each connection; `None` as the host's configuration says.
     pub receive_buffer_bytes: Option<u32>,
+    /// What its connections have from the beginning.
+    pub each: SocketOptions,
+}
+
+/// What a socket may have of its own; `None` is as the host's configuration says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// Bytes of the largest segment to announce and to send, if the path takes it (`TCP_MAXSEG`). What is said after
+    /// the SYN has left changes nothing.
+    pub mss_max: Option<u16>,
+    /// How long data may stay unacknowledged (`TCP_USER_TIMEOUT`).
+    pub user_timeout: Option<Duration>,
 }
 
 impl Default for ListenOptions {
@@ -43,6 +56,7 @@ impl Default for ListenOptions {
             nodelay: true,
             dual_stack: false,
             receive_buffer_bytes: None,
+            each: SocketOptions::default(),
         }
     }
 }

@@ -55,6 +55,9 @@ pub struct Config {
     pub keepalive: Option<Keepalive>,
     /// RFC 5482: give up when data stay unacknowledged so long; `TCP_USER_TIMEOUT`.
     pub user_timeout: Option<Duration>,
+    /// Bytes of the largest segment that is announced and sent, where the path takes more; `TCP_MAXSEG`. The owner
+    /// applies it to what it says of the path.
+    pub mss_max: Option<u16>,
     /// Nagle's algorithm is off (RFC 9293 3.7.4).
     pub nodelay: bool,
     /// Challenge ACKs a second, all connections together; each second the limit varies by half (RFC 5961 7).
@@ -130,6 +133,7 @@ impl Default for Config {
             fin_wait_2: Duration::from_secs(60),
             keepalive: None,
             user_timeout: None,
+            mss_max: None,
             nodelay: true,
             challenge_acks_per_second: 1000,
             invalid_ratelimit: Duration::from_millis(500),

@@ -75,10 +75,13 @@ impl World {
         let waits = descriptor.waits;
         let source = descriptor.bound;
         let (nodelay, cork) = (descriptor.options.nodelay, descriptor.cork);
+        let each = descriptor.options.each;
         match descriptor.kind {
             Kind::Listener(_) => Err(Errno::IS_CONNECTED),
             Kind::Fresh => {
-                let id = self.host().connect(target, source, nodelay, 0)?;
+                let id = self
+                    .host()
+                    .connect_with(target, source, nodelay, each, 0, |_| true)?;
                 self.host().set_cork(id, cork);
                 self.descriptors.find(fd)?.kind = Kind::Stream(id);
                 self.turn();

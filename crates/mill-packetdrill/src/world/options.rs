@@ -27,11 +27,16 @@ const TCP_KEEPINTVL: i32 = 5;
 const TCP_KEEPCNT: i32 = 6;
 const TCP_DEFER_ACCEPT: i32 = 9;
 const TCP_INFO: i32 = 11;
+const TCP_USER_TIMEOUT: i32 = 18;
 const TCP_FASTOPEN: i32 = 23;
 const TCP_CC_INFO: i32 = 26;
 
 /// Numbers of `SO_MEMINFO`, none of which the stack has a word for.
 const MEMINFO_BYTES: usize = 9 * 4;
+/// What Linux takes for `TCP_MAXSEG` (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`), bytes; 0 takes the limit away.
+const MSS_ALLOWED: core::ops::RangeInclusive<u16> = 88..=32767;
+/// What a socket without a peer says for it, bytes (`TCP_MSS_DEFAULT`).
+const MSS_DEFAULT: u16 = 536;
 /// The largest `union tcp_cc_info`.
 const CC_INFO_BYTES: usize = 20;
 
@@ -72,12 +77,28 @@ impl World {
             (SOL_TCP, TCP_FASTOPEN) => {
                 descriptor.options.fast_open = u32::try_from(number).ok().filter(|&n| n > 0);
             }
+            (SOL_TCP, TCP_MAXSEG) => {
+                let mss = u16::try_from(number).map_err(|_| Errno::INVALID)?;
+                if on && !MSS_ALLOWED.contains(&mss) {
+                    return Err(Errno::INVALID);
+                }
+                descriptor.options.each.mss_max = on.then_some(mss);
+            }
+            (SOL_TCP, TCP_USER_TIMEOUT) => {
+                let ms = u64::try_from(number).map_err(|_| Errno::INVALID)?;
+                descriptor.options.each.user_timeout = on.then(|| Duration::from_millis(ms));
+            }
             (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay = on,
             (SOL_TCP, TCP_CORK) => descriptor.cork = on,
             _ => return Err(Errno::NO_OPTION),
         }
+        let each = descriptor.options.each;
+        if let (Kind::Listener(id), SOL_TCP, TCP_MAXSEG | TCP_USER_TIMEOUT) = (kind, level, name) {
+            self.host().set_listener_options(id, each);
+        }
         if let (Kind::Stream(id), SOL_TCP) = (kind, level) {
             match name {
+                TCP_USER_TIMEOUT => self.host().set_user_timeout(id, each.user_timeout),
                 TCP_NODELAY => self.host().set_nodelay(id, on),
                 TCP_CORK => self.host().set_cork(id, on),
                 _ => {}
@@ -104,16 +125,22 @@ impl World {
                 error.map_or(0, |error| Errno::from(error).0)
             }
             (SOL_TCP, TCP_MAXSEG) => {
-                let id = descriptor.stream()?;
-                self.host().info(id).map_or(0, |info| info.mss.into())
+                let (kind, own) = (descriptor.kind, descriptor.options.each.mss_max);
+                match kind {
+                    Kind::Stream(id) => self.host().info(id).map_or(0, |info| info.mss.into()),
+                    Kind::Fresh | Kind::Listener(_) => own.unwrap_or(MSS_DEFAULT).into(),
+                }
             }
             (SOL_TCP, TCP_INFO) => {
                 let kind = descriptor.kind;
+                let headers = if descriptor.is_ipv6 { 60 } else { 40 };
+                let mss_max = descriptor.options.each.mss_max.unwrap_or(u16::MAX);
+                let mss_announced = (self.settings.mtu - headers).min(mss_max);
                 let info = match kind {
                     Kind::Stream(id) => self.host().info(id),
                     Kind::Fresh | Kind::Listener(_) => None,
                 };
-                return Ok(tcp_info::to_bytes(info.as_ref()));
+                return Ok(tcp_info::to_bytes(info.as_ref(), mss_announced));
             }
             _ => return Err(Errno::NO_OPTION),
         };

@@ -22,7 +22,8 @@ const OPTION_ECN: u8 = 8;
 /// `TCP_LISTEN`, also for a socket that does nothing yet.
 const LISTEN: u8 = 10;
 
-pub(super) fn to_bytes(info: Option<&Info>) -> Vec<u8> {
+/// `mss_announced` is what our SYN said.
+pub(super) fn to_bytes(info: Option<&Info>, mss_announced: u16) -> Vec<u8> {
     let mut bytes = vec![0; BYTES];
     let Some(info) = info else {
         bytes[0] = LISTEN;
@@ -60,6 +61,7 @@ pub(super) fn to_bytes(info: Option<&Info>) -> Vec<u8> {
         (72, micros(info.rtt_variation)),
         (76, ssthresh),
         (80, info.cwnd / mss),
+        (84, mss_announced.into()),
         (88, (info.reordering / mss).max(REORDERING_MIN)),
     ] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());

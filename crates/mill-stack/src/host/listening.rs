@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::listener::Listener;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
-use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId};
+use crate::socket::{ListenError, ListenOptions, ListenerId, SocketId, SocketOptions};
 use alloc::vec::Vec;
 use core::net::SocketAddr;
 use mill_tcp::config::Config;
@@ -28,6 +28,16 @@ impl<Q: SendQueue> Host<Q> {
         let config = config_with(self.lending.config(0), options);
         let config = self.lending.number_of(config);
         self.listeners.insert(address, options, config)
+    }
+
+    /// What the listener's connections have from now on; those that have shaken hands keep what they had.
+    pub fn set_listener_options(&mut self, listener: ListenerId, each: SocketOptions) {
+        let Some(found) = self.listeners.at_mut(listener) else {
+            return;
+        };
+        found.options.each = each;
+        let config = config_with(self.lending.config(0), &found.options);
+        found.config = self.lending.number_of(config);
     }
 
     /// What waits to be accepted is reset; half-open connections go to a listener that shares the address, if any.
@@ -123,5 +133,12 @@ fn config_with(own: &Config, options: &ListenOptions) -> Config {
         config.receive_buffer_bytes_max = bytes;
         config.receive_buffer_bytes = config.receive_buffer_bytes.min(bytes);
     }
+    config_of_each(config, options.each)
+}
+
+/// A configuration with what one socket wants to be different.
+pub(super) fn config_of_each(mut config: Config, options: SocketOptions) -> Config {
+    config.mss_max = options.mss_max.or(config.mss_max);
+    config.user_timeout = options.user_timeout.or(config.user_timeout);
     config
 }

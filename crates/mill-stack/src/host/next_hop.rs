@@ -286,10 +286,12 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.routes.is_own(address)
     }
 
-    /// Bytes of payload in a segment without TCP options on the way to `target`.
-    pub(crate) fn mss_to(&self, target: IpAddr) -> u16 {
+    /// Bytes of payload in a segment without TCP options on the way to `target`, for a connection with the
+    /// configuration of this number.
+    pub(crate) fn mss_to(&self, target: IpAddr, config: u16) -> u16 {
         let headers = if target.is_ipv4() { 40 } else { 60 };
         let mtu = self.next_hops.paths.path_mtu(target, self.now);
-        mtu.saturating_sub(headers)
+        let mss_max = self.lending.config(config).mss_max;
+        mtu.saturating_sub(headers).min(mss_max.unwrap_or(u16::MAX))
     }
 }

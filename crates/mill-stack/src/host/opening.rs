@@ -3,8 +3,9 @@
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
+use crate::host::listening::config_of_each;
 use crate::queue::SendQueue;
-use crate::socket::{ConnectError, SocketId};
+use crate::socket::{ConnectError, SocketId, SocketOptions};
 use core::net::{IpAddr, SocketAddr};
 use mill_tcp::connection::{Connection, Opening};
 use mill_wire::seq::SeqNumber;
@@ -31,6 +32,20 @@ impl<Q: SendQueue> Host<Q> {
         token: u64,
         steer: impl FnMut(&Flow) -> bool,
     ) -> Result<SocketId, ConnectError> {
+        let options = SocketOptions::default();
+        self.connect_with(target, source, nodelay, options, token, steer)
+    }
+
+    /// As [`Host::connect_steered`], with options of its own.
+    pub fn connect_with(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        nodelay: bool,
+        options: SocketOptions,
+        token: u64,
+        steer: impl FnMut(&Flow) -> bool,
+    ) -> Result<SocketId, ConnectError> {
         let local = self.source_for(target, source)?;
         if self.slots.count() >= self.limits.connections_max {
             return Err(ConnectError::TooMany);
@@ -41,12 +56,13 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(Target::TimeWait(number)) = self.find(&flow, hash) {
             iss = self.take_over(number, hash, iss);
         }
+        let config = self.config_for(options);
         let opening = Opening {
             iss,
             ts_offset: self.secrets.timestamp_offset(&flow),
-            mss: self.mss_to(flow.remote),
+            mss: self.mss_to(flow.remote, config),
         };
-        let mut connection = Connection::connect(&opening, &mut self.lending.env(0, self.now));
+        let mut connection = Connection::connect(&opening, &mut self.lending.env(config, self.now));
         connection.set_nodelay(nodelay);
         let index = self.slots.insert(connection, flow);
         self.flows.insert(hash, Target::Connection(index));
@@ -55,8 +71,17 @@ impl<Q: SendQueue> Host<Q> {
         self.arm(index);
         let slot = self.slots.at_mut(index).ok_or(ConnectError::TooMany)?;
         slot.token = token;
-        slot.config = 0;
+        slot.config = config;
         Ok(slot.id(index))
+    }
+
+    /// The number of the host's configuration with these options.
+    fn config_for(&mut self, options: SocketOptions) -> u16 {
+        if options == SocketOptions::default() {
+            return 0;
+        }
+        let config = config_of_each(self.lending.config(0).clone(), options);
+        self.lending.number_of(config)
     }
 
     /// Our end: the address and port asked for, as far as they are.

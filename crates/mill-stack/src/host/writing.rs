@@ -4,6 +4,8 @@ use crate::host::Host;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketId;
+use mill_tcp::config::Config;
+use mill_tcp::time::Duration;
 
 impl<Q: SendQueue> Host<Q> {
     /// The queue of what is to be sent, from `connect` or `accept` on; `None` once the connection has ended. After
@@ -76,6 +78,21 @@ impl<Q: SendQueue> Host<Q> {
             slot.connection.set_cork(on);
             self.want_transmit(socket.index);
         }
+    }
+
+    /// How long data may stay unacknowledged from now on (`TCP_USER_TIMEOUT`); `None` is as the host's configuration
+    /// says.
+    pub fn set_user_timeout(&mut self, socket: SocketId, timeout: Option<Duration>) {
+        let Some(slot) = self.slots.of_mut(socket) else {
+            return;
+        };
+        let config = Config {
+            user_timeout: timeout.or(self.lending.config(0).user_timeout),
+            ..self.lending.config(slot.config).clone()
+        };
+        slot.config = self.lending.number_of(config);
+        // What is left of a timer is counted anew when it is looked whether there is something to send.
+        self.want_transmit(socket.index);
     }
 
     /// What a command may have changed: it may be over, it may have to send, its timer may be earlier.

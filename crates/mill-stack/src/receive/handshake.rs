@@ -49,7 +49,7 @@ impl<Q: SendQueue> Host<Q> {
             || self.syn_cache.len() >= self.limits.half_open_max as usize;
         let iss = beyond(self.secrets.iss(flow, self.now), iss_after);
         let ts_offset = self.secrets.timestamp_offset(flow);
-        let mss = self.mss_to(flow.remote);
+        let mss = self.mss_to(flow.remote, config);
         let fast_open = self.fast_open_of(id, flow, syn);
         if fast_open == FastOpen::Open && !is_cache_full {
             let numbers = (iss, ts_offset, mss);
@@ -222,7 +222,7 @@ impl<Q: SendQueue> Host<Q> {
             retransmit_at: self.now.tick(),
             retransmits: 0,
             mss,
-            mss_local: self.mss_to(flow.remote),
+            mss_local: self.mss_to(flow.remote, config),
             window: segment.window,
             snd_wind_shift: agreed.snd_wind_shift,
             timestamps: options.is_some(),

@@ -8,6 +8,7 @@ use crate::script::Call;
 use mill_stack::socket::{
     ConnectError, ListenError, ListenOptions, ListenerId, SocketError, SocketId,
 };
+use mill_stack::tcp::time::Duration;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -193,8 +194,12 @@ impl Run {
         let local = self.ends.local;
         let socket = self.socket(fd);
         let source = socket.bound.map(|port| SocketAddr::new(local, port));
-        let (nodelay, cork) = (socket.options.nodelay, socket.cork);
-        match self.host.connect(target, source, nodelay, u64::from(fd)) {
+        let (nodelay, cork, each) = (socket.options.nodelay, socket.cork, socket.options.each);
+        let token = u64::from(fd);
+        let made = self
+            .host
+            .connect_with(target, source, nodelay, each, token, |_| true);
+        match made {
             Ok(id) => {
                 self.socket(fd).kind = Kind::Stream(id);
                 self.host.set_cork(id, cork);
@@ -217,12 +222,28 @@ impl Run {
             "share" => socket.options.share = integer(value)? != 0,
             "fast_open" => socket.options.fast_open = Some(integer(value)?),
             "receive_buffer" => socket.options.receive_buffer_bytes = Some(integer(value)?),
+            "mss" => {
+                let mss = u16::try_from(integer(value)?).map_err(|_| "no such MSS")?;
+                socket.options.each.mss_max = Some(mss);
+            }
+            "user_timeout_ms" => {
+                let timeout = Duration::from_millis(integer(value)?.into());
+                socket.options.each.user_timeout = Some(timeout);
+            }
             "keepalive" => socket.options.keepalive = Some(crate::settings::keepalive(value)?),
             other => return Err(format!("no option {other}")),
         }
         let (kind, nodelay, cork) = (socket.kind, socket.options.nodelay, socket.cork);
+        let each = socket.options.each;
+        if let Kind::Listener(id) = kind {
+            match option {
+                "mss" | "user_timeout_ms" => self.host.set_listener_options(id, each),
+                other => return Err(format!("{other} is said before listening")),
+            }
+        }
         if let Kind::Stream(id) = kind {
             match option {
+                "user_timeout_ms" => self.host.set_user_timeout(id, each.user_timeout),
                 "nodelay" => self.host.set_nodelay(id, nodelay),
                 "cork" => self.host.set_cork(id, cork),
                 "abort_on_close" => {}
