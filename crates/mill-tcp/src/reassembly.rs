@@ -10,21 +10,19 @@
 //! |  page  |  page  |  none  |  page  |  page  |  none  |  page  |
 //! ```
 
+/// The bytes, in pages that are aligned in sequence space.
+mod pages;
+
 use crate::arrived::SegmentDrop;
-use alloc::collections::VecDeque;
-use alloc::vec;
 use alloc::vec::Vec;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp_option::SackBlocks;
+use pages::Pages;
 
 /// Ranges of sequence numbers and their bytes, in order, no two of them touching.
 #[derive(Debug, Default)]
 pub struct Reassembly {
-    /// `PAGE_BYTES` each; the first one holds the bytes of page number `first_page`.
-    pages: VecDeque<Option<Vec<u8>>>,
-    /// Sequence number divided by `PAGE_BYTES`.
-    first_page: u32,
-    pages_held: u32,
+    pages: Pages,
     ranges: Vec<(SeqNumber, SeqNumber)>,
     /// Next in order since the last hole was filled, and not fetched yet.
     ready: Option<(SeqNumber, SeqNumber)>,
@@ -45,10 +43,6 @@ pub struct Limits {
     /// What the host has left for all connections.
     pub memory_left_bytes: u64,
 }
-
-/// Bytes of a page: three full segments of Ethernet. A peer that sends one byte into each page gets
-/// `ranges_max` of them.
-const PAGE_BYTES: u32 = 4096;
 
 impl Reassembly {
     /// Keeps what of the text is new; of bytes that were here already the first ones count. Gives the range that came
@@ -73,7 +67,7 @@ impl Reassembly {
         if first == last && self.ranges.len() >= as_index(limits.ranges_max) {
             return Err(SegmentDrop::ReassemblyFull);
         }
-        self.reserve(at, text_end, limits)?;
+        self.pages.reserve(at, text_end, limits)?;
         let duplicate = self.fill_gaps(at, text, first, last);
         if has_fin {
             self.fin = Some(text_end);
@@ -111,19 +105,7 @@ impl Reassembly {
     /// A run of what is ready, at most a page of it.
     pub fn take_ready(&mut self) -> Option<Vec<u8>> {
         let (start, end) = self.ready?;
-        let offset = start.0 % PAGE_BYTES;
-        let run_end = end.min(start + (PAGE_BYTES - offset));
-        let len = as_index(run_end - start);
-        let index = self.page_index(start);
-        let run = if len == as_index(PAGE_BYTES) {
-            let page = self.pages.get_mut(index).and_then(Option::take)?;
-            self.pages_held -= 1;
-            page
-        } else {
-            let page = self.pages.get(index)?.as_ref()?;
-            let from = as_index(offset);
-            page.get(from..from + len)?.to_vec()
-        };
+        let (run, run_end) = self.pages.take_run(start, end)?;
         self.ready = Some((run_end, end)).filter(|_| run_end != end);
         self.free_before(run_end);
         Some(run)
@@ -147,7 +129,7 @@ impl Reassembly {
 
     /// Bytes of memory in use.
     pub const fn memory_bytes(&self) -> u32 {
-        self.pages_held * PAGE_BYTES
+        self.pages.size_bytes()
     }
 
     pub fn ranges(&self) -> &[(SeqNumber, SeqNumber)] {
@@ -219,56 +201,6 @@ impl Reassembly {
         (text, has_fin && !has_later)
     }
 
-    /// Makes the pages of `at .. end`, or none of them.
-    fn reserve(
-        &mut self,
-        at: SeqNumber,
-        end: SeqNumber,
-        limits: &Limits,
-    ) -> Result<(), SegmentDrop> {
-        if at == end {
-            return Ok(());
-        }
-        if self.pages.is_empty() {
-            self.first_page = page_of(at);
-        }
-        let from = page_distance(self.first_page, page_of(at));
-        let first = self.first_page;
-        let to = page_distance(first, page_of(end - 1));
-        let held = |offset: i32| {
-            usize::try_from(offset)
-                .ok()
-                .and_then(|index| self.pages.get(index))
-                .is_some_and(Option::is_some)
-        };
-        let needed = (from..=to).filter(|&offset| !held(offset)).count();
-        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
-        let bytes_after = (self.pages_held.saturating_add(needed)).saturating_mul(PAGE_BYTES);
-        if bytes_after > limits.bytes_max {
-            return Err(SegmentDrop::ReassemblyFull);
-        }
-        if u64::from(needed * PAGE_BYTES) > limits.memory_left_bytes {
-            return Err(SegmentDrop::NoBuffer);
-        }
-        for _ in from..0 {
-            self.pages.push_front(None);
-            self.first_page = self.first_page.wrapping_sub(1) % PAGE_COUNT;
-        }
-        let (from, to) = (self.page_index(at), self.page_index(end - 1));
-        if self.pages.len() <= to {
-            self.pages.resize_with(to + 1, || None);
-        }
-        for page in self
-            .pages
-            .range_mut(from..=to)
-            .filter(|page| page.is_none())
-        {
-            *page = Some(vec![0; as_index(PAGE_BYTES)]);
-            self.pages_held += 1;
-        }
-        Ok(())
-    }
-
     /// Copies the text to where no range is; gives the first part that was in a range already.
     fn fill_gaps(
         &mut self,
@@ -284,34 +216,15 @@ impl Reassembly {
             let Some(&(start, end)) = self.ranges.get(index) else {
                 break;
             };
-            self.copy_in(at, text, cursor, start.min(text_end));
+            self.pages.copy_in(at, text, cursor, start.min(text_end));
             let twice = (start.max(at), end.min(text_end));
             if duplicate.is_none() && twice.0.is_before(twice.1) {
                 duplicate = Some(twice);
             }
             cursor = cursor.max(end);
         }
-        self.copy_in(at, text, cursor, text_end);
+        self.pages.copy_in(at, text, cursor, text_end);
         duplicate
-    }
-
-    /// Copies the part `from .. to` of a text that begins at `at`.
-    fn copy_in(&mut self, at: SeqNumber, text: &[u8], from: SeqNumber, to: SeqNumber) {
-        let mut from = from;
-        while from.is_before(to) {
-            let offset = from.0 % PAGE_BYTES;
-            let run_end = to.min(from + (PAGE_BYTES - offset));
-            let source = as_index(from - at)..as_index(run_end - at);
-            let target = as_index(offset)..as_index(offset) + source.len();
-            let index = self.page_index(from);
-            let page = self.pages.get_mut(index).and_then(Option::as_mut);
-            if let (Some(page), Some(source)) = (page, text.get(source))
-                && let Some(target) = page.get_mut(target)
-            {
-                target.copy_from_slice(source);
-            }
-            from = run_end;
-        }
     }
 
     /// Makes one range of `at .. end` and the ranges `first .. last` that it touches, and remembers it as the latest.
@@ -337,22 +250,10 @@ impl Reassembly {
     fn free_before(&mut self, seq: SeqNumber) {
         if self.is_empty() {
             self.pages.clear();
-            self.pages_held = 0;
             self.recent = [None; SackBlocks::COUNT_MAX];
             return;
         }
-        while page_distance(self.first_page, page_of(seq)) > 0 {
-            match self.pages.pop_front() {
-                Some(page) => self.pages_held -= u32::from(page.is_some()),
-                None => break,
-            }
-            self.first_page = (self.first_page + 1) % PAGE_COUNT;
-        }
-    }
-
-    /// Where in `pages` the byte lies.
-    fn page_index(&self, seq: SeqNumber) -> usize {
-        usize::try_from(page_distance(self.first_page, page_of(seq))).unwrap_or(usize::MAX)
+        self.pages.free_before(seq);
     }
 
     fn check(&self) {
@@ -364,30 +265,12 @@ impl Reassembly {
             "ranges out of order: {:?}",
             self.ranges
         );
-        debug_assert_eq!(
-            as_index(self.pages_held),
-            self.pages.iter().flatten().count()
-        );
+        self.pages.check();
     }
 }
 
-/// Pages of the whole sequence space.
-const PAGE_COUNT: u32 = 1 << 20;
-
-const _: () = assert!(PAGE_COUNT as u64 * PAGE_BYTES as u64 == 1 << 32);
-
 /// Slots that a list keeps when it is emptied.
 const CAPACITY_KEPT: usize = 64;
-
-const fn page_of(seq: SeqNumber) -> u32 {
-    seq.0 / PAGE_BYTES
-}
-
-/// Pages from `first` to `other`, negative if it lies before it.
-#[expect(clippy::cast_possible_wrap, reason = "the wrapping is the meaning")]
-const fn page_distance(first: u32, other: u32) -> i32 {
-    (other.wrapping_sub(first).wrapping_mul(PAGE_BYTES) as i32) / PAGE_BYTES as i32
-}
 
 fn text_len(text: &[u8]) -> u32 {
     u32::try_from(text.len()).unwrap_or(u32::MAX)

@@ -1,7 +1,9 @@
 //! Out-of-order bytes against a naive model.
 
+use super::pages::PAGE_BYTES;
 use super::*;
 use crate::random::Random;
+use alloc::vec;
 
 const LIMITS: Limits = Limits {
     bytes_max: 1 << 20,
