@@ -1,0 +1,107 @@
+//! What earns an ICMP error, what is only dropped, and what the errors of others lead to.
+
+use crate::packet::{datagram, icmp, message, packet};
+use crate::world::{OURS, PEER, World};
+use mill_stack::drop_reason::DropReason;
+use mill_stack::wire::checksum;
+use mill_stack::wire::checksum::Sum;
+use mill_stack::wire::icmpv4::Icmpv4;
+use mill_stack::wire::icmpv6::Icmpv6;
+use mill_stack::wire::ipv4::Ecn;
+use mill_stack::wire::protocol::Protocol;
+use std::net::SocketAddr;
+
+#[test]
+fn unknown_protocols_headers_and_options_are_answered() {
+    let options = |kind| [17, 0, kind, 4, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0];
+    for (family, protocol, body, expected) in [
+        (0, 200, &[0; 8][..], Some((3, 2))),
+        (1, 200, &[0; 8], Some((4, 1))),
+        (1, 59, &[], None),
+        (1, 60, &options(0x5e), None),
+        (1, 60, &options(0x9e), Some((4, 2))),
+        (1, 60, &options(0xde), Some((4, 2))),
+        (1, 43, &[17, 0, 0, 1, 0, 0, 0, 0], Some((4, 0))),
+        (
+            1,
+            60,
+            &[0, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0],
+            Some((4, 1)),
+        ),
+    ] {
+        let mut world = World::new();
+        let packet = packet(PEER[family], OURS[family], Protocol(protocol), body);
+        let sent = world.ip(&packet);
+        let found = (!sent.is_empty()).then(|| message(&sent));
+        assert_eq!(found, expected, "{protocol} {body:?}");
+    }
+}
+
+#[test]
+fn a_source_route_leads_nowhere_through_us() {
+    let mut world = World::new();
+    let mut bytes = packet(PEER[0], OURS[0], Protocol::UDP, &[0; 16]);
+    bytes[0] = 0x47;
+    bytes[20..28].copy_from_slice(&[131, 7, 4, 10, 77, 0, 3, 0]);
+    checksum::fill(Sum::ZERO, &mut bytes[..28], 10);
+    assert_eq!(world.ip(&bytes), Vec::<Vec<u8>>::new());
+    assert_eq!(world.dropped(DropReason::NotForUs), 1);
+}
+
+#[test]
+fn impossible_senders_are_dropped() {
+    for (source, target, protocol) in [
+        ("10.77.0.255", OURS[0], Protocol::UDP),
+        ("127.0.0.1", OURS[0], Protocol::UDP),
+        (OURS[0], OURS[0], Protocol::UDP),
+        ("::", OURS[1], Protocol::UDP),
+        ("::", OURS[1], Protocol::ICMPV6),
+        ("ff02::1", OURS[1], Protocol::UDP),
+    ] {
+        let mut world = World::new();
+        let body = match protocol {
+            Protocol::UDP => datagram(source, target, (1, 2), b""),
+            _ => icmp(source, target, &[128, 0, 0, 0, 1, 2, 3, 4]),
+        };
+        assert_eq!(
+            world.ip(&packet(source, target, protocol, &body)),
+            Vec::<Vec<u8>>::new()
+        );
+        assert_eq!(world.dropped(DropReason::BadSource), 1, "{source}");
+    }
+}
+
+#[test]
+fn a_smaller_path_is_remembered_for_who_has_a_socket() {
+    for (is_bound, expected) in [(false, 1), (true, 2)] {
+        let mut world = World::new();
+        let own: SocketAddr = "10.77.0.2:53".parse().unwrap();
+        let peer: SocketAddr = "10.77.0.9:5000".parse().unwrap();
+        if is_bound {
+            world.host.bind_udp(own).unwrap();
+        }
+        let ours = datagram(OURS[0], PEER[0], (53, 5000), &[0; 1400]);
+        let quoted = packet(OURS[0], PEER[0], Protocol::UDP, &ours);
+        let mut bytes = vec![0; 8];
+        let too_big = Icmpv4::Unreachable { code: 4, mtu: 1000 };
+        too_big.emit(&mut bytes);
+        bytes.extend(&quoted[..28]);
+        let body = icmp(PEER[0], OURS[0], &bytes);
+        world.ip(&packet(PEER[0], OURS[0], Protocol::ICMPV4, &body));
+        assert!(world.host.write_udp(own, peer, Ecn::NotCapable, &[0; 1400]));
+        assert_eq!(world.turn().len(), expected);
+    }
+}
+
+#[test]
+fn what_no_error_is_about_earns_no_error() {
+    let mut world = World::new();
+    let error = Icmpv6::Unreachable { code: 4 };
+    let mut bytes = vec![0; 8];
+    error.emit(&mut bytes);
+    bytes.extend(packet(PEER[1], OURS[1], Protocol::UDP, &[0; 8]));
+    let body = icmp(PEER[1], OURS[1], &bytes);
+    let sent = world.ip(&packet(PEER[1], OURS[1], Protocol::ICMPV6, &body));
+    assert_eq!(sent, Vec::<Vec<u8>>::new());
+    assert_eq!(world.dropped(DropReason::NotForUs), 1);
+}

@@ -1,0 +1,43 @@
+//! Questions of ARP and neighbour discovery, before answers and instead of them.
+
+use crate::packet::{icmp, message, packet};
+use crate::world::{OURS, PEER_MAC, World};
+use mill_stack::wire::ethernet::EtherType;
+use mill_stack::wire::ethernet::MacAddress;
+use mill_stack::wire::ndp::Ndp;
+use mill_stack::wire::protocol::Protocol;
+
+#[test]
+fn an_answer_waits_until_its_neighbour_is_known() {
+    let mut world = World::new();
+    let body = icmp("10.77.0.8", OURS[0], &[8, 0, 0, 0, 1, 2, 3, 4]);
+    let sent = world.ip(&packet("10.77.0.8", OURS[0], Protocol::ICMPV4, &body));
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0][..8], [0, 1, 8, 0, 6, 4, 0, 1], "a question");
+    assert_eq!(world.host.usage().waiting, 1);
+    let mut reply = [0, 1, 8, 0, 6, 4, 0, 2].to_vec();
+    reply.extend(PEER_MAC.0);
+    reply.extend([10, 77, 0, 8, 2, 0, 0, 0, 0, 1, 10, 77, 0, 2]);
+    let sent = world.exchange(EtherType::ARP, &reply);
+    assert_eq!(message(&sent), (0, 0));
+    assert!(world.host.usage().is_empty());
+}
+
+#[test]
+fn a_host_that_looks_whether_our_address_is_free_learns_that_it_is_not() {
+    let mut world = World::new();
+    let ours = "fd00::2".parse().unwrap();
+    let group = mill_stack::wire::ndp::solicited_node(ours);
+    let question = Ndp::NeighborSolicitation {
+        target: ours,
+        source_mac: None,
+    };
+    let mut bytes = [0; 24];
+    question.emit(&mut bytes);
+    let body = icmp("::", &group.to_string(), &bytes);
+    let mut packet = packet("::", &group.to_string(), Protocol::ICMPV6, &body);
+    packet[7] = 255;
+    let target = MacAddress::of_multicast_v6(group);
+    let sent = world.exchange_with(target, EtherType::IPV6, &packet);
+    assert_eq!(message(&sent), (136, 0));
+}
