@@ -8,9 +8,6 @@
 /// The application on the stack.
 #[path = "segments/application.rs"]
 mod application;
-/// The device between the peer and the stack.
-#[path = "segments/device.rs"]
-mod device;
 /// Frames as the peer makes and reads them.
 #[path = "segments/frame.rs"]
 mod frame;
@@ -25,11 +22,11 @@ mod script;
 mod stream;
 
 use application::Application;
-use device::Device;
 use frame::OURS;
 use mill_stack::config::{HostConfig, Prefix};
 use mill_stack::host::Host;
-use mill_stack::link::Link;
+use mill_stack::link::{Link, Offload};
+use mill_stack::memory_link::{Frame, MemoryLink};
 use mill_stack::queue::ByteQueue;
 use mill_stack::tcp::time::{Duration, Instant};
 use peer::{PORTS, Peer};
@@ -63,7 +60,7 @@ pub(crate) fn check(input: &[u8]) -> Outcome {
 /// The stack, and who is around it.
 struct World {
     host: Host<ByteQueue>,
-    device: Device,
+    link: MemoryLink,
     peer: Peer,
     application: Application,
     now: Instant,
@@ -84,12 +81,12 @@ impl World {
         config.tcp.receive_buffer_bytes = if settings & 16 == 0 { 131_072 } else { 3000 };
         config.limits.half_open_max = if settings & 32 == 0 { 16 } else { 0 };
         let has_cookies = settings & 32 != 0;
-        let device = Device::new();
-        let mut host = Host::new(config, device.properties(), now);
+        let link = MemoryLink::ethernet(1);
+        let mut host = Host::new(config, link.properties(), now);
         let application = Application::new(&mut host);
         Self {
             host,
-            device,
+            link,
             peer: Peer::new(has_cookies),
             application,
             now,
@@ -111,7 +108,11 @@ impl World {
             14 => return application.connect(host, port),
             _ => no_segment(script),
         };
-        self.device.arrived.push_back(frame);
+        self.arrive(&frame);
+    }
+
+    fn arrive(&mut self, bytes: &[u8]) {
+        self.link.arrived.push_back(Frame::new(bytes));
     }
 
     fn pass_time(&mut self, script: &mut Script<'_>) {
@@ -122,20 +123,27 @@ impl World {
     /// Turns of the stack and of its readers, until nobody has anything to say.
     fn run(&mut self) {
         for _ in 0..8 {
-            while self.host.receive(&mut self.device, self.now) > 0 {}
+            while self.host.receive(&mut self.link, self.now) > 0 {}
             self.host.expire(self.now);
             self.application
-                .read(&mut self.host, &mut self.device, &self.peer);
-            self.host.transmit(&mut self.device, self.now);
-            self.host.settle(&mut self.device);
-            assert_eq!(self.device.lying(), 0, "frames are held beyond the turn");
-            let sent = core::mem::take(&mut self.device.sent);
+                .read(&mut self.host, &mut self.link, &self.peer);
+            self.host.transmit(&mut self.link, self.now);
+            self.host.settle(&mut self.link);
+            assert_eq!(self.link.held(), 0, "frames are held beyond the turn");
+            let sent = core::mem::take(&mut self.link.sent);
             if sent.is_empty() {
                 break;
             }
             for frame in sent {
-                self.device.arrived.extend(frame::arp_answer(&frame));
-                self.peer.receive(&frame);
+                assert_eq!(
+                    frame.offload,
+                    Offload::default(),
+                    "this link completes nothing"
+                );
+                if let Some(answer) = frame::arp_answer(&frame.bytes) {
+                    self.arrive(&answer);
+                }
+                self.peer.receive(&frame.bytes);
             }
         }
     }

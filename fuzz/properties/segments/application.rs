@@ -1,11 +1,11 @@
 //! The application on the stack: sockets that are written to, read slowly, and left in every way.
 
-use super::device::Device;
 use super::frame::{OURS, PEER};
 use super::peer::{FIRST_PORT, PORTS, Peer};
 use super::script::Script;
 use super::stream::{our_byte, their_byte};
 use mill_stack::host::Host;
+use mill_stack::memory_link::MemoryLink;
 use mill_stack::queue::ByteQueue;
 use mill_stack::socket::{ListenOptions, ListenerId, SocketId};
 use mill_stack::wire::seq::SeqNumber;
@@ -107,7 +107,7 @@ impl Application {
     }
 
     /// Looks at everything that is there, and takes some of it.
-    pub(super) fn read(&mut self, host: &mut Host<ByteQueue>, link: &mut Device, peer: &Peer) {
+    pub(super) fn read(&mut self, host: &mut Host<ByteQueue>, link: &mut MemoryLink, peer: &Peer) {
         for reader in &mut self.readers {
             let unread = host.readable(reader.id).unread;
             let count = host.read(reader.id, link, |bytes| {

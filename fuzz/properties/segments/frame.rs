@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 pub(super) const OURS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 pub(super) const PEER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
-pub(super) const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const OUR_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const PEER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
 /// The beginning of any frame from the peer to us.
