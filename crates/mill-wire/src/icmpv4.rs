@@ -5,9 +5,10 @@
 //! ```
 
 use crate::Malformed;
+use crate::icmp::{self, Head, of_pair};
 
 /// Bytes before the echoed bytes or the quoted packet.
-pub const HEADER_BYTES: usize = 8;
+pub const HEADER_BYTES: usize = icmp::HEADER_BYTES;
 
 /// Where the checksum lies; it covers the whole message and no pseudo-header.
 pub const CHECKSUM_OFFSET: usize = 2;
@@ -58,11 +59,9 @@ pub const CODE_REASSEMBLY: u8 = 1;
 impl Icmpv4 {
     /// The message and the length of its header in bytes, behind which echoed bytes or the quoted packet begin.
     pub fn parse(message: &[u8]) -> Result<(Self, usize), Malformed> {
-        let &[kind, code, _, _, a, b, c, d] = message
-            .first_chunk::<HEADER_BYTES>()
-            .ok_or(Malformed::Short)?;
-        let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        let parsed = match (kind, code) {
+        let head = Head::parse(message)?;
+        let (high, low) = head.pair();
+        let parsed = match (head.kind, head.code) {
             (ECHO_REQUEST, 0) => Self::EchoRequest {
                 ident: high,
                 seq: low,
@@ -73,11 +72,14 @@ impl Icmpv4 {
             },
             (UNREACHABLE, code) => Self::Unreachable { code, mtu: low },
             (TIME_EXCEEDED, code) => Self::TimeExceeded { code },
-            (PARAMETER_PROBLEM, code) => Self::ParameterProblem { code, pointer: a },
+            (PARAMETER_PROBLEM, code) => Self::ParameterProblem {
+                code,
+                pointer: head.rest[0],
+            },
             (kind, code) => Self::Other {
                 kind,
                 code,
-                rest: [a, b, c, d],
+                rest: head.rest,
             },
         };
         Ok((parsed, HEADER_BYTES))
@@ -99,26 +101,17 @@ impl Icmpv4 {
     /// # Panics
     /// If `into` is shorter than [`HEADER_BYTES`].
     pub fn emit(&self, into: &mut [u8]) -> usize {
-        let bytes = into
-            .first_chunk_mut::<HEADER_BYTES>()
-            .expect("the caller reserves room for the message");
-        let pair = |high: u16, low: u16| {
-            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            [a, b, c, d]
-        };
         let (kind, code, rest) = match *self {
-            Self::EchoRequest { ident, seq } => (ECHO_REQUEST, 0, pair(ident, seq)),
-            Self::EchoReply { ident, seq } => (ECHO_REPLY, 0, pair(ident, seq)),
-            Self::Unreachable { code, mtu } => (UNREACHABLE, code, pair(0, mtu)),
+            Self::EchoRequest { ident, seq } => (ECHO_REQUEST, 0, of_pair(ident, seq)),
+            Self::EchoReply { ident, seq } => (ECHO_REPLY, 0, of_pair(ident, seq)),
+            Self::Unreachable { code, mtu } => (UNREACHABLE, code, of_pair(0, mtu)),
             Self::TimeExceeded { code } => (TIME_EXCEEDED, code, [0; 4]),
             Self::ParameterProblem { code, pointer } => {
                 (PARAMETER_PROBLEM, code, [pointer, 0, 0, 0])
             }
             Self::Other { kind, code, rest } => (kind, code, rest),
         };
-        bytes[..4].copy_from_slice(&[kind, code, 0, 0]);
-        bytes[4..].copy_from_slice(&rest);
-        HEADER_BYTES
+        Head { kind, code, rest }.emit(into)
     }
 }
 

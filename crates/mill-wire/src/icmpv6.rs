@@ -5,9 +5,10 @@
 //! ```
 
 use crate::Malformed;
+use crate::icmp::{self, Head, of_pair};
 
 /// Bytes before the echoed bytes or the quoted packet.
-pub const HEADER_BYTES: usize = 8;
+pub const HEADER_BYTES: usize = icmp::HEADER_BYTES;
 
 /// Where the checksum lies; it covers the pseudo-header and the whole message.
 pub const CHECKSUM_OFFSET: usize = 2;
@@ -64,12 +65,10 @@ pub const CODE_INCOMPLETE_CHAIN: u8 = 3;
 impl Icmpv6 {
     /// The message and the length of its header in bytes, behind which echoed bytes or the quoted packet begin.
     pub fn parse(message: &[u8]) -> Result<(Self, usize), Malformed> {
-        let &[kind, code, _, _, a, b, c, d] = message
-            .first_chunk::<HEADER_BYTES>()
-            .ok_or(Malformed::Short)?;
-        let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-        let long = u32::from_be_bytes([a, b, c, d]);
-        let parsed = match (kind, code) {
+        let head = Head::parse(message)?;
+        let (high, low) = head.pair();
+        let long = u32::from_be_bytes(head.rest);
+        let parsed = match (head.kind, head.code) {
             (ECHO_REQUEST, 0) => Self::EchoRequest {
                 ident: high,
                 seq: low,
@@ -89,7 +88,7 @@ impl Icmpv6 {
             (kind, code) => Self::Other {
                 kind,
                 code,
-                rest: [a, b, c, d],
+                rest: head.rest,
             },
         };
         Ok((parsed, HEADER_BYTES))
@@ -112,16 +111,9 @@ impl Icmpv6 {
     /// # Panics
     /// If `into` is shorter than [`HEADER_BYTES`].
     pub fn emit(&self, into: &mut [u8]) -> usize {
-        let bytes = into
-            .first_chunk_mut::<HEADER_BYTES>()
-            .expect("the caller reserves room for the message");
-        let pair = |high: u16, low: u16| {
-            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            [a, b, c, d]
-        };
         let (kind, code, rest) = match *self {
-            Self::EchoRequest { ident, seq } => (ECHO_REQUEST, 0, pair(ident, seq)),
-            Self::EchoReply { ident, seq } => (ECHO_REPLY, 0, pair(ident, seq)),
+            Self::EchoRequest { ident, seq } => (ECHO_REQUEST, 0, of_pair(ident, seq)),
+            Self::EchoReply { ident, seq } => (ECHO_REPLY, 0, of_pair(ident, seq)),
             Self::Unreachable { code } => (UNREACHABLE, code, [0; 4]),
             Self::PacketTooBig { mtu } => (PACKET_TOO_BIG, 0, mtu.to_be_bytes()),
             Self::TimeExceeded { code } => (TIME_EXCEEDED, code, [0; 4]),
@@ -130,9 +122,7 @@ impl Icmpv6 {
             }
             Self::Other { kind, code, rest } => (kind, code, rest),
         };
-        bytes[..4].copy_from_slice(&[kind, code, 0, 0]);
-        bytes[4..].copy_from_slice(&rest);
-        HEADER_BYTES
+        Head { kind, code, rest }.emit(into)
     }
 }
 

@@ -37,6 +37,9 @@ pub mod ipv6;
 /// Extension headers behind it.
 pub mod ipv6_extension;
 
+/// What messages of ICMP and ICMPv6 have in common.
+mod icmp;
+
 /// Messages of ICMP.
 pub mod icmpv4;
 
