@@ -6,16 +6,13 @@ mod frame;
 /// Frames that are refused.
 mod scrutiny;
 
-use frame::{Frame, Sums, has_right_sums, payload_of};
+use frame::{Frame, has_right_sums, payload_of};
 use mill_runtime::time::Duration;
 use mill_sim::packet::ethernet::StationOptions;
 use mill_sim::packet::sim_link::SimLink;
 use mill_sim::packet::wire::{Loss, Wire};
 use mill_sim::world::World;
 use mill_stack::link::{Burst, Link, ReceivedChecksum};
-use mill_stack::wire::seq::SeqNumber;
-use mill_stack::wire::tcp::Flags;
-use mill_stack::wire::tcp_option::Timestamps;
 
 const MS: Duration = Duration::from_millis(1);
 
