@@ -28,11 +28,14 @@ struct Exhausted {
     second: u64,
 }
 
-impl Default for Ports {
-    fn default() -> Self {
-        #[expect(clippy::reversed_empty_ranges, reason = "no ports")]
-        Self::new(1..=0)
-    }
+/// How far the search for one port has come.
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// What is true if it finds nothing.
+    exhausted: Exhausted,
+    may_take_over: bool,
+    /// Ports not tried yet.
+    left: u32,
 }
 
 impl Ports {
@@ -47,9 +50,9 @@ impl Ports {
         }
     }
 
-    /// A port for `flow`, whose own is not known yet, that `is_vacant` accepts. Constant on average; when there is
-    /// none, all are looked at, but only once until a flow ends or a second passes.
-    pub(crate) fn choose(
+    /// A port for `flow`, whose own is not known yet, that `is_vacant` accepts.
+    #[cfg(test)]
+    fn choose(
         &mut self,
         flow: &Flow,
         key: Key,
@@ -57,6 +60,20 @@ impl Ports {
         now: Instant,
         mut is_vacant: impl FnMut(u16) -> bool,
     ) -> Option<u16> {
+        let mut search = self.search(flow, key, may_take_over, now)?;
+        core::iter::from_fn(|| self.next(&mut search)).find(|port| is_vacant(*port))
+    }
+
+    /// Begins to look for a port for `flow`, whose own is not known yet; `None` if there is none, as was found out
+    /// before. Constant on average; when there is none, all are looked at, but only once until a flow ends or a
+    /// second passes.
+    pub(crate) fn search(
+        &self,
+        flow: &Flow,
+        key: Key,
+        may_take_over: bool,
+        now: Instant,
+    ) -> Option<Search> {
         let without_port = Flow {
             local_port: 0,
             ..*flow
@@ -71,22 +88,28 @@ impl Ports {
                 0
             },
         };
-        let known = self.exhausted.get_mut(usize::from(may_take_over))?;
-        if *known == Some(exhausted) {
+        let known = self.exhausted.get(usize::from(may_take_over))?;
+        (*known != Some(exhausted)).then_some(Search {
+            exhausted,
+            may_take_over,
+            left: self.count,
+        })
+    }
+
+    /// The next port to try; `None` after the last one, which is remembered.
+    pub(crate) fn next(&mut self, search: &mut Search) -> Option<u16> {
+        let Some(left) = search.left.checked_sub(1) else {
+            let known = self.exhausted.get_mut(usize::from(search.may_take_over))?;
+            *known = Some(search.exhausted);
             return None;
-        }
+        };
+        search.left = left;
+        let hash = search.exhausted.target_hash;
         let counter = self.next.get_mut((hash >> 32) as usize % COUNTERS)?;
-        for _ in 0..self.count {
-            let offset = (hash & u64::from(u32::MAX)) + u64::from(*counter);
-            *counter = counter.wrapping_add(1);
-            let offset = u16::try_from(offset % u64::from(self.count)).ok()?;
-            let port = self.first + offset;
-            if is_vacant(port) {
-                return Some(port);
-            }
-        }
-        *known = Some(exhausted);
-        None
+        let offset = (hash & u64::from(u32::MAX)) + u64::from(*counter);
+        *counter = counter.wrapping_add(1);
+        let offset = u16::try_from(offset % u64::from(self.count)).ok()?;
+        Some(self.first + offset)
     }
 
     /// A flow has ended: where no port was left there may be one.

@@ -170,18 +170,19 @@ impl<Q: SendQueue> Host<Q> {
         };
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
         let env = &mut self.lending.env(slot.config, self.now);
-        let Some(segment) = slot.connection.next_segment(queued, env) else {
+        // Not moved: so large a thing that was only just written would have to be waited for.
+        let next = slot.connection.next_segment(queued, env);
+        let Some(segment) = &next else {
             self.arm(index);
             return self.stop_sending(index);
         };
-        let (properties, flow) = (self.link, slot.flow);
-        let ends = Ends::new(&properties, mac, &flow);
-        if ends.has_to_be_cut(&segment) {
+        let ends = Ends::new(&self.link, mac, &slot.flow);
+        if ends.has_to_be_cut(segment) {
             let cut = Cut {
                 index,
                 flow: slot.flow,
                 mac,
-                segment,
+                segment: *segment,
                 sent: 0,
                 acked: slot.acked,
             };
@@ -192,7 +193,7 @@ impl<Q: SendQueue> Host<Q> {
                 Turn::Full
             };
         }
-        let payload = ends.payload(room, &segment);
+        let payload = ends.payload(room, segment);
         let copied = match &mut slot.queue {
             Some(queue) if segment.len > 0 => queue.copy(u64::from(segment.offset), payload),
             _ => Ok(()),
@@ -201,7 +202,7 @@ impl<Q: SendQueue> Host<Q> {
             self.fail(index, SocketError::Vanished);
             return Turn::Done;
         }
-        let (len, offload) = emit(room, &ends, &segment);
+        let (len, offload) = emit(room, &ends, segment);
         link.transmit(len, offload);
         self.counters.frames_out += 1;
         Turn::More

@@ -23,8 +23,8 @@ impl Connection {
             }
             return self.next_ack_of_handshake(env);
         }
-        if let Some(data) = self.next_data(queued, env) {
-            return Some(data);
+        if let Some(draft) = self.next_data(queued, env) {
+            return Some(self.finish(&draft, env));
         }
         // Data would have carried it.
         let last = self.next_keepalive(env).or_else(|| self.next_ack(env));

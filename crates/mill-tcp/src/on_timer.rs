@@ -13,11 +13,14 @@ impl Connection {
             (ConnectionFlags::DELAYED_ACK_ARMED, self.delayed_ack_at),
             (ConnectionFlags::IDLE_ARMED, self.idle_at),
         ];
-        timers
-            .into_iter()
-            .filter(|&(armed, _)| self.flags.has(armed))
-            .map(|(_, at)| at)
-            .reduce(|first, at| if at.since(first) < 0 { at } else { first })
+        let mut next: Option<Tick> = None;
+        // By reference: an array that is taken apart by value is copied as a whole first.
+        for &(armed, at) in &timers {
+            if self.flags.has(armed) && next.is_none_or(|next| at.since(next) < 0) {
+                next = Some(at);
+            }
+        }
+        next
     }
 
     /// Does what is due at `env.now`; nothing if nothing is. Afterwards `next_segment` is to be asked.

@@ -32,19 +32,21 @@ impl Connection {
     /// The next segment with data or FIN, or a probe: what is lost first, then what is new. `queued` are the bytes
     /// of the owner's queue, whose first one is the first that is not acknowledged.
     #[inline]
-    pub(crate) fn next_data(&mut self, queued: u64, env: &mut Env<'_>) -> Option<SegmentOut> {
+    pub(crate) fn next_data(&mut self, queued: u64, env: &mut Env<'_>) -> Option<Draft> {
         if !self.state.may_retransmit() && !self.is_fast_open() {
             return None;
         }
         let unsent = self.unsent(queued);
-        let draft = if self.flags.has(ConnectionFlags::PROBE_DUE) {
-            Some(self.next_window_probe(unsent, env))
-        } else {
-            self.next_retransmission(unsent, env)
-                .or_else(|| self.next_new_data(unsent, env))
-                .or_else(|| self.give_up_frto(unsent, env))
-        }?;
-        Some(self.finish(&draft, env))
+        if self.flags.has(ConnectionFlags::PROBE_DUE) {
+            return Some(self.next_window_probe(unsent, env));
+        }
+        if let Some(draft) = self.next_retransmission(unsent, env) {
+            return Some(draft);
+        }
+        if let Some(draft) = self.next_new_data(unsent, env) {
+            return Some(draft);
+        }
+        self.give_up_frto(unsent, env)
     }
 
     /// Bytes of the queue that were never sent; more than 32 bits of them are as good as 2^30.
@@ -63,7 +65,8 @@ impl Connection {
         self.flags.has(ConnectionFlags::FIN_QUEUED) && !self.flags.has(ConnectionFlags::FIN_SENT)
     }
 
-    fn finish(&mut self, draft: &Draft, env: &mut Env<'_>) -> SegmentOut {
+    /// What was decided on, with everything that the receiving side has to say.
+    pub(crate) fn finish(&mut self, draft: &Draft, env: &mut Env<'_>) -> SegmentOut {
         let offset = draft.seq.since(self.snd_una);
         let offset = u32::try_from(offset).unwrap_or(0);
         let mut segment = self.make_segment(draft.seq, draft.flags, draft.len, offset, env);

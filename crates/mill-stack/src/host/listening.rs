@@ -90,12 +90,14 @@ impl<Q: SendQueue> Host<Q> {
     fn choose_listening_port(&mut self, address: SocketAddr) -> Result<u16, ListenError> {
         let flow = Flow::new(address, address);
         let key = self.secrets.port;
-        let mut ports = core::mem::take(&mut self.ports);
-        let port = ports.choose(&flow, key, false, self.now, |port| {
-            !self.listeners.has_port(port)
-        });
-        self.ports = ports;
-        port.ok_or(ListenError::InUse)
+        let search = self.ports.search(&flow, key, false, self.now);
+        let mut search = search.ok_or(ListenError::InUse)?;
+        while let Some(port) = self.ports.next(&mut search) {
+            if !self.listeners.has_port(port) {
+                return Ok(port);
+            }
+        }
+        Err(ListenError::InUse)
     }
 
     fn hand_over_half_open(&mut self, index: u32, closed: &Listener) {

@@ -127,19 +127,22 @@ impl<Q: SendQueue> Host<Q> {
             };
         }
         let key = self.secrets.port;
-        let mut ports = core::mem::take(&mut self.ports);
         // A port in TIME-WAIT is taken over only when there is no other.
-        let port = [false, true].into_iter().find_map(|may_take_over| {
-            ports.choose(&flow, key, may_take_over, self.now, |local_port| {
+        for may_take_over in [false, true] {
+            let Some(mut search) = self.ports.search(&flow, key, may_take_over, self.now) else {
+                continue;
+            };
+            while let Some(local_port) = self.ports.next(&mut search) {
                 let flow = Flow { local_port, ..flow };
-                !self.listeners.has_port(local_port)
+                if !self.listeners.has_port(local_port)
                     && steer(&flow)
                     && self.is_vacant(&flow, may_take_over)
-            })
-        });
-        self.ports = ports;
-        let local_port = port.ok_or(ConnectError::NoPort)?;
-        Ok(Flow { local_port, ..flow })
+                {
+                    return Ok(flow);
+                }
+            }
+        }
+        Err(ConnectError::NoPort)
     }
 
     fn is_vacant(&self, flow: &Flow, may_take_over: bool) -> bool {
