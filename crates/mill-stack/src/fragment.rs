@@ -3,9 +3,10 @@
 //! Fragments that overlap are refused together with their whole datagram, in IPv4 as RFC 5722 asks for IPv6: nobody
 //! sends such but to be understood in two ways. Exact duplicates are what networks do, and passed over.
 //!
-//! Memory is bounded in all, by source, and in pieces for each datagram; the oldest datagram gives way.
+//! Memory is bounded in all, by source, and in pieces for each datagram; the oldest datagram gives way. So is the work for
+//! a fragment, however many datagrams are incomplete: what is asked for each time is kept, not counted.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use datagram::{Added, Partial};
@@ -24,10 +25,24 @@ mod datagram;
 #[derive(Debug)]
 pub struct Reassembler {
     partials: BTreeMap<Key, Partial>,
+    /// Who comes after whom, of all datagrams …
+    ages: BTreeMap<u64, Key>,
+    /// … and of each source.
+    sources: BTreeMap<IpAddr, Share>,
+    /// Datagrams begun so far.
+    begun: u64,
     bytes: usize,
     bytes_max: usize,
     /// Not later than the first that runs out of time.
     due: Option<Instant>,
+}
+
+/// What a source has of the memory.
+#[derive(Debug, Default)]
+struct Share {
+    bytes: usize,
+    /// Its datagrams, by age.
+    ages: BTreeSet<u64>,
 }
 
 /// What belongs together (RFC 791 3.2, RFC 8200 4.5). In IPv6 the protocol is not part of it, and zero here.
@@ -65,6 +80,9 @@ impl Reassembler {
     pub const fn new(bytes_max: u32) -> Self {
         Self {
             partials: BTreeMap::new(),
+            ages: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            begun: 0,
             bytes: 0,
             bytes_max: bytes_max as usize,
             due: None,
@@ -78,28 +96,30 @@ impl Reassembler {
         let is_new = !self.partials.contains_key(&key);
         self.make_room(&key, cost + if is_new { PARTIAL_BYTES } else { 0 });
         if !self.partials.contains_key(&key) {
-            let until = now + lifetime(fragment.source);
-            self.due = Some(self.due.map_or(until, |due| due.min(until)));
-            self.partials.insert(key, Partial::new(until));
-            self.bytes += PARTIAL_BYTES;
+            self.begin(key, now + lifetime(fragment.source));
         }
         let Some(partial) = self.partials.get_mut(&key) else {
             return Pushed::Refused;
         };
         match partial.add(fragment) {
-            Added::Piece => self.bytes += cost,
+            Added::Piece => {
+                self.charge(key.source, cost);
+            }
             Added::Duplicate => {}
             Added::Refused => {
-                self.bytes -= partial.give_up();
+                let freed = partial.give_up();
+                self.discharge(key.source, freed);
                 return Pushed::Refused;
             }
         }
+        let Some(partial) = self.partials.get(&key) else {
+            return Pushed::Refused;
+        };
         let Some(payload) = partial.take_whole() else {
             return Pushed::Waiting;
         };
         let ecn = partial.ecn();
         let protocol = partial.protocol();
-        self.bytes -= partial.give_up();
         self.remove(&key);
         // RFC 3168 5.3: a mark on one is a mark on the whole. It makes no sense where others say that nobody listens.
         match ecn {
@@ -161,41 +181,60 @@ impl Reassembler {
     }
 
     fn bytes_of(&self, source: IpAddr) -> usize {
-        self.of_source(source)
-            .map(|(_, partial)| partial.size_bytes() + PARTIAL_BYTES)
-            .sum()
+        self.sources.get(&source).map_or(0, |share| share.bytes)
+    }
+
+    fn begin(&mut self, key: Key, until: Instant) {
+        let age = self.begun;
+        self.begun += 1;
+        self.due = Some(self.due.map_or(until, |due| due.min(until)));
+        self.partials.insert(key, Partial::new(until, age));
+        self.ages.insert(age, key);
+        self.charge(key.source, PARTIAL_BYTES).ages.insert(age);
+    }
+
+    fn charge(&mut self, source: IpAddr, bytes: usize) -> &mut Share {
+        self.bytes += bytes;
+        let share = self.sources.entry(source).or_default();
+        share.bytes += bytes;
+        share
+    }
+
+    fn discharge(&mut self, source: IpAddr, bytes: usize) {
+        self.bytes -= bytes;
+        if let Some(share) = self.sources.get_mut(&source) {
+            share.bytes -= bytes;
+        }
     }
 
     fn remove_oldest(&mut self, source: Option<IpAddr>) -> bool {
-        let by_age = |(_, partial): &(&Key, &Partial)| partial.until;
-        let oldest = match source {
-            Some(source) => self.of_source(source).min_by_key(by_age),
-            None => self.partials.iter().min_by_key(by_age),
+        let age = match source {
+            Some(source) => {
+                let share = self.sources.get(&source);
+                share.and_then(|share| share.ages.first()).copied()
+            }
+            None => self.ages.keys().next().copied(),
         };
-        let oldest = oldest.map(|(key, _)| *key);
+        let oldest = age.and_then(|age| self.ages.get(&age)).copied();
         oldest.is_some_and(|key| self.remove(&key))
     }
 
-    fn of_source(&self, source: IpAddr) -> impl Iterator<Item = (&Key, &Partial)> {
-        // No address is before this one, of either family.
-        let first = Key {
-            source,
-            target: IpAddr::from([0; 4]),
-            ident: 0,
-            protocol: 0,
-        };
-        self.partials
-            .range(first..)
-            .take_while(move |(key, _)| key.source == source)
-    }
-
     fn remove(&mut self, key: &Key) -> bool {
-        let removed = self.partials.remove(key);
-        if let Some(partial) = &removed {
-            self.bytes -= partial.size_bytes() + PARTIAL_BYTES;
+        let Some(partial) = self.partials.remove(key) else {
+            return false;
+        };
+        self.discharge(key.source, partial.size_bytes() + PARTIAL_BYTES);
+        self.ages.remove(&partial.age);
+        if let Some(share) = self.sources.get_mut(&key.source) {
+            share.ages.remove(&partial.age);
+            if share.ages.is_empty() {
+                debug_assert_eq!(share.bytes, 0);
+                self.sources.remove(&key.source);
+            }
         }
         debug_assert!(!self.partials.is_empty() || self.bytes == 0);
-        removed.is_some()
+        debug_assert_eq!(self.partials.len(), self.ages.len());
+        true
     }
 }
 
@@ -226,7 +265,7 @@ const fn lifetime(source: IpAddr) -> Duration {
 const SOURCES: usize = 4;
 
 /// Bytes that a datagram takes beside its pieces, and each piece beside its payload; estimated high.
-const PARTIAL_BYTES: usize = 512;
+const PARTIAL_BYTES: usize = 640;
 const PIECE_BYTES: usize = 64;
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use mill_wire::protocol::Protocol;
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) until: Instant,
+    /// How many datagrams were begun before it.
+    pub(super) age: u64,
     /// In order, without overlap.
     pieces: Vec<Piece>,
     /// Where the datagram ends, once the last fragment is there.
@@ -39,9 +41,10 @@ pub(super) enum Added {
 }
 
 impl Partial {
-    pub(super) const fn new(until: Instant) -> Self {
+    pub(super) const fn new(until: Instant, age: u64) -> Self {
         Self {
             until,
+            age,
             pieces: Vec::new(),
             end: None,
             protocol: Protocol(0),
