@@ -53,6 +53,8 @@ pub struct Neighbors {
     resolved: Vec<IpAddr>,
     failed: Vec<IpAddr>,
     random: Random,
+    /// Who was confirmed lately and when, by a few bits of the Ethernet address.
+    confirmed: [(MacAddress, Instant); CONFIRMED_COUNT],
     /// What was not sent because too much was waiting to be sent already.
     pub dropped: u64,
 }
@@ -90,6 +92,7 @@ impl Neighbors {
             resolved: Vec::new(),
             failed: Vec::new(),
             random,
+            confirmed: [(MacAddress::UNSPECIFIED, Instant::from_nanos(0)); CONFIRMED_COUNT],
             dropped: 0,
         }
     }
@@ -130,6 +133,21 @@ impl Neighbors {
     /// neighbour is gone.
     pub const fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// Whether progress by way of this neighbour is worth a `confirm` again: once a second is enough for RFC 4861 7.3.1,
+    /// and asking costs next to nothing.
+    #[inline]
+    pub fn is_confirmation_due(&mut self, mac: MacAddress, now: Instant) -> bool {
+        let place = usize::from(mac.0[5]) % CONFIRMED_COUNT;
+        let Some(confirmed) = self.confirmed.get_mut(place) else {
+            return false;
+        };
+        if confirmed.0 == mac && now.since(confirmed.1) < CONFIRM_INTERVAL {
+            return false;
+        }
+        *confirmed = (mac, now);
+        true
     }
 
     /// Something new was acknowledged by way of this neighbour: it is there (RFC 4861 7.3.1). Cheap enough for once a
@@ -349,6 +367,12 @@ const DELAY_FIRST_PROBE: Duration = Duration::from_secs(5);
 /// RFC 4861 10: MAX_MULTICAST_SOLICIT, MAX_UNICAST_SOLICIT.
 const MULTICAST_ASKS: u8 = 3;
 const UNICAST_ASKS: u8 = 3;
+
+/// How often progress above confirms a neighbour: far more often than one becomes stale.
+const CONFIRM_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Neighbours whose last confirmation is remembered; two that share a place are confirmed more often.
+const CONFIRMED_COUNT: usize = 16;
 
 /// For so long nobody can change an address of IPv4 that was set just now (Linux: locktime).
 const LOCK_TIME: Duration = Duration::from_secs(1);

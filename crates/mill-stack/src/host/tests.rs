@@ -289,3 +289,32 @@ fn ten_thousand_idle_connections_take_less_than_400_bytes_each() {
     pair.wait(Duration::from_secs(61));
     assert_eq!(pair.usages(), [Usage::default(); 2]);
 }
+
+/// RFC 4861 7.3.1.
+#[test]
+fn neighbours_by_way_of_which_data_arrives_are_not_asked_for() {
+    for target in [SERVER_V4, SERVER_V6] {
+        let mut pair = Pair::new();
+        let listener = pair.listen(target);
+        let (client, server) = pair.connect(listener, target);
+        pair.wait(Duration::from_secs(10));
+        // Frames that carry no segment are questions and answers of ARP or neighbour discovery.
+        let others = |host: &Host<_>| host.counters().frames_out - host.tcp_counters().segments_out;
+        let before = [others(&pair.client), others(&pair.server)];
+        for _ in 0..120 {
+            write(&mut pair.client, client, b"ping");
+            write(&mut pair.server, server, b"pong");
+            pair.wait(Duration::from_secs(1));
+            read(&mut pair.server, &mut pair.server_link, server);
+            read(&mut pair.client, &mut pair.client_link, client);
+        }
+        let after = [others(&pair.client), others(&pair.server)];
+        assert_eq!(after, before, "{target}");
+        // Whoever was silent for longer is asked.
+        pair.wait(Duration::from_secs(60));
+        write(&mut pair.client, client, b"ping");
+        pair.wait(Duration::from_secs(1));
+        pair.wait(Duration::from_secs(10));
+        assert_eq!(pair.client.readable(client).error, None);
+    }
+}

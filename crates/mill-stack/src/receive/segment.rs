@@ -16,6 +16,7 @@ use mill_tcp::closed::reset_for;
 use mill_tcp::segment::{Ecn, Segment, SegmentOut};
 use mill_tcp::time_wait::TimeWaitOutcome;
 use mill_wire::checksum::{Sum, is_partial, verify};
+use mill_wire::ethernet::MacAddress;
 use mill_wire::ipv4;
 use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
@@ -163,6 +164,7 @@ impl<Q: SendQueue> Host<Q> {
             if let Some(queue) = &mut slot.queue {
                 queue.release(u64::from(arrived.acked));
             }
+            self.confirm_next_hop(index);
             self.mark_ready(index);
         }
         if let Some(reason) = arrived.dropped {
@@ -173,6 +175,23 @@ impl<Q: SendQueue> Host<Q> {
             index,
             deliver: header_len + arrived.deliver.start..header_len + arrived.deliver.end,
             events: arrived.events,
+        }
+    }
+
+    /// RFC 4861 7.3.1: data of ours has arrived, so the neighbour by way of which it went is there.
+    #[inline]
+    fn confirm_next_hop(&mut self, index: u32) {
+        let Some(slot) = self.slots.at(index) else {
+            return;
+        };
+        let next_hops = &mut self.next_hops;
+        if slot.next_hop_version == next_hops.version()
+            && next_hops
+                .neighbors
+                .is_confirmation_due(MacAddress(slot.next_hop), self.now)
+            && let Some(next_hop) = next_hops.routes.next_hop(slot.flow.remote)
+        {
+            next_hops.neighbors.confirm(next_hop, self.now);
         }
     }
 
