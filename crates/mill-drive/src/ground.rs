@@ -70,6 +70,10 @@ impl Ground for KernelGround {
     }
 
     fn cpus(&self) -> u32 {
+        if self.stack.is_some() {
+            // Its device carries one thread, so more are of no use unless somebody insists.
+            return 1;
+        }
         let allowed = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
         u32::try_from(allowed).map_or(1, |cpus| cpus.max(1))
     }
@@ -89,7 +93,7 @@ impl Ground for KernelGround {
         if self.stack.is_some() && plan.threads > 1 {
             let threads = plan.threads;
             return Err(GroundError(format!(
-                "a TAP device carries one thread, and {threads} were asked for; use one with \"--stack\""
+                "a TAP device carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
             )));
         }
         run::run(plan, hands, watch, (&stop, self.stack.as_ref()))

@@ -105,6 +105,18 @@ fn one_thread_has_the_device() {
 }
 
 #[test]
+fn load_takes_the_one_thread_of_the_device_unless_told_otherwise() {
+    with_nginx(|_| {
+        let arguments = ["load", "--stack", STACK, "-c", "4", "-d", "1s", TARGETS[0]];
+        let output = output_of(BINARY, &arguments);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let why = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("4 connections, 1 thread,"), "{text}{why}");
+        assert!(text.contains("+ 0 failed +"), "{text}{why}");
+    });
+}
+
+#[test]
 fn what_is_sent_over_the_stack_is_what_nginx_takes() {
     with_nginx(|site| {
         let body = site.path("large.bin");
