@@ -165,7 +165,7 @@ impl Connection {
         let has_fin = is_last && self.flags.has(ConnectionFlags::FIN_SENT);
         let payload = len - u32::from(has_fin);
         let mut flags = Flags::default();
-        if is_last && unsent == 0 && payload > 0 {
+        if self.is_pushed(payload, is_last && unsent == 0) {
             flags |= Flags::PSH;
         }
         if has_fin {
@@ -177,6 +177,12 @@ impl Connection {
             flags,
             is_retransmission: true,
         }
+    }
+
+    /// RFC 9293 3.9.1.2: PSH stands at least on the last of what waits. As in Linux it also ends what leaves as
+    /// several segments at once: no more of them follow directly, so that who merges segments may hand them on.
+    fn is_pushed(&self, len: u32, is_last: bool) -> bool {
+        len > u32::from(self.snd_mss) || (is_last && len > 0)
     }
 
     /// New data within the windows (RFC 5681 3.1, RFC 9293 3.7.4), FIN with the last of it where possible.
@@ -239,7 +245,7 @@ impl Connection {
         let end = seq + len + u32::from(has_fin);
         debug_assert!(end.is_after(seq));
         let mut flags = Flags::default();
-        if is_last && len > 0 {
+        if self.is_pushed(len, is_last) {
             flags |= Flags::PSH;
         }
         if has_fin {

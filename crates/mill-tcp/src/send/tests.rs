@@ -153,14 +153,31 @@ fn super_segments_are_whole_segments_but_for_the_last() {
     while let Some(segment) = pair.command(SERVER, |connection, env| {
         connection.next_segment(10_000, env)
     }) {
-        assert_eq!(
-            segment.flags.has(Flags::PSH),
-            segment.offset + segment.len == 10_000
-        );
         lens.push(segment.len);
     }
     assert_eq!(lens, [3 * 1_448, 3 * 1_448, 10_000 - 6 * 1_448]);
     assert_eq!(pair.log.len(), from);
+}
+
+#[test]
+fn several_segments_at_once_are_pushed_and_single_ones_but_for_the_last_are_not() {
+    let check = |segment_bytes_max, expected: [bool; 4]| {
+        let mut sender = Sender::new(&Config::default());
+        sender.pair.sides[SERVER].segment_bytes_max = segment_bytes_max;
+        let from = sender.pair.log.len();
+        sender.write(4);
+        // As the device has cut them.
+        let sent = sender.pair.sent_since(from, SERVER);
+        let pushed: Vec<_> = sent
+            .iter()
+            .map(|segment| segment.flags.has(Flags::PSH))
+            .collect();
+        assert_eq!(pushed, expected, "at most {segment_bytes_max} bytes");
+    };
+    check(1_448, [false, false, false, true]);
+    check(2 * 1_448 - 1, [false, false, false, true]);
+    check(2 * 1_448, [false, true, false, true]);
+    check(3 * 1_448, [false, false, true, true]);
 }
 
 #[test]
