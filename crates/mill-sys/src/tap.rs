@@ -1,6 +1,6 @@
 //! TAP devices: Ethernet interfaces whose wire is a descriptor (the kernel's Documentation/networking/tuntap.rst).
 //!
-//! Each read gives one frame and each write takes one, behind a header of [`VNET_HEADER_LEN`] bytes that says what is left to
+//! Each read gives one frame and each write takes one, behind a header of `VNET_HEADER_LEN` bytes that says what is left to
 //! do about checksums and segmentation (virtio 1.2, section 5.1.6; the kernel's if_tun.h and virtio_net.h).
 
 use crate::interface::request;
