@@ -2,7 +2,17 @@
 
 use mill_stack::queue::{SendQueue, Vanished};
 
-const PAGE: [u8; 4096] = [b'm'; 4096];
+/// In memory and not all alike: of a page of one byte the compiler makes a fill, which reads nothing.
+static PAGE: [u8; 4096] = {
+    let mut page = [0; 4096];
+    let (mut at, mut byte) = (0, 0_u8);
+    while at < page.len() {
+        page[at] = byte;
+        byte = byte.wrapping_add(91);
+        at += 1;
+    }
+    page
+};
 
 /// So many bytes, copied from a page that stays in the cache, as a file's chunk just read does.
 #[derive(Debug, Default)]
