@@ -17,12 +17,10 @@ impl Sum {
     /// Of `bytes`, the first of which stands at an even offset; a last odd one is followed by a zero.
     #[inline]
     pub fn of(bytes: &[u8]) -> Self {
-        let mut lanes = [0; LANES];
         let (blocks, rest) = bytes.as_chunks::<BLOCK_BYTES>();
-        for block in blocks {
-            add_block(&mut lanes, block);
-        }
-        finish(lanes, rest)
+        let runs = blocks.chunks(RUN_BLOCKS_MAX).map(sum_of_run);
+        let sum = runs.sum::<u64>() + sum_of_rest(rest);
+        Self(u16::from_be(fold(sum).0))
     }
 
     /// Of two bytes.
@@ -132,24 +130,6 @@ impl AddAssign for Sum {
     }
 }
 
-/// Copies `from` over `to`, which has the same length, and sums it on the way.
-///
-/// # Panics
-/// If the lengths differ.
-#[inline]
-pub fn copy_and_sum(from: &[u8], to: &mut [u8]) -> Sum {
-    assert_eq!(from.len(), to.len(), "a copy has room for what is copied");
-    let mut lanes = [0; LANES];
-    let (blocks, rest) = from.as_chunks::<BLOCK_BYTES>();
-    let (blocks_to, rest_to) = to.as_chunks_mut::<BLOCK_BYTES>();
-    for (block, block_to) in blocks.iter().zip(blocks_to) {
-        *block_to = *block;
-        add_block(&mut lanes, block);
-    }
-    rest_to.copy_from_slice(rest);
-    finish(lanes, rest)
-}
-
 /// Whether `segment`, which holds its checksum, goes with `pseudo_header` ([`Sum::ZERO`] where there is none).
 pub fn verify(pseudo_header: Sum, segment: &[u8]) -> bool {
     (pseudo_header + Sum::of(segment)).is_valid()
@@ -209,36 +189,45 @@ fn put(segment: &mut [u8], offset: usize, checksum: u16) {
         .copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Bytes of one step: four words, which the compiler puts into vector registers.
+/// Bytes of one step: eight words of 32 bits, which the compiler puts into vector registers.
 const BLOCK_BYTES: usize = 32;
 
-const LANES: usize = BLOCK_BYTES / 8;
+const LANES: usize = BLOCK_BYTES / 4;
 
-/// Adds both halves of each word. A lane has room for 2^31 blocks (64 GiB) before it overflows.
-#[inline(always)]
-fn add_block(lanes: &mut [u64; LANES], block: &[u8; BLOCK_BYTES]) {
-    for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
-        let word = u64::from_ne_bytes(*word);
-        *lane += (word & 0xffff_ffff) + (word >> 32);
+/// Blocks of which 16-bit halves add up to less than 2^32; 2 MiB.
+const RUN_BLOCKS_MAX: usize = 1 << 16;
+
+/// The words of at most so many blocks, in three operations each: whole words are added up, whose carries are lost,
+/// and beside them their upper halves, which tell in the end what the lower halves come to.
+#[inline]
+fn sum_of_run(blocks: &[[u8; BLOCK_BYTES]]) -> u64 {
+    debug_assert!(blocks.len() <= RUN_BLOCKS_MAX);
+    let mut wholes = [0_u32; LANES];
+    let mut uppers = [0_u32; LANES];
+    for block in blocks {
+        let lanes = wholes.iter_mut().zip(&mut uppers);
+        for ((whole, upper), word) in lanes.zip(block.as_chunks::<4>().0) {
+            let word = u32::from_ne_bytes(*word);
+            *whole = whole.wrapping_add(word);
+            *upper += word >> 16;
+        }
     }
+    let lanes = wholes.into_iter().zip(uppers);
+    lanes
+        .map(|(whole, upper)| u64::from(whole.wrapping_sub(upper << 16)) + u64::from(upper))
+        .sum()
 }
 
-/// Adds the bytes that fill no block, and turns the machine's order into that of the network.
+/// The bytes that fill no block.
 #[inline]
-fn finish(lanes: [u64; LANES], rest: &[u8]) -> Sum {
-    let mut sum = lanes
-        .iter()
-        .fold(0_u64, |sum, lane| sum.wrapping_add(*lane));
+fn sum_of_rest(rest: &[u8]) -> u64 {
     let (words, rest) = rest.as_chunks::<4>();
-    for word in words {
-        sum += u64::from(u32::from_ne_bytes(*word));
-    }
     let mut last = [0; 4];
     for (to, from) in last.iter_mut().zip(rest) {
         *to = *from;
     }
-    sum += u64::from(u32::from_ne_bytes(last));
-    Sum(u16::from_be(fold(sum).0))
+    let words = words.iter().chain([&last]);
+    words.map(|word| u64::from(u32::from_ne_bytes(*word))).sum()
 }
 
 #[expect(

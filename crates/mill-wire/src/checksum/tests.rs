@@ -46,14 +46,21 @@ fn the_wide_sum_is_the_naive_one_at_every_length_and_alignment() {
 }
 
 #[test]
-fn a_copy_has_the_bytes_and_the_sum_of_the_original() {
-    let mut random = Random::new(2);
-    for len in (0..130).chain([1448, 4096, 4097]) {
-        let from: Vec<u8> = (0..len).map(|_| random.byte()).collect();
-        let mut to = std::vec![0xaa; len];
-        assert_eq!(copy_and_sum(&from, &mut to), Sum::of(&from), "{len}");
-        assert_eq!(from, to);
+fn bytes_beyond_what_the_lanes_hold_count_as_the_others_do() {
+    let run_bytes = RUN_BLOCKS_MAX * BLOCK_BYTES;
+    let mut bytes = std::vec![0xff; run_bytes + 40];
+    for (at, byte) in bytes.iter_mut().enumerate().skip(run_bytes - 40) {
+        *byte = u8::try_from(at % 256).unwrap();
     }
+    for len in [run_bytes - 1, run_bytes, run_bytes + 1, run_bytes + 40] {
+        assert_eq!(
+            Sum::of(&bytes[..len]).folded(),
+            naive(&bytes[..len]),
+            "{len}"
+        );
+    }
+    let full = &[0xff; BLOCK_BYTES][..].repeat(RUN_BLOCKS_MAX);
+    assert_eq!(Sum::of(full).folded(), u16::MAX);
 }
 
 #[test]
