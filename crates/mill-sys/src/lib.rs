@@ -45,6 +45,9 @@ pub mod signal;
 /// Datagrams that carry descriptors.
 pub mod passing;
 
+/// Memory that several processes map.
+pub mod memory;
+
 /// Descriptor tables and standard streams.
 pub mod descriptor;
 

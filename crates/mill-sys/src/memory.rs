@@ -1,0 +1,167 @@
+//! Memory that several processes map: a memfd (memfd_create(2)) and this process's mapping of it.
+//!
+//! Whoever else has it mapped writes whenever it likes. What is here therefore gives out atomics, copies, and slices of
+//! frames whose owner is known ([`frames::Frames`]); whatever a peer may have written is checked after it was copied.
+
+use crate::process::check;
+use mapping::Mapping;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU16, AtomicU32};
+
+/// Frames of equal size, and who owns each.
+pub mod frames;
+
+/// Mapped memory of any descriptor.
+pub(crate) mod mapping;
+
+/// A file in memory with its mapping. It can be used by one thread at a time; others open it for themselves.
+#[derive(Debug)]
+pub struct SharedMemory {
+    mapping: Mapping,
+    file: OwnedFd,
+    is_huge: bool,
+    is_sealed: bool,
+}
+
+/// What the memory is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Pages of 4 KiB, as everything is.
+    Small,
+    /// Pages of 2 MiB, which the machine's owner has to set aside (vm.nr_hugepages): fewer misses of the processor's
+    /// table of addresses.
+    Huge,
+}
+
+impl Pages {
+    /// Bytes of a page.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Small => 4 << 10,
+            Self::Huge => 2 << 20,
+        }
+    }
+}
+
+impl SharedMemory {
+    /// Makes memory of at least `bytes`, rounded up to whole pages, all of it zero and all of it there already; `name` is
+    /// only for /proc. Nobody can change its length afterwards. `Huge` fails with ENOMEM where too few such pages are
+    /// set aside.
+    pub fn create(name: &str, bytes: usize, pages: Pages) -> io::Result<Self> {
+        let name = CString::new(name)?;
+        let len = bytes
+            .max(1)
+            .checked_next_multiple_of(pages.bytes())
+            .ok_or_else(invalid)?;
+        let kind = match pages {
+            Pages::Small => 0,
+            Pages::Huge => libc::MFD_HUGETLB | libc::MFD_HUGE_2MB,
+        };
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | kind;
+        // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
+        let number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+        check(number)?;
+        // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+        let file = unsafe { OwnedFd::from_raw_fd(number) };
+        let size = libc::off_t::try_from(len).map_err(|_| invalid())?;
+        // SAFETY: ftruncate takes numbers.
+        check(unsafe { libc::ftruncate(file.as_raw_fd(), size) })?;
+        seal(
+            file.as_fd(),
+            libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL,
+        )?;
+        Ok(Self {
+            mapping: Mapping::new(file.as_fd(), 0, len, true)?,
+            file,
+            is_huge: pages == Pages::Huge,
+            is_sealed: true,
+        })
+    }
+
+    /// Maps the whole of a file in memory that somebody else has made. It is sealed against shrinking if that is
+    /// possible; see [`Self::is_sealed`].
+    pub fn open(file: OwnedFd) -> io::Result<Self> {
+        // SAFETY: a stat is plain numbers, for which zero is valid.
+        let mut status: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: fstat writes a stat, which the pointer is to.
+        check(unsafe { libc::fstat(file.as_raw_fd(), &raw mut status) })?;
+        let len = usize::try_from(status.st_size).map_err(|_| invalid())?;
+        // Fails where the file takes no seals, or no more: what counts is which it has.
+        let _ = seal(file.as_fd(), libc::F_SEAL_SHRINK);
+        // SAFETY: F_GET_SEALS takes no argument.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        Ok(Self {
+            mapping: Mapping::new(file.as_fd(), 0, len, false)?,
+            is_huge: usize::try_from(status.st_blksize).is_ok_and(|of| of >= Pages::Huge.bytes()),
+            is_sealed: seals != -1 && seals & libc::F_SEAL_SHRINK != 0,
+            file,
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.mapping.len()
+    }
+
+    /// Never: there is no empty mapping.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it is made of pages of 2 MiB.
+    pub fn is_huge(&self) -> bool {
+        self.is_huge
+    }
+
+    /// Whether nobody can make it shorter. Of memory that somebody does make shorter, an access to what is gone ends this
+    /// process (SIGBUS): memory of a peer that is not trusted has to be sealed.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    /// Four bytes in the machine's order; `None` if they are not inside, or `offset` is no multiple of four.
+    pub fn atomic_u32(&self, offset: usize) -> Option<&AtomicU32> {
+        self.mapping.atomic_u32(offset)
+    }
+
+    /// Two bytes in the machine's order; `None` if they are not inside, or `offset` is odd.
+    pub fn atomic_u16(&self, offset: usize) -> Option<&AtomicU16> {
+        self.mapping.atomic_u16(offset)
+    }
+
+    /// Copies out of the memory; `None`, and nothing copied, if that is not inside.
+    #[must_use]
+    pub fn read(&self, offset: usize, to: &mut [u8]) -> Option<()> {
+        self.mapping.read(offset, to)
+    }
+
+    /// Copies into the memory; `None`, and nothing copied, if that is not inside.
+    #[must_use]
+    pub fn write(&self, offset: usize, from: &[u8]) -> Option<()> {
+        self.mapping.write(offset, from)
+    }
+
+    /// The memory itself, for the protocols of this crate that know which bytes are ours.
+    pub(crate) fn mapping(&mut self) -> &mut Mapping {
+        &mut self.mapping
+    }
+}
+
+impl AsFd for SharedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn seal(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
+    // SAFETY: F_ADD_SEALS takes a number.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })
+}
+
+fn invalid() -> io::Error {
+    io::Error::from_raw_os_error(libc::EINVAL)
+}
+
+#[cfg(test)]
+mod tests;

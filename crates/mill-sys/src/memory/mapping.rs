@@ -1,0 +1,114 @@
+//! Mapped memory of any descriptor: files in memory, rings of sockets, BPF's arrays (mmap(2), MAP_SHARED).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, AtomicU32};
+
+/// A mapping, unmapped on drop. Others may write what it shows at any time, but no other thread of ours through this
+/// value: it is `Send`, not `Sync`.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and this value alone unmaps it.
+unsafe impl Send for Mapping {}
+
+/// A checked view of a number in the memory, whose alignment is its size.
+macro_rules! atomic {
+    ($name:ident, $type:ty) => {
+        /// `None` if it is not inside, or not aligned.
+        pub(crate) fn $name(&self, offset: usize) -> Option<&$type> {
+            if !offset.is_multiple_of(size_of::<$type>()) {
+                return None;
+            }
+            let at = self.at(offset, size_of::<$type>())?.cast::<$type>();
+            // SAFETY: inside the mapping, which is aligned to a page and lives as long as the borrow of `self`; any
+            // bytes are valid; whoever else writes them does so atomically, or is no part of this program.
+            Some(unsafe { at.as_ref() })
+        }
+    };
+}
+
+impl Mapping {
+    /// Maps `len` bytes of what `file` shows from `offset` on; `is_populated` makes the pages be there at once.
+    pub(crate) fn new(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        len: usize,
+        is_populated: bool,
+    ) -> io::Result<Self> {
+        let offset = libc::off_t::try_from(offset)
+            .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+        let populate = if is_populated { libc::MAP_POPULATE } else { 0 };
+        // SAFETY: the kernel chooses the address, so that nothing that is mapped already is replaced.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | populate,
+                file.as_raw_fd(),
+                offset,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).expect("nothing is mapped at zero");
+        Ok(Self { start, len })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    atomic!(atomic_u16, AtomicU16);
+    atomic!(atomic_u32, AtomicU32);
+
+    /// Copies out; `None`, and nothing copied, if that is not inside.
+    pub(crate) fn read(&self, offset: usize, to: &mut [u8]) -> Option<()> {
+        let from = self.at(offset, to.len())?;
+        // SAFETY: `to.len()` bytes from there on are inside the mapping, and a slice of Rust's never overlaps it: those of
+        // `bytes` borrow `self` mutably.
+        unsafe { from.copy_to_nonoverlapping(NonNull::from(&mut *to).cast(), to.len()) };
+        Some(())
+    }
+
+    /// Copies in; `None`, and nothing copied, if that is not inside.
+    pub(crate) fn write(&self, offset: usize, from: &[u8]) -> Option<()> {
+        let to = self.at(offset, from.len())?;
+        // SAFETY: as above.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(from).cast(), from.len()) };
+        Some(())
+    }
+
+    /// The bytes themselves. The caller knows from its protocol that nobody writes them meanwhile; a peer that does
+    /// nevertheless spoils what they say, and nothing else, as long as what decides about memory is copied before it is
+    /// checked.
+    pub(crate) fn bytes(&mut self, offset: usize, len: usize) -> Option<&mut [u8]> {
+        let start = self.at(offset, len)?;
+        let mut bytes = NonNull::slice_from_raw_parts(start, len);
+        // SAFETY: inside the mapping, initialised as all memory from the kernel is, and borrowed mutably with `self`.
+        Some(unsafe { bytes.as_mut() })
+    }
+
+    /// Where `len` bytes from `offset` on lie.
+    pub(crate) fn at(&self, offset: usize, len: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(len)?;
+        if end > self.len {
+            return None;
+        }
+        // SAFETY: `offset` is at most the mapping's length.
+        Some(unsafe { self.start.add(offset) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `new` has made, and no borrow of it is left.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}
