@@ -48,6 +48,10 @@ impl World {
         name: i32,
         value: &[u8],
     ) -> Result<(), Errno> {
+        // Before the value is looked at: those of IP may be a byte.
+        if !matches!(level, SOL_SOCKET | SOL_TCP) {
+            return Err(Errno::NO_OPTION);
+        }
         let number = int(value).ok_or(Errno::INVALID)?;
         let on = number != 0;
         let descriptor = self.descriptors.find(fd)?;
@@ -158,5 +162,61 @@ fn set_keepalive(keepalive: &mut Keepalive, name: i32, number: i32) {
         TCP_KEEPIDLE => keepalive.idle = seconds,
         TCP_KEEPINTVL => keepalive.interval = seconds,
         _ => keepalive.count = u8::try_from(number).unwrap_or(u8::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::settings::Settings;
+
+    const SOL_IP: i32 = 0;
+    const IP_TOS: i32 = 1;
+
+    fn check(level: i32, name: i32, value: &[u8], expected: Result<(), Errno>) {
+        let mut world = World::new(Settings::from_flags("").expect("no flags"));
+        let fd = world.socket(false, true);
+        assert_eq!(
+            world.set_option(fd, level, name, value),
+            expected,
+            "{level} {name} {value:?}"
+        );
+    }
+
+    #[test]
+    fn values_are_taken_within_their_bounds_and_unknown_options_refused() {
+        let invalid = Err(Errno::INVALID);
+        for (name, number, expected) in [
+            (TCP_MAXSEG, 0, Ok(())),
+            (TCP_MAXSEG, 87, invalid),
+            (TCP_MAXSEG, 88, Ok(())),
+            (TCP_MAXSEG, 32_767, Ok(())),
+            (TCP_MAXSEG, 32_768, invalid),
+            (TCP_MAXSEG, -1, invalid),
+            (TCP_USER_TIMEOUT, 3_000, Ok(())),
+            (TCP_USER_TIMEOUT, -1, invalid),
+            (TCP_INFO, 1, Err(Errno::NO_OPTION)),
+        ] {
+            check(SOL_TCP, name, &i32::to_ne_bytes(number), expected);
+        }
+        check(SOL_TCP, TCP_NODELAY, &[1], invalid);
+        check(SOL_IP, IP_TOS, &[4], Err(Errno::NO_OPTION));
+    }
+
+    #[test]
+    fn what_was_set_is_told() {
+        let mut world = World::new(Settings::from_flags("").expect("no flags"));
+        let fd = world.socket(false, true);
+        for (name, before, after) in [
+            (TCP_MAXSEG, i32::from(MSS_DEFAULT), 1_000),
+            (TCP_NODELAY, 0, 1),
+            (TCP_CORK, 0, 1),
+        ] {
+            let told = |world: &mut World| world.option(fd, SOL_TCP, name);
+            assert_eq!(told(&mut world), Ok(before.to_ne_bytes().to_vec()));
+            let value = i32::to_ne_bytes(after);
+            assert_eq!(world.set_option(fd, SOL_TCP, name, &value), Ok(()));
+            assert_eq!(told(&mut world), Ok(value.to_vec()));
+        }
     }
 }
