@@ -46,7 +46,7 @@ impl Lending {
                 .expect("the host's own configuration is always there"),
             shared: &mut self.shared,
             segment_bytes_max: self.segment_bytes_max,
-            memory_left_bytes: self.receive_bytes_max.saturating_sub(self.receive_bytes),
+            memory_left_bytes: spendable(self.receive_bytes_max).saturating_sub(self.receive_bytes),
         }
     }
 
@@ -102,6 +102,12 @@ impl Lending {
     pub(crate) const fn receive_bytes(&self) -> u64 {
         self.receive_bytes
     }
+}
+
+/// What of the budget wider windows and bytes out of order may use. The last fourth is for bytes in order only: they
+/// fill the holes, after which readers take what lies behind; without it, what waits for them could wait for ever.
+const fn spendable(receive_bytes_max: u64) -> u64 {
+    receive_bytes_max - receive_bytes_max / 4
 }
 
 /// The host's own configuration.

@@ -9,8 +9,8 @@ pub struct Limits {
     pub half_open_max: u32,
     /// Connections in TIME-WAIT. Beyond: the oldest is forgotten.
     pub time_wait_max: u32,
-    /// Bytes received and not read yet, all connections together. Beyond: windows stop growing, data out of order is
-    /// dropped, at last data in order.
+    /// Bytes received and not read yet, all connections together. Beyond three fourths: windows stop growing, data out of
+    /// order is dropped. Beyond all of it: data in order, too.
     pub receive_bytes_max: u64,
     /// Bytes of incomplete datagrams. Beyond: the oldest is dropped.
     pub fragment_bytes_max: u32,

@@ -4,6 +4,7 @@ use crate::raw_peer::RawPeer;
 use crate::target::{ADDRESS, PORT, Target};
 use mill_stack::drop_reason::DropReason;
 use mill_stack::socket::{ConnectError, ListenOptions};
+use mill_stack::tcp::arrived::SegmentDrop;
 use mill_stack::wire::tcp::Flags;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -82,6 +83,39 @@ fn unread_bytes_of_all_connections_together_stay_within_the_budget() {
         target.read(*socket);
     }
     assert_eq!(target.host.usage().unread_bytes, 0);
+    for socket in sockets {
+        target.host.abort(socket);
+    }
+    target.turn();
+    target.assert_empty();
+}
+
+/// Peers that send a byte into each page behind a hole would otherwise take all the room that filling the holes needs,
+/// theirs and everybody's.
+#[test]
+fn bytes_out_of_order_leave_room_for_those_in_order() {
+    let budget = 64 * 4096;
+    let mut target = Target::new(|config| config.limits.receive_bytes_max = budget);
+    let mut peers: Vec<_> = (0..20).map(RawPeer::new).collect();
+    let sockets: Vec<_> = peers
+        .iter_mut()
+        .map(|peer| peer.connect(&mut target))
+        .collect();
+    for page in 1..16 {
+        for peer in &peers {
+            let mut ahead = peer.segment(Flags::ACK, b"x");
+            ahead.header.seq += page * 4096;
+            target.arrive(&ahead);
+        }
+        target.turn();
+    }
+    let dropped = DropReason::Segment(SegmentDrop::NoBuffer);
+    assert!(target.host.counters().dropped(dropped) > 0);
+    for (peer, socket) in peers.iter_mut().zip(&sockets) {
+        peer.send(&mut target, Flags::ACK, b"in order");
+        target.turn();
+        assert_eq!(target.read(*socket), b"in order");
+    }
     for socket in sockets {
         target.host.abort(socket);
     }
