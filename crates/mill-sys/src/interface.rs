@@ -6,6 +6,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+/// Queues in use.
+mod channels;
+pub use channels::{Channels, channels};
+
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
@@ -116,7 +120,8 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
 /// Any socket will do for requests about interfaces; this one sends nothing.
 fn control(call: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: the calls of this file read and write an ifreq, which the pointer is to.
+    // SAFETY: the calls of this file and those below read and write an ifreq, which the pointer is to, and what that
+    // points to in its turn, which its maker keeps through the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), call, &raw mut *request) })
 }
 

@@ -1,71 +1,183 @@
-//! Settings of network interfaces that only rtnetlink(7) takes.
+//! rtnetlink(7): what the kernel knows of interfaces, addresses, routes and neighbours, and hears of them. What the
+//! messages say is the business of those above.
 
-use crate::interface;
 use crate::process::check;
 use std::io;
-use std::net::IpAddr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
-/// Gives an interface one more address, whose prefix of `prefix_len` bits becomes reachable by it. IPv6's serves at once,
-/// without a second of asking whether somebody has it already. `EEXIST` if the interface has it.
-pub fn add_address(interface: &str, address: IpAddr, prefix_len: u8) -> io::Result<()> {
-    let index = interface::index(interface)?;
-    let (family, bytes) = match address {
-        IpAddr::V4(address) => (libc::AF_INET, address.octets().to_vec()),
-        IpAddr::V6(address) => (libc::AF_INET6, address.octets().to_vec()),
-    };
-    // struct ifaddrmsg: family, length of the prefix, flags, scope (0 is the whole world), index of the interface.
-    let mut body = vec![u8::try_from(family).unwrap_or(0), prefix_len, 0, 0];
-    body.extend_from_slice(&index.to_ne_bytes());
-    push_attribute(&mut body, libc::IFA_LOCAL, &bytes);
-    push_attribute(&mut body, libc::IFA_ADDRESS, &bytes);
-    push_attribute(&mut body, libc::IFA_FLAGS, &libc::IFA_F_NODAD.to_ne_bytes());
-    let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-    ask(libc::RTM_NEWADDR, flags, &body)
+/// An interface gets an address.
+mod address;
+pub use address::add_address;
+
+#[cfg(test)]
+mod tests;
+
+/// A socket for messages of rtnetlink, in the network namespace of whoever opened it, wherever it is used later.
+#[derive(Debug)]
+pub struct Netlink(OwnedFd);
+
+/// Kinds of changes that a socket can hear of; everybody may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    Links,
+    Neighbors,
+    AddressesV4,
+    AddressesV6,
+    RoutesV4,
+    RoutesV6,
+    /// Next hops that routes name by a number.
+    NextHops,
 }
 
-/// Sends one request and takes its acknowledgement.
-fn ask(kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
-    let socket = open()?;
-    let len = u32::try_from(HEADER_LEN + body.len()).unwrap_or(u32::MAX);
-    // struct nlmsghdr: length, kind, flags, sequence number, port (0 is the kernel's to fill in).
-    let mut message = len.to_ne_bytes().to_vec();
-    message.extend_from_slice(&kind.to_ne_bytes());
-    message.extend_from_slice(&u16::try_from(flags).unwrap_or(0).to_ne_bytes());
-    message.extend_from_slice(&[0; 8]);
-    message.extend_from_slice(body);
-    // SAFETY: pointer and length describe `message`, which outlives the call.
-    let sent = unsafe {
-        libc::send(
-            socket.as_raw_fd(),
-            message.as_ptr().cast(),
-            message.len(),
-            0,
-        )
-    };
-    usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
-    let mut answer = [0_u8; ANSWER_LEN_MAX];
-    // SAFETY: pointer and length describe `answer`, which outlives the call.
-    let received = unsafe {
-        libc::recv(
-            socket.as_raw_fd(),
-            answer.as_mut_ptr().cast(),
-            answer.len(),
-            0,
-        )
-    };
-    usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    // struct nlmsgerr begins with the error, negated; zero acknowledges.
-    let code = answer.get(HEADER_LEN..).and_then(<[u8]>::first_chunk::<4>);
-    match code.map(|code| i32::from_ne_bytes(*code)) {
-        Some(0) => Ok(()),
-        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
-        None => Err(io::Error::from(io::ErrorKind::InvalidData)),
+/// What `receive` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// So many bytes of messages.
+    Messages(usize),
+    /// Some are lost: the socket's memory was too small for them, or the caller's.
+    Overrun,
+}
+
+impl Netlink {
+    /// A socket for requests: `receive` waits for the answer, for [`ANSWER_WAIT`] at most. The kernel checks what is
+    /// asked for strictly, hence leaves out of a dump what was not asked for.
+    pub fn open() -> io::Result<Self> {
+        let socket = socket(0)?;
+        set(
+            &socket,
+            libc::SOL_SOCKET,
+            libc::SO_RCVTIMEO,
+            &timeval(ANSWER_WAIT),
+        )?;
+        // Linux before 4.20 does not know it, and tells everything.
+        let strict: libc::c_int = 1;
+        let _older = set(
+            &socket,
+            libc::SOL_NETLINK,
+            libc::NETLINK_GET_STRICT_CHK,
+            &strict,
+        );
+        Ok(Self(socket))
+    }
+
+    /// A socket that hears of changes and never waits.
+    pub fn subscribe(groups: &[Group]) -> io::Result<Self> {
+        let socket = socket(libc::SOCK_NONBLOCK)?;
+        let listener = Self(socket);
+        listener.bind()?;
+        for group in groups {
+            let number = group.number();
+            set(
+                &listener.0,
+                libc::SOL_NETLINK,
+                libc::NETLINK_ADD_MEMBERSHIP,
+                &number,
+            )?;
+        }
+        Ok(listener)
+    }
+
+    /// Takes an address that the kernel chooses. What it tells everybody passes a socket without one by.
+    fn bind(&self) -> io::Result<()> {
+        // SAFETY: a sockaddr_nl is plain numbers, for which zero is valid.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::sa_family_t::try_from(libc::AF_NETLINK).unwrap_or(0);
+        // SAFETY: pointer and length describe `address`, which outlives the call.
+        check(unsafe {
+            libc::bind(
+                self.0.as_raw_fd(),
+                (&raw const address).cast(),
+                socklen::<libc::sockaddr_nl>(),
+            )
+        })
+    }
+
+    /// How much may wait to be received, in bytes of the kernel's accounting; it takes twice as many for itself.
+    pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
+        let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+        set(&self.0, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)
+    }
+
+    /// Sends one message to the kernel.
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
+        // SAFETY: pointer and length describe `message`, which outlives the call.
+        let sent = unsafe {
+            libc::send(
+                self.0.as_raw_fd(),
+                message.as_ptr().cast(),
+                message.len(),
+                0,
+            )
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())?;
+        Ok(())
+    }
+
+    /// Receives one datagram of the kernel, which holds one message or more. `WouldBlock` if there is none.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Heard> {
+        loop {
+            match self.receive_any(buffer) {
+                Ok((heard, true)) => return Ok(heard),
+                // Other programs can send to this socket; what they say is nothing.
+                Ok((_, false)) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    return Ok(Heard::Overrun);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// What came, and whether it came from the kernel.
+    fn receive_any(&self, buffer: &mut [u8]) -> io::Result<(Heard, bool)> {
+        // SAFETY: a sockaddr_nl is plain numbers, for which zero is valid.
+        let mut sender: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        let mut sender_len = socklen::<libc::sockaddr_nl>();
+        // SAFETY: pointers and lengths describe `buffer` and `sender`, which outlive the call.
+        let received = unsafe {
+            libc::recvfrom(
+                self.0.as_raw_fd(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_TRUNC,
+                (&raw mut sender).cast(),
+                &raw mut sender_len,
+            )
+        };
+        let len = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        let heard = if len > buffer.len() {
+            Heard::Overrun
+        } else {
+            Heard::Messages(len)
+        };
+        Ok((heard, sender.nl_pid == 0))
     }
 }
 
-fn open() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+impl AsFd for Netlink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Group {
+    const fn number(self) -> libc::c_uint {
+        match self {
+            Self::Links => libc::RTNLGRP_LINK,
+            Self::Neighbors => libc::RTNLGRP_NEIGH,
+            Self::AddressesV4 => libc::RTNLGRP_IPV4_IFADDR,
+            Self::AddressesV6 => libc::RTNLGRP_IPV6_IFADDR,
+            Self::RoutesV4 => libc::RTNLGRP_IPV4_ROUTE,
+            Self::RoutesV6 => libc::RTNLGRP_IPV6_ROUTE,
+            Self::NextHops => libc::RTNLGRP_NEXTHOP,
+        }
+    }
+}
+
+fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | flags;
     // SAFETY: socket(2) takes no pointer.
     let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
     check(number)?;
@@ -73,17 +185,29 @@ fn open() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// struct rtattr: length with its own four bytes, kind; then the value, padded to four bytes.
-fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
-    let len = u16::try_from(4 + value.len()).expect("an address is short");
-    body.extend_from_slice(&len.to_ne_bytes());
-    body.extend_from_slice(&kind.to_ne_bytes());
-    body.extend_from_slice(value);
-    body.resize(body.len().next_multiple_of(4), 0);
+fn set<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`, which outlives the call.
+    check(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            socklen::<T>(),
+        )
+    })
 }
 
-/// Bytes of struct nlmsghdr.
-const HEADER_LEN: usize = 16;
+fn socklen<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).expect("options and addresses are short")
+}
 
-/// Bytes of the longest acknowledgement: an error repeats the request, which is shorter than this.
-const ANSWER_LEN_MAX: usize = 1024;
+fn timeval(duration: Duration) -> libc::timeval {
+    libc::timeval {
+        tv_sec: libc::time_t::try_from(duration.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_usec: duration.subsec_micros().into(),
+    }
+}
+
+/// The kernel answers before `send` returns; who waits so long waits for nothing.
+pub const ANSWER_WAIT: Duration = Duration::from_secs(2);

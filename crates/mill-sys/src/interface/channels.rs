@@ -1,0 +1,58 @@
+//! How many queues of an interface are in use (ethtool -l).
+
+use super::{control, request};
+use std::io;
+
+/// Queues in use, of those that the driver has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channels {
+    pub receive: u32,
+    pub transmit: u32,
+}
+
+/// The queues in use of an interface; `EOPNOTSUPP` if its driver does not say.
+pub fn channels(name: &str) -> io::Result<Channels> {
+    let mut answer = EthtoolChannels {
+        command: ETHTOOL_GCHANNELS,
+        ..EthtoolChannels::default()
+    };
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_data = (&raw mut answer).cast();
+    control(SIOCETHTOOL, &mut request)?;
+    Ok(Channels {
+        receive: answer.combined.saturating_add(answer.receive),
+        transmit: answer.combined.saturating_add(answer.transmit),
+    })
+}
+
+/// struct ethtool_channels of the kernel's linux/ethtool.h.
+#[derive(Default)]
+#[repr(C)]
+struct EthtoolChannels {
+    command: u32,
+    receive_max: u32,
+    transmit_max: u32,
+    other_max: u32,
+    combined_max: u32,
+    receive: u32,
+    transmit: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// linux/ethtool.h: asks for the numbers of channels.
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// linux/sockios.h: a request of ethtool, whose structure `ifr_data` points to.
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_has_no_channels() {
+        let refused = channels("lo").unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EOPNOTSUPP));
+    }
+}
