@@ -45,6 +45,15 @@ pub mod signal;
 /// Datagrams that carry descriptors.
 pub mod passing;
 
+/// UNIX sockets with connections and whole datagrams.
+pub mod seqpacket;
+
+/// Descriptors that are readable once somebody has signalled.
+pub mod eventfd;
+
+/// Timers that are descriptors.
+pub mod timerfd;
+
 /// Memory that several processes map.
 pub mod memory;
 
@@ -74,6 +83,9 @@ pub mod netlink;
 
 /// TAP devices: interfaces whose wire is a descriptor.
 pub mod tap;
+
+/// The kernel's virtual machine: programs that decide about frames.
+pub mod bpf;
 
 /// What a terminal says of itself.
 pub mod terminal;

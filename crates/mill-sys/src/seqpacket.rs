@@ -1,0 +1,127 @@
+//! UNIX sockets that keep datagrams whole and have connections (unix(7), SOCK_SEQPACKET), by name. They never wait.
+
+use crate::process::check;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Listens at `name`: a path, or after a NUL a name of the kernel's own list, which needs no file (abstract). Fails with
+/// `AddrInUse` if the path exists, whether or not anybody listens there.
+pub fn listen(name: &[u8], backlog: u16) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    let (address, len) = address(name)?;
+    // SAFETY: the pointer and length describe `address`, which outlives the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
+    // SAFETY: listen takes numbers.
+    check(unsafe { libc::listen(socket.as_raw_fd(), i32::from(backlog)) })?;
+    Ok(socket)
+}
+
+/// Takes a connection that waits; `WouldBlock` if there is none.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the address pointers may be null.
+    let number = unsafe {
+        libc::accept4(
+            listener.as_raw_fd(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            flags,
+        )
+    };
+    check(number)?;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Connects to who listens at `name` (see [`listen`]). `ConnectionRefused` if nobody listens there any more, `WouldBlock`
+/// if too many wait to be accepted.
+pub fn connect(name: &[u8]) -> io::Result<OwnedFd> {
+    let socket = socket()?;
+    let (address, len) = address(name)?;
+    // SAFETY: the pointer and length describe `address`, which outlives the call.
+    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
+    Ok(socket)
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: socket takes numbers.
+    let number = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    check(number)?;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// A path ends with a NUL; an abstract name is as long as the address says.
+fn address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+    // SAFETY: a sockaddr_un is numbers, for which zero is valid.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::sa_family_t::try_from(libc::AF_UNIX).unwrap_or_default();
+    let room = address.sun_path.len();
+    let is_abstract = name.first() == Some(&0);
+    if name.is_empty() || name.len() >= room || (!is_abstract && name.contains(&0)) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(name) {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    let used = std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
+    let len = if is_abstract { used } else { used + 1 };
+    Ok((address, libc::socklen_t::try_from(len).unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passing;
+    use std::os::fd::AsFd;
+
+    fn check_name(name: &[u8]) {
+        assert_eq!(
+            connect(name).unwrap_err().kind(),
+            if name[0] == 0 {
+                io::ErrorKind::ConnectionRefused
+            } else {
+                io::ErrorKind::NotFound
+            }
+        );
+        let listener = listen(name, 4).unwrap();
+        assert_eq!(
+            accept(listener.as_fd()).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        let near = connect(name).unwrap();
+        let far = accept(listener.as_fd()).unwrap();
+        passing::send(near.as_fd(), b"whole", &[]).unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(passing::receive(far.as_fd(), &mut buffer).unwrap().0, 5);
+        let nothing = passing::receive(far.as_fd(), &mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            listen(name, 4).unwrap_err().kind(),
+            io::ErrorKind::AddrInUse
+        );
+        drop(listener);
+        assert_eq!(
+            connect(name).unwrap_err().kind(),
+            io::ErrorKind::ConnectionRefused
+        );
+    }
+
+    #[test]
+    fn who_knows_the_name_can_connect() {
+        let number = std::process::id();
+        let path = std::env::temp_dir().join(format!("mill-seqpacket-{number}"));
+        check_name(path.as_os_str().as_encoded_bytes());
+        std::fs::remove_file(path).unwrap();
+        check_name(format!("\0mill-seqpacket-{number}").as_bytes());
+    }
+
+    #[test]
+    fn names_that_no_address_holds_are_refused() {
+        for name in [&b""[..], b"/tmp/a\0b", &[b'x'; 108]] {
+            let error = listen(name, 1).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{name:?}");
+        }
+    }
+}
