@@ -1,29 +1,35 @@
 //! Makes the device that a specification asks for. That takes rights; running it afterwards takes none.
 
+/// A TAP device, made and set up.
+mod tap;
+
 use crate::any::AnyLink;
 use crate::impair::ImpairedLink;
 use crate::pcap::CapturedLink;
 use crate::specification::Specification;
-use crate::tap::TapLink;
-use mill_stack::config::Prefix;
-use mill_sys::tap::{self, Offload, TapError};
-use mill_sys::{descriptor, interface, netlink};
+use crate::specification::device::Device;
+use mill_sys::descriptor;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
-use std::time::Duration;
+use tap::Tap;
 
-/// A device with its interface set up. It vanishes with the last duplicate of its descriptor.
-#[derive(Debug)]
-pub struct Attached {
-    pub device: OwnedFd,
-    /// The Ethernet address of our end.
-    pub address: [u8; 6],
+/// A device with its interface set up. It vanishes with the last duplicate of its descriptors.
+///
+/// With the numbers of descriptors in their place it is for a thread that is about to leave this descriptor table.
+#[derive(Clone, Debug)]
+pub struct Attached<D = OwnedFd> {
+    wire: Wire<D>,
     /// Where frames are to be written down.
-    pub pcap: Option<File>,
+    pcap: Option<D>,
+}
+
+/// The kinds of devices.
+#[derive(Clone, Debug)]
+enum Wire<D> {
+    Tap(Tap<D>),
 }
 
 /// What can happen to a running link.
@@ -42,55 +48,40 @@ pub struct AttachError(String);
 impl Attached {
     /// Makes the device, gives this machine's side its addresses, and opens the file of frames.
     pub fn new(specification: &Specification) -> Result<Self, AttachError> {
-        check_addresses(specification)?;
-        let name = specification.name.as_str();
-        let offload = if specification.offload {
-            Offload::ChecksumAndSegmentation
-        } else {
-            Offload::Nothing
+        let wire = match &specification.device {
+            Device::Tap { name } => Wire::Tap(Tap::new(name, specification)?),
+            device => {
+                let kind = device.kind();
+                return Err(AttachError(format!(
+                    "\"{kind}\" comes with a later version: \"tap:ms0\" is a device"
+                )));
+            }
         };
-        let device = tap::create(name, offload).map_err(|error| not_created(name, &error))?;
         // Only now, so that a start that fails anyway empties no file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
-        let failed = |what: &str, error: &io::Error| {
-            AttachError(format!("{what} the device \"{name}\" failed: {error}"))
-        };
-        let theirs =
-            interface::hardware_address(name).map_err(|error| failed("examining", &error))?;
-        interface::set_mtu(name, specification.mtu())
-            .map_err(|error| failed("setting the MTU of", &error))?;
-        for Prefix { address, len } in &specification.host {
-            netlink::add_address(name, *address, *len).map_err(|error| {
-                let hint = if address.is_ipv6() {
-                    "; is IPv6 switched off on this machine?"
-                } else {
-                    ""
-                };
-                AttachError(format!(
-                    "giving \"{name}\" the address {address}/{len} failed: {error}{hint}"
-                ))
-            })?;
-        }
-        interface::set_up(name).map_err(|error| failed("switching on", &error))?;
-        for Prefix { address, .. } in &specification.host {
-            if let IpAddr::V6(address) = address {
-                wait_until_local(*address);
-            }
-        }
         Ok(Self {
-            device,
-            address: neighbour_of(theirs),
-            pcap,
+            wire,
+            pcap: pcap.map(OwnedFd::from),
         })
     }
 
     /// Duplicates of the descriptors, for another process or thread.
     pub fn duplicate(&self) -> io::Result<Self> {
-        Ok(Self {
-            device: self.device.try_clone()?,
-            address: self.address,
-            pcap: self.pcap.as_ref().map(File::try_clone).transpose()?,
-        })
+        self.try_map(OwnedFd::try_clone)
+    }
+
+    /// For a thread that is about to leave this descriptor table; valid as long as this value lives.
+    pub fn lend(&self) -> Attached<RawFd> {
+        let lent = self.try_map(|descriptor| Ok(descriptor.as_raw_fd()));
+        lent.expect("numbers are copied, which can't fail")
+    }
+
+    /// All of them.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let Wire::Tap(tap) = &self.wire;
+        std::iter::once(&tap.device)
+            .chain(&self.pcap)
+            .map(AsFd::as_fd)
     }
 
     /// The link, as the specification wants it. `on_trouble` is told each kind of trouble once.
@@ -99,13 +90,12 @@ impl Attached {
         specification: &Specification,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> AnyLink {
-        let mtu = specification.mtu();
         let on_gone = on_trouble.clone();
-        let tap = TapLink::new(self.device, self.address, mtu, specification.offload)
-            .told_when_gone(move || on_gone(Trouble::DeviceGone));
+        let Wire::Tap(tap) = self.wire;
+        let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone));
         let on_error = move |error| on_trouble(Trouble::Capture(error));
         let impairment = specification.impairment;
-        match (self.pcap, impairment.is_none()) {
+        match (self.pcap.map(File::from), impairment.is_none()) {
             (None, true) => AnyLink::Tap(tap),
             (None, false) => AnyLink::Impaired(ImpairedLink::new(tap, impairment)),
             (Some(file), true) => {
@@ -119,46 +109,22 @@ impl Attached {
     }
 }
 
-/// Nobody on this machine may have the addresses already.
-fn check_addresses(specification: &Specification) -> Result<(), AttachError> {
-    let Ok(present) = interface::addresses() else {
-        // Then nothing is known, and the kernel decides.
-        return Ok(());
-    };
-    for (prefixes, whose) in [
-        (&specification.addresses, "the stack's"),
-        (&specification.host, "the host's"),
-    ] {
-        for Prefix { address, .. } in prefixes {
-            if let Some(holder) = present.iter().find(|one| one.address == *address) {
-                let interface = &holder.interface;
-                return Err(AttachError(format!(
-                    "{address} can't be {whose}: {interface} of this machine has it"
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Waits until the kernel takes packets to an address that it was given: with IPv6 it does some milliseconds later, and
-/// until then drops them, so that a first connection would wait for a retransmission. Goes on after [`LOCAL_PATIENCE_MS`]
-/// in any case.
-fn wait_until_local(address: Ipv6Addr) {
-    // One line a route: the target in hexadecimal, the length of its prefix, …
-    let route = format!("{:032x} 80 ", address.to_bits());
-    for _ in 0..LOCAL_PATIENCE_MS {
-        let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route");
-        if routes.map_or(true, |routes| routes.contains(&route)) {
-            return;
-        }
-        // Waits for nothing but the time.
-        let _ = descriptor::wait_readable(&[], Some(Duration::from_millis(1)));
+impl Attached<RawFd> {
+    /// Duplicates in the caller's descriptor table.
+    pub fn take(self) -> io::Result<Attached> {
+        self.try_map(|number| descriptor::duplicate(*number))
     }
 }
 
-/// How long the kernel may take; it was seen to take up to 20 ms.
-const LOCAL_PATIENCE_MS: u32 = 500;
+impl<D> Attached<D> {
+    fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Attached<E>> {
+        let Wire::Tap(tap) = &self.wire;
+        Ok(Attached {
+            wire: Wire::Tap(tap.try_map(&copy)?),
+            pcap: self.pcap.as_ref().map(&copy).transpose()?,
+        })
+    }
+}
 
 fn create(path: &Path) -> Result<File, AttachError> {
     File::create(path).map_err(|error| {
@@ -167,42 +133,6 @@ fn create(path: &Path) -> Result<File, AttachError> {
     })
 }
 
-fn not_created(name: &str, failed: &TapError) -> AttachError {
-    let TapError { call, error } = failed;
-    let reason = match (*call, error.raw_os_error()) {
-        ("open(/dev/net/tun)", Some(ENOENT | ENODEV | ENXIO)) => String::from(
-            "this machine has no TAP devices (no /dev/net/tun); \"modprobe tun\" may help",
-        ),
-        ("open(/dev/net/tun)", Some(EACCES | EPERM)) => {
-            String::from("/dev/net/tun may not be opened; root may")
-        }
-        ("ioctl(TUNSETIFF)", Some(EPERM)) => {
-            String::from("making network devices takes the right CAP_NET_ADMIN, which root has")
-        }
-        ("ioctl(TUNSETIFF)", Some(EBUSY | EEXIST)) => {
-            format!("there is an interface \"{name}\" already")
-        }
-        (call, _) => format!("{call}: {error}"),
-    };
-    AttachError(format!(
-        "the TAP device \"{name}\" could not be made: {reason}"
-    ))
-}
-
-/// The address of our end of the wire: a locally administered one, and not that of the other end.
-fn neighbour_of(theirs: [u8; 6]) -> [u8; 6] {
-    let [first, rest @ .., last] = theirs;
-    let mut ours = theirs;
-    ours[0] = (first | LOCAL) & !GROUP;
-    ours[1..5].copy_from_slice(&rest);
-    ours[5] = last ^ 1;
-    ours
-}
-
-/// Bits of the first byte of an Ethernet address (IEEE 802 8.4): administered locally; of a group.
-const LOCAL: u8 = 2;
-const GROUP: u8 = 1;
-
 impl fmt::Display for AttachError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
@@ -210,15 +140,3 @@ impl fmt::Display for AttachError {
 }
 
 impl std::error::Error for AttachError {}
-
-// Linux's error numbers (asm-generic/errno-base.h).
-const EPERM: i32 = 1;
-const ENOENT: i32 = 2;
-const ENXIO: i32 = 6;
-const EACCES: i32 = 13;
-const EBUSY: i32 = 16;
-const EEXIST: i32 = 17;
-const ENODEV: i32 = 19;
-
-#[cfg(test)]
-mod tests;

@@ -13,11 +13,20 @@ mod value;
 /// What somebody may have meant.
 mod nearest;
 
+/// The device: what stands before the first comma.
+pub mod device;
+
+/// What is set for one kind of device only.
+pub mod settings;
+
 use crate::impair::Impairment;
+use device::Device;
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
+use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
 use options::OPTIONS;
+use settings::{AfXdpSettings, MemifSettings};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
@@ -25,9 +34,8 @@ use std::path::PathBuf;
 /// A stack and the device that it runs over, as asked for.
 #[derive(Clone, Debug)]
 pub struct Specification {
-    /// The name of the TAP device.
-    pub name: String,
-    /// The stack's addresses.
+    pub device: Device,
+    /// The stack's addresses; of `af_xdp` none, since they are the kernel's.
     pub addresses: Vec<Prefix>,
     /// Those of this machine's side of the device.
     pub host: Vec<Prefix>,
@@ -40,6 +48,9 @@ pub struct Specification {
     /// Where all frames are written down.
     pub pcap: Option<PathBuf>,
     pub impairment: Impairment,
+    pub polling: Polling,
+    pub af_xdp: AfXdpSettings,
+    pub memif: MemifSettings,
     pub tcp: Config,
     pub limits: Limits,
 }
@@ -52,14 +63,17 @@ impl Specification {
     pub fn parse(text: &str) -> Result<Self, SpecificationError> {
         let mut parts = text.split(',');
         let device = parts.next().unwrap_or_default();
-        let mut specification = Self::new(parse_device(device)?);
+        let mut specification = Self::new(Device::parse(device)?);
         let mut seen = Vec::new();
         for part in parts {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let option = OPTIONS
                 .iter()
                 .find(|option| option.name == name)
-                .ok_or_else(|| unknown(name))?;
+                .ok_or_else(|| specification.unknown(name))?;
+            if !option.devices.has(&specification.device) {
+                return Err(specification.not_for(name));
+            }
             if seen.contains(&name) && !option.value.repeats() {
                 return Err(error(format!("\"{name}\" stands twice")));
             }
@@ -96,9 +110,9 @@ impl Specification {
         u16::try_from(self.mtu).unwrap_or(u16::MAX)
     }
 
-    fn new(name: String) -> Self {
+    fn new(device: Device) -> Self {
         Self {
-            name,
+            device,
             addresses: Vec::new(),
             host: Vec::new(),
             gateways: Vec::new(),
@@ -106,6 +120,9 @@ impl Specification {
             offload: true,
             pcap: None,
             impairment: Impairment::default(),
+            polling: Polling::default(),
+            af_xdp: AfXdpSettings::default(),
+            memif: MemifSettings::default(),
             tcp: Config::default(),
             limits: Limits::default(),
         }
@@ -113,7 +130,11 @@ impl Specification {
 
     /// What no single value shows.
     fn check(&mut self) -> Result<(), SpecificationError> {
-        if self.addresses.is_empty() {
+        if matches!(self.device, Device::Memif { .. }) && self.memif.role.is_none() {
+            let what = "a memif has two ends: one says \"role=master\", the other \"role=slave\"";
+            return Err(error(String::from(what)));
+        }
+        if self.addresses.is_empty() && !self.device.shares_addresses() {
             let what = "the stack needs an address of its own, as in \"address=10.77.0.2/24\"";
             return Err(error(String::from(what)));
         }
@@ -147,6 +168,38 @@ impl Specification {
         Ok(())
     }
 
+    fn unknown(&self, name: &str) -> SpecificationError {
+        if name.is_empty() {
+            return error(String::from("there is a comma with nothing behind it"));
+        }
+        let kind = self.device.kind();
+        let options = OPTIONS.iter();
+        let known = options.filter(|option| option.devices.has(&self.device));
+        let names: Vec<_> = known.map(|option| option.name).collect();
+        match nearest::nearest(name, names.iter().copied()) {
+            Some(known) => error(format!(
+                "\"{name}\" is no option of a stack, did you mean \"{known}\"?"
+            )),
+            None => {
+                let all = names.join(", ");
+                error(format!(
+                    "\"{name}\" is no option of a stack over {kind}; there are {all}"
+                ))
+            }
+        }
+    }
+
+    fn not_for(&self, name: &str) -> SpecificationError {
+        let kind = self.device.kind();
+        let is_the_kernels = matches!(name, "address" | "host" | "gateway" | "mtu");
+        let why = if self.device.shares_addresses() && is_the_kernels {
+            ": addresses, routes and the MTU are those that the interface has"
+        } else {
+            ""
+        };
+        error(format!("\"{name}\" is no option of {kind}{why}"))
+    }
+
     fn check_gateways(&self) -> Result<(), SpecificationError> {
         for (index, gateway) in self.gateways.iter().enumerate() {
             if !self.addresses.iter().any(|own| holds(*own, *gateway)) {
@@ -162,48 +215,6 @@ impl Specification {
             }
         }
         Ok(())
-    }
-}
-
-fn parse_device(text: &str) -> Result<String, SpecificationError> {
-    let form = "a device is written as \"tap:ms0\"";
-    let Some((kind, name)) = text.split_once(':') else {
-        return Err(error(format!("\"{text}\" is no device: {form}")));
-    };
-    if LATER.contains(&kind) {
-        return Err(error(format!(
-            "\"{kind}\" comes with a later version: {form}"
-        )));
-    }
-    if kind != "tap" {
-        return Err(error(format!("\"{kind}\" is no kind of device: {form}")));
-    }
-    let is_letter = |letter: char| letter.is_ascii_graphic() && !"/:%".contains(letter);
-    let is_name = !name.is_empty() && name.len() <= NAME_LEN_MAX && name.chars().all(is_letter);
-    if !is_name || name == "." || name == ".." {
-        return Err(error(format!(
-            "\"{name}\" is no name of a device: 1 to {NAME_LEN_MAX} letters or digits are, as in \"tap:ms0\""
-        )));
-    }
-    Ok(name.to_owned())
-}
-
-fn unknown(name: &str) -> SpecificationError {
-    if name.is_empty() {
-        return error(String::from("there is a comma with nothing behind it"));
-    }
-    let names = || OPTIONS.iter().map(|option| option.name);
-    match nearest::nearest(name, names()) {
-        Some(known) => error(format!(
-            "\"{name}\" is no option of a stack, did you mean \"{known}\"?"
-        )),
-        None => {
-            let all: Vec<_> = names().collect();
-            let all = all.join(", ");
-            error(format!(
-                "\"{name}\" is no option of a stack; there are {all}"
-            ))
-        }
     }
 }
 
@@ -258,14 +269,8 @@ impl fmt::Display for SpecificationError {
 
 impl std::error::Error for SpecificationError {}
 
-/// Bytes of an interface's name (IFNAMSIZ of the kernel's if.h, less the NUL).
-const NAME_LEN_MAX: usize = 15;
-
 /// RFC 8200 5.
 const IPV6_MTU_MIN: u32 = 1280;
-
-/// Kinds of devices that are planned and not there.
-const LATER: &[&str] = &["af_xdp", "memif"];
 
 #[cfg(test)]
 mod tests;

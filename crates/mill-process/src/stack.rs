@@ -10,10 +10,9 @@ use mill_config::config::ListenAddress;
 use mill_device::attach::{AttachError, Attached, Trouble};
 use mill_device::specification::Specification;
 use mill_engine::combined::Bypass;
-use mill_sys::{descriptor, random};
-use std::fs::File;
+use mill_sys::random;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
 /// A stack with its device, not yet running.
 #[derive(Debug)]
@@ -26,9 +25,7 @@ pub(crate) struct OwnStack {
 #[derive(Clone, Debug)]
 pub(crate) struct Lent {
     specification: Specification,
-    device: RawFd,
-    address: [u8; 6],
-    pcap: Option<RawFd>,
+    attached: Attached<RawFd>,
 }
 
 impl OwnStack {
@@ -53,17 +50,14 @@ impl OwnStack {
     }
 
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let pcap = self.attached.pcap.iter().map(AsFd::as_fd);
-        std::iter::once(self.attached.device.as_fd()).chain(pcap)
+        self.attached.descriptors()
     }
 
     /// For a thread that is about to leave this descriptor table; valid as long as this value lives.
     pub(crate) fn lend(&self) -> Lent {
         Lent {
             specification: self.specification.clone(),
-            device: self.attached.device.as_raw_fd(),
-            address: self.attached.address,
-            pcap: self.attached.pcap.as_ref().map(AsRawFd::as_raw_fd),
+            attached: self.attached.lend(),
         }
     }
 
@@ -76,7 +70,7 @@ impl OwnStack {
         random::fill(&mut secret)?;
         let host = self.specification.host_config(secret);
         let path = self.specification.pcap.clone().unwrap_or_default();
-        let name = self.specification.name.clone();
+        let name = self.specification.device.to_string();
         let link = self.attached.link(&self.specification, move |trouble| {
             on_trouble(match trouble {
                 Trouble::DeviceGone => format!(
@@ -95,14 +89,9 @@ impl OwnStack {
 impl Lent {
     /// Duplicates in the caller's descriptor table.
     pub(crate) fn take(self) -> io::Result<OwnStack> {
-        let pcap = self.pcap.map(descriptor::duplicate).transpose()?;
         Ok(OwnStack {
             specification: self.specification,
-            attached: Attached {
-                device: descriptor::duplicate(self.device)?,
-                address: self.address,
-                pcap: pcap.map(File::from),
-            },
+            attached: self.attached.take()?,
         })
     }
 }

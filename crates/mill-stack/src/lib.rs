@@ -36,6 +36,9 @@ pub mod drop_reason;
 /// How much of everything there may be.
 pub mod limits;
 
+/// When a host's owner looks for frames.
+pub mod polling;
+
 /// What a host is made with.
 pub mod config;
 

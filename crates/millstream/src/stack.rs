@@ -108,7 +108,7 @@ mod tests {
         ] {
             let taken = take_words(words).unwrap();
             assert_eq!(taken.rest, [b"-c".to_vec(), b"a.conf".to_vec()]);
-            assert_eq!(taken.stack.unwrap().name, "ms0");
+            assert_eq!(taken.stack.unwrap().device.to_string(), "ms0");
         }
         let taken = take_words(&["--stacks", "x"]).unwrap();
         assert!(taken.stack.is_none() && taken.rest.len() == 2);

@@ -16,12 +16,19 @@ Made from mill-device's table by `cargo xtask docs`; edit that, not this page. H
 
 pub(super) fn page() -> String {
     let mut page = String::from(INTRODUCTION);
-    page.push_str("| option | values | without it | what it does |\n| --- | --- | --- | --- |\n");
+    page.push_str("| option | devices | values | without it | what it does |\n| --- | --- | --- | --- | --- |\n");
     for option in OPTIONS {
         let values = super::cell(&option.value.form());
         let (name, default, about) = (option.name, option.default, option.about);
+        let devices = match option.devices.to_string() {
+            names if names.is_empty() => String::from("all"),
+            names => names,
+        };
         // Writing to a String cannot fail.
-        let _ = writeln!(page, "| `{name}=` | {values} | {default} | {about} |");
+        let _ = writeln!(
+            page,
+            "| `{name}=` | {devices} | {values} | {default} | {about} |"
+        );
     }
     page
 }

@@ -1,5 +1,7 @@
 //! All options, from which parser, help and messages are made.
 
+use crate::specification::device::Devices;
+use crate::specification::settings::{Mode, Role};
 pub use crate::specification::value::{Value, Word};
 use mill_stack::tcp::config::{Algorithm, EcnMode};
 
@@ -7,6 +9,8 @@ use mill_stack::tcp::config::{Algorithm, EcnMode};
 #[derive(Clone, Debug)]
 pub struct StackOption {
     pub name: &'static str,
+    /// The devices that know it.
+    pub devices: Devices,
     pub value: Value,
     /// What holds without it.
     pub default: &'static str,
@@ -16,31 +20,106 @@ pub struct StackOption {
 
 /// In the order in which help lists them.
 pub const OPTIONS: &[StackOption] = &[
-    option(
+    option_of(
+        Devices::OWN_ADDRESSES,
         "address",
         Value::Prefix(|to| &mut to.addresses),
         "needed",
         "an address of the stack; may stand several times",
     ),
-    option(
+    option_of(
+        Devices::TAP,
         "host",
         Value::Prefix(|to| &mut to.host),
         "none",
         "an address that this machine gets on its side of the device; may stand several times",
     ),
-    option(
+    option_of(
+        Devices::OWN_ADDRESSES,
         "gateway",
         Value::Address(|to| &mut to.gateways),
         "none",
         "the router for everything that is not on the link; one of each family",
     ),
-    option(
+    option_of(
+        Devices::OWN_ADDRESSES,
         "mtu",
         Value::Number(576..=65521, |to| &mut to.mtu),
         "1500",
         "bytes of IP packet in a frame",
     ),
-    option(
+    option_of(
+        Devices::AF_XDP,
+        "queue",
+        Value::Number(0..=1023, |to| &mut to.af_xdp.queue),
+        "0",
+        "the receive queue of the interface",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "mode",
+        Value::Word(&[
+            ("any", |to| to.af_xdp.mode = Mode::Any),
+            ("native", |to| to.af_xdp.mode = Mode::Native),
+            ("generic", |to| to.af_xdp.mode = Mode::Generic),
+        ]),
+        "any",
+        "where frames are taken: in the driver, or for any driver behind it; any warns when it is the latter",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "zero-copy",
+        Value::Switch(|to| &mut to.af_xdp.zero_copy),
+        "on",
+        "ask the driver to read and write packet memory itself; those that can't copy",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "hugepages",
+        Value::Switch(|to| &mut to.af_xdp.hugepages),
+        "on",
+        "packet memory in pages of 2 MiB, if there are any",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "frames",
+        Value::Number(1024..=(1 << 20), |to| &mut to.af_xdp.frames),
+        "16384",
+        "places for frames in packet memory, rounded up to a power of two",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "ring",
+        Value::Number(64..=(1 << 15), |to| &mut to.af_xdp.ring),
+        "4096",
+        "descriptors of each ring, rounded up to a power of two",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "ports",
+        Value::Ports(|to| &mut to.af_xdp.ports),
+        "10240-32767",
+        "our ports for connections that we open, taken from the kernel; it must not use them",
+    ),
+    option_of(
+        Devices::MEMIF,
+        "role",
+        Value::Word(&[
+            ("master", |to| to.memif.role = Some(Role::Master)),
+            ("slave", |to| to.memif.role = Some(Role::Slave)),
+        ]),
+        "needed",
+        "who makes the socket (master), and who connects to it and owns the memory (slave)",
+    ),
+    option_of(
+        Devices::MEMIF,
+        "id",
+        Value::Number(0..=u32::MAX, |to| &mut to.memif.id),
+        "0",
+        "which interface of the socket",
+    ),
+    option_of(
+        Devices::OWN_ADDRESSES,
         "offload",
         Value::Switch(|to| &mut to.offload),
         "on",
@@ -51,6 +130,12 @@ pub const OPTIONS: &[StackOption] = &[
         Value::Path(|to| &mut to.pcap),
         "none",
         "write all frames to this file, for tcpdump and Wireshark",
+    ),
+    option(
+        "polling",
+        Value::Polling(|to| &mut to.polling),
+        "adaptive=50us",
+        "when to look for frames: sleep until they come, spin for a while before that, sleep a while between two looks, never sleep, or look so many times a second",
     ),
     option(
         "congestion",
@@ -155,31 +240,36 @@ pub const OPTIONS: &[StackOption] = &[
         "262144",
         "connections in TIME-WAIT; beyond them the oldest is forgotten",
     ),
-    option(
+    option_of(
+        Devices::TAP,
         "loss",
         Value::Share(|to| &mut to.impairment.loss_ppm),
         "0%",
         "a bad wire for tests: packets that vanish, in each direction",
     ),
-    option(
+    option_of(
+        Devices::TAP,
         "reorder",
         Value::Share(|to| &mut to.impairment.reorder_ppm),
         "0%",
         "… that others overtake",
     ),
-    option(
+    option_of(
+        Devices::TAP,
         "duplicate",
         Value::Share(|to| &mut to.impairment.duplicate_ppm),
         "0%",
         "… that come twice",
     ),
-    option(
+    option_of(
+        Devices::TAP,
         "corrupt",
         Value::Share(|to| &mut to.impairment.corrupt_ppm),
         "0%",
         "… with one bit turned over",
     ),
-    option(
+    option_of(
+        Devices::TAP,
         "seed",
         Value::Seed(|to| &mut to.impairment.seed),
         "0",
@@ -193,7 +283,11 @@ pub fn help() -> String {
     for option in OPTIONS {
         let left = format!("{}={}", option.name, option.value.form());
         let (about, default) = (option.about, option.default);
-        text.push_str(&format!("  {left:<34} {about} ({default})\n"));
+        let only = match option.devices.to_string() {
+            names if names.is_empty() => names,
+            names => format!("{names}: "),
+        };
+        text.push_str(&format!("  {left:<34} {only}{about} ({default})\n"));
     }
     text
 }
@@ -204,8 +298,19 @@ const fn option(
     default: &'static str,
     about: &'static str,
 ) -> StackOption {
+    option_of(Devices::ALL, name, value, default, about)
+}
+
+const fn option_of(
+    devices: Devices,
+    name: &'static str,
+    value: Value,
+    default: &'static str,
+    about: &'static str,
+) -> StackOption {
     StackOption {
         name,
+        devices,
         value,
         default,
         about,

@@ -22,7 +22,7 @@ fn check_value_refused(more: &str, expected: &str) {
 #[test]
 fn a_device_and_an_address_are_all_it_takes() {
     let specification = parse("").unwrap();
-    assert_eq!(specification.name, "ms0");
+    assert_eq!(specification.device.to_string(), "ms0");
     assert_eq!((specification.mtu(), specification.offload), (1500, true));
     assert_eq!(specification.tcp, Config::default());
     let config = specification.host_config([7; 16]);
@@ -94,21 +94,14 @@ fn a_bad_wire_carries_packets() {
     assert!(!parse(",loss=1%,offload=on").unwrap().offload);
 }
 
+const FORMS: &str =
+    "a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"";
+
 #[test]
 fn devices_that_are_none_get_an_answer() {
-    check_refused(
-        "ms0",
-        "\"ms0\" is no device: a device is written as \"tap:ms0\"",
-    );
-    check_refused("", "\"\" is no device: a device is written as \"tap:ms0\"");
-    check_refused(
-        "tun:ms0",
-        "\"tun\" is no kind of device: a device is written as \"tap:ms0\"",
-    );
-    check_refused(
-        "af_xdp:eth0",
-        "\"af_xdp\" comes with a later version: a device is written as \"tap:ms0\"",
-    );
+    check_refused("ms0", &format!("\"ms0\" is no device: {FORMS}"));
+    check_refused("", &format!("\"\" is no device: {FORMS}"));
+    check_refused("tun:ms0", &format!("\"tun\" is no kind of device: {FORMS}"));
     for name in ["", "sixteen-letters.", "a/b", "a b", "ms%d", ".", ".."] {
         let message = Specification::parse(&format!("tap:{name},address=10.0.0.1/8")).unwrap_err();
         let message = message.to_string();
@@ -118,6 +111,86 @@ fn devices_that_are_none_get_an_answer() {
         );
     }
     assert!(Specification::parse("tap:fifteen-letters,address=10.0.0.1/8").is_ok());
+}
+
+#[test]
+fn an_interface_needs_no_more_than_its_name() {
+    let found = Specification::parse("af_xdp:eth0").unwrap();
+    assert_eq!(found.device.kind(), "af_xdp");
+    assert!(found.addresses.is_empty());
+    let text = "af_xdp:eth0,queue=3,mode=native,zero-copy=off,hugepages=off,frames=4096,ring=512,\
+                ports=61000-65535,polling=spin,initial-window=20";
+    let found = Specification::parse(text).unwrap();
+    let expected = AfXdpSettings {
+        queue: 3,
+        mode: settings::Mode::Native,
+        zero_copy: false,
+        hugepages: false,
+        frames: 4096,
+        ring: 512,
+        ports: 61000..=65535,
+    };
+    assert_eq!(found.af_xdp, expected);
+    assert_eq!(found.polling, Polling::Spin);
+    check_refused(
+        "af_xdp:eth0,address=10.0.0.1/8",
+        "\"address\" is no option of af_xdp: addresses, routes and the MTU are those that the interface has",
+    );
+    check_refused("af_xdp:eth0,loss=1%", "\"loss\" is no option of af_xdp");
+    check_refused(
+        "af_xdp:eth0,ports=5-4",
+        "\"ports=5-4\" means nothing: a range of ports, as 10240-32767, is wanted",
+    );
+}
+
+#[test]
+fn a_memif_says_which_end_it_is() {
+    let found =
+        Specification::parse("memif:/run/x.sock,role=master,address=10.0.0.1/24,id=7").unwrap();
+    assert_eq!(found.memif.role, Some(settings::Role::Master));
+    assert_eq!((found.memif.id, found.mtu()), (7, 1500));
+    assert!(Specification::parse("memif:@x,role=slave,address=10.0.0.1/24").is_ok());
+    check_refused(
+        "memif:/run/x.sock,address=10.0.0.1/24",
+        "a memif has two ends: one says \"role=master\", the other \"role=slave\"",
+    );
+    for path in ["", "/", "x.sock", &"/".repeat(108)] {
+        let message = Specification::parse(&format!("memif:{path}")).unwrap_err();
+        let message = message.to_string();
+        assert!(message.contains("is no socket"), "{path}: {message}");
+    }
+}
+
+#[test]
+fn when_to_look_for_frames_is_a_word_and_a_time() {
+    let check = |text: &str, expected| {
+        let found = parse(&format!(",polling={text}")).unwrap();
+        assert_eq!(found.polling, expected, "{text}");
+    };
+    let micros = Duration::from_micros;
+    check("interrupt", Polling::Interrupt);
+    check("adaptive", Polling::Adaptive(micros(50)));
+    check("adaptive=1us", Polling::Adaptive(micros(1)));
+    check("adaptive=100ms", Polling::Adaptive(micros(100_000)));
+    check("sleep-spin", Polling::SleepSpin(micros(50)));
+    check("sleep-spin=2ms", Polling::SleepSpin(micros(2000)));
+    check("spin", Polling::Spin);
+    check("hz=1", Polling::Rate(1));
+    check("hz=100000", Polling::Rate(100_000));
+    for text in [
+        "",
+        "spin=5us",
+        "hz",
+        "hz=0",
+        "hz=100001",
+        "adaptive=0us",
+        "adaptive=101ms",
+        "sleep-spin=50",
+        "sometimes",
+    ] {
+        let message = parse(&format!(",polling={text}")).unwrap_err().to_string();
+        assert!(message.contains("means nothing"), "{text}: {message}");
+    }
 }
 
 #[test]
@@ -235,4 +308,5 @@ fn help_has_a_line_for_each_option() {
     let help = options::help();
     assert_eq!(help.lines().count(), OPTIONS.len());
     assert!(help.contains("  mtu=576–65521 "), "{help}");
+    assert!(help.contains("af_xdp: the receive queue"), "{help}");
 }

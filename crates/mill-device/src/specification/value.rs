@@ -2,6 +2,7 @@
 
 use crate::specification::Specification;
 use mill_stack::config::Prefix;
+use mill_stack::polling::{DEFAULT_SPIN, Polling};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ pub enum Value {
     Prefix(fn(&mut Specification) -> &mut Vec<Prefix>),
     Address(fn(&mut Specification) -> &mut Vec<IpAddr>),
     Path(fn(&mut Specification) -> &mut Option<PathBuf>),
+    Polling(fn(&mut Specification) -> &mut Polling),
+    Ports(fn(&mut Specification) -> &mut RangeInclusive<u16>),
 }
 
 /// A word and what it does.
@@ -65,6 +68,8 @@ impl Value {
                 }
                 *place(specification) = Some(PathBuf::from(text));
             }
+            Self::Polling(place) => *place(specification) = parse_polling(text)?,
+            Self::Ports(place) => *place(specification) = parse_ports(text)?,
         }
         Some(())
     }
@@ -100,6 +105,10 @@ impl Value {
             ),
             Self::Address(_) => String::from("an IP address"),
             Self::Path(_) => String::from("the name of a file"),
+            Self::Polling(_) => String::from(
+                "\"interrupt\", \"adaptive=50us\", \"sleep-spin=50us\" (1us to 100ms), \"spin\" or \"hz=1000\" (1 to 100000)",
+            ),
+            Self::Ports(_) => String::from("a range of ports, as 10240-32767,"),
         }
     }
 
@@ -125,6 +134,10 @@ impl Value {
             Self::Prefix(_) => String::from("address/length"),
             Self::Address(_) => String::from("address"),
             Self::Path(_) => String::from("file"),
+            Self::Polling(_) => {
+                String::from("interrupt | adaptive[=TIME] | sleep-spin[=TIME] | spin | hz=NUMBER")
+            }
+            Self::Ports(_) => String::from("first-last"),
         }
     }
 }
@@ -190,4 +203,35 @@ fn parse_prefix(text: &str) -> Option<Prefix> {
     let most = if address.is_ipv4() { 32 } else { 128 };
     let len = within(len.parse().ok()?, &(1..=most))?;
     Some(Prefix { address, len })
+}
+
+/// A word, and for some of them what it is about.
+fn parse_polling(text: &str) -> Option<Polling> {
+    let (word, value) = match text.split_once('=') {
+        Some((word, value)) => (word, Some(value)),
+        None => (text, None),
+    };
+    let pause = || value.map_or(Some(DEFAULT_SPIN), parse_pause);
+    match (word, value) {
+        ("interrupt", None) => Some(Polling::Interrupt),
+        ("spin", None) => Some(Polling::Spin),
+        ("adaptive", _) => Some(Polling::Adaptive(pause()?)),
+        ("sleep-spin", _) => Some(Polling::SleepSpin(pause()?)),
+        ("hz", Some(hz)) => Some(Polling::Rate(within(hz.parse().ok()?, &(1..=100_000))?)),
+        _ => None,
+    }
+}
+
+fn parse_pause(text: &str) -> Option<Duration> {
+    let micros = match text.strip_suffix("us") {
+        Some(micros) => micros.parse().ok()?,
+        None => parse_millis(text)?.checked_mul(1000)?,
+    };
+    Some(Duration::from_micros(within(micros, &(1..=100_000))?))
+}
+
+fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-')?;
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (0 < first && first <= last).then_some(first..=last)
 }

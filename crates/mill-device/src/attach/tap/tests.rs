@@ -1,6 +1,8 @@
 //! Devices in network namespaces, and what stands in their way.
 
 use super::*;
+use crate::any::AnyLink;
+use crate::attach::Attached;
 use mill_stack::link::{Burst, Link, ReceivedChecksum};
 use mill_sys::namespace;
 use std::net::{TcpStream, UdpSocket};

@@ -1,0 +1,168 @@
+//! A TAP device, made and set up.
+
+use super::AttachError;
+use crate::specification::Specification;
+use crate::tap::TapLink;
+use mill_stack::config::Prefix;
+use mill_sys::tap::{self, Offload, TapError};
+use mill_sys::{descriptor, interface, netlink};
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// The descriptor of the wire, and the Ethernet address of our end.
+#[derive(Clone, Debug)]
+pub(super) struct Tap<D> {
+    pub(super) device: D,
+    address: [u8; 6],
+}
+
+impl Tap<OwnedFd> {
+    /// Makes the device, and gives this machine's side its addresses.
+    pub(super) fn new(name: &str, specification: &Specification) -> Result<Self, AttachError> {
+        check_addresses(specification)?;
+        let offload = if specification.offload {
+            Offload::ChecksumAndSegmentation
+        } else {
+            Offload::Nothing
+        };
+        let device = tap::create(name, offload).map_err(|error| not_created(name, &error))?;
+        let failed = |what: &str, error: &io::Error| {
+            AttachError(format!("{what} the device \"{name}\" failed: {error}"))
+        };
+        let theirs =
+            interface::hardware_address(name).map_err(|error| failed("examining", &error))?;
+        interface::set_mtu(name, specification.mtu())
+            .map_err(|error| failed("setting the MTU of", &error))?;
+        for Prefix { address, len } in &specification.host {
+            netlink::add_address(name, *address, *len).map_err(|error| {
+                let hint = if address.is_ipv6() {
+                    "; is IPv6 switched off on this machine?"
+                } else {
+                    ""
+                };
+                AttachError(format!(
+                    "giving \"{name}\" the address {address}/{len} failed: {error}{hint}"
+                ))
+            })?;
+        }
+        interface::set_up(name).map_err(|error| failed("switching on", &error))?;
+        for Prefix { address, .. } in &specification.host {
+            if let IpAddr::V6(address) = address {
+                wait_until_local(*address);
+            }
+        }
+        Ok(Self {
+            device,
+            address: neighbour_of(theirs),
+        })
+    }
+
+    pub(super) fn link(
+        self,
+        specification: &Specification,
+        on_gone: impl FnOnce() + Send + 'static,
+    ) -> TapLink {
+        let mtu = specification.mtu();
+        TapLink::new(self.device, self.address, mtu, specification.offload).told_when_gone(on_gone)
+    }
+}
+
+impl<D> Tap<D> {
+    pub(super) fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Tap<E>> {
+        Ok(Tap {
+            device: copy(&self.device)?,
+            address: self.address,
+        })
+    }
+}
+
+/// Nobody on this machine may have the addresses already.
+fn check_addresses(specification: &Specification) -> Result<(), AttachError> {
+    let Ok(present) = interface::addresses() else {
+        // Then nothing is known, and the kernel decides.
+        return Ok(());
+    };
+    for (prefixes, whose) in [
+        (&specification.addresses, "the stack's"),
+        (&specification.host, "the host's"),
+    ] {
+        for Prefix { address, .. } in prefixes {
+            if let Some(holder) = present.iter().find(|one| one.address == *address) {
+                let interface = &holder.interface;
+                return Err(AttachError(format!(
+                    "{address} can't be {whose}: {interface} of this machine has it"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the kernel takes packets to an address that it was given: with IPv6 it does some milliseconds later, and
+/// until then drops them, so that a first connection would wait for a retransmission. Goes on after [`LOCAL_PATIENCE_MS`]
+/// in any case.
+fn wait_until_local(address: Ipv6Addr) {
+    // One line a route: the target in hexadecimal, the length of its prefix, …
+    let route = format!("{:032x} 80 ", address.to_bits());
+    for _ in 0..LOCAL_PATIENCE_MS {
+        let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route");
+        if routes.map_or(true, |routes| routes.contains(&route)) {
+            return;
+        }
+        // Waits for nothing but the time.
+        let _ = descriptor::wait_readable(&[], Some(Duration::from_millis(1)));
+    }
+}
+
+/// How long the kernel may take; it was seen to take up to 20 ms.
+const LOCAL_PATIENCE_MS: u32 = 500;
+
+fn not_created(name: &str, failed: &TapError) -> AttachError {
+    let TapError { call, error } = failed;
+    let reason = match (*call, error.raw_os_error()) {
+        ("open(/dev/net/tun)", Some(ENOENT | ENODEV | ENXIO)) => String::from(
+            "this machine has no TAP devices (no /dev/net/tun); \"modprobe tun\" may help",
+        ),
+        ("open(/dev/net/tun)", Some(EACCES | EPERM)) => {
+            String::from("/dev/net/tun may not be opened; root may")
+        }
+        ("ioctl(TUNSETIFF)", Some(EPERM)) => {
+            String::from("making network devices takes the right CAP_NET_ADMIN, which root has")
+        }
+        ("ioctl(TUNSETIFF)", Some(EBUSY | EEXIST)) => {
+            format!("there is an interface \"{name}\" already")
+        }
+        (call, _) => format!("{call}: {error}"),
+    };
+    AttachError(format!(
+        "the TAP device \"{name}\" could not be made: {reason}"
+    ))
+}
+
+/// The address of our end of the wire: a locally administered one, and not that of the other end.
+fn neighbour_of(theirs: [u8; 6]) -> [u8; 6] {
+    let [first, rest @ .., last] = theirs;
+    let mut ours = theirs;
+    ours[0] = (first | LOCAL) & !GROUP;
+    ours[1..5].copy_from_slice(&rest);
+    ours[5] = last ^ 1;
+    ours
+}
+
+/// Bits of the first byte of an Ethernet address (IEEE 802 8.4): administered locally; of a group.
+const LOCAL: u8 = 2;
+const GROUP: u8 = 1;
+
+// Linux's error numbers (asm-generic/errno-base.h).
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const ENXIO: i32 = 6;
+const EACCES: i32 = 13;
+const EBUSY: i32 = 16;
+const EEXIST: i32 = 17;
+const ENODEV: i32 = 19;
+
+#[cfg(test)]
+mod tests;

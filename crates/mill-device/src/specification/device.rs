@@ -1,0 +1,156 @@
+//! The device: what stands before the first comma.
+
+use super::{SpecificationError, error};
+use std::fmt;
+use std::path::PathBuf;
+
+/// A device, as asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// An Ethernet interface that is made, whose wire is this process.
+    Tap { name: String },
+    /// An Ethernet interface of this machine, of whose frames some are taken.
+    AfXdp { interface: String },
+    /// Memory that another process shares, found by way of a socket.
+    Memif { socket: PathBuf },
+}
+
+/// Which kinds of devices something is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Devices {
+    pub tap: bool,
+    pub af_xdp: bool,
+    pub memif: bool,
+}
+
+impl Devices {
+    pub const ALL: Self = Self {
+        tap: true,
+        af_xdp: true,
+        memif: true,
+    };
+    pub const TAP: Self = Self {
+        af_xdp: false,
+        memif: false,
+        ..Self::ALL
+    };
+    pub const AF_XDP: Self = Self {
+        tap: false,
+        memif: false,
+        ..Self::ALL
+    };
+    pub const MEMIF: Self = Self {
+        tap: false,
+        af_xdp: false,
+        ..Self::ALL
+    };
+    /// Those whose addresses are nobody else's.
+    pub const OWN_ADDRESSES: Self = Self {
+        af_xdp: false,
+        ..Self::ALL
+    };
+
+    pub const fn has(self, device: &Device) -> bool {
+        match device {
+            Device::Tap { .. } => self.tap,
+            Device::AfXdp { .. } => self.af_xdp,
+            Device::Memif { .. } => self.memif,
+        }
+    }
+}
+
+/// As in tables; nothing for all of them.
+impl fmt::Display for Devices {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL {
+            return Ok(());
+        }
+        let kinds = [
+            (self.tap, "tap"),
+            (self.af_xdp, "af_xdp"),
+            (self.memif, "memif"),
+        ];
+        let names: Vec<_> = kinds
+            .iter()
+            .filter(|(is, _)| *is)
+            .map(|kind| kind.1)
+            .collect();
+        formatter.write_str(&names.join(", "))
+    }
+}
+
+impl Device {
+    pub(super) fn parse(text: &str) -> Result<Self, SpecificationError> {
+        let Some((kind, name)) = text.split_once(':') else {
+            return Err(error(format!("\"{text}\" is no device: {FORMS}")));
+        };
+        match kind {
+            "tap" => Ok(Self::Tap {
+                name: interface_name(name, "tap:ms0")?,
+            }),
+            "af_xdp" => Ok(Self::AfXdp {
+                interface: interface_name(name, "af_xdp:eth0")?,
+            }),
+            "memif" => Ok(Self::Memif {
+                socket: socket_path(name)?,
+            }),
+            _ => Err(error(format!("\"{kind}\" is no kind of device: {FORMS}"))),
+        }
+    }
+
+    /// Its kind, as it is written.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Tap { .. } => "tap",
+            Self::AfXdp { .. } => "af_xdp",
+            Self::Memif { .. } => "memif",
+        }
+    }
+
+    /// Whether the stack's addresses are the kernel's as well, which goes on with all that is not served.
+    pub const fn shares_addresses(&self) -> bool {
+        matches!(self, Self::AfXdp { .. })
+    }
+}
+
+/// As people know it.
+impl fmt::Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tap { name } => formatter.write_str(name),
+            Self::AfXdp { interface } => formatter.write_str(interface),
+            Self::Memif { socket } => write!(formatter, "{}", socket.display()),
+        }
+    }
+}
+
+fn interface_name(name: &str, example: &str) -> Result<String, SpecificationError> {
+    let is_letter = |letter: char| letter.is_ascii_graphic() && !"/:%".contains(letter);
+    let is_name = !name.is_empty() && name.len() <= NAME_LEN_MAX && name.chars().all(is_letter);
+    if !is_name || name == "." || name == ".." {
+        return Err(error(format!(
+            "\"{name}\" is no name of a device: 1 to {NAME_LEN_MAX} letters or digits are, as in \"{example}\""
+        )));
+    }
+    Ok(name.to_owned())
+}
+
+fn socket_path(path: &str) -> Result<PathBuf, SpecificationError> {
+    let is_path = path.starts_with(['/', '@']) && (2..=PATH_LEN_MAX).contains(&path.len());
+    if !is_path {
+        return Err(error(format!(
+            "\"{path}\" is no socket: a path of at most {PATH_LEN_MAX} bytes is, as in \"memif:/run/mill.sock\", \
+             or an abstract name as in \"memif:@mill\""
+        )));
+    }
+    Ok(PathBuf::from(path))
+}
+
+const FORMS: &str =
+    "a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"";
+
+/// Bytes of an interface's name (IFNAMSIZ of the kernel's if.h, less the NUL).
+const NAME_LEN_MAX: usize = 15;
+
+/// Bytes of a UNIX socket's path (unix(7)), less the NUL.
+const PATH_LEN_MAX: usize = 107;
