@@ -8,7 +8,7 @@ use crate::neighbor::outgoing;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
-use emit::{Ends, emit, frame_len_max, piece};
+use emit::{Ends, emit, frame_len_max};
 use mill_tcp::segment::SegmentOut;
 use mill_wire::ethernet::MacAddress;
 
@@ -227,6 +227,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         let (properties, flow) = (self.link, cut.flow);
         let ends = Ends::new(&properties, cut.mac, &flow);
+        let mut piece = cut.segment;
         while cut.sent < cut.segment.len {
             let Some(slot) = self.slots.at_mut(cut.index) else {
                 return true;
@@ -235,7 +236,7 @@ impl<Q: SendQueue> Host<Q> {
                 return true;
             };
             debug_assert!(slot.flow == cut.flow && !slot.flags.has(SlotFlags::ENDED));
-            let piece = piece(&cut.segment, cut.sent);
+            emit::cut(&mut piece, &cut.segment, cut.sent);
             // Bytes that were acknowledged meanwhile are no longer in the queue, and need not be sent.
             let moved = slot.acked - cut.acked;
             let Some(offset) = u64::from(piece.offset).checked_sub(moved) else {

@@ -41,6 +41,18 @@ pub struct TcpHeader {
     pub options: TcpOptions,
 }
 
+/// The fields of a header in front of its options, for whoever has those elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FixedHeader {
+    pub source: u16,
+    pub target: u16,
+    pub seq: SeqNumber,
+    pub ack: SeqNumber,
+    pub flags: Flags,
+    pub window: u16,
+    pub urgent: u16,
+}
+
 /// The control bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(pub u16);
@@ -147,10 +159,30 @@ impl TcpHeader {
     /// # Panics
     /// If `into` is shorter than [`TcpHeader::len`].
     pub fn emit(&self, into: &mut [u8]) -> usize {
+        let fixed = FixedHeader {
+            source: self.source,
+            target: self.target,
+            seq: self.seq,
+            ack: self.ack,
+            flags: self.flags,
+            window: self.window,
+            urgent: self.urgent,
+        };
+        fixed.emit(&self.options, into)
+    }
+}
+
+impl FixedHeader {
+    /// Writes a header with these options and a checksum of zero; returns its length in bytes.
+    ///
+    /// # Panics
+    /// If it does not fit into `into`.
+    #[inline]
+    pub fn emit(&self, options: &TcpOptions, into: &mut [u8]) -> usize {
         let (fixed, rest) = into
             .split_first_chunk_mut::<HEADER_BYTES>()
             .expect("the caller reserves room for the header");
-        let len = HEADER_BYTES + self.options.emit(rest);
+        let len = HEADER_BYTES + options.emit(rest);
         let words = u8::try_from(len / 4).unwrap_or(15);
         fixed[0..2].copy_from_slice(&self.source.to_be_bytes());
         fixed[2..4].copy_from_slice(&self.target.to_be_bytes());

@@ -9,7 +9,7 @@ use mill_wire::ethernet::{self, EtherType, EthernetHeader, MacAddress};
 use mill_wire::ipv4::{self, PlainIpv4};
 use mill_wire::ipv6::{self, Ipv6Header};
 use mill_wire::protocol::Protocol;
-use mill_wire::tcp::{self, CHECKSUM_OFFSET, Flags, TcpHeader};
+use mill_wire::tcp::{self, CHECKSUM_OFFSET, FixedHeader, Flags};
 
 /// From whom to whom, and over what.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ pub(super) fn frame_len_max(link: &LinkProperties) -> usize {
 
 /// Writes the headers before the payload. Returns the frame's length in bytes and what is left to the device.
 pub(super) fn emit(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut) -> (usize, Offload) {
-    let header = TcpHeader {
+    let header = FixedHeader {
         source: ends.flow.local_port,
         target: ends.flow.remote_port,
         seq: segment.seq,
@@ -68,15 +68,14 @@ pub(super) fn emit(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut) -> (u
         flags: segment.flags,
         window: segment.window,
         urgent: segment.urgent,
-        options: segment.options,
     };
-    let tcp_len = header.len() + segment.len as usize;
+    let tcp_len = tcp::HEADER_BYTES + segment.options.len() + segment.len as usize;
     let end = ends.tcp_at + tcp_len;
     let pseudo_header = emit_ip(room, ends, segment, tcp_len);
     let bytes = room
         .get_mut(ends.tcp_at..end)
         .expect("a segment fits into the room that was reserved for the longest");
-    let header_len = header.emit(bytes);
+    let header_len = header.emit(&segment.options, bytes);
     let mut offload = Offload::default();
     if ends.link.completes_checksums {
         fill_partial(pseudo_header, bytes, CHECKSUM_OFFSET);
@@ -143,8 +142,9 @@ fn emit_ip(room: &mut [u8], ends: &Ends<'_>, segment: &SegmentOut, tcp_len: usiz
     sum
 }
 
-/// The frame of a longer segment that begins `sent` bytes into its payload.
-pub(super) fn piece(segment: &SegmentOut, sent: u32) -> SegmentOut {
+/// Makes of `piece`, which is a copy of a longer segment, the frame that begins `sent` bytes into its payload.
+#[inline]
+pub(super) fn cut(piece: &mut SegmentOut, segment: &SegmentOut, sent: u32) {
     let len = (segment.len - sent).min(u32::from(segment.mss));
     let mut flags = segment.flags;
     if sent + len < segment.len {
@@ -154,13 +154,10 @@ pub(super) fn piece(segment: &SegmentOut, sent: u32) -> SegmentOut {
     if sent > 0 {
         flags = flags & !Flags::CWR;
     }
-    SegmentOut {
-        seq: segment.seq + sent,
-        offset: segment.offset + sent,
-        len,
-        flags,
-        ..*segment
-    }
+    piece.seq = segment.seq + sent;
+    piece.offset = segment.offset + sent;
+    piece.len = len;
+    piece.flags = flags;
 }
 
 const fn ecn_of(ecn: Ecn) -> ipv4::Ecn {
@@ -192,10 +189,10 @@ mod tests {
             mss: 1000,
             ..SegmentOut::default()
         };
-        let mut sent = 0;
+        let (mut sent, mut piece) = (0, whole);
         let mut flags = alloc::vec::Vec::new();
         while sent < whole.len {
-            let piece = piece(&whole, sent);
+            cut(&mut piece, &whole, sent);
             assert_eq!(
                 (piece.seq, piece.offset),
                 (whole.seq + sent, whole.offset + sent)
