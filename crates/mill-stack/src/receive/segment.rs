@@ -294,7 +294,9 @@ impl<Q: SendQueue> Host<Q> {
         let Some(reset) = reset_for(segment) else {
             return;
         };
-        if self.resets.take(self.limits.answers_per_second, self.now) {
+        let per_second = self.limits.answers_per_second;
+        let random = &mut self.lending.shared.random;
+        if self.resets.take(per_second, random, self.now) {
             self.lending.shared.counters.resets_out += 1;
             self.answer(*flow, reset);
         } else {
