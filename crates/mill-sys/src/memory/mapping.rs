@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU16, AtomicU32};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 /// A mapping, unmapped on drop. Others may write what it shows at any time, but no other thread of ours through this
 /// value: it is `Send`, not `Sync`.
@@ -67,6 +67,7 @@ impl Mapping {
 
     atomic!(atomic_u16, AtomicU16);
     atomic!(atomic_u32, AtomicU32);
+    atomic!(atomic_u64, AtomicU64);
 
     /// Copies out; `None`, and nothing copied, if that is not inside.
     pub(crate) fn read(&self, offset: usize, to: &mut [u8]) -> Option<()> {

@@ -1,0 +1,205 @@
+//! Programs that look at received frames (BPF_PROG_TYPE_XDP): loaded, checked by the kernel, and tried out.
+
+use super::{Attributes, BpfError, Command, Instruction, name_of, number_of};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A loaded program, by its descriptor.
+#[derive(Debug)]
+pub struct Program(OwnedFd);
+
+/// What becomes of a frame: what a program returns (enum xdp_action).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Verdict {
+    /// The program failed; the frame is dropped.
+    Aborted = 0,
+    Drop = 1,
+    /// The kernel's stack goes on with it.
+    Pass = 2,
+    /// Out of the same interface.
+    Transmit = 3,
+    /// To a socket or another interface.
+    Redirect = 4,
+}
+
+/// A frame as the program is to see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'frame> {
+    /// From the Ethernet header on, at least that.
+    pub frame: &'frame [u8],
+    /// On which interface it comes, and by which of its queues, which have to be there; `None` is the loopback's first.
+    pub arrival: Option<(u32, u32)>,
+    /// How often the program runs; once at least.
+    pub repeat: u32,
+}
+
+/// What a trial has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    pub verdict: Verdict,
+    /// Mean time of one run.
+    pub duration: Duration,
+}
+
+impl Program {
+    /// Loads a program for received frames, those of several buffers too. One that the kernel refuses is loaded once more
+    /// to hear why: [`BpfError::log`].
+    pub fn load(name: &str, instructions: &[Instruction]) -> Result<Self, BpfError> {
+        let mut load = Load {
+            prog_type: XDP,
+            insn_cnt: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
+            insns: instructions.as_ptr(),
+            // It calls nothing that the kernel keeps for programs under the GPL.
+            license: c"Dual MIT/GPL".as_ptr(),
+            log_level: 0,
+            log_size: 0,
+            log_buf: std::ptr::null_mut(),
+            kern_version: 0,
+            prog_flags: HAS_FRAGS,
+            prog_name: name_of(name),
+            prog_ifindex: 0,
+            expected_attach_type: ATTACH_XDP,
+        };
+        let refused = match PROG_LOAD.open(&mut load) {
+            Ok(program) => return Ok(Self(program)),
+            Err(refused) => refused,
+        };
+        let mut log = vec![0_u8; LOG_LEN_MAX];
+        load.log_level = 1;
+        load.log_size = u32::try_from(log.len()).expect("the log is short");
+        load.log_buf = log.as_mut_ptr();
+        match PROG_LOAD.open(&mut load) {
+            Ok(program) => Ok(Self(program)),
+            Err(_) => {
+                let text = log.split(|byte| *byte == 0).next().unwrap_or_default();
+                let log = String::from_utf8_lossy(text).into_owned();
+                Err(BpfError { log, ..refused })
+            }
+        }
+    }
+
+    /// Runs the program on a frame that nobody has sent; the frame goes nowhere, but counters and maps are the real ones.
+    /// `EINVAL` if the frame is shorter than Ethernet's header or the interface has no such queue.
+    pub fn try_out(&self, trial: Trial<'_>) -> Result<Outcome, BpfError> {
+        let frame_len = u32::try_from(trial.frame.len()).unwrap_or(u32::MAX);
+        let (interface, queue) = trial.arrival.unwrap_or_default();
+        let context = Context {
+            data: 0,
+            data_end: frame_len,
+            data_meta: 0,
+            ingress_ifindex: interface,
+            rx_queue_index: queue,
+            egress_ifindex: 0,
+        };
+        let context_len = u32::try_from(size_of::<Context>()).expect("24 fits");
+        let is_given = trial.arrival.is_some();
+        let mut run = TestRun {
+            prog_fd: number_of(&self.0),
+            retval: 0,
+            data_size_in: frame_len,
+            data_size_out: 0,
+            data_in: trial.frame.as_ptr(),
+            data_out: std::ptr::null_mut(),
+            repeat: trial.repeat.max(1),
+            duration: 0,
+            ctx_size_in: if is_given { context_len } else { 0 },
+            ctx_size_out: 0,
+            ctx_in: if is_given {
+                &raw const context
+            } else {
+                std::ptr::null()
+            },
+            ctx_out: std::ptr::null_mut(),
+        };
+        PROG_TEST_RUN.run(&mut run)?;
+        Ok(Outcome {
+            verdict: Verdict::of(run.retval),
+            duration: Duration::from_nanos(run.duration.into()),
+        })
+    }
+}
+
+impl Verdict {
+    /// The kernel takes what it does not know for a failure.
+    fn of(number: u32) -> Self {
+        match number {
+            1 => Self::Drop,
+            2 => Self::Pass,
+            3 => Self::Transmit,
+            4 => Self::Redirect,
+            _ => Self::Aborted,
+        }
+    }
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The beginning of what BPF_PROG_LOAD takes.
+#[repr(C)]
+struct Load {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: *const Instruction,
+    license: *const libc::c_char,
+    log_level: u32,
+    log_size: u32,
+    log_buf: *mut u8,
+    kern_version: u32,
+    prog_flags: u32,
+    prog_name: [u8; 16],
+    prog_ifindex: u32,
+    expected_attach_type: u32,
+}
+
+/// The beginning of what BPF_PROG_TEST_RUN takes.
+#[repr(C)]
+struct TestRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: *const u8,
+    data_out: *mut u8,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: *const Context,
+    ctx_out: *mut Context,
+}
+
+/// What the program is given: `struct xdp_md`. In a trial `data_end` is the frame's length.
+#[repr(C)]
+struct Context {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
+// SAFETY: `load` fills in slices that outlive the call, and their lengths.
+unsafe impl Attributes for Load {}
+
+// SAFETY: `try_out` fills in a slice and a structure that outlive the call, and their lengths; nothing is written to what
+// is null.
+unsafe impl Attributes for TestRun {}
+
+const PROG_LOAD: Command = Command::new(5, "BPF_PROG_LOAD");
+const PROG_TEST_RUN: Command = Command::new(10, "BPF_PROG_TEST_RUN");
+
+/// BPF_PROG_TYPE_XDP, and where such a program is attached: BPF_XDP.
+const XDP: u32 = 6;
+pub(super) const ATTACH_XDP: u32 = 37;
+
+/// BPF_F_XDP_HAS_FRAGS: the program can cope with frames whose later bytes are in other buffers.
+const HAS_FRAGS: u32 = 1 << 5;
+
+/// Bytes for what the verifier says. Of a longer log the kernel keeps the end, which is what matters.
+const LOG_LEN_MAX: usize = 1 << 18;
