@@ -66,7 +66,10 @@ impl Specification {
         let mut specification = Self::new(Device::parse(device)?);
         let mut seen = Vec::new();
         for part in parts {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let (name, value) = match part.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (part, None),
+            };
             let option = OPTIONS
                 .iter()
                 .find(|option| option.name == name)
@@ -78,10 +81,15 @@ impl Specification {
                 return Err(error(format!("\"{name}\" stands twice")));
             }
             seen.push(name);
+            let wanted = || option.value.wanted();
+            let Some(value) = value else {
+                let what = format!("\"{name}\" needs a value: {} is wanted", wanted());
+                return Err(error(what));
+            };
             if option.value.set(&mut specification, value).is_none() {
-                let wanted = option.value.wanted();
                 return Err(error(format!(
-                    "\"{name}={value}\" means nothing: {wanted} is wanted"
+                    "\"{name}={value}\" means nothing: {} is wanted",
+                    wanted()
                 )));
             }
         }
@@ -141,6 +149,8 @@ impl Specification {
         for prefix in self.addresses.iter().chain(&self.host) {
             check_prefix(*prefix)?;
         }
+        check_once(&self.addresses)?;
+        check_once(&self.host)?;
         for host in &self.host {
             if self.addresses.iter().any(|own| own.address == host.address) {
                 let what = "is both the stack's address and the host's: they need one each";
@@ -170,7 +180,8 @@ impl Specification {
 
     fn unknown(&self, name: &str) -> SpecificationError {
         if name.is_empty() {
-            return error(String::from("there is a comma with nothing behind it"));
+            let what = "between two commas, and behind the last, stands an option, as \"mtu=9000\"";
+            return error(String::from(what));
         }
         let kind = self.device.kind();
         let options = OPTIONS.iter();
@@ -202,6 +213,11 @@ impl Specification {
 
     fn check_gateways(&self) -> Result<(), SpecificationError> {
         for (index, gateway) in self.gateways.iter().enumerate() {
+            if self.addresses.iter().any(|own| own.address == *gateway) {
+                return Err(error(format!(
+                    "gateway={gateway} is the stack's own address: a router is another machine"
+                )));
+            }
             if !self.addresses.iter().any(|own| holds(*own, *gateway)) {
                 return Err(error(format!(
                     "gateway={gateway} is in the network of none of the stack's addresses"
@@ -224,6 +240,11 @@ fn check_prefix(prefix: Prefix) -> Result<(), SpecificationError> {
     if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
         return ends("is no address that a machine on a link can have");
     }
+    if let IpAddr::V6(v6) = address
+        && let Some(v4) = v6.to_ipv4_mapped()
+    {
+        return ends(&format!("is an IPv4 address in IPv6's clothes: write {v4}"));
+    }
     if let IpAddr::V4(v4) = address
         && len < 31
     {
@@ -232,6 +253,17 @@ fn check_prefix(prefix: Prefix) -> Result<(), SpecificationError> {
             0 => return ends("is the address of its network, not of a machine in it"),
             rest if rest == hosts => return ends("is the broadcast address of its network"),
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The same address twice is a typing error, also with another length.
+fn check_once(prefixes: &[Prefix]) -> Result<(), SpecificationError> {
+    for (index, Prefix { address, .. }) in prefixes.iter().enumerate() {
+        let before = prefixes.get(..index).unwrap_or_default();
+        if before.iter().any(|one| one.address == *address) {
+            return Err(error(format!("the address {address} stands twice")));
         }
     }
     Ok(())

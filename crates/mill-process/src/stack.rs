@@ -98,10 +98,13 @@ impl Lent {
 
 /// What to say when there are several worker threads.
 pub(crate) fn one_worker_of(count: u32) -> String {
-    let others = count - 1;
+    let others = match count {
+        2 => String::from("the other serves"),
+        _ => format!("the other {} serve", count.saturating_sub(1)),
+    };
     format!(
         "a TAP device carries one worker: the first worker thread serves --stack, \
-         the other {others} serve kernel sockets only (\"worker_processes 1;\" is enough)"
+         {others} kernel sockets only (\"worker_processes 1;\" is enough)"
     )
 }
 

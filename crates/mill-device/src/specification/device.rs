@@ -127,7 +127,12 @@ impl fmt::Display for Device {
 fn interface_name(name: &str, example: &str) -> Result<String, SpecificationError> {
     let is_letter = |letter: char| letter.is_ascii_graphic() && !"/:%".contains(letter);
     let is_name = !name.is_empty() && name.len() <= NAME_LEN_MAX && name.chars().all(is_letter);
-    if !is_name || name == "." || name == ".." {
+    if name.contains('=') {
+        return Err(error(format!(
+            "\"{name}\" is no name of a device: options stand behind a comma, as in \"{example},mtu=9000\""
+        )));
+    }
+    if !is_name || RESERVED.contains(&name) {
         return Err(error(format!(
             "\"{name}\" is no name of a device: 1 to {NAME_LEN_MAX} letters or digits are, as in \"{example}\""
         )));
@@ -148,6 +153,9 @@ fn socket_path(path: &str) -> Result<PathBuf, SpecificationError> {
 
 const FORMS: &str =
     "a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"";
+
+/// Names that the kernel gives to folders below /proc/sys/net or means the folder itself with, and so to no interface.
+const RESERVED: &[&str] = &[".", "..", "all", "default"];
 
 /// Bytes of an interface's name (IFNAMSIZ of the kernel's if.h, less the NUL).
 const NAME_LEN_MAX: usize = 15;

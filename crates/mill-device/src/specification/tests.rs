@@ -102,7 +102,21 @@ fn devices_that_are_none_get_an_answer() {
     check_refused("ms0", &format!("\"ms0\" is no device: {FORMS}"));
     check_refused("", &format!("\"\" is no device: {FORMS}"));
     check_refused("tun:ms0", &format!("\"tun\" is no kind of device: {FORMS}"));
-    for name in ["", "sixteen-letters.", "a/b", "a b", "ms%d", ".", ".."] {
+    check_refused(
+        "tap:ms0 address=10.0.0.1/8",
+        "\"ms0 address=10.0.0.1/8\" is no name of a device: options stand behind a comma, as in \"tap:ms0,mtu=9000\"",
+    );
+    for name in [
+        "",
+        "sixteen-letters.",
+        "a/b",
+        "a b",
+        "ms%d",
+        ".",
+        "..",
+        "all",
+        "default",
+    ] {
         let message = Specification::parse(&format!("tap:{name},address=10.0.0.1/8")).unwrap_err();
         let message = message.to_string();
         assert!(
@@ -199,7 +213,14 @@ fn typing_errors_get_an_answer() {
         ",timestamp=on",
         "\"timestamp\" is no option of a stack, did you mean \"timestamps\"?",
     );
-    check_value_refused(",", "there is a comma with nothing behind it");
+    for text in [",", ",,mtu=1500", ",=5"] {
+        let expected = "between two commas, and behind the last, stands an option, as \"mtu=9000\"";
+        check_value_refused(text, expected);
+    }
+    check_value_refused(
+        ",mtu",
+        "\"mtu\" needs a value: a number from 576 to 65521 is wanted",
+    );
     check_value_refused(",mtu=1500,mtu=1500", "\"mtu\" stands twice");
     let message = parse(",frobnicate=1").unwrap_err().to_string();
     assert!(
@@ -273,6 +294,23 @@ fn addresses_have_to_go_together() {
     check_value_refused(
         ",address=10.77.0.255/24",
         "10.77.0.255/24 is the broadcast address of its network",
+    );
+    check_value_refused(
+        ",address=10.77.0.2/16",
+        "the address 10.77.0.2 stands twice",
+    );
+    check_value_refused(
+        ",host=10.77.0.1/24,host=10.77.0.1/24",
+        "the address 10.77.0.1 stands twice",
+    );
+    assert!(parse(",address=10.77.0.3/24,host=10.77.0.1/24,host=10.77.0.4/24").is_ok());
+    check_value_refused(
+        ",address=::ffff:10.0.0.1/64",
+        "::ffff:10.0.0.1/64 is an IPv4 address in IPv6's clothes: write 10.0.0.1",
+    );
+    check_value_refused(
+        ",gateway=10.77.0.2",
+        "gateway=10.77.0.2 is the stack's own address: a router is another machine",
     );
     assert!(parse(",address=10.78.0.0/31,host=10.78.0.1/31").is_ok());
     assert!(parse(",address=10.78.0.9/32").is_ok());
