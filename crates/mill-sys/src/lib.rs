@@ -87,5 +87,8 @@ pub mod tap;
 /// The kernel's virtual machine: programs that decide about frames.
 pub mod bpf;
 
+/// AF_XDP: queues of interfaces as rings and memory.
+pub mod xsk;
+
 /// What a terminal says of itself.
 pub mod terminal;

@@ -8,6 +8,7 @@ use mapping::Mapping;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32};
 
 /// Frames of equal size, and who owns each.
@@ -140,6 +141,13 @@ impl SharedMemory {
     #[must_use]
     pub fn write(&self, offset: usize, from: &[u8]) -> Option<()> {
         self.mapping.write(offset, from)
+    }
+
+    /// Where it begins in this process.
+    pub(crate) fn start(&self) -> NonNull<u8> {
+        self.mapping
+            .at(0, 0)
+            .expect("nothing is inside of anything")
     }
 
     /// The memory itself, for the protocols of this crate that know which bytes are ours.

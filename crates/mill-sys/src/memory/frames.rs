@@ -1,7 +1,8 @@
 //! Frames of equal size in shared memory, and who owns each: us, or the other side of a ring.
 //!
-//! A byte a frame outside of the shared memory says so. It changes when a frame's number goes into or comes out of a ring,
-//! and each access looks at it; a number that the other side makes up is thereby found out.
+//! A byte a frame says so. It changes when a frame's number goes into or comes out of a ring, and each access looks at it;
+//! a number that the other side makes up is thereby found out. Those bytes lie outside of the memory, or, where the other
+//! side is the kernel, behind the frames: then whoever comes after this process knows whose each frame is.
 
 use super::SharedMemory;
 use std::io;
@@ -12,15 +13,21 @@ pub struct Frames {
     memory: SharedMemory,
     offset: usize,
     frame_bytes: usize,
-    owners: Box<[Owner]>,
+    count: u32,
+    table: Table,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Owner {
-    Us,
-    Other,
+/// Where the byte of each frame is: [`US`], or anything else.
+#[derive(Debug)]
+enum Table {
+    Here(Box<[u8]>),
+    /// In the memory from this offset on.
+    Behind(usize),
 }
+
+/// What new memory is full of.
+const US: u8 = 0;
+const OTHER: u8 = 1;
 
 impl Frames {
     /// Cuts `count` frames of `frame_bytes` out of the memory from `offset` on; all of them are ours. EINVAL if they are
@@ -31,10 +38,7 @@ impl Frames {
         frame_bytes: usize,
         count: u32,
     ) -> io::Result<Self> {
-        let frames = count as usize;
-        let end = frames
-            .checked_mul(frame_bytes)
-            .and_then(|bytes| bytes.checked_add(offset));
+        let end = end_of(offset, frame_bytes, count);
         if frame_bytes == 0 || end.is_none_or(|end| end > memory.len()) {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
@@ -42,12 +46,30 @@ impl Frames {
             memory,
             offset,
             frame_bytes,
-            owners: vec![Owner::Us; frames].into_boxed_slice(),
+            count,
+            table: Table::Here(vec![US; count as usize].into_boxed_slice()),
         })
     }
 
+    /// `count` frames at the beginning of the memory, and behind them a byte each that says whose it is, as whoever had the
+    /// memory before has left it. Not for memory that somebody else than the kernel may write to.
+    pub fn inherited(memory: SharedMemory, frame_bytes: usize, count: u32) -> io::Result<Self> {
+        let needed = Self::bytes_inherited(frame_bytes, count);
+        if needed.is_none_or(|needed| needed > memory.len()) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let mut frames = Self::new(memory, 0, frame_bytes, count)?;
+        frames.table = Table::Behind(frames.offset_of(count));
+        Ok(frames)
+    }
+
+    /// How many bytes of memory [`Self::inherited`] takes.
+    pub fn bytes_inherited(frame_bytes: usize, count: u32) -> Option<usize> {
+        end_of(0, frame_bytes, count)?.checked_add(count as usize)
+    }
+
     pub fn count(&self) -> u32 {
-        u32::try_from(self.owners.len()).expect("they were counted in 32 bits")
+        self.count
     }
 
     pub fn frame_bytes(&self) -> usize {
@@ -65,17 +87,25 @@ impl Frames {
     }
 
     /// Whether a frame is ours; one that there is not is nobody's.
-    pub fn is_ours(&self, number: u32) -> bool {
-        self.owners.get(number as usize) == Some(&Owner::Us)
+    pub fn is_ours(&mut self, number: u32) -> bool {
+        matches!(self.owner(number), Some(&mut US))
     }
 
     /// The bytes of a frame; `None` if it is not ours.
     pub fn bytes(&mut self, number: u32) -> Option<&mut [u8]> {
-        if !self.is_ours(number) {
-            return None;
+        self.run(number, 1)
+    }
+
+    /// The bytes of several frames that lie side by side; `None` if not all of them are ours.
+    pub fn run(&mut self, first: u32, count: u32) -> Option<&mut [u8]> {
+        for number in first..first.checked_add(count)? {
+            if !self.is_ours(number) {
+                return None;
+            }
         }
-        let offset = self.offset_of(number);
-        self.memory.mapping().bytes(offset, self.frame_bytes)
+        let offset = self.offset_of(first);
+        let bytes = count as usize * self.frame_bytes;
+        self.memory.mapping().bytes(offset, bytes)
     }
 
     /// `len` bytes of a frame from `from` on; `None` if it is not ours or they are not inside.
@@ -86,30 +116,50 @@ impl Frames {
     /// The other side gets a frame. Says whether it was ours.
     #[must_use]
     pub fn give(&mut self, number: u32) -> bool {
-        self.change(number, Owner::Us, Owner::Other)
+        self.change(number, true, OTHER)
     }
 
     /// The other side has given a frame back. Says whether it had it.
     #[must_use]
     pub fn take(&mut self, number: u32) -> bool {
-        self.change(number, Owner::Other, Owner::Us)
+        self.change(number, false, US)
     }
 
-    fn change(&mut self, number: u32, from: Owner, to: Owner) -> bool {
-        match self.owners.get_mut(number as usize) {
-            Some(owner) if *owner == from => {
+    fn change(&mut self, number: u32, was_ours: bool, to: u8) -> bool {
+        match self.owner(number) {
+            Some(owner) if (*owner == US) == was_ours => {
                 *owner = to;
                 true
             }
             _ => false,
         }
     }
+
+    fn owner(&mut self, number: u32) -> Option<&mut u8> {
+        if number >= self.count {
+            return None;
+        }
+        match &mut self.table {
+            Table::Here(owners) => owners.get_mut(number as usize),
+            Table::Behind(offset) => {
+                let bytes = self.memory.mapping().bytes(*offset + number as usize, 1)?;
+                bytes.first_mut()
+            }
+        }
+    }
+}
+
+fn end_of(offset: usize, frame_bytes: usize, count: u32) -> Option<usize> {
+    (count as usize)
+        .checked_mul(frame_bytes)?
+        .checked_add(offset)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Pages;
     use super::*;
+    use std::os::fd::AsFd;
 
     fn frames() -> Frames {
         let memory = SharedMemory::create("frames", 4096, Pages::Small).unwrap();
@@ -156,6 +206,33 @@ mod tests {
         assert!(!frames.take(2), "it is ours already");
         assert!(frames.bytes(2).is_some());
         assert!(!frames.give(4) && !frames.take(4), "there is none");
+    }
+
+    #[test]
+    fn who_comes_after_knows_whose_each_is() {
+        let bytes = Frames::bytes_inherited(2048, 4).unwrap();
+        let memory = SharedMemory::create("frames", bytes, Pages::Small).unwrap();
+        let again = memory.as_fd().try_clone_to_owned().unwrap();
+        let mut one = Frames::inherited(memory, 2048, 4).unwrap();
+        assert!(one.give(1) && one.give(3) && one.take(3));
+        one.bytes(3).unwrap().fill(0xff);
+        let again = SharedMemory::open(again).unwrap();
+        let mut other = Frames::inherited(again, 2048, 4).unwrap();
+        let ours = [0, 1, 2, 3, 4].map(|number| other.is_ours(number));
+        assert_eq!(ours, [true, false, true, true, false]);
+        let memory = SharedMemory::create("frames", bytes, Pages::Small).unwrap();
+        assert!(Frames::inherited(memory, 4096, 3).is_err());
+    }
+
+    #[test]
+    fn several_are_seen_at_once_if_all_are_ours() {
+        let mut frames = frames();
+        assert_eq!(frames.run(1, 3).map(|run| run.len()), Some(3 * 1008));
+        assert_eq!(frames.run(1, 4), None);
+        assert_eq!(frames.run(u32::MAX, 2), None);
+        assert!(frames.give(3));
+        assert_eq!(frames.run(1, 3), None);
+        assert!(frames.run(1, 2).is_some());
     }
 
     #[test]

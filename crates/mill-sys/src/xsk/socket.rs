@@ -1,0 +1,277 @@
+//! Making an AF_XDP socket, and asking it.
+
+use super::ring::{Descriptor, Layout};
+use super::{Copying, XskOptions};
+use crate::memory::SharedMemory;
+use crate::memory::mapping::Mapping;
+use crate::process::check;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A call that failed, and why.
+#[derive(Debug)]
+pub struct XskError {
+    pub call: &'static str,
+    pub error: io::Error,
+}
+
+/// What the kernel counts (xdp_statistics of if_xdp.h).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XskStatistics {
+    /// Frames that were lost for another reason than the next ones: too long for a place, say.
+    pub dropped: u64,
+    /// Places given to the kernel that are none.
+    pub strange_filled: u64,
+    /// Pieces to be sent that are none.
+    pub strange_transmitted: u64,
+    /// Frames that were lost because the ring of received ones was full.
+    pub ring_full: u64,
+    /// Times that a frame found no place to be put into.
+    pub no_place: u64,
+    /// Times that the kernel was called and had nothing to send.
+    pub nothing_to_send: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ring {
+    Fill,
+    Received,
+    Transmit,
+    Completed,
+}
+
+/// Where the kernel has put the parts of the rings.
+pub(super) struct Rings<'a> {
+    socket: BorrowedFd<'a>,
+    offsets: libc::xdp_mmap_offsets,
+}
+
+/// Makes a socket on a queue of an interface, with its rings, over `memory`. That takes the right CAP_NET_RAW. Nothing is
+/// received before a program directs frames to it. EBUSY if the queue has a socket already, or had one a moment ago.
+pub fn create(
+    interface: u32,
+    queue: u32,
+    memory: &SharedMemory,
+    options: &XskOptions,
+) -> Result<OwnedFd, XskError> {
+    let needed = options
+        .memory_bytes()
+        .and_then(|needed| {
+            if needed > memory.len() {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+            Ok(u64::from(options.frame_bytes) * u64::from(options.frames().unwrap_or_default()))
+        })
+        .map_err(failed("XskOptions"))?;
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes numbers.
+    let number = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
+    check(number).map_err(failed("socket(AF_XDP)"))?;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    let start = memory.start();
+    let region = libc::xdp_umem_reg {
+        addr: u64::try_from(start.expose_provenance().get()).unwrap_or_default(),
+        len: needed,
+        chunk_size: options.frame_bytes,
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    let fd = socket.as_fd();
+    set(fd, libc::XDP_UMEM_REG, &region).map_err(failed("setsockopt(XDP_UMEM_REG)"))?;
+    for (option, count, call) in [
+        (
+            libc::XDP_UMEM_FILL_RING,
+            options.receive_frames,
+            "setsockopt(XDP_UMEM_FILL_RING)",
+        ),
+        (
+            libc::XDP_UMEM_COMPLETION_RING,
+            options.transmit_frames,
+            "setsockopt(XDP_UMEM_COMPLETION_RING)",
+        ),
+        (
+            libc::XDP_RX_RING,
+            options.receive_frames,
+            "setsockopt(XDP_RX_RING)",
+        ),
+        (
+            libc::XDP_TX_RING,
+            options.transmit_frames,
+            "setsockopt(XDP_TX_RING)",
+        ),
+    ] {
+        set(fd, option, &count).map_err(failed(call))?;
+    }
+    bind(fd, interface, queue, options).map_err(failed("bind(AF_XDP)"))?;
+    // Linux before 6.17 has no such option, and sends 32 a call.
+    let _ = set(fd, XDP_MAX_TX_SKB_BUDGET, &options.transmit_frames);
+    Ok(socket)
+}
+
+/// How many frames a call may send where the kernel copies, up to the size of the ring (if_xdp.h, Linux 6.17).
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+
+fn bind(
+    socket: BorrowedFd<'_>,
+    interface: u32,
+    queue: u32,
+    options: &XskOptions,
+) -> io::Result<()> {
+    let copying = match options.copying {
+        Copying::AsDriverCan => 0,
+        Copying::Always => libc::XDP_COPY,
+        Copying::Never => libc::XDP_ZEROCOPY,
+    };
+    let pieces = if options.in_pieces {
+        libc::XDP_USE_SG
+    } else {
+        0
+    };
+    let address = libc::sockaddr_xdp {
+        sxdp_family: u16::try_from(libc::AF_XDP).expect("AF_XDP is 44"),
+        sxdp_flags: libc::XDP_USE_NEED_WAKEUP | copying | pieces,
+        sxdp_ifindex: interface,
+        sxdp_queue_id: queue,
+        sxdp_shared_umem_fd: 0,
+    };
+    let size = size_of::<libc::sockaddr_xdp>();
+    let size = libc::socklen_t::try_from(size).expect("an address is small");
+    let pointer = (&raw const address).cast();
+    // SAFETY: pointer and size describe `address`, which outlives the call.
+    check(unsafe { libc::bind(socket.as_raw_fd(), pointer, size) })
+}
+
+impl<'a> Rings<'a> {
+    pub(super) fn of(socket: BorrowedFd<'a>) -> io::Result<Self> {
+        let nowhere = libc::xdp_ring_offset {
+            producer: 0,
+            consumer: 0,
+            desc: 0,
+            flags: 0,
+        };
+        let mut offsets = libc::xdp_mmap_offsets {
+            rx: nowhere,
+            tx: nowhere,
+            fr: nowhere,
+            cr: nowhere,
+        };
+        get(socket, libc::XDP_MMAP_OFFSETS, &mut offsets)?;
+        Ok(Self { socket, offsets })
+    }
+
+    pub(super) fn layout(&self, ring: Ring, count: u32) -> io::Result<Layout> {
+        let offsets = match ring {
+            Ring::Fill => &self.offsets.fr,
+            Ring::Received => &self.offsets.rx,
+            Ring::Transmit => &self.offsets.tx,
+            Ring::Completed => &self.offsets.cr,
+        };
+        let inside = |offset| usize::try_from(offset).map_err(io::Error::other);
+        Ok(Layout {
+            producer: inside(offsets.producer)?,
+            consumer: inside(offsets.consumer)?,
+            flags: inside(offsets.flags)?,
+            entries: inside(offsets.desc)?,
+            count,
+        })
+    }
+
+    /// Fails if the ring has fewer entries.
+    pub(super) fn map(&self, ring: Ring, count: u32) -> io::Result<Mapping> {
+        let (at, entry_bytes) = match ring {
+            Ring::Fill => (libc::XDP_UMEM_PGOFF_FILL_RING, size_of::<u64>()),
+            Ring::Completed => (libc::XDP_UMEM_PGOFF_COMPLETION_RING, size_of::<u64>()),
+            Ring::Received => (RECEIVED_AT, size_of::<Descriptor>()),
+            Ring::Transmit => (TRANSMIT_AT, size_of::<Descriptor>()),
+        };
+        let len = self.layout(ring, count)?.entries + count as usize * entry_bytes;
+        Mapping::new(self.socket, at, len, true)
+    }
+}
+
+/// Where the mappings of two of the rings begin (XDP_PGOFF_RX_RING and XDP_PGOFF_TX_RING of if_xdp.h).
+const RECEIVED_AT: u64 = 0;
+const TRANSMIT_AT: u64 = 0x8000_0000;
+
+/// Has the kernel look at the ring of frames to send.
+pub(super) fn send(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: no bytes and no address are handed over.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            std::ptr::null(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null(),
+            0,
+        )
+    };
+    if sent == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Has a driver that sleeps look at the ring of places to fill. What it answers makes no difference.
+#[cold]
+pub(super) fn wake_receiver(socket: BorrowedFd<'_>) {
+    // SAFETY: no bytes and no address are handed over.
+    unsafe {
+        libc::recvfrom(
+            socket.as_raw_fd(),
+            std::ptr::null_mut(),
+            0,
+            libc::MSG_DONTWAIT,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+}
+
+pub(super) fn is_zero_copy(socket: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut options = libc::xdp_options { flags: 0 };
+    get(socket, libc::XDP_OPTIONS, &mut options)?;
+    Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
+}
+
+pub(super) fn statistics(socket: BorrowedFd<'_>) -> io::Result<XskStatistics> {
+    let mut counted = libc::xdp_statistics {
+        rx_dropped: 0,
+        rx_invalid_descs: 0,
+        tx_invalid_descs: 0,
+        rx_ring_full: 0,
+        rx_fill_ring_empty_descs: 0,
+        tx_ring_empty_descs: 0,
+    };
+    get(socket, libc::XDP_STATISTICS, &mut counted)?;
+    Ok(XskStatistics {
+        dropped: counted.rx_dropped,
+        strange_filled: counted.rx_invalid_descs,
+        strange_transmitted: counted.tx_invalid_descs,
+        ring_full: counted.rx_ring_full,
+        no_place: counted.rx_fill_ring_empty_descs,
+        nothing_to_send: counted.tx_ring_empty_descs,
+    })
+}
+
+fn set<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<()> {
+    let size = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
+    let pointer = std::ptr::from_ref(value).cast();
+    // SAFETY: pointer and size describe `value`, which outlives the call.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, pointer, size) })
+}
+
+/// Reads an option. What an older kernel does not know of it stays as it was.
+fn get<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &mut T) -> io::Result<()> {
+    let mut size = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
+    let pointer = std::ptr::from_mut(value).cast();
+    let size = &raw mut size;
+    // SAFETY: pointer and size describe `value`, plain numbers, which outlives the call.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, pointer, size) })
+}
+
+fn failed(call: &'static str) -> impl Fn(io::Error) -> XskError {
+    move |error| XskError { call, error }
+}

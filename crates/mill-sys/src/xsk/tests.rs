@@ -1,0 +1,56 @@
+//! What can be said of sockets without an interface; what they do on one is tested with the links of mill-device.
+
+use super::*;
+use crate::memory::Pages;
+
+fn options() -> XskOptions {
+    XskOptions {
+        frame_bytes: 2048,
+        receive_frames: 64,
+        transmit_frames: 32,
+        copying: Copying::AsDriverCan,
+        in_pieces: false,
+    }
+}
+
+#[test]
+fn memory_is_as_large_as_frames_and_their_marks() {
+    let check = |options: XskOptions, expected: Option<usize>| {
+        assert_eq!(options.memory_bytes().ok(), expected, "{options:?}");
+    };
+    check(options(), Some(96 * 2048 + 96));
+    let with = |frame_bytes, receive_frames, transmit_frames| XskOptions {
+        frame_bytes,
+        receive_frames,
+        transmit_frames,
+        ..options()
+    };
+    check(with(4096, 1, 1), Some(2 * 4096 + 2));
+    check(with(1024, 1, 1), None);
+    check(with(8192, 1, 1), None);
+    check(with(2048, 0, 1), None);
+    check(with(2048, 3, 1), None);
+    check(with(2048, 1, 6), None);
+    check(with(2048, 1 << 31, 1 << 31), None);
+}
+
+#[test]
+fn a_socket_that_can_not_be_made_says_at_which_call() {
+    let memory = SharedMemory::create("xsk", 96 * 2049, Pages::Small).unwrap();
+    let check = |options: &XskOptions, expected: (&str, i32)| {
+        // No interface has the number zero.
+        let failed = create(0, 0, &memory, options).unwrap_err();
+        if failed.error.raw_os_error() == Some(libc::EPERM) {
+            println!("not tested: an AF_XDP socket takes rights that we do not have");
+            return;
+        }
+        let errno = failed.error.raw_os_error().unwrap();
+        assert_eq!((failed.call, errno), expected);
+    };
+    check(&options(), ("bind(AF_XDP)", libc::ENODEV));
+    let more = XskOptions {
+        receive_frames: 128,
+        ..options()
+    };
+    check(&more, ("XskOptions", libc::EINVAL));
+}
