@@ -30,6 +30,9 @@ pub mod impair;
 /// Any of the above, as one type.
 pub mod any;
 
+/// What the kernel knows of an interface.
+pub mod network;
+
 /// What `--stack` says.
 pub mod specification;
 

@@ -2,7 +2,7 @@
 
 use crate::limits::Limits;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use mill_tcp::config::Config;
 
 /// Addresses, routes, settings and secrets of a host.
@@ -32,7 +32,23 @@ pub struct Prefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub target: Prefix,
+    /// A router on the link; the address of zeros if the targets themselves are on it.
     pub gateway: IpAddr,
+}
+
+impl Route {
+    /// Targets that are on the link, and in no address' prefix.
+    pub const fn on_link(target: Prefix) -> Self {
+        let gateway = match target.address {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        Self { target, gateway }
+    }
+
+    pub const fn is_on_link(&self) -> bool {
+        self.gateway.is_unspecified()
+    }
 }
 
 impl HostConfig {

@@ -42,7 +42,7 @@ impl Routes {
         let (gateways, lost): (Vec<Route>, Vec<Route>) = routes
             .gateways
             .iter()
-            .partition(|route| routes.is_on_link(route.gateway));
+            .partition(|route| route.is_on_link() || routes.is_on_link(route.gateway));
         debug_assert!(
             lost.is_empty(),
             "gateways that are not on the link: {lost:?}"
@@ -71,9 +71,10 @@ impl Routes {
             .filter(|route| route.target.holds(target))
             .max_by_key(|route| route.target.len);
         match (on_link, gateway) {
-            (Some(len), Some(route)) if route.target.len > len => Some(route.gateway),
-            (Some(_), _) => Some(target),
-            (None, Some(route)) => Some(route.gateway),
+            (Some(len), Some(route)) if route.target.len <= len => Some(target),
+            (_, Some(route)) if route.is_on_link() => Some(target),
+            (_, Some(route)) => Some(route.gateway),
+            (Some(_), None) => Some(target),
             (None, None) => None,
         }
     }
@@ -247,6 +248,7 @@ mod tests {
                 gateway("10.77.0.128/25", "192.168.9.2"),
                 gateway("::/0", "fe80::1"),
                 gateway("fd00:8::/32", "fd00:7::1"),
+                Route::on_link(prefix("10.90.0.0/16")),
             ],
         )
     }
@@ -272,6 +274,7 @@ mod tests {
         check("fd00:8::9", Some(("fd00:7::1", "fd00:7::2")));
         check("2001:db8:1::77", Some(("2001:db8:1::77", "2001:db8:1::2")));
         check("2001:db8:2::77", Some(("fe80::1", "2001:db8:1::2")));
+        check("10.90.1.2", Some(("10.90.1.2", "10.77.0.2")));
         check("255.255.255.255", Some(("255.255.255.255", "10.77.0.2")));
     }
 

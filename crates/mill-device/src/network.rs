@@ -1,0 +1,236 @@
+//! What the kernel knows of an interface: its addresses, routes and neighbours. Who serves on the interface beside the
+//! kernel takes them from here and has nothing to configure.
+//!
+//! Everybody may ask; nothing here changes anything.
+
+use ask::question;
+use mill_stack::config::{Prefix, Route};
+use mill_stack::wire::ethernet::MacAddress;
+use mill_sys::interface;
+use mill_sys::netlink::Netlink;
+use read::{Routing, Target};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+/// Requests, and their answers as messages.
+mod ask;
+
+/// Messages as what they say.
+mod read;
+
+#[cfg(test)]
+mod tests;
+
+/// An interface and what lies around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    pub link: LinkState,
+    /// In the order of the kernel, which prefers the first ones.
+    pub addresses: Vec<Prefix>,
+    /// The main table's ways out through this interface. A gateway of zeros means that the targets are on the link, as
+    /// an address' own prefix is nearly always.
+    pub routes: Vec<Route>,
+    /// Where the main table leads through other interfaces, or nowhere, with more specific or better routes than those
+    /// above.
+    pub elsewhere: Vec<Prefix>,
+    /// Neighbours whose Ethernet address the kernel knows.
+    pub neighbors: BTreeMap<IpAddr, MacAddress>,
+    /// Routes that are not among the above because there are more than [`ROUTES_MAX`].
+    pub routes_left_out: usize,
+}
+
+/// The interface itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkState {
+    pub name: String,
+    pub index: u32,
+    pub mac: MacAddress,
+    /// Bytes of IP packet in a frame.
+    pub mtu: u16,
+    /// It was switched on.
+    pub is_up: bool,
+    /// And there is somebody at the other end.
+    pub is_running: bool,
+    /// The driver's word for a virtual one: "veth", "macvlan", …; `None` for a card.
+    pub kind: Option<String>,
+    /// Queues in use.
+    pub receive_queues: u32,
+    pub transmit_queues: u32,
+}
+
+/// What could not be asked, or was not understood.
+#[derive(Debug)]
+pub struct NetworkError {
+    pub(crate) interface: String,
+    pub(crate) about: &'static str,
+    pub(crate) cause: io::Error,
+}
+
+impl Network {
+    /// Asks the kernel about the interface of this name, in the network namespace of the caller.
+    pub fn of(name: &str) -> Result<Self, NetworkError> {
+        let asking = Asking::begin(name)?;
+        asking.all()
+    }
+}
+
+impl LinkState {
+    /// Whether frames may come from this machine itself, and with checksums that nobody has completed yet: no card is
+    /// known to be in between.
+    pub const fn peer_may_be_local(&self) -> bool {
+        self.kind.is_some()
+    }
+}
+
+/// A socket to ask by, and for whom.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    socket: Netlink,
+    name: String,
+    index: u32,
+}
+
+impl Asking {
+    pub(crate) fn begin(name: &str) -> Result<Self, NetworkError> {
+        let index = interface::index(name).map_err(|cause| NetworkError {
+            interface: name.to_owned(),
+            about: "number",
+            cause,
+        })?;
+        let socket = Netlink::open().map_err(|cause| NetworkError {
+            interface: name.to_owned(),
+            about: "settings",
+            cause,
+        })?;
+        Ok(Self {
+            socket,
+            name: name.to_owned(),
+            index,
+        })
+    }
+
+    pub(crate) fn failed(&self, about: &'static str, cause: io::Error) -> NetworkError {
+        NetworkError {
+            interface: self.name.clone(),
+            about,
+            cause,
+        }
+    }
+
+    pub(crate) fn all(&self) -> Result<Network, NetworkError> {
+        let mut network = Network {
+            link: self.link()?,
+            addresses: self.addresses()?,
+            routes: Vec::new(),
+            elsewhere: Vec::new(),
+            neighbors: self.neighbors()?,
+            routes_left_out: 0,
+        };
+        self.read_routes(&mut network)?;
+        Ok(network)
+    }
+
+    pub(crate) fn link(&self) -> Result<LinkState, NetworkError> {
+        let failed = |cause| self.failed("settings", cause);
+        let answers = ask::ask(&self.socket, question::link(self.index)).map_err(failed)?;
+        let link = answers
+            .iter()
+            .find_map(|message| read::link(message, self.index));
+        let mut link = link.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
+        // The kernel's message tells how many queues there could be.
+        if let Ok(channels) = interface::channels(&link.name) {
+            link.receive_queues = channels.receive;
+            link.transmit_queues = channels.transmit;
+        }
+        Ok(link)
+    }
+
+    pub(crate) fn addresses(&self) -> Result<Vec<Prefix>, NetworkError> {
+        let answers = ask::dump(&self.socket, question::addresses(self.index))
+            .map_err(|cause| self.failed("addresses", cause))?;
+        let of_ours = |message| read::address(message, self.index);
+        Ok(answers.iter().filter_map(of_ours).collect())
+    }
+
+    pub(crate) fn neighbors(&self) -> Result<BTreeMap<IpAddr, MacAddress>, NetworkError> {
+        let answers = ask::dump(&self.socket, question::neighbors(self.index))
+            .map_err(|cause| self.failed("neighbours", cause))?;
+        let known = |message| {
+            let (address, mac) = read::neighbor(message, self.index)?;
+            Some((address, mac?))
+        };
+        Ok(answers.iter().filter_map(known).collect())
+    }
+
+    /// Of several routes to a prefix the one with the lowest metric counts, of equal ones the first.
+    pub(crate) fn read_routes(&self, network: &mut Network) -> Result<(), NetworkError> {
+        let mut best: BTreeMap<(IpAddr, u8), Routing> = BTreeMap::new();
+        for of_ipv6 in [false, true] {
+            let answers = ask::dump(&self.socket, question::routes(of_ipv6))
+                .map_err(|cause| self.failed("routes", cause))?;
+            for routing in answers
+                .iter()
+                .filter_map(|message| read::route(message, self.index))
+            {
+                let prefix = (routing.prefix.address, routing.prefix.len);
+                let known = best.entry(prefix).or_insert(routing);
+                if routing.metric < known.metric {
+                    *known = routing;
+                }
+            }
+        }
+        network.take_routes(best.into_values());
+        Ok(())
+    }
+}
+
+impl Network {
+    fn take_routes(&mut self, routings: impl Iterator<Item = Routing>) {
+        self.routes.clear();
+        self.elsewhere.clear();
+        self.routes_left_out = 0;
+        for Routing { prefix, target, .. } in routings {
+            if self.routes.len() + self.elsewhere.len() >= ROUTES_MAX {
+                self.routes_left_out += 1;
+                continue;
+            }
+            match target {
+                Target::Gateway(gateway) => self.routes.push(Route {
+                    target: prefix,
+                    gateway,
+                }),
+                Target::Link => self.routes.push(Route::on_link(prefix)),
+                Target::Elsewhere => self.elsewhere.push(prefix),
+            }
+        }
+        // What no route of ours holds is not reached anyway.
+        let routes = &self.routes;
+        self.elsewhere.retain(|prefix| {
+            routes
+                .iter()
+                .any(|route| route.target.len <= prefix.len && route.target.holds(prefix.address))
+        });
+    }
+}
+
+impl fmt::Display for NetworkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (about, interface, cause) = (self.about, &self.interface, &self.cause);
+        write!(
+            f,
+            "the {about} of the interface \"{interface}\" could not be read: {cause}"
+        )
+    }
+}
+
+impl std::error::Error for NetworkError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Routes that are taken, those that lead elsewhere included: finding one goes through all of them. A router of the
+/// whole Internet has a million, and its routes beyond these are not followed.
+pub const ROUTES_MAX: usize = 4096;

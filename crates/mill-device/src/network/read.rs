@@ -1,0 +1,245 @@
+//! Messages of the kernel, as what they say of one interface. What they say of others is nothing.
+
+use super::LinkState;
+use mill_stack::config::Prefix;
+use mill_stack::wire::ethernet::MacAddress;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage,
+};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteNextHopFlags,
+    RouteType, RouteVia,
+};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// A route of the main table, as seen from one interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Routing {
+    pub(super) prefix: Prefix,
+    pub(super) metric: u32,
+    pub(super) target: Target,
+}
+
+/// Where a route leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The targets are on the interface's link.
+    Link,
+    /// A router on that link.
+    Gateway(IpAddr),
+    /// To another interface, or nowhere.
+    Elsewhere,
+}
+
+pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkState> {
+    let RouteNetlinkMessage::NewLink(LinkMessage {
+        header, attributes, ..
+    }) = message
+    else {
+        return None;
+    };
+    if header.index != index {
+        return None;
+    }
+    let mut link = LinkState {
+        name: String::new(),
+        index,
+        mac: MacAddress::UNSPECIFIED,
+        mtu: 0,
+        is_up: header.flags.contains(LinkFlags::Up),
+        is_running: header.flags.contains(LinkFlags::Running),
+        kind: None,
+        receive_queues: 1,
+        transmit_queues: 1,
+    };
+    for attribute in attributes {
+        match attribute {
+            LinkAttribute::IfName(name) => link.name.clone_from(name),
+            LinkAttribute::Address(bytes) => link.mac = mac_of(bytes).unwrap_or(link.mac),
+            LinkAttribute::Mtu(mtu) => link.mtu = u16::try_from(*mtu).unwrap_or(u16::MAX),
+            LinkAttribute::NumRxQueues(count) => link.receive_queues = *count,
+            LinkAttribute::NumTxQueues(count) => link.transmit_queues = *count,
+            LinkAttribute::LinkInfo(infos) => {
+                link.kind = infos.iter().find_map(|info| match info {
+                    LinkInfo::Kind(kind) => Some(kind.to_string()),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
+    (!link.name.is_empty()).then_some(link)
+}
+
+/// An address that can be used.
+pub(super) fn address(message: &RouteNetlinkMessage, index: u32) -> Option<Prefix> {
+    let RouteNetlinkMessage::NewAddress(AddressMessage {
+        header, attributes, ..
+    }) = message
+    else {
+        return None;
+    };
+    if header.index != index {
+        return None;
+    }
+    let (mut local, mut of_prefix) = (None, None);
+    let mut flags = u32::from(header.flags.bits());
+    for attribute in attributes {
+        match attribute {
+            AddressAttribute::Local(address) => local = Some(*address),
+            AddressAttribute::Address(address) => of_prefix = Some(*address),
+            AddressAttribute::Flags(all) => flags = all.bits(),
+            _ => {}
+        }
+    }
+    let address = local.or(of_prefix)?;
+    // Nobody knows yet whether it is ours alone (RFC 4862 5.4), or it is not.
+    let is_in_doubt = flags & AddressFlags::Tentative.bits() != 0
+        && flags & u32::from(AddressHeaderFlags::Optimistic.bits()) == 0;
+    if is_in_doubt || flags & AddressFlags::Dadfailed.bits() != 0 {
+        return None;
+    }
+    // At both ends of a wire the prefix is the other's: ours is a single address.
+    let is_of_peer = local.is_some_and(|local| of_prefix.is_some_and(|peer| peer != local));
+    let len = if is_of_peer {
+        bits_of(address)
+    } else {
+        header.prefix_len
+    };
+    (len <= bits_of(address)).then_some(Prefix { address, len })
+}
+
+/// A neighbour: its Ethernet address, or that there is none (any more). `None` while the kernel is asking.
+pub(super) fn neighbor(
+    message: &RouteNetlinkMessage,
+    index: u32,
+) -> Option<(IpAddr, Option<MacAddress>)> {
+    let (
+        NeighbourMessage {
+            header, attributes, ..
+        },
+        is_deleted,
+    ) = match message {
+        RouteNetlinkMessage::NewNeighbour(neighbor) => (neighbor, false),
+        RouteNetlinkMessage::DelNeighbour(neighbor) => (neighbor, true),
+        _ => return None,
+    };
+    if header.ifindex != index || header.flags.contains(NeighbourFlags::Proxy) {
+        return None;
+    }
+    let (mut address, mut mac) = (None, None);
+    for attribute in attributes {
+        match attribute {
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(ip)) => {
+                address = Some(IpAddr::V4(*ip));
+            }
+            NeighbourAttribute::Destination(NeighbourAddress::Inet6(ip)) => {
+                address = Some(IpAddr::V6(*ip));
+            }
+            NeighbourAttribute::LinkLayerAddress(bytes) => mac = mac_of(bytes),
+            _ => {}
+        }
+    }
+    // Groups need no neighbour, and a bridge's table has no addresses of IP.
+    let address = address.filter(|address| !address.is_multicast())?;
+    match header.state {
+        _ if is_deleted => Some((address, None)),
+        NeighbourState::Failed => Some((address, None)),
+        NeighbourState::Incomplete | NeighbourState::None => None,
+        _ => Some((address, Some(mac.filter(|mac| mac.is_unicast())?))),
+    }
+}
+
+/// A route of the main table that can be used for packets of whatever kind and source.
+pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing> {
+    let RouteNetlinkMessage::NewRoute(RouteMessage {
+        header, attributes, ..
+    }) = message
+    else {
+        return None;
+    };
+    let nowhere: IpAddr = match header.address_family {
+        netlink_packet_route::AddressFamily::Inet => Ipv4Addr::UNSPECIFIED.into(),
+        netlink_packet_route::AddressFamily::Inet6 => Ipv6Addr::UNSPECIFIED.into(),
+        _ => return None,
+    };
+    let is_special = header.tos != 0 || header.source_prefix_length != 0;
+    if is_special || header.flags.contains(RouteFlags::Cloned) {
+        return None;
+    }
+    let mut prefix = Prefix {
+        address: nowhere,
+        len: header.destination_prefix_length,
+    };
+    let mut table = u32::from(header.table);
+    let mut metric = 0;
+    let mut hops = Vec::new();
+    for attribute in attributes {
+        match attribute {
+            RouteAttribute::Destination(target) => prefix.address = ip_of(target)?,
+            RouteAttribute::Table(number) => table = *number,
+            RouteAttribute::Priority(priority) => metric = *priority,
+            RouteAttribute::Oif(of) => {
+                let is_dead = RouteFlags::Dead | RouteFlags::Linkdown;
+                let is_usable = !header.flags.intersects(is_dead);
+                hops.push((*of, gateway_of(attributes), is_usable));
+            }
+            RouteAttribute::MultiPath(several) => hops.extend(several.iter().map(|hop| {
+                let is_dead = RouteNextHopFlags::Dead | RouteNextHopFlags::Linkdown;
+                let is_usable = !hop.flags.intersects(is_dead);
+                (hop.interface_index, gateway_of(&hop.attributes), is_usable)
+            })),
+            _ => {}
+        }
+    }
+    let is_valid = table == u32::from(RouteHeader::RT_TABLE_MAIN)
+        && prefix.len <= bits_of(prefix.address)
+        && !matches!(
+            header.kind,
+            RouteType::Local | RouteType::Broadcast | RouteType::Multicast
+        );
+    let (had_hops, mut hops) = (!hops.is_empty(), hops.into_iter().filter(|hop| hop.2));
+    let target = match hops.clone().find(|hop| hop.0 == index) {
+        Some((_, Some(gateway), _)) => Target::Gateway(gateway),
+        Some((_, None, _)) => Target::Link,
+        // One whose ways are all down is as good as none.
+        None if had_hops && hops.next().is_none() => return None,
+        None => Target::Elsewhere,
+    };
+    is_valid.then_some(Routing {
+        prefix,
+        metric,
+        target,
+    })
+}
+
+fn gateway_of(attributes: &[RouteAttribute]) -> Option<IpAddr> {
+    attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Gateway(gateway) => ip_of(gateway),
+        // RFC 5549: packets of IPv4 by way of a neighbour that is known by its address of IPv6.
+        RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
+        RouteAttribute::Via(RouteVia::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
+        _ => None,
+    })
+}
+
+const fn ip_of(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(ip) => Some(IpAddr::V4(*ip)),
+        RouteAddress::Inet6(ip) => Some(IpAddr::V6(*ip)),
+        _ => None,
+    }
+}
+
+fn mac_of(bytes: &[u8]) -> Option<MacAddress> {
+    Some(MacAddress(bytes.try_into().ok()?))
+}
+
+const fn bits_of(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
