@@ -2,16 +2,19 @@
 
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
+use crate::pace::{Pace, Wait};
 use crate::payload_queue::PayloadQueue;
 use crate::pool::Pool;
 use crate::slot::Slots;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::IpAddr;
 use mill_runtime::engine::Park;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::host::Host;
-use mill_stack::link::Link;
+use mill_stack::link::{Link, LinkChange};
+use mill_stack::polling::Polling;
 use mill_stack::socket::{ListenerId, Ready};
 
 /// What a worker's handles on the stack share.
@@ -29,6 +32,10 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     has_more: bool,
     /// Turns in a row whose frames did not all fit into the link.
     full_turns: u32,
+    pace: Pace,
+    /// Memory for what changed around the link, and for neighbours that somebody waits for.
+    changes: Vec<LinkChange>,
+    wanted: Vec<IpAddr>,
     /// The time of the last packet call.
     now: Instant,
 }
@@ -37,7 +44,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     pub(crate) fn new(
         host: Host<PayloadQueue<F>>,
         link: L,
-        burst_max: usize,
+        (burst_max, polling): (usize, Polling),
         now: Instant,
     ) -> Self {
         Self {
@@ -50,12 +57,20 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             burst_max: burst_max.max(1),
             has_more: false,
             full_turns: 0,
+            pace: Pace::new(polling, now),
+            changes: Vec::new(),
+            wanted: Vec::new(),
             now,
         }
     }
 
-    /// How long the inner engine may wait, when it would wait as `park` says.
-    pub(crate) fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
+    /// How the inner engine may wait, when it would wait as `park` says.
+    pub(crate) fn wait(&mut self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
+        let park = self.park(park, now);
+        self.pace.wait(park, self.now)
+    }
+
+    fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
         let has_work = self.has_more || !self.ready.is_empty() || !self.acceptable.is_empty();
         let asks_again = (1..=FULL_TURNS_MAX).contains(&self.full_turns);
         if park == Park::No || has_work || asks_again {
@@ -72,9 +87,14 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     pub(crate) fn receive(&mut self, now: Instant) {
         self.now = now;
         let now = to_stack(now);
+        self.hear_of_changes(now);
         let mut bursts = 0;
         self.has_more = loop {
-            if self.host.receive(&mut self.link, now) < self.burst_max {
+            let count = self.host.receive(&mut self.link, now);
+            if count > 0 {
+                self.pace.worked(self.now);
+            }
+            if count < self.burst_max {
                 break false;
             }
             bursts += 1;
@@ -82,12 +102,24 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
                 break true;
             }
         };
-        self.host.expire(now);
+        let is_done = self.host.expire(now);
         debug_assert!(
-            self.host.next_expiry().is_none_or(|at| at > now),
+            !is_done || self.host.next_expiry().is_none_or(|at| at > now),
             "what is due is done, or the turns would not end"
         );
         self.note_changes();
+    }
+
+    fn hear_of_changes(&mut self, now: mill_stack::tcp::time::Instant) {
+        self.link.take_changes(&mut self.changes);
+        for change in self.changes.drain(..) {
+            self.host.on_change(&change, now);
+        }
+    }
+
+    /// The tasks have something to do, whatever it is.
+    pub(crate) const fn worked(&mut self) {
+        self.pace.worked(self.now);
     }
 
     /// Sends what there is, and gives the frames of the turn back.
@@ -96,6 +128,10 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         let is_full = self.host.transmit(&mut self.link, to_stack(now));
         self.link.flush();
         self.host.settle(&mut self.link);
+        self.host.take_wanted(&mut self.wanted);
+        for address in self.wanted.drain(..) {
+            self.link.resolve(address);
+        }
         self.full_turns = if is_full {
             self.full_turns.saturating_add(1)
         } else {
@@ -137,7 +173,7 @@ impl<L: Link, F: FileBytes> fmt::Debug for Stack<L, F> {
 }
 
 /// The wait that ends first.
-fn earlier(park: Park, at: Option<Instant>) -> Park {
+pub(crate) fn earlier(park: Park, at: Option<Instant>) -> Park {
     match (park, at) {
         (Park::Until(until), Some(at)) => Park::Until(until.min(at)),
         (Park::Forever, Some(at)) => Park::Until(at),
@@ -158,6 +194,48 @@ const LINK_PAUSE: Duration = Duration::from_micros(200);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mill_runtime::files::FileError;
+    use mill_stack::config::{HostConfig, Prefix};
+    use mill_stack::memory_link::MemoryLink;
+
+    /// Nobody sends files here.
+    #[derive(Clone)]
+    struct NoFile;
+
+    impl FileBytes for NoFile {
+        fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
+            Ok(0)
+        }
+    }
+
+    /// As after a machine has slept: the timers of all connections are due at the same time, which are more than are
+    /// looked at in one turn. The next one begins at once.
+    #[test]
+    fn more_timers_than_a_turn_looks_at_are_left_to_the_next_turns() {
+        let link = MemoryLink::ethernet(1);
+        let address = core::net::IpAddr::from([10, 0, 0, 1]);
+        let config = HostConfig::new(alloc::vec![Prefix { address, len: 24 }], [1; 16]);
+        let start = Instant::from_nanos(1_000_000_000);
+        let host = Host::new(config, link.properties(), to_stack(start));
+        let mut stack: Stack<_, NoFile> = Stack::new(host, link, 64, start);
+        let target = "10.0.0.2:80".parse().unwrap();
+        for token in 0..6000 {
+            let opened = stack.host.connect(target, None, true, token);
+            assert!(opened.is_ok());
+        }
+        stack.settle(start);
+        let late = start + Duration::from_secs(500);
+        let mut turns = 0;
+        while let Park::Until(at) = stack.park(Park::Forever, || late)
+            && at <= late
+        {
+            stack.receive(late);
+            stack.settle(late);
+            turns += 1;
+            assert!(turns < 100, "the turns end");
+        }
+        assert!(turns > 1, "{turns}");
+    }
 
     #[test]
     fn the_earlier_end_of_a_wait_counts() {

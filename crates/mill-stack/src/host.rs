@@ -159,10 +159,11 @@ impl<Q: SendQueue> Host<Q> {
         count
     }
 
-    /// Does what is due at `now`.
-    pub fn expire(&mut self, now: Instant) {
+    /// Does what is due at `now`; says whether that was all of it. More than about a millisecond's work is left to the
+    /// next call, which `next_expiry` asks for at once.
+    pub fn expire(&mut self, now: Instant) -> bool {
         self.now = now;
-        self.expire_all();
+        self.expire_all()
     }
 
     /// Transmits whatever there is, until the link is full; says whether something is left that waits for the link

@@ -9,24 +9,27 @@ use crate::socket::ListenerId;
 use mill_tcp::time_wait::TimeWait;
 
 impl<Q: SendQueue> Host<Q> {
-    /// Does what is due; what is more than a turn's share is left to the next call, which `next_expiry` asks for.
-    pub(crate) fn expire_all(&mut self) {
+    /// Does what is due, as far as a turn's share goes; says whether that was all of it.
+    pub(crate) fn expire_all(&mut self) -> bool {
         let mut work = WORK_MAX;
         while let Some(index) = self.timers.expire(self.now, &mut work) {
             self.on_connection_timer(index);
         }
+        let mut is_done = work > 0;
         let mut work = WORK_MAX;
         while let Some(index) = self.syn_cache.timers.expire(self.now, &mut work) {
             self.on_half_open_timer(index);
         }
-        for _ in 0..WORK_MAX {
-            if !self.expire_time_wait() {
-                break;
-            }
+        is_done &= work > 0;
+        let mut work = WORK_MAX;
+        while work > 0 && self.expire_time_wait() {
+            work -= 1;
         }
+        is_done &= work > 0;
         self.next_hops.neighbors.expire(self.now);
         self.wake_parked();
         self.expire_fragments();
+        is_done
     }
 
     fn on_connection_timer(&mut self, index: u32) {
