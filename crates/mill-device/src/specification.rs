@@ -270,7 +270,7 @@ fn check_once(prefixes: &[Prefix]) -> Result<(), SpecificationError> {
 }
 
 /// Whether an address is in the network of another.
-fn holds(prefix: Prefix, address: IpAddr) -> bool {
+pub(crate) fn holds(prefix: Prefix, address: IpAddr) -> bool {
     let bits = |address| match address {
         IpAddr::V4(address) => (32, u128::from(address.to_bits())),
         IpAddr::V6(address) => (128, address.to_bits()),

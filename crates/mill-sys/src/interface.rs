@@ -16,6 +16,8 @@ pub struct InterfaceAddress {
     /// As ip-link(8) calls the interface.
     pub interface: String,
     pub address: IpAddr,
+    /// Bits of the address that all on the link have in common.
+    pub prefix_len: u8,
 }
 
 /// The IP addresses of this machine, in the network namespace of the caller.
@@ -39,27 +41,44 @@ pub fn addresses() -> io::Result<Vec<InterfaceAddress>> {
 }
 
 fn address_of(entry: &libc::ifaddrs) -> Option<InterfaceAddress> {
-    // SAFETY: an entry's address is null or a socket address, whose family says how long it is.
-    let family = unsafe { entry.ifa_addr.as_ref() }?.sa_family;
-    let address = match i32::from(family) {
-        libc::AF_INET => {
-            // SAFETY: the family says that this is a sockaddr_in; one that is not aligned is read as well.
-            let address = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned() };
-            IpAddr::V4(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)))
-        }
-        libc::AF_INET6 => {
-            // SAFETY: as above, a sockaddr_in6.
-            let address = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
-            IpAddr::V6(Ipv6Addr::from(address.sin6_addr.s6_addr))
-        }
-        _ => return None,
+    // SAFETY: an entry's address is null or a socket address, as long as its family says.
+    let address = unsafe { ip_of(entry.ifa_addr) }?;
+    // SAFETY: the same holds for the mask.
+    let ones = match unsafe { ip_of(entry.ifa_netmask) } {
+        Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
+        Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
+        None => 128,
     };
+    let bits = if address.is_ipv4() { 32 } else { 128 };
     // SAFETY: an entry's name is a string that lives as long as the list.
     let name = unsafe { CStr::from_ptr(entry.ifa_name) };
     Some(InterfaceAddress {
         interface: name.to_string_lossy().into_owned(),
         address,
+        prefix_len: u8::try_from(ones.min(bits)).unwrap_or(u8::MAX),
     })
+}
+
+/// # Safety
+///
+/// The address is null or a socket address, as long as its family says.
+unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller says so.
+    let family = unsafe { address.as_ref() }?.sa_family;
+    match i32::from(family) {
+        libc::AF_INET => {
+            // SAFETY: the family says that this is a sockaddr_in; one that is not aligned is read as well.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            let bits = u32::from_be(address.sin_addr.s_addr);
+            Some(IpAddr::V4(Ipv4Addr::from(bits)))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above, a sockaddr_in6.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(IpAddr::V6(Ipv6Addr::from(address.sin6_addr.s6_addr)))
+        }
+        _ => None,
+    }
 }
 
 /// The number of an interface.

@@ -1,9 +1,10 @@
 //! A TAP device, made and set up.
 
 use super::AttachError;
-use crate::specification::Specification;
+use crate::specification::{Specification, holds};
 use crate::tap::TapLink;
 use mill_stack::config::Prefix;
+use mill_sys::interface::InterfaceAddress;
 use mill_sys::tap::{self, Offload, TapError};
 use mill_sys::{descriptor, interface, netlink};
 use std::io;
@@ -95,6 +96,36 @@ fn check_addresses(specification: &Specification) -> Result<(), AttachError> {
                     "{address} can't be {whose}: {interface} of this machine has it"
                 )));
             }
+        }
+    }
+    check_networks(specification, &present)
+}
+
+/// This machine must not look for the stack on another link: of two networks that hold an address it takes the smaller one,
+/// and of two alike the older. Without `host=` it looks on none, or on a bridge that the device is to become a part of.
+fn check_networks(
+    specification: &Specification,
+    present: &[InterfaceAddress],
+) -> Result<(), AttachError> {
+    for own in &specification.addresses {
+        let len = |host: &Prefix| holds(*host, own.address).then_some(host.len);
+        let Some(by_host) = specification.host.iter().filter_map(len).max() else {
+            continue;
+        };
+        let rival = present.iter().find(|one| {
+            let network = Prefix {
+                address: one.address,
+                len: one.prefix_len,
+            };
+            one.prefix_len >= by_host && holds(network, own.address)
+        });
+        if let Some(rival) = rival {
+            let (own, len) = (own.address, rival.prefix_len);
+            let (interface, theirs) = (&rival.interface, rival.address);
+            return Err(AttachError(format!(
+                "{own} can't be the stack's: this machine looks for it behind {interface}, which has {theirs}/{len}; \
+                 choose a network that nobody has"
+            )));
         }
     }
     Ok(())

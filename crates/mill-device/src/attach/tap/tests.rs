@@ -84,7 +84,17 @@ fn a_device_is_there_with_its_addresses_until_the_link_goes() {
             in_use.to_string(),
             "10.77.0.1 can't be the stack's: mill0 of this machine has it"
         );
+        let text = "tap:mill1,address=10.77.0.3/24,host=10.77.0.4/24";
+        let elsewhere = attach(text).unwrap_err();
+        assert_eq!(
+            elsewhere.to_string(),
+            "10.77.0.3 can't be the stack's: this machine looks for it behind mill0, which has 10.77.0.1/24; \
+             choose a network that nobody has"
+        );
         assert!(interface::index("mill1").is_err(), "nothing is left behind");
+        // A smaller network goes before a larger one, and a bridge may have the stack's network.
+        drop(attach("tap:mill1,address=10.77.0.3/24,host=10.77.0.4/25").unwrap());
+        drop(attach("tap:mill1,address=10.77.0.3/24").unwrap());
         drop(link);
         assert!(interface::index("mill0").is_err());
     });
