@@ -2,19 +2,16 @@
 
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
-use crate::pace::{Pace, Wait};
 use crate::payload_queue::PayloadQueue;
 use crate::pool::Pool;
 use crate::slot::Slots;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::IpAddr;
 use mill_runtime::engine::Park;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::host::Host;
-use mill_stack::link::{Link, LinkChange};
-use mill_stack::polling::Polling;
+use mill_stack::link::Link;
 use mill_stack::socket::{ListenerId, Ready};
 
 /// What a worker's handles on the stack share.
@@ -32,10 +29,6 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     has_more: bool,
     /// Turns in a row whose frames did not all fit into the link.
     full_turns: u32,
-    pace: Pace,
-    /// Memory for what changed around the link, and for neighbours that somebody waits for.
-    changes: Vec<LinkChange>,
-    wanted: Vec<IpAddr>,
     /// The time of the last packet call.
     now: Instant,
 }
@@ -44,7 +37,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     pub(crate) fn new(
         host: Host<PayloadQueue<F>>,
         link: L,
-        (burst_max, polling): (usize, Polling),
+        burst_max: usize,
         now: Instant,
     ) -> Self {
         Self {
@@ -57,20 +50,12 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             burst_max: burst_max.max(1),
             has_more: false,
             full_turns: 0,
-            pace: Pace::new(polling, now),
-            changes: Vec::new(),
-            wanted: Vec::new(),
             now,
         }
     }
 
-    /// How the inner engine may wait, when it would wait as `park` says.
-    pub(crate) fn wait(&mut self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
-        let park = self.park(park, now);
-        self.pace.wait(park, self.now)
-    }
-
-    fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
+    /// How long the inner engine may wait, when it would wait as `park` says.
+    pub(crate) fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
         let has_work = self.has_more || !self.ready.is_empty() || !self.acceptable.is_empty();
         let asks_again = (1..=FULL_TURNS_MAX).contains(&self.full_turns);
         if park == Park::No || has_work || asks_again {
@@ -87,14 +72,9 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     pub(crate) fn receive(&mut self, now: Instant) {
         self.now = now;
         let now = to_stack(now);
-        self.hear_of_changes(now);
         let mut bursts = 0;
         self.has_more = loop {
-            let count = self.host.receive(&mut self.link, now);
-            if count > 0 {
-                self.pace.worked(self.now);
-            }
-            if count < self.burst_max {
+            if self.host.receive(&mut self.link, now) < self.burst_max {
                 break false;
             }
             bursts += 1;
@@ -110,28 +90,12 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         self.note_changes();
     }
 
-    fn hear_of_changes(&mut self, now: mill_stack::tcp::time::Instant) {
-        self.link.take_changes(&mut self.changes);
-        for change in self.changes.drain(..) {
-            self.host.on_change(&change, now);
-        }
-    }
-
-    /// The tasks have something to do, whatever it is.
-    pub(crate) const fn worked(&mut self) {
-        self.pace.worked(self.now);
-    }
-
     /// Sends what there is, and gives the frames of the turn back.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.now = now;
         let is_full = self.host.transmit(&mut self.link, to_stack(now));
         self.link.flush();
         self.host.settle(&mut self.link);
-        self.host.take_wanted(&mut self.wanted);
-        for address in self.wanted.drain(..) {
-            self.link.resolve(address);
-        }
         self.full_turns = if is_full {
             self.full_turns.saturating_add(1)
         } else {
@@ -173,7 +137,7 @@ impl<L: Link, F: FileBytes> fmt::Debug for Stack<L, F> {
 }
 
 /// The wait that ends first.
-pub(crate) fn earlier(park: Park, at: Option<Instant>) -> Park {
+fn earlier(park: Park, at: Option<Instant>) -> Park {
     match (park, at) {
         (Park::Until(until), Some(at)) => Park::Until(until.min(at)),
         (Park::Forever, Some(at)) => Park::Until(at),
