@@ -3,6 +3,7 @@
 use crate::file_bytes::FileBytes;
 use crate::listeners::Entry;
 use crate::mapping::{listen_error, listen_options};
+use crate::pace::Wait;
 use crate::payload_queue::PayloadQueue;
 use crate::stacked::Stacked;
 use crate::stream::BypassStream;
@@ -22,6 +23,7 @@ use mill_stack::host::Host;
 use mill_stack::host::status::ConnectionStatus;
 use mill_stack::host::status::Usage;
 use mill_stack::link::Link;
+use mill_stack::polling::Polling;
 use mill_stack::tcp::counters::Counters;
 use mill_stack::tcp::state::State;
 
@@ -34,14 +36,17 @@ pub struct StackOptions<L> {
     /// not say otherwise ([`ListenOptions::send_buffer_bytes`]): the memory that a stream's writer fills before it has to
     /// wait, and the window that it can fill.
     pub send_buffer_bytes: u32,
+    pub polling: Polling,
 }
 
 impl<L> StackOptions<L> {
+    /// Sleeps until frames come.
     pub const fn new(link: L, host: HostConfig) -> Self {
         Self {
             link,
             host,
             send_buffer_bytes: SEND_BUFFER_BYTES,
+            polling: Polling::Interrupt,
         }
     }
 }
@@ -173,7 +178,7 @@ where
             self.inner.close_listener(inner);
         }
         if let Some(id) = entry.stack {
-            stacked.stack.borrow_mut().host.close_listener(id);
+            stacked.close_listener(id);
         }
     }
 
@@ -238,11 +243,13 @@ where
         };
         let reported = events.acceptable.len();
         let park = if events.ready.is_empty() {
-            stacked.park(park, || self.inner.now())
+            park
         } else {
             Park::No
         };
-        self.inner.poll(park, events);
+        if let Wait::Inner(park) = stacked.wait(park, || self.inner.now()) {
+            self.inner.poll(park, events);
+        }
         let listeners = stacked.listeners.borrow();
         listeners.translate(&mut events.acceptable, reported);
         drop(listeners);

@@ -23,7 +23,7 @@
 extern crate alloc;
 
 /// What lies below, for whoever is above: what a host is made with, links, TCP's types, packet formats.
-pub use mill_stack::{config, limits, link, tcp, wire};
+pub use mill_stack::{config, limits, link, polling, tcp, wire};
 
 /// The engine: its turn, listening, connecting.
 pub mod bypass;
@@ -45,6 +45,9 @@ mod stacked;
 
 /// One host, its link, and the slots of its streams.
 mod stack;
+
+/// When a turn waits, and when it looks at the inner engine.
+mod pace;
 
 /// What the engine keeps of one stream of the stack.
 mod slot;

@@ -2,6 +2,7 @@
 
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
+use crate::pace::{Pace, Wait};
 use crate::payload_queue::PayloadQueue;
 use crate::pool::Pool;
 use crate::slot::Slots;
@@ -12,6 +13,7 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::host::Host;
 use mill_stack::link::Link;
+use mill_stack::polling::Polling;
 use mill_stack::socket::{ListenerId, Ready};
 
 /// What a worker's handles on the stack share.
@@ -29,6 +31,7 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     has_more: bool,
     /// Turns in a row whose frames did not all fit into the link.
     full_turns: u32,
+    pace: Pace,
     /// The time of the last packet call.
     now: Instant,
 }
@@ -37,7 +40,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     pub(crate) fn new(
         host: Host<PayloadQueue<F>>,
         link: L,
-        burst_max: usize,
+        (burst_max, polling): (usize, Polling),
         now: Instant,
     ) -> Self {
         Self {
@@ -50,12 +53,18 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             burst_max: burst_max.max(1),
             has_more: false,
             full_turns: 0,
+            pace: Pace::new(polling, now),
             now,
         }
     }
 
-    /// How long the inner engine may wait, when it would wait as `park` says.
-    pub(crate) fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
+    /// How the inner engine may wait, when it would wait as `park` says.
+    pub(crate) fn wait(&mut self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
+        let park = self.park(park, now);
+        self.pace.wait(park, self.now)
+    }
+
+    fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
         let has_work = self.has_more || !self.ready.is_empty() || !self.acceptable.is_empty();
         let asks_again = (1..=FULL_TURNS_MAX).contains(&self.full_turns);
         if park == Park::No || has_work || asks_again {
@@ -74,7 +83,11 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         let now = to_stack(now);
         let mut bursts = 0;
         self.has_more = loop {
-            if self.host.receive(&mut self.link, now) < self.burst_max {
+            let count = self.host.receive(&mut self.link, now);
+            if count > 0 {
+                self.pace.worked(self.now);
+            }
+            if count < self.burst_max {
                 break false;
             }
             bursts += 1;
@@ -88,6 +101,11 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             "what is due is done, or the turns would not end"
         );
         self.note_changes();
+    }
+
+    /// The tasks have something to do, whatever it is.
+    pub(crate) const fn worked(&mut self) {
+        self.pace.worked(self.now);
     }
 
     /// Sends what there is, and gives the frames of the turn back.
@@ -137,7 +155,7 @@ impl<L: Link, F: FileBytes> fmt::Debug for Stack<L, F> {
 }
 
 /// The wait that ends first.
-fn earlier(park: Park, at: Option<Instant>) -> Park {
+pub(crate) fn earlier(park: Park, at: Option<Instant>) -> Park {
     match (park, at) {
         (Park::Until(until), Some(at)) => Park::Until(until.min(at)),
         (Park::Forever, Some(at)) => Park::Until(at),
@@ -181,7 +199,7 @@ mod tests {
         let config = HostConfig::new(alloc::vec![Prefix { address, len: 24 }], [1; 16]);
         let start = Instant::from_nanos(1_000_000_000);
         let host = Host::new(config, link.properties(), to_stack(start));
-        let mut stack: Stack<_, NoFile> = Stack::new(host, link, 64, start);
+        let mut stack: Stack<_, NoFile> = Stack::new(host, link, (64, Polling::Interrupt), start);
         let target = "10.0.0.2:80".parse().unwrap();
         for token in 0..6000 {
             let opened = stack.host.connect(target, None, true, token);

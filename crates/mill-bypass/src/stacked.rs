@@ -4,10 +4,12 @@ use crate::bypass::StackOptions;
 use crate::file_bytes::FileBytes;
 use crate::listeners::{Entry, Listeners};
 use crate::mapping::{EADDRNOTAVAIL, canonical, connect_error, listen_options, to_stack};
+use crate::pace::Wait;
 use crate::slot::Flags;
 use crate::stack::Stack;
 use crate::stream::StackStream;
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use core::cell::RefCell;
 use core::net::{IpAddr, SocketAddr};
 use mill_runtime::address::Address;
@@ -16,24 +18,29 @@ use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use mill_stack::host::Host;
-use mill_stack::link::Link;
+use mill_stack::link::{Link, Service};
+use mill_stack::queue::SendQueue;
 use mill_stack::socket::{ListenError, ListenerId};
+use mill_stack::wire::protocol::Protocol;
 
 /// The stack, and what the engine has besides: listeners, which may be the inner engine's as well.
 pub(crate) struct Stacked<L: Link, F: FileBytes> {
     pub(crate) stack: Rc<RefCell<Stack<L, F>>>,
     pub(crate) listeners: RefCell<Listeners>,
+    /// Where the stack listens; some perhaps more than once.
+    served: RefCell<Vec<Service>>,
     send_buffer_bytes: u32,
 }
 
 impl<L: Link, F: FileBytes> Stacked<L, F> {
     pub(crate) fn new(options: StackOptions<L>, now: Instant) -> Self {
-        let burst_max = options.host.limits.burst_max as usize;
+        let turn = (options.host.limits.burst_max as usize, options.polling);
         let host = Host::new(options.host, options.link.properties(), to_stack(now));
-        let stack = Stack::new(host, options.link, burst_max, now);
+        let stack = Stack::new(host, options.link, turn, now);
         Self {
             stack: Rc::new(RefCell::new(stack)),
             listeners: RefCell::default(),
+            served: RefCell::default(),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
         }
     }
@@ -54,12 +61,34 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         let Address::Ip(address) = options.address else {
             return None;
         };
-        let host = &mut self.stack.borrow_mut().host;
+        let mut stack = self.stack.borrow_mut();
         let address = canonical(address);
-        if !address.ip().is_unspecified() && !host.is_own(address.ip()) {
+        if !address.ip().is_unspecified() && !stack.host.is_own(address.ip()) {
             return None;
         }
-        Some(host.listen(address, &listen_options(options)))
+        let listener = stack.host.listen(address, &listen_options(options));
+        if let Ok(id) = listener
+            && let Some(service) = service_of(&stack.host, id)
+        {
+            self.served.borrow_mut().push(service);
+            stack.link.serve(service, true);
+        }
+        Some(listener)
+    }
+
+    pub(crate) fn close_listener(&self, listener: ListenerId) {
+        let mut stack = self.stack.borrow_mut();
+        let service = service_of(&stack.host, listener);
+        stack.host.close_listener(listener);
+        let mut served = self.served.borrow_mut();
+        if let Some(service) = service
+            && let Some(place) = served.iter().position(|other| *other == service)
+        {
+            served.swap_remove(place);
+            if !served.contains(&service) {
+                stack.link.serve(service, false);
+            }
+        }
     }
 
     pub(crate) fn send_buffer_of(&self, options: &ListenOptions) -> u32 {
@@ -124,11 +153,13 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         ))
     }
 
-    pub(crate) fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
-        if self.listeners.borrow().has_waiting() {
-            return Park::No;
-        }
-        self.stack.borrow().park(park, now)
+    pub(crate) fn wait(&self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
+        let park = if self.listeners.borrow().has_waiting() {
+            Park::No
+        } else {
+            park
+        };
+        self.stack.borrow_mut().wait(park, now)
     }
 
     /// What the frames and timers of this turn changed.
@@ -141,7 +172,16 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             listeners.note_waiting(listener);
         }
         listeners.report(&mut events.acceptable);
+        if !events.ready.is_empty() || !events.acceptable.is_empty() {
+            stack.worked();
+        }
     }
+}
+
+fn service_of<Q: SendQueue>(host: &Host<Q>, listener: ListenerId) -> Option<Service> {
+    let address = host.listener_address(listener)?;
+    let protocol = Protocol::TCP;
+    Some(Service { address, protocol })
 }
 
 /// Who waits to be accepted is reset while there is still a host that can say so.

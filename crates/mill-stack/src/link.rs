@@ -1,6 +1,9 @@
 //! What carries frames, seen from above.
 
+use crate::config::{Prefix, Route};
 use alloc::vec::Vec;
+use core::net::{IpAddr, SocketAddr};
+use mill_wire::protocol::Protocol;
 
 /// A device: bursts of Ethernet frames in, bursts out. The packet memory is the device's; a frame is a number.
 ///
@@ -27,9 +30,45 @@ pub trait Link {
 
     /// Everything of this turn has been transmitted.
     fn flush(&mut self);
+
+    /// From now on frames for this address and port are wanted, or no longer. Of interest to a device that brings
+    /// nothing else; an unspecified address stands for all that the host has.
+    fn serve(&mut self, _service: Service, _on: bool) {}
+
+    /// Somebody waits for a neighbour's Ethernet address, which a host does not find out itself whose neighbours are
+    /// the kernel's (`Neighboring::Kernel`). The answer is a change.
+    fn resolve(&mut self, _address: IpAddr) {}
+
+    /// Appends what has changed around the device since the last call. Called each turn: cheap while nothing has.
+    fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
 }
 
-/// What a device is and can do; constant while the host uses it.
+/// Where somebody listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Service {
+    pub address: SocketAddr,
+    pub protocol: Protocol,
+}
+
+/// What can change around a device while a host uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    /// All addresses that there are now.
+    Addresses(Vec<Prefix>),
+    /// All routes that there are now.
+    Routes(Vec<Route>),
+    /// Bytes of IP packet in a frame on the wire.
+    Mtu(u16),
+    /// The Ethernet address of our own end.
+    OwnMac([u8; 6]),
+    /// A neighbour, and its Ethernet address if it has one.
+    Neighbor {
+        address: IpAddr,
+        mac: Option<[u8; 6]>,
+    },
+}
+
+/// What a device is and can do; constant while the host uses it, but for what a [`LinkChange`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkProperties {
     /// Ethernet address.

@@ -1,0 +1,154 @@
+//! When a turn waits, and when it looks at the inner engine: what [`Polling`] comes to.
+
+use crate::stack::earlier;
+use mill_runtime::engine::Park;
+use mill_runtime::time::{Duration, Instant};
+use mill_stack::polling::Polling;
+
+/// Decides, turn by turn.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    polling: Polling,
+    /// When there was something to do last, and whether that was in the last turn.
+    worked_at: Instant,
+    has_worked: bool,
+    /// When the inner engine was asked last.
+    asked_at: Instant,
+    /// When to look next, if that is so many times a second.
+    look_at: Instant,
+}
+
+/// What the turn does before it looks at the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The inner engine is asked, and waits like this.
+    Inner(Park),
+    /// It has been asked a moment ago: its events come a little later, and this turn costs no system call.
+    Skip,
+}
+
+impl Pace {
+    pub(crate) const fn new(polling: Polling, now: Instant) -> Self {
+        Self {
+            polling,
+            worked_at: now,
+            has_worked: false,
+            asked_at: now,
+            look_at: now,
+        }
+    }
+
+    /// How to wait, if the turn's needs alone would make it wait as `park` says. `now` may be that of the last turn's
+    /// end.
+    pub(crate) fn wait(&mut self, park: Park, now: Instant) -> Wait {
+        let has_worked = core::mem::take(&mut self.has_worked);
+        match self.polling {
+            Polling::Interrupt => Wait::Inner(park),
+            Polling::Adaptive(spin) if now.since(self.worked_at) >= spin => Wait::Inner(park),
+            Polling::Adaptive(_) | Polling::Spin => self.spin(now),
+            Polling::SleepSpin(_) if has_worked => self.spin(now),
+            Polling::SleepSpin(sleep) => Wait::Inner(earlier(park, Some(now + sleep))),
+            Polling::Rate(hz) => Wait::Inner(earlier(park, Some(self.next_look(hz, now)))),
+        }
+    }
+
+    /// The turn that began at `now` found something to do.
+    pub(crate) const fn worked(&mut self, now: Instant) {
+        self.worked_at = now;
+        self.has_worked = true;
+    }
+
+    fn spin(&mut self, now: Instant) -> Wait {
+        if now.since(self.asked_at) < INNER_INTERVAL {
+            return Wait::Skip;
+        }
+        self.asked_at = now;
+        Wait::Inner(Park::No)
+    }
+
+    /// Looks that were missed are not made up for.
+    fn next_look(&mut self, hz: u32, now: Instant) -> Instant {
+        let interval = Duration::from_secs(1) / hz.max(1);
+        self.look_at = (self.look_at + interval).max(now);
+        self.look_at
+    }
+}
+
+/// How often a turn that never sleeps asks the inner engine: its events come by so much later at most, and a question is a
+/// system call, which costs about a tenth of this.
+const INNER_INTERVAL: Duration = Duration::from_micros(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::from_nanos(micros * 1000)
+    }
+
+    /// What each turn does that ends at these microseconds, none of which finds something to do after the first.
+    fn check(polling: Polling, turns: &[(u64, Wait)]) {
+        let mut pace = Pace::new(polling, at(0));
+        for (micros, expected) in turns {
+            let found = pace.wait(Park::Until(at(1000)), at(*micros));
+            assert_eq!(found, *expected, "{polling:?} at {micros} us");
+        }
+    }
+
+    const NO: Wait = Wait::Inner(Park::No);
+
+    fn until(micros: u64) -> Wait {
+        Wait::Inner(Park::Until(at(micros)))
+    }
+
+    #[test]
+    fn an_interrupt_ends_a_sleep() {
+        check(Polling::Interrupt, &[(0, until(1000)), (5, until(1000))]);
+    }
+
+    #[test]
+    fn spinning_asks_the_inner_engine_now_and_then() {
+        let turns = [
+            (5, Wait::Skip),
+            (19, Wait::Skip),
+            (20, NO),
+            (21, Wait::Skip),
+        ];
+        check(Polling::Spin, &turns);
+        check(Polling::Spin, &[(5000, NO), (5019, Wait::Skip), (5020, NO)]);
+    }
+
+    #[test]
+    fn spinning_ends_some_time_after_the_last_work() {
+        let polling = Polling::Adaptive(Duration::from_micros(50));
+        check(polling, &[(0, Wait::Skip), (49, NO), (50, until(1000))]);
+        let mut pace = Pace::new(polling, at(0));
+        pace.worked(at(60));
+        assert_eq!(pace.wait(Park::Forever, at(109)), NO);
+        assert_eq!(
+            pace.wait(Park::Forever, at(110)),
+            Wait::Inner(Park::Forever)
+        );
+    }
+
+    #[test]
+    fn a_sleep_between_two_looks_ends_by_itself() {
+        let polling = Polling::SleepSpin(Duration::from_micros(50));
+        check(polling, &[(1, until(51)), (980, until(1000))]);
+        let mut pace = Pace::new(polling, at(0));
+        pace.worked(at(70));
+        assert_eq!(pace.wait(Park::Forever, at(75)), NO);
+        assert_eq!(pace.wait(Park::Forever, at(76)), until(126));
+    }
+
+    #[test]
+    fn a_rate_is_kept_and_what_was_missed_is_not_made_up_for() {
+        let turns = [
+            (0, until(100)),
+            (100, until(200)),
+            (950, until(950)),
+            (951, until(1000)),
+        ];
+        check(Polling::Rate(10_000), &turns);
+    }
+}
