@@ -153,6 +153,7 @@ mod tests {
         let loopback = InterfaceAddress {
             interface: String::from("lo"),
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            prefix_len: 8,
         };
         let addresses = addresses().unwrap();
         assert!(addresses.contains(&loopback), "{addresses:?}");
