@@ -15,7 +15,7 @@ pub type CombinedEngine = BypassEngine<AnyLink, KernelEngine>;
 /// The link that is bypassed, and the host on it.
 pub type Bypass = StackOptions<AnyLink>;
 
-/// Makes a thread's engine. Costs one system call more with a bypass than without; errors are those of
+/// Makes a thread's engine. Costs a few system calls more with a bypass than without; errors are those of
 /// [`KernelEngine::new`].
 pub fn engine(options: KernelOptions, bypass: Option<Bypass>) -> io::Result<CombinedEngine> {
     combine(options, bypass)
@@ -27,7 +27,9 @@ pub fn combine<L: Link + AsFd + 'static>(
     bypass: Option<StackOptions<L>>,
 ) -> io::Result<BypassEngine<L, KernelEngine>> {
     let kernel = KernelEngine::new(options)?;
-    if let Some(bypass) = &bypass {
+    if let Some(bypass) = &bypass
+        && bypass.polling.is_woken()
+    {
         kernel.watch(bypass.link.as_fd())?;
     }
     Ok(BypassEngine::new(kernel, bypass))

@@ -74,7 +74,7 @@ struct Inner {
     files: KernelFiles,
     mailbox: Option<OwnedFd>,
     /// What [`KernelEngine::watch`] was told of.
-    watched: RefCell<Option<OwnedFd>>,
+    watched: RefCell<Vec<OwnedFd>>,
     precision: Cell<Precision>,
     slots: RefCell<Slots>,
     listeners: RefCell<Listeners>,
@@ -123,8 +123,11 @@ impl KernelEngine {
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let own = descriptor.try_clone_to_owned()?;
         // The same open file under a number of ours, so that it can be let go of.
-        self.0.epoll.add(own.as_fd(), LEVEL_READABLE, WATCH_TOKEN)?;
-        self.0.watched.replace(Some(own));
+        let mut watched = self.0.watched.borrow_mut();
+        let token = WATCH_TOKEN_MAX - watched.len() as u64;
+        debug_assert!(token >= WATCH_TOKEN_MIN, "more descriptors than tokens");
+        self.0.epoll.add(own.as_fd(), LEVEL_READABLE, token)?;
+        watched.push(own);
         Ok(())
     }
 }
@@ -292,8 +295,11 @@ impl Inner {
                     }
                 }
                 // Its other end is gone: it would be reported for ever.
-                WATCH_TOKEN if report.finished() => self.leave_watched(),
-                WATCH_TOKEN => {}
+                token @ WATCH_TOKEN_MIN..=WATCH_TOKEN_MAX => {
+                    if report.finished() {
+                        self.leave_watched(token);
+                    }
+                }
                 token if token & LISTENER_BIT != 0 => {
                     let index = u32::try_from(token & !LISTENER_BIT).unwrap_or(u32::MAX);
                     events.acceptable.push(ListenerId(index));
@@ -325,8 +331,9 @@ impl Inner {
         }
     }
 
-    fn leave_watched(&self) {
-        if let Some(watched) = self.watched.take() {
+    fn leave_watched(&self, token: u64) {
+        let place = usize::try_from(WATCH_TOKEN_MAX - token).unwrap_or(usize::MAX);
+        if let Some(watched) = self.watched.borrow().get(place) {
             // Fails only if it has left already.
             let _ = self.epoll.remove(watched.as_fd());
         }
@@ -370,7 +377,10 @@ const OFFER_KEY_MAX: usize = 256;
 /// Tokens: a slot's generation and index, or one of these.
 const LISTENER_BIT: u64 = 1 << 63;
 const MAILBOX_TOKEN: u64 = u64::MAX;
-const WATCH_TOKEN: u64 = u64::MAX - 1;
+
+/// Tokens of watched descriptors, the first of them the highest: an engine has one link, and few descriptors of it.
+const WATCH_TOKEN_MAX: u64 = u64::MAX - 1;
+const WATCH_TOKEN_MIN: u64 = u64::MAX - 8;
 
 const LEVEL_READABLE: Interest = Interest {
     readable: true,

@@ -69,6 +69,7 @@ impl OwnStack {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
         let host = self.specification.host_config(secret);
+        let polling = self.specification.polling;
         let path = self.specification.pcap.clone().unwrap_or_default();
         let name = self.specification.device.to_string();
         let link = self.attached.link(&self.specification, move |trouble| {
@@ -82,7 +83,10 @@ impl OwnStack {
                 }
             });
         });
-        Ok(Bypass::new(link, host))
+        Ok(Bypass {
+            polling,
+            ..Bypass::new(link, host)
+        })
     }
 }
 
