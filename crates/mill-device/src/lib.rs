@@ -12,6 +12,9 @@
 /// A TAP device: a frame is a read or a write, up to 64 KiB long.
 pub mod tap;
 
+/// Memory shared with another process: no kernel in between.
+pub mod memif;
+
 /// What stands before each frame of a TAP device.
 mod vnet;
 
@@ -23,6 +26,9 @@ pub mod pcap;
 
 /// Completes checksums, for those who look at frames.
 mod checksum;
+
+/// Cuts segments, for peers that take no large ones.
+mod segment;
 
 /// A bad wire: loses, swaps, doubles and spoils frames.
 pub mod impair;

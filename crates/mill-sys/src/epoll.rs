@@ -1,7 +1,7 @@
 //! epoll(7).
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -201,6 +201,13 @@ fn system_pwait2(descriptor: RawFd, events: &mut [Event], timeout: Option<&libc:
         )
     };
     i32::try_from(count).unwrap_or(-1)
+}
+
+/// Readable while there are reports, for another set.
+impl AsFd for Epoll {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 impl Interest {

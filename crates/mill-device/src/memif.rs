@@ -1,0 +1,459 @@
+//! memif 2.0: frames through memory that two processes share, without the kernel.
+//!
+//! One end listens at a UNIX socket (master), the other connects (slave) and owns the memory. Everything that the
+//! peer writes may be wrong, or change while it is looked at: frames are copied into memory of our own before anybody
+//! sees them, and what decides where is copied before it is checked. Connecting happens inside of the link, whenever
+//! somebody receives; a peer that goes away may come back.
+//!
+//! Way of a frame: `transmit` → `memif/connection.rs` → `memif/transmitter.rs` → `memif/ring.rs`, and on the other side
+//! `memif/receiver.rs` → `frames.rs`. How two ends come together: `memif/control.rs` (who, when), `memif/channel.rs` (the
+//! socket), `memif/handshake.rs` (what is said), `memif/message.rs` (its bytes).
+
+/// Settings.
+mod options;
+
+/// The messages of the control channel.
+pub mod message;
+
+/// How two ends come together.
+pub mod handshake;
+
+/// The control channel's socket.
+mod channel;
+
+/// Listening, connecting, and one peer at a time.
+mod control;
+
+/// A ring in shared memory.
+pub mod ring;
+
+/// Where rings and buffers lie.
+pub mod layout;
+
+/// Frames out of a ring.
+pub mod receiver;
+
+/// Frames into a ring.
+pub mod transmitter;
+
+/// Memory, rings and signals of two ends that are connected.
+mod connection;
+
+/// What descriptors say beside length and place.
+mod extra;
+
+pub use options::{MemifOptions, OptionError};
+
+use crate::checksum;
+use crate::frames::Frames;
+use crate::segment;
+use channel::End;
+use connection::Connection;
+use control::{Control, News, Side};
+use extra::Extra;
+use handshake::Refusal;
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
+use mill_sys::seqpacket;
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// One end of a memif interface.
+#[derive(Debug)]
+pub struct MemifLink {
+    control: Control,
+    properties: LinkProperties,
+    offload: bool,
+    connection: Option<Box<Connection>>,
+    /// The peer is gone; what it sent before is still there.
+    is_leaving: bool,
+    /// Nobody sleeps: the peer need not signal.
+    polling: bool,
+    /// The peer was asked to signal, as there was nothing.
+    armed: bool,
+    /// Calls of `receive` until the control channel is looked at although frames keep coming.
+    until_look: u32,
+    frames: Frames,
+    room: Box<[u8]>,
+    /// A frame that is being cut for a peer that wants no large ones.
+    piece: Vec<u8>,
+    news: Vec<News>,
+    changes: VecDeque<MemifChange>,
+    counters: MemifCounters,
+}
+
+/// What passed and what did not. Frames, not segments: one may be many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemifCounters {
+    pub received: u64,
+    pub received_bytes: u64,
+    /// Frames of which the peer wrote nonsense.
+    pub refused: u64,
+    pub transmitted: u64,
+    pub transmitted_bytes: u64,
+    /// Frames for which there was nobody.
+    pub unconnected: u64,
+    /// Frames that a peer had not taken when it went away.
+    pub untaken: u64,
+    /// Frames for which the peer's buffers were too few.
+    pub no_room: u64,
+    /// Times that the peer slept and was woken.
+    pub wakeups: u64,
+    /// Times that a peer has connected.
+    pub connected: u64,
+    /// Handshakes that came to nothing.
+    pub failed: u64,
+}
+
+/// What has become of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemifChange {
+    /// Frames pass. `offload`: large ones too, and without checksums.
+    Up { offload: bool },
+    /// They no longer do; why.
+    Down(String),
+    /// One who wanted to connect, or to whom we did, was not the right one; why.
+    Failed(String),
+}
+
+/// The peer wrote an index or a buffer that is out of bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken;
+
+impl MemifLink {
+    /// A master that listens at `path`; `@name` is a name without a file. A file that a crashed process has left there
+    /// is replaced. Needs no rights but those to the path; see [`Self::serve`] for making the listener elsewhere.
+    pub fn listen(path: &Path, options: &MemifOptions) -> io::Result<Self> {
+        Self::serve(listener(path)?, options)
+    }
+
+    /// A master on a listener that was made with [`listener`].
+    pub fn serve(listener: OwnedFd, options: &MemifOptions) -> io::Result<Self> {
+        Self::new(Side::Master { listener }, options)
+    }
+
+    /// A slave that connects to who listens at `path`, as soon as somebody does.
+    pub fn connect(path: &Path, options: &MemifOptions) -> io::Result<Self> {
+        Self::new(Side::Slave { name: name(path) }, options)
+    }
+
+    fn new(side: Side, options: &MemifOptions) -> io::Result<Self> {
+        options.check().map_err(io::Error::other)?;
+        let control = Control::new(side, options.terms(), options.buffer_bytes)?;
+        Ok(Self {
+            control,
+            properties: LinkProperties {
+                address: options.address,
+                mtu: options.mtu,
+                completes_checksums: options.offload,
+                segment_bytes_max: if options.offload {
+                    SEGMENT_BYTES_MAX
+                } else {
+                    u32::from(options.mtu)
+                },
+            },
+            offload: options.offload,
+            connection: None,
+            is_leaving: false,
+            polling: options.polling,
+            armed: false,
+            until_look: 0,
+            frames: Frames::new(FRAMES, PLACE_BYTES),
+            room: vec![0; PLACE_BYTES].into_boxed_slice(),
+            piece: Vec::new(),
+            news: Vec::new(),
+            changes: VecDeque::new(),
+            counters: MemifCounters::default(),
+        })
+    }
+
+    pub fn counters(&self) -> MemifCounters {
+        self.counters
+    }
+
+    /// Whether there is a peer.
+    pub fn is_up(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// What has become of the peer since this was asked last, in order; of many changes the last ones.
+    pub fn take_change(&mut self) -> Option<MemifChange> {
+        self.changes.pop_front()
+    }
+
+    /// While polling, the peer is told not to signal, and the descriptor says nothing of frames: somebody has to
+    /// receive all the time. Otherwise a call of `receive` that finds nothing asks the peer to signal.
+    pub fn set_polling(&mut self, polling: bool) {
+        self.polling = polling;
+        if polling && self.armed {
+            self.disarm();
+        }
+    }
+
+    fn disarm(&mut self) {
+        self.armed = false;
+        if let Some(connection) = &self.connection {
+            connection.set_wakeups(false);
+        }
+    }
+
+    /// Looks after the control channel, where there is a reason to: nobody there, somebody woke us, or it is time.
+    fn look(&mut self) {
+        if self.connection.is_some() && !self.armed && !self.is_leaving && self.until_look > 0 {
+            self.until_look -= 1;
+            return;
+        }
+        self.until_look = CALLS_PER_LOOK;
+        let mut news = std::mem::take(&mut self.news);
+        self.control.look(&mut news);
+        for what in news.drain(..) {
+            match what {
+                News::Up(connection) => self.begin(connection),
+                News::Down(end) => {
+                    self.is_leaving = true;
+                    self.note(MemifChange::Down(end.to_string()));
+                }
+                News::Failed(end) => {
+                    self.counters.failed += 1;
+                    self.note(MemifChange::Failed(end.to_string()));
+                }
+            }
+        }
+        self.news = news;
+    }
+
+    fn begin(&mut self, connection: Box<Connection>) {
+        self.end();
+        if self.control.watch(&connection).is_err() {
+            self.control.forget(&connection);
+            self.counters.failed += 1;
+            return self.control.hang_up(Refusal::EventFile);
+        }
+        connection.set_wakeups(false);
+        self.counters.connected += 1;
+        let offload = connection.offload;
+        self.connection = Some(connection);
+        self.note(MemifChange::Up { offload });
+    }
+
+    /// Gives the memory up.
+    fn end(&mut self) {
+        self.is_leaving = false;
+        self.armed = false;
+        if let Some(mut connection) = self.connection.take() {
+            self.counters.untaken += connection.count_untaken();
+            self.control.forget(&connection);
+        }
+    }
+
+    /// The peer broke the rules of the rings.
+    fn refuse(&mut self, Broken: Broken) {
+        self.end();
+        self.control.hang_up(Refusal::Ring);
+        self.note(MemifChange::Down(Refusal::Ring.to_string()));
+    }
+
+    fn note(&mut self, change: MemifChange) {
+        if self.changes.len() == CHANGES_MAX {
+            self.changes.pop_front();
+        }
+        self.changes.push_back(change);
+    }
+
+    /// Takes what there is; says whether it was anything.
+    fn take(&mut self, burst: &mut Burst) -> bool {
+        let Some(connection) = &mut self.connection else {
+            return false;
+        };
+        match connection.receive(&mut self.frames, burst, &mut self.counters) {
+            Ok(count) => count > 0,
+            Err(broken) => {
+                self.refuse(broken);
+                false
+            }
+        }
+    }
+
+    /// Puts the first `len` bytes of the room into the ring, as the peer takes them.
+    fn put(&mut self, len: usize, offload: Offload) -> Result<(), Broken> {
+        let (Some(connection), Some(frame)) = (&mut self.connection, self.room.get_mut(..len))
+        else {
+            self.counters.unconnected += 1;
+            return Ok(());
+        };
+        if connection.offload {
+            let extra = Extra::of_transmitted(len, offload);
+            let done = connection.put(frame, extra.bits())?;
+            count(&mut self.counters, done, len);
+            return Ok(());
+        }
+        if let (Some(segmentation), Some(checksum)) = (offload.segmentation, offload.checksum) {
+            let mut broken = Ok(());
+            let counters = &mut self.counters;
+            let piece = &mut self.piece;
+            segment::cut(frame, checksum, segmentation, piece, |piece| {
+                if broken.is_ok() {
+                    match connection.put(piece, 0) {
+                        Ok(done) => count(counters, done, piece.len()),
+                        Err(error) => broken = Err(error),
+                    }
+                }
+            });
+            return broken;
+        }
+        if offload.checksum.is_some() {
+            checksum::complete(frame);
+        }
+        let done = connection.put(frame, 0)?;
+        count(&mut self.counters, done, len);
+        Ok(())
+    }
+}
+
+fn count(counters: &mut MemifCounters, is_done: bool, len: usize) {
+    if is_done {
+        counters.transmitted += 1;
+        counters.transmitted_bytes += len as u64;
+    } else {
+        counters.no_room += 1;
+    }
+}
+
+impl Link for MemifLink {
+    fn properties(&self) -> &LinkProperties {
+        &self.properties
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        self.look();
+        let is_any = self.take(burst);
+        if is_any && self.armed {
+            self.disarm();
+        } else if !is_any && self.is_leaving {
+            self.end();
+        } else if !is_any
+            && !self.armed
+            && !self.polling
+            && let Some(connection) = &self.connection
+        {
+            connection.set_wakeups(true);
+            self.armed = true;
+            // What came before the peer could see the flag, nobody signals.
+            self.take(burst);
+        }
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        self.frames.frame(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.frames.release(id);
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        if let Some(connection) = &mut self.connection {
+            // Cut into pieces, a frame may take twice as many buffers as its bytes would.
+            let needed = if self.offload && !connection.offload {
+                2 * len_max
+            } else {
+                len_max
+            };
+            match connection.has_room(needed) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(broken) => self.refuse(broken),
+            }
+        }
+        let room = self.room.get_mut(..len_max);
+        debug_assert!(room.is_some(), "no frame is {len_max} bytes long");
+        room
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        if let Err(broken) = self.put(len, offload) {
+            self.refuse(broken);
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            connection.publish(&mut self.counters);
+        }
+    }
+}
+
+/// Readable when `receive` has something to do: frames after it found none, peers that come and go.
+impl AsFd for MemifLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+/// Listens at `path`, for [`MemifLink::serve`]. The file stays when the listener is closed, as whoever has it next may
+/// have made another there.
+pub fn listener(path: &Path) -> io::Result<OwnedFd> {
+    let name = name(path);
+    match seqpacket::listen(&name, BACKLOG) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let is_socket = std::fs::metadata(path).is_ok_and(|file| file.file_type().is_socket());
+            let refused = io::ErrorKind::ConnectionRefused;
+            if !is_socket || !seqpacket::connect(&name).is_err_and(|error| error.kind() == refused)
+            {
+                return Err(error);
+            }
+            // Nobody listens there: it is left of a process that was killed.
+            std::fs::remove_file(path)?;
+            seqpacket::listen(&name, BACKLOG)
+        }
+        listening => listening,
+    }
+}
+
+/// A socket's name as the kernel wants it: what begins with `@` has no file.
+fn name(path: &Path) -> Vec<u8> {
+    let mut name = path.as_os_str().as_encoded_bytes().to_vec();
+    if let Some(first) = name.first_mut()
+        && *first == b'@'
+    {
+        *first = 0;
+    }
+    name
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Gone => formatter.write_str("the peer has closed the socket"),
+            Self::Left(reason) => write!(formatter, "the peer says: {reason}"),
+            Self::Refused(refusal) => refusal.fmt(formatter),
+            Self::Failed(error) => error.fmt(formatter),
+        }
+    }
+}
+
+/// Bytes of the largest IP packet: what its length field can say (RFC 791 3.1).
+const SEGMENT_BYTES_MAX: u32 = 65535;
+
+/// Bytes of a place: Ethernet header with two tags and an IP packet of 64 KiB, in an odd number of cache lines so that
+/// the beginnings of places spread over the processor's caches.
+const PLACE_BYTES: usize = (22 + 65536_usize).next_multiple_of(64);
+const _: () = assert!(PLACE_BYTES / 64 % 2 == 1);
+
+/// Frames that may be received and not released: two bursts. 8 MiB when all of them are as large as can be.
+const FRAMES: u32 = 128;
+
+/// Calls of `receive` between two looks at the control channel while frames keep coming: a look is a system call, and
+/// a peer that has left may be noticed some milliseconds later.
+const CALLS_PER_LOOK: u32 = 256;
+
+/// Changes that are remembered for who asks.
+const CHANGES_MAX: usize = 16;
+
+/// Peers that may wait to be accepted; one of them will be served.
+const BACKLOG: u16 = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! A control channel: the socket under a handshake.
+
+use super::connection::Connection;
+use super::handshake::{Handshake, Refusal, Step, Terms};
+use super::message::{MESSAGE_BYTES, Message};
+use mill_sys::passing;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// One peer, until one of us hangs up.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    socket: OwnedFd,
+    handshake: Handshake<OwnedFd>,
+    buffer_bytes: u32,
+    /// A slave's memory, once it was offered and before it is in use.
+    made: Option<Connection>,
+}
+
+/// What became of a channel.
+#[derive(Debug)]
+pub(crate) enum Pumped {
+    /// The peer has to say something next.
+    Waits,
+    Up(Box<Connection>),
+    Over(End),
+}
+
+/// Why a channel is over.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The peer has closed the socket.
+    Gone,
+    /// The peer said why.
+    Left(String),
+    /// We did.
+    Refused(Refusal),
+    Failed(io::Error),
+}
+
+impl Channel {
+    pub(crate) fn master(socket: OwnedFd, terms: Terms) -> Self {
+        Self::new(socket, Handshake::master(terms), 0)
+    }
+
+    pub(crate) fn slave(socket: OwnedFd, terms: Terms, buffer_bytes: u32) -> Self {
+        Self::new(socket, Handshake::slave(terms), buffer_bytes)
+    }
+
+    fn new(socket: OwnedFd, handshake: Handshake<OwnedFd>, buffer_bytes: u32) -> Self {
+        Self {
+            socket,
+            handshake,
+            buffer_bytes,
+            made: None,
+        }
+    }
+
+    /// Sends and receives what there is. The handshake says how many messages there can be.
+    pub(crate) fn pump(&mut self, is_busy: bool) -> Pumped {
+        loop {
+            if let Err(error) = self.send_all() {
+                return Pumped::Over(End::Failed(error));
+            }
+            let (message, descriptor) = match self.receive() {
+                Ok(Some(received)) => received,
+                Ok(None) => return Pumped::Waits,
+                Err(end) => return self.end(end),
+            };
+            let step = match self.handshake.on_message(message, descriptor, is_busy) {
+                Ok(step) => step,
+                Err(refusal) => return self.end(End::Refused(refusal)),
+            };
+            match self.take(step) {
+                Ok(Some(mut connection)) => {
+                    connection.start();
+                    // What is left to be sent goes when the socket has room again.
+                    let _ = self.send_all();
+                    return Pumped::Up(Box::new(connection));
+                }
+                Ok(None) => {}
+                Err(end) => return self.end(end),
+            }
+        }
+    }
+
+    /// Says why, and that is the end.
+    pub(crate) fn refuse(&mut self, refusal: Refusal) {
+        self.handshake.refuse(refusal);
+        // A peer that does not read learns it from the end of the socket.
+        let _ = self.send_all();
+    }
+
+    fn take(&mut self, step: Step<OwnedFd>) -> Result<Option<Connection>, End> {
+        match step {
+            Step::Nothing => Ok(None),
+            Step::Prepare(agreed) => {
+                let (connection, offer) =
+                    Connection::make(agreed, self.buffer_bytes).map_err(End::Refused)?;
+                self.made = Some(connection);
+                self.handshake.offer(offer);
+                Ok(None)
+            }
+            Step::Map(offer, agreed) => {
+                let connection = Connection::map(offer, agreed).map_err(End::Refused)?;
+                self.handshake.accept();
+                Ok(Some(connection))
+            }
+            Step::Up => Ok(self.made.take()),
+            Step::Left(reason) => Err(End::Left(reason)),
+        }
+    }
+
+    fn end(&mut self, end: End) -> Pumped {
+        if let End::Refused(refusal) = &end {
+            self.refuse(*refusal);
+        }
+        Pumped::Over(end)
+    }
+
+    fn send_all(&mut self) -> io::Result<()> {
+        while let Some((message, descriptor)) = self.handshake.next_message() {
+            let passed = descriptor.as_ref().map(AsFd::as_fd);
+            match passing::send(self.socket.as_fd(), &message.emit(), passed.as_slice()) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.handshake.put_back(message, descriptor);
+                    return Ok(());
+                }
+                Err(error) if is_closed(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&self) -> Result<Option<(Message, Option<OwnedFd>)>, End> {
+        let mut buffer = [0; MESSAGE_BYTES];
+        let mut received = passing::receive(self.socket.as_fd(), &mut buffer);
+        if received.as_ref().is_err_and(is_closed) {
+            // Told once; then comes what the peer had said.
+            received = passing::receive(self.socket.as_fd(), &mut buffer);
+        }
+        let (len, descriptors) = match received {
+            Ok((0, _)) => return Err(End::Gone),
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if is_closed(&error) => return Err(End::Gone),
+            Err(error) if error.raw_os_error() == Some(EMSGSIZE) => {
+                return Err(End::Refused(Refusal::Unexpected));
+            }
+            Err(error) => return Err(End::Failed(error)),
+        };
+        let message = buffer
+            .get(..len)
+            .and_then(|bytes| Message::parse(bytes).ok())
+            .ok_or(End::Refused(Refusal::Unexpected))?;
+        let mut descriptors = descriptors.into_iter();
+        let descriptor = descriptors.next();
+        if descriptors.next().is_some() {
+            return Err(End::Refused(Refusal::DescriptorUnwanted));
+        }
+        Ok(Some((message, descriptor)))
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The peer has closed its end, perhaps before it had read everything. What it had said is still there to be read.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
+}
+
+/// "Message too long" (asm-generic/errno-base.h): a datagram that is longer than any message.
+const EMSGSIZE: i32 = 90;

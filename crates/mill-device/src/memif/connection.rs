@@ -1,0 +1,307 @@
+//! Two ends that are connected: the memory, its rings, and who is woken.
+
+use super::handshake::{Agreed, Offer, Refusal};
+use super::layout::Layout;
+use super::message::{AddRegion, AddRing};
+use super::receiver::{Receiver, Taken};
+use super::ring::Ring;
+use super::transmitter::Transmitter;
+use super::{Broken, MemifCounters};
+use crate::frames::Frames;
+use crate::memif::extra::Extra;
+use mill_stack::link::{Burst, Received, ReceivedChecksum};
+use mill_sys::eventfd;
+use mill_sys::memory::{Pages, SharedMemory};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Rings to receive from and to transmit to.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    regions: Vec<SharedMemory>,
+    receivers: Vec<(Receiver, OwnedFd)>,
+    transmitters: Vec<(Transmitter, OwnedFd)>,
+    /// Both ends leave checksums and the cutting of segments out.
+    pub(crate) offload: bool,
+    /// Whose turn it is to be received from first.
+    turn: usize,
+}
+
+impl Connection {
+    /// Maps what a slave has offered, all of which may be wrong.
+    pub(crate) fn map(offer: Offer<OwnedFd>, agreed: Agreed) -> Result<Self, Refusal> {
+        let mut regions = Vec::with_capacity(offer.regions.len());
+        for (region, file) in offer.regions {
+            regions.push(open_region(region, file)?);
+        }
+        let find = |ring: &AddRing| {
+            Ring::new(&regions, ring.region, ring.offset, ring.log2_size)
+                .filter(|ring| ring.has_cookie(&regions))
+                .ok_or(Refusal::RingPlace)
+        };
+        let mut receivers = Vec::with_capacity(offer.s2m.len());
+        for (ring, event) in offer.s2m {
+            check_event(&event)?;
+            receivers.push((Receiver::of_master(find(&ring)?), event));
+        }
+        let mut transmitters = Vec::with_capacity(offer.m2s.len());
+        for (ring, event) in offer.m2s {
+            check_event(&event)?;
+            transmitters.push((Transmitter::of_master(find(&ring)?), event));
+        }
+        Ok(Self {
+            regions,
+            receivers,
+            transmitters,
+            offload: agreed.offload,
+            turn: 0,
+        })
+    }
+
+    /// Makes a slave's memory, and what to offer of it.
+    pub(crate) fn make(
+        agreed: Agreed,
+        buffer_bytes: u32,
+    ) -> Result<(Self, Offer<OwnedFd>), Refusal> {
+        let layout = Layout::new(agreed, buffer_bytes).ok_or(Refusal::NoMemory)?;
+        Self::try_make(agreed, &layout).map_err(|_| Refusal::NoMemory)
+    }
+
+    fn try_make(agreed: Agreed, layout: &Layout) -> io::Result<(Self, Offer<OwnedFd>)> {
+        let bytes = usize::try_from(layout.region_bytes).unwrap_or(usize::MAX);
+        // Small pages, as the peer refuses others: of huge ones that run out when they are touched, it would die.
+        let memory = SharedMemory::create("memif", bytes, Pages::Small)?;
+        let region = AddRegion {
+            index: 0,
+            size_bytes: memory.len() as u64,
+        };
+        let mut offer = Offer::new();
+        offer
+            .regions
+            .push((region, memory.as_fd().try_clone_to_owned()?));
+        let regions = vec![memory];
+        let mut transmitters = Vec::new();
+        for (number, offset) in layout.s2m.iter().enumerate() {
+            let (ring, event) = make_ring(&regions, layout, *offset)?;
+            let add = add_ring(true, number, *offset, layout)?;
+            offer.s2m.push((add, event.try_clone()?));
+            let buffers = layout.buffers(number);
+            transmitters.push((Transmitter::of_slave(ring, buffers), event));
+        }
+        let mut receivers = Vec::new();
+        for (number, offset) in layout.m2s.iter().enumerate() {
+            let (ring, event) = make_ring(&regions, layout, *offset)?;
+            let add = add_ring(false, number, *offset, layout)?;
+            offer.m2s.push((add, event.try_clone()?));
+            let buffers = layout.buffers(layout.s2m.len() + number);
+            receivers.push((Receiver::of_slave(ring, buffers), event));
+        }
+        let connection = Self {
+            regions,
+            receivers,
+            transmitters,
+            offload: agreed.offload,
+            turn: 0,
+        };
+        Ok((connection, offer))
+    }
+
+    /// Both ends have everything; frames may pass.
+    pub(crate) fn start(&mut self) {
+        for (receiver, _) in &mut self.receivers {
+            receiver.start(&self.regions);
+        }
+    }
+
+    /// What becomes readable when there is something to receive.
+    pub(crate) fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.receivers.iter().map(|(_, event)| event.as_fd())
+    }
+
+    /// Takes frames, from each ring in turn; says how many there were, refused ones included.
+    pub(crate) fn receive(
+        &mut self,
+        frames: &mut Frames,
+        burst: &mut Burst,
+        counters: &mut MemifCounters,
+    ) -> Result<usize, Broken> {
+        let before = counters.received + counters.refused;
+        let count = self.receivers.len();
+        self.turn = (self.turn + 1) % count.max(1);
+        for step in 0..count {
+            let ring = (self.turn + step) % count;
+            let Some((receiver, _)) = self.receivers.get_mut(ring) else {
+                continue;
+            };
+            let regions = &self.regions;
+            let taken = take_all(receiver, regions, self.offload, frames, burst, counters);
+            receiver.give_back(regions);
+            taken?;
+        }
+        let after = counters.received + counters.refused;
+        Ok(usize::try_from(after - before).unwrap_or(usize::MAX))
+    }
+
+    /// Whether a frame of `len` bytes has room, whichever ring it is for.
+    pub(crate) fn has_room(&mut self, len: usize) -> Result<bool, Broken> {
+        for (transmitter, _) in &mut self.transmitters {
+            if !transmitter.has_room(&self.regions, len)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts a frame into the ring of its flow; false if there was no room.
+    pub(crate) fn put(&mut self, frame: &[u8], metadata: u32) -> Result<bool, Broken> {
+        let ring = match self.transmitters.len() {
+            1 => 0,
+            count => flow(frame) % count.max(1),
+        };
+        match self.transmitters.get_mut(ring) {
+            Some((transmitter, _)) => transmitter.put(&self.regions, frame, metadata),
+            None => Ok(false),
+        }
+    }
+
+    /// Shows the peer what was put, and wakes it where it sleeps.
+    pub(crate) fn publish(&mut self, counters: &mut MemifCounters) {
+        for (transmitter, event) in &mut self.transmitters {
+            if transmitter.publish(&self.regions) {
+                counters.wakeups += 1;
+                // Fails for no event of ours; of a peer's it is the peer who does not wake then.
+                let _ = eventfd::signal(event.as_fd());
+            }
+        }
+    }
+
+    /// Whether the peer shall signal what it sends.
+    pub(crate) fn set_wakeups(&self, wanted: bool) {
+        for (receiver, _) in &self.receivers {
+            receiver.set_wakeups(&self.regions, wanted);
+        }
+    }
+
+    /// Frames that the peer has not taken.
+    pub(crate) fn count_untaken(&mut self) -> u64 {
+        let regions = &self.regions;
+        self.transmitters
+            .iter_mut()
+            .map(|(transmitter, _)| transmitter.count_untaken(regions))
+            .sum()
+    }
+}
+
+/// Takes what a ring has and `burst` has room for. At most the ring's size, as nothing is given back meanwhile.
+fn take_all(
+    receiver: &mut Receiver,
+    regions: &[SharedMemory],
+    offload: bool,
+    frames: &mut Frames,
+    burst: &mut Burst,
+    counters: &mut MemifCounters,
+) -> Result<(), Broken> {
+    while burst.room() > 0 {
+        let mut extra = Extra::of_received(0);
+        let mut frame_len = 0;
+        let filled = frames.fill(|place| match receiver.take(regions, place) {
+            Ok(Taken::Frame { len, metadata }) => {
+                extra = Extra::of_received(metadata);
+                frame_len = len;
+                Ok(len)
+            }
+            Ok(Taken::Refused) => Err(Some(Ok(()))),
+            Ok(Taken::Nothing) => Err(None),
+            Err(broken) => Err(Some(Err(broken))),
+        });
+        let id = match filled {
+            Some(Ok(id)) => id,
+            Some(Err(Some(Ok(())))) => {
+                counters.refused += 1;
+                continue;
+            }
+            Some(Err(Some(Err(broken)))) => return Err(broken),
+            // There is no frame, or no place for one.
+            Some(Err(None)) | None => return Ok(()),
+        };
+        counters.received += 1;
+        counters.received_bytes += frame_len as u64;
+        let (checksum, merged) = if offload {
+            (extra.checksum(), extra.merged(frame_len))
+        } else {
+            (ReceivedChecksum::Unverified, 1)
+        };
+        burst.push(Received {
+            id,
+            checksum,
+            merged,
+        });
+    }
+    Ok(())
+}
+
+/// A region that somebody else has made. That nobody can make it shorter is demanded: an access behind its end would
+/// be the end of this process. Huge pages that were given back run out when they are touched again; small ones do so
+/// only with all of the machine's memory.
+fn open_region(region: AddRegion, file: OwnedFd) -> Result<SharedMemory, Refusal> {
+    let memory = SharedMemory::open(file).map_err(|_| Refusal::RegionFile)?;
+    let said = region.size_bytes..=region.size_bytes.saturating_add(ROUNDED_UP_BYTES);
+    if !memory.is_sealed() || memory.is_huge() || !said.contains(&(memory.len() as u64)) {
+        return Err(Refusal::RegionFile);
+    }
+    Ok(memory)
+}
+
+fn check_event(event: &OwnedFd) -> Result<(), Refusal> {
+    match eventfd::is_one(event.as_fd()) {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => Err(Refusal::EventFile),
+    }
+}
+
+fn make_ring(
+    regions: &[SharedMemory],
+    layout: &Layout,
+    offset: u32,
+) -> io::Result<(Ring, OwnedFd)> {
+    let ring =
+        Ring::new(regions, 0, offset, layout.log2_ring_size).ok_or(io::ErrorKind::InvalidInput)?;
+    ring.initialise(regions);
+    Ok((ring, eventfd::create()?))
+}
+
+fn add_ring(is_s2m: bool, number: usize, offset: u32, layout: &Layout) -> io::Result<AddRing> {
+    Ok(AddRing {
+        is_s2m,
+        index: u16::try_from(number).map_err(|_| io::ErrorKind::InvalidInput)?,
+        region: 0,
+        offset,
+        log2_size: layout.log2_ring_size,
+        private_header_bytes: 0,
+    })
+}
+
+/// A number that is the same for all frames of a flow: addresses and ports, mixed (FNV-1a over 16 bits at a time).
+/// Of other frames than TCP's and UDP's without options it is as good as any.
+fn flow(frame: &[u8]) -> usize {
+    let (addresses, len) = match frame.get(12..14) {
+        Some([0x08, 0x00]) => (26, 12),
+        Some([0x86, 0xdd]) => (22, 36),
+        _ => (0, 12),
+    };
+    let bytes = frame
+        .get(addresses..)
+        .and_then(|rest| rest.get(..len))
+        .unwrap_or_default();
+    let mut hash = 0x811c_9dc5_u32;
+    for pair in bytes.chunks(2) {
+        for byte in pair {
+            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        }
+    }
+    usize::try_from(hash >> 8).unwrap_or(0)
+}
+
+/// Bytes that a file may be longer than its slave says: one huge page, as some round up. What is mapped is bounded by
+/// what was said.
+const ROUNDED_UP_BYTES: u64 = 2 << 20;

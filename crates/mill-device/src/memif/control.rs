@@ -1,0 +1,261 @@
+//! Who connects to whom, again and again: listening, connecting, and one peer at a time.
+
+use super::channel::{Channel, End, Pumped};
+use super::connection::Connection;
+use super::handshake::{Refusal, Terms};
+use mill_sys::epoll::{Epoll, Event, Interest};
+use mill_sys::seqpacket;
+use mill_sys::timerfd::Timer;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// A link's control channels, and the descriptor that is readable while there is something to do.
+#[derive(Debug)]
+pub(crate) struct Control {
+    side: Side,
+    terms: Terms,
+    buffer_bytes: u32,
+    epoll: Epoll,
+    timer: Timer,
+    /// A handshake that goes on.
+    pending: Option<Channel>,
+    /// The peer that frames come from.
+    serving: Option<Channel>,
+    /// How long to wait before the next attempt to connect.
+    pause: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) enum Side {
+    Master { listener: OwnedFd },
+    Slave { name: Vec<u8> },
+}
+
+/// What has happened.
+#[derive(Debug)]
+pub(crate) enum News {
+    Up(Box<Connection>),
+    /// The peer that frames come from is gone.
+    Down(End),
+    /// A handshake came to nothing.
+    Failed(End),
+}
+
+impl Control {
+    pub(crate) fn new(side: Side, terms: Terms, buffer_bytes: u32) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        let timer = Timer::new()?;
+        epoll.add(timer.as_fd(), ON_CHANGE, TIMER)?;
+        match &side {
+            Side::Master { listener } => epoll.add(listener.as_fd(), ON_CHANGE, CONTROL)?,
+            // The first attempt is made when somebody looks, which the timer asks for.
+            Side::Slave { .. } => timer.set(Some(Duration::ZERO))?,
+        }
+        Ok(Self {
+            side,
+            terms,
+            buffer_bytes,
+            epoll,
+            timer,
+            pending: None,
+            serving: None,
+            pause: PAUSE_MIN,
+        })
+    }
+
+    /// Does what there is to do, and forgets the signals that came. One system call if there is nothing.
+    pub(crate) fn look(&mut self, news: &mut Vec<News>) {
+        let (is_control, is_timer) = self.events();
+        if is_timer && let Some(mut late) = self.pending.take() {
+            late.refuse(Refusal::TooSlow);
+            self.failed(End::Refused(Refusal::TooSlow), news);
+        } else if is_timer {
+            self.connect();
+        }
+        if is_control || is_timer {
+            self.serve(news);
+            self.shake_hands(news);
+        }
+    }
+
+    /// The peer broke the rules.
+    pub(crate) fn hang_up(&mut self, refusal: Refusal) {
+        if let Some(mut peer) = self.serving.take() {
+            peer.refuse(refusal);
+        }
+        self.retry();
+    }
+
+    /// Has the connection's signals make the descriptor readable.
+    pub(crate) fn watch(&self, connection: &Connection) -> io::Result<()> {
+        for event in connection.events() {
+            self.epoll.add(event, ON_CHANGE, RING)?;
+        }
+        Ok(())
+    }
+
+    /// Has to be called before the connection is dropped: the peer has its signals open too, so that closing ours
+    /// takes none of them out of the set.
+    pub(crate) fn forget(&self, connection: &Connection) {
+        for event in connection.events() {
+            // One that was never added is not there.
+            let _ = self.epoll.remove(event);
+        }
+    }
+
+    fn events(&self) -> (bool, bool) {
+        let mut buffer = [Event::EMPTY; EVENTS_MAX];
+        let (mut is_control, mut is_timer) = (false, false);
+        // An edge is told once, so that all of them are taken.
+        while let Ok(events) = self.epoll.wait(&mut buffer, Some(Duration::ZERO)) {
+            for event in events {
+                is_control |= event.token() == CONTROL;
+                is_timer |= event.token() == TIMER;
+            }
+            if events.len() < EVENTS_MAX {
+                break;
+            }
+        }
+        (is_control, is_timer)
+    }
+
+    /// Listens to the peer that frames come from: all it can say is that it leaves.
+    fn serve(&mut self, news: &mut Vec<News>) {
+        let Some(peer) = &mut self.serving else {
+            return;
+        };
+        if let Pumped::Over(end) = peer.pump(true) {
+            self.serving = None;
+            news.push(News::Down(end));
+            self.retry();
+        }
+    }
+
+    fn shake_hands(&mut self, news: &mut Vec<News>) {
+        for _ in 0..HANDSHAKES_MAX {
+            if self.pending.is_none() && !self.accept() {
+                return;
+            }
+            let Some(channel) = &mut self.pending else {
+                return;
+            };
+            match channel.pump(self.serving.is_some()) {
+                Pumped::Waits => return,
+                Pumped::Up(connection) => {
+                    let _ = self.timer.set(None);
+                    self.serving = self.pending.take();
+                    self.pause = PAUSE_MIN;
+                    news.push(News::Up(connection));
+                }
+                Pumped::Over(end) => {
+                    self.pending = None;
+                    self.failed(end, news);
+                }
+            }
+        }
+        // There may be more: be asked again.
+        let _ = self.timer.set(Some(Duration::ZERO));
+    }
+
+    fn failed(&mut self, end: End, news: &mut Vec<News>) {
+        news.push(News::Failed(end));
+        if let Side::Slave { .. } = self.side {
+            // Memory was made and given back perhaps: not too often.
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+            self.retry();
+        } else {
+            let _ = self.timer.set(None);
+        }
+    }
+
+    /// As master: takes the next one who has connected; false if there is none.
+    fn accept(&mut self) -> bool {
+        let Side::Master { listener } = &self.side else {
+            return false;
+        };
+        let Ok(socket) = seqpacket::accept(listener.as_fd()) else {
+            return false;
+        };
+        let channel = Channel::master(socket, self.terms.clone());
+        self.begin(channel)
+    }
+
+    /// As slave: connects, or waits until it is time to try again.
+    fn connect(&mut self) {
+        let Side::Slave { name } = &self.side else {
+            return;
+        };
+        if self.serving.is_some() || self.pending.is_some() {
+            return;
+        }
+        let begun = seqpacket::connect(name).is_ok_and(|socket| {
+            let channel = Channel::slave(socket, self.terms.clone(), self.buffer_bytes);
+            self.begin(channel)
+        });
+        if !begun {
+            self.retry();
+        }
+    }
+
+    fn begin(&mut self, channel: Channel) -> bool {
+        let interest = Interest {
+            writable: true,
+            ..ON_CHANGE
+        };
+        if self.epoll.add(channel.as_fd(), interest, CONTROL).is_err() {
+            return false;
+        }
+        let _ = self.timer.set(Some(HANDSHAKE_TIME));
+        self.pending = Some(channel);
+        true
+    }
+
+    /// As slave: tries again after a pause. A timer that can't be set would be one more descriptor that is gone.
+    fn retry(&mut self) {
+        if let Side::Slave { .. } = self.side {
+            let _ = self.timer.set(Some(self.pause));
+        }
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        for mut channel in self.serving.take().into_iter().chain(self.pending.take()) {
+            channel.refuse(Refusal::Closing);
+        }
+    }
+}
+
+/// Reports each change once: signals need not be read then, only to be forgotten.
+const ON_CHANGE: Interest = Interest {
+    readable: true,
+    writable: false,
+    edge: true,
+    exclusive: false,
+};
+
+// What events are about.
+const CONTROL: u64 = 0;
+const TIMER: u64 = 1;
+const RING: u64 = 2;
+
+/// Events of one call.
+const EVENTS_MAX: usize = 16;
+
+/// Handshakes that one look brings to an end; more wait for the next.
+const HANDSHAKES_MAX: usize = 8;
+
+/// How long a peer may take from connecting to connected. A handshake is some ten messages, each of which takes
+/// microseconds; a program that was stopped in between shall not keep others out.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
+
+/// Before a slave tries again: an attempt that finds nobody costs two system calls; after each refusal twice as long.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_millis(1600);

@@ -1,0 +1,204 @@
+//! A ring in shared memory, whose other end may write whatever it likes at any time.
+//!
+//! ```text
+//!    0  cookie 4 | flags 2 | head 2        the first cache line
+//!   64  tail 2                             the second
+//!  128  descriptors of 16 bytes: flags 2 | region 2 | length 4 | offset 4 | metadata 4
+//! ```
+//!
+//! Head and tail count on for ever, modulo 2^16; the descriptor of a count is the one at count modulo the ring's size.
+//! The slave writes head in both directions, the master tail: from slave to master what lies between tail and head are
+//! frames, in the other direction it is empty buffers, and frames between what the slave has seen last and tail.
+
+use mill_sys::memory::SharedMemory;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
+
+/// Where a ring lies. Everything it reads and writes was found to be inside its region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ring {
+    region: usize,
+    offset: usize,
+    log2_size: u8,
+}
+
+/// One buffer: what it holds, or how much it can hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The frame goes on in the next descriptor's buffer.
+    pub has_next: bool,
+    pub region: u16,
+    pub len: u32,
+    pub offset: u32,
+    pub metadata: u32,
+}
+
+/// What a ring counts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    Head,
+    Tail,
+}
+
+/// Bytes of a ring of so many descriptors.
+pub const fn ring_bytes(log2_size: u8) -> usize {
+    DESCRIPTORS_OFFSET + (DESCRIPTOR_BYTES << log2_size)
+}
+
+impl Ring {
+    /// `None` if it does not lie in its region, or at no multiple of four.
+    pub fn new(regions: &[SharedMemory], region: u16, offset: u32, log2_size: u8) -> Option<Self> {
+        let ring = Self {
+            region: usize::from(region),
+            offset: usize::try_from(offset).ok()?,
+            log2_size,
+        };
+        let end = ring.offset.checked_add(ring_bytes(log2_size))?;
+        let is_inside = end <= regions.get(ring.region)?.len();
+        (is_inside && ring.offset.is_multiple_of(4)).then_some(ring)
+    }
+
+    /// Writes an empty ring; its owner does so before anybody else sees it.
+    pub fn initialise(&self, regions: &[SharedMemory]) {
+        if let Some(flags) = self.u16(regions, FLAGS_OFFSET) {
+            flags.store(0, Ordering::Relaxed);
+        }
+        self.publish(regions, Index::Head, 0);
+        self.publish(regions, Index::Tail, 0);
+        if let Some(cookie) = self.u32(regions, 0) {
+            cookie.store(COOKIE, Ordering::Release);
+        }
+    }
+
+    pub fn has_cookie(&self, regions: &[SharedMemory]) -> bool {
+        self.u32(regions, 0)
+            .is_some_and(|cookie| cookie.load(Ordering::Acquire) == COOKIE)
+    }
+
+    /// How many descriptors there are.
+    pub const fn size(&self) -> u16 {
+        1 << self.log2_size
+    }
+
+    /// What the peer counts; what it wrote before is there to be read.
+    pub fn look(&self, regions: &[SharedMemory], index: Index) -> u16 {
+        self.u16(regions, index.offset())
+            .map_or(0, |index| index.load(Ordering::Acquire))
+    }
+
+    /// Tells the peer how far we are, and that what we wrote before is there.
+    pub fn publish(&self, regions: &[SharedMemory], index: Index, count: u16) {
+        if let Some(index) = self.u16(regions, index.offset()) {
+            index.store(count, Ordering::Release);
+        }
+    }
+
+    /// Says whether we want to be woken for what is new. After asking to be, what came until now has to be looked for:
+    /// who sends looks at the flag after it has published.
+    pub fn set_wakeups(&self, regions: &[SharedMemory], wanted: bool) {
+        let flags = if wanted { 0 } else { FLAG_MASK_INTERRUPT };
+        if let Some(place) = self.u16(regions, FLAGS_OFFSET) {
+            place.store(flags, Ordering::Relaxed);
+        }
+        // The store must not be delayed behind the look that follows: neither release nor acquire says that.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether the peer wants to be woken for what was published.
+    pub fn wants_wakeup(&self, regions: &[SharedMemory]) -> bool {
+        // As in `set_wakeups`: first the index, then the look.
+        fence(Ordering::SeqCst);
+        self.u16(regions, FLAGS_OFFSET)
+            .is_some_and(|flags| flags.load(Ordering::Relaxed) & FLAG_MASK_INTERRUPT == 0)
+    }
+
+    /// The descriptor of a count. Each word is read once.
+    pub fn descriptor(&self, regions: &[SharedMemory], count: u16) -> Descriptor {
+        let at = self.descriptor_offset(count);
+        let word = |index: usize| {
+            self.u32(regions, at + 4 * index)
+                .map_or(0, |word| word.load(Ordering::Relaxed))
+        };
+        let [flags, region] = halves(word(0));
+        Descriptor {
+            has_next: flags & FLAG_NEXT != 0,
+            region,
+            len: word(1),
+            offset: word(2),
+            metadata: word(3),
+        }
+    }
+
+    pub fn set_descriptor(&self, regions: &[SharedMemory], count: u16, descriptor: Descriptor) {
+        let at = self.descriptor_offset(count);
+        let flags = if descriptor.has_next { FLAG_NEXT } else { 0 };
+        let first = whole([flags, descriptor.region]);
+        let words = [
+            first,
+            descriptor.len,
+            descriptor.offset,
+            descriptor.metadata,
+        ];
+        for (index, value) in words.into_iter().enumerate() {
+            if let Some(word) = self.u32(regions, at + 4 * index) {
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn descriptor_offset(&self, count: u16) -> usize {
+        DESCRIPTORS_OFFSET + DESCRIPTOR_BYTES * usize::from(count & (self.size() - 1))
+    }
+
+    fn u16<'a>(&self, regions: &'a [SharedMemory], offset: usize) -> Option<&'a AtomicU16> {
+        let found = regions
+            .get(self.region)?
+            .atomic_u16(self.offset.checked_add(offset)?);
+        debug_assert!(found.is_some(), "a ring lies inside its region");
+        found
+    }
+
+    fn u32<'a>(&self, regions: &'a [SharedMemory], offset: usize) -> Option<&'a AtomicU32> {
+        let found = regions
+            .get(self.region)?
+            .atomic_u32(self.offset.checked_add(offset)?);
+        debug_assert!(found.is_some(), "a ring lies inside its region");
+        found
+    }
+}
+
+impl Index {
+    const fn offset(self) -> usize {
+        match self {
+            Self::Head => HEAD_OFFSET,
+            Self::Tail => TAIL_OFFSET,
+        }
+    }
+}
+
+/// The two halves of a word, in the order in which they lie in memory.
+fn halves(word: u32) -> [u16; 2] {
+    let [a, b, c, d] = word.to_ne_bytes();
+    [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
+}
+
+fn whole([first, second]: [u16; 2]) -> u32 {
+    let [a, b] = first.to_ne_bytes();
+    let [c, d] = second.to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
+}
+
+/// What a ring begins with, so that nobody takes something else for one.
+const COOKIE: u32 = 0x03E3_1F20;
+
+/// Who receives from the ring looks by itself and needs no signal.
+const FLAG_MASK_INTERRUPT: u16 = 1;
+
+/// A descriptor's only flag.
+const FLAG_NEXT: u16 = 1;
+
+// The layout above.
+const FLAGS_OFFSET: usize = 4;
+const HEAD_OFFSET: usize = 6;
+const TAIL_OFFSET: usize = 64;
+const DESCRIPTORS_OFFSET: usize = 128;
+const DESCRIPTOR_BYTES: usize = 16;

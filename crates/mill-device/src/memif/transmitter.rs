@@ -1,0 +1,235 @@
+//! The sending end of a ring: frames into shared memory.
+
+use super::Broken;
+use super::layout::Buffers;
+use super::ring::{Descriptor, Index, Ring};
+use mill_sys::memory::SharedMemory;
+use std::collections::VecDeque;
+
+/// Puts frames.
+#[derive(Debug)]
+pub struct Transmitter {
+    ring: Ring,
+    target: Target,
+    /// The count of the next descriptor to be written.
+    next: u16,
+    /// Up to which the peer knows of them.
+    published: u16,
+    /// How far the peer was when it was looked at last: it has taken frames up to there, or given buffers.
+    seen: u16,
+}
+
+/// Whose buffers they are.
+#[derive(Debug)]
+enum Target {
+    /// We are the slave.
+    Ours(Buffers),
+    /// The peer is, and has said where they are and how much they hold.
+    Theirs {
+        posted: VecDeque<Buffer>,
+        /// What all of them hold together.
+        bytes: usize,
+    },
+}
+
+/// A buffer of the peer's, found to be inside its region.
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    region: u16,
+    offset: u32,
+    bytes: u32,
+}
+
+impl Transmitter {
+    /// The slave's end of a ring from it.
+    pub fn of_slave(ring: Ring, buffers: Buffers) -> Self {
+        Self::new(ring, Target::Ours(buffers))
+    }
+
+    /// The master's end of a ring to the slave.
+    pub fn of_master(ring: Ring) -> Self {
+        let posted = VecDeque::with_capacity(usize::from(ring.size()));
+        Self::new(ring, Target::Theirs { posted, bytes: 0 })
+    }
+
+    fn new(ring: Ring, target: Target) -> Self {
+        Self {
+            ring,
+            target,
+            next: 0,
+            published: 0,
+            seen: 0,
+        }
+    }
+
+    /// Whether there is room for `len` bytes, or for as much as there can ever be.
+    pub fn has_room(&mut self, regions: &[SharedMemory], len: usize) -> Result<bool, Broken> {
+        if let Target::Theirs { .. } = self.target {
+            return self.gather(regions, len);
+        }
+        if self.holds(len) || self.is_empty() {
+            return Ok(true);
+        }
+        self.look(regions)?;
+        Ok(self.holds(len) || self.is_empty())
+    }
+
+    /// Puts a frame, in several buffers if one is too small; false, and nothing done, if there is no room.
+    pub fn put(
+        &mut self,
+        regions: &[SharedMemory],
+        frame: &[u8],
+        metadata: u32,
+    ) -> Result<bool, Broken> {
+        debug_assert!(!frame.is_empty());
+        self.has_room(regions, frame.len())?;
+        if !self.holds(frame.len()) {
+            return Ok(false);
+        }
+        let mut rest = frame;
+        let mut metadata = metadata;
+        while !rest.is_empty() {
+            let Some(buffer) = self.buffer() else {
+                debug_assert!(false, "there is room");
+                return Err(Broken);
+            };
+            let room = usize::try_from(buffer.bytes).unwrap_or(usize::MAX);
+            let (piece, behind) = rest.split_at(room.min(rest.len()));
+            let offset = usize::try_from(buffer.offset).map_err(|_| Broken)?;
+            let region = regions.get(usize::from(buffer.region)).ok_or(Broken)?;
+            region.write(offset, piece).ok_or(Broken)?;
+            let descriptor = Descriptor {
+                has_next: !behind.is_empty(),
+                region: buffer.region,
+                len: u32::try_from(piece.len()).map_err(|_| Broken)?,
+                offset: buffer.offset,
+                metadata,
+            };
+            self.ring.set_descriptor(regions, self.next, descriptor);
+            self.next = self.next.wrapping_add(1);
+            metadata = 0;
+            rest = behind;
+        }
+        Ok(true)
+    }
+
+    /// Lets the peer see what was put; says whether it wants to be woken.
+    pub fn publish(&mut self, regions: &[SharedMemory]) -> bool {
+        if self.published == self.next {
+            return false;
+        }
+        let index = match self.target {
+            Target::Ours(_) => Index::Head,
+            Target::Theirs { .. } => Index::Tail,
+        };
+        self.ring.publish(regions, index, self.next);
+        self.published = self.next;
+        self.ring.wants_wakeup(regions)
+    }
+
+    /// How many frames the peer has not taken, as far as the ring tells: what is lost when it goes away.
+    pub fn count_untaken(&mut self, regions: &[SharedMemory]) -> u64 {
+        // Of a peer that writes nonsense nothing is known but what was there before.
+        let _ = self.look(regions);
+        let taken = match self.target {
+            Target::Ours(_) => self.seen,
+            Target::Theirs { .. } => self.seen.wrapping_sub(self.ring.size()),
+        };
+        let count = self.next.wrapping_sub(taken).min(self.ring.size());
+        let untaken = (0..count).filter(|behind| {
+            let at = self.next.wrapping_sub(1).wrapping_sub(*behind);
+            !self.ring.descriptor(regions, at).has_next
+        });
+        untaken.count() as u64
+    }
+
+    /// Buffers that can be written.
+    fn free(&self) -> u16 {
+        match &self.target {
+            Target::Ours(_) => self.ring.size() - self.next.wrapping_sub(self.seen),
+            Target::Theirs { posted, .. } => u16::try_from(posted.len()).unwrap_or(u16::MAX),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.free() == self.ring.size()
+    }
+
+    fn holds(&self, len: usize) -> bool {
+        match &self.target {
+            Target::Ours(buffers) => {
+                let each = usize::try_from(buffers.buffer_bytes).unwrap_or(usize::MAX);
+                usize::from(self.free()).saturating_mul(each) >= len
+            }
+            Target::Theirs { bytes, .. } => *bytes >= len,
+        }
+    }
+
+    /// Takes over buffers of the peer's until they hold `len` bytes, or it has given no more.
+    fn gather(&mut self, regions: &[SharedMemory], len: usize) -> Result<bool, Broken> {
+        while !self.holds(len) {
+            let gathered = self.next.wrapping_add(self.free());
+            if gathered == self.seen && !self.look(regions)? {
+                return Ok(self.is_empty());
+            }
+            let descriptor = self.ring.descriptor(regions, gathered);
+            let found = inside(regions, &descriptor).ok_or(Broken)?;
+            if let Target::Theirs { posted, bytes } = &mut self.target {
+                *bytes += usize::try_from(found.bytes).unwrap_or(0);
+                posted.push_back(found);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next buffer to be written.
+    fn buffer(&mut self) -> Option<Buffer> {
+        match &mut self.target {
+            Target::Ours(buffers) => Some(Buffer {
+                region: 0,
+                offset: buffers.offset(self.next & (self.ring.size() - 1)),
+                bytes: buffers.buffer_bytes,
+            }),
+            Target::Theirs { posted, bytes } => {
+                let buffer = posted.pop_front()?;
+                *bytes -= usize::try_from(buffer.bytes).unwrap_or(0);
+                Some(buffer)
+            }
+        }
+    }
+
+    /// Looks how far the peer is. It can only go on; as master not past what it was sent, as slave not past the ring's
+    /// size beyond what we have given back.
+    fn look(&mut self, regions: &[SharedMemory]) -> Result<bool, Broken> {
+        let (seen, ahead_max) = match self.target {
+            Target::Ours(_) => {
+                let seen = self.ring.look(regions, Index::Tail);
+                (seen, self.published.wrapping_sub(self.seen))
+            }
+            Target::Theirs { .. } => {
+                let seen = self.ring.look(regions, Index::Head);
+                let given = self.seen.wrapping_sub(self.published);
+                (seen, self.ring.size().saturating_sub(given))
+            }
+        };
+        let ahead = seen.wrapping_sub(self.seen);
+        if ahead > ahead_max {
+            return Err(Broken);
+        }
+        self.seen = seen;
+        Ok(ahead > 0)
+    }
+}
+
+/// A buffer that the peer has given, if it is one.
+fn inside(regions: &[SharedMemory], descriptor: &Descriptor) -> Option<Buffer> {
+    let region = regions.get(usize::from(descriptor.region))?;
+    let offset = usize::try_from(descriptor.offset).ok()?;
+    let len = usize::try_from(descriptor.len).ok()?;
+    let room = region.len().checked_sub(offset)?;
+    (1..=room).contains(&len).then_some(Buffer {
+        region: descriptor.region,
+        offset: descriptor.offset,
+        bytes: descriptor.len,
+    })
+}
