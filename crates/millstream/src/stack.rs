@@ -40,6 +40,10 @@ pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
     }
     let stack = text.map(|text| parse(&text)).transpose()?;
     let stack = match (stack, pcap) {
+        (Some(stack), Some(_)) if stack.pcap.is_some() => {
+            let what = "\"--pcap\" and \"pcap=\" are two names of one option: give one of them";
+            return Err(String::from(what));
+        }
         (Some(mut stack), Some(path)) => {
             stack.pcap = Some(PathBuf::from(OsString::from_vec(path)));
             Some(stack)
@@ -120,6 +124,9 @@ mod tests {
         assert_eq!(taken.stack.unwrap().pcap, Some(PathBuf::from("a.pcap")));
         let refused = take_words(&["--pcap", "a.pcap"]).unwrap_err();
         assert!(refused.ends_with("it needs \"--stack\""), "{refused}");
+        let twice = format!("{STACK},pcap=a.pcap");
+        let refused = take_words(&["--stack", &twice, "--pcap", "b.pcap"]).unwrap_err();
+        assert!(refused.ends_with("give one of them"), "{refused}");
     }
 
     #[test]
