@@ -24,6 +24,11 @@ impl Frames {
         }
     }
 
+    /// Bytes of the longest frame that has room.
+    pub(crate) fn place_bytes(&self) -> usize {
+        self.place_bytes
+    }
+
     /// A place to be filled by `fill`, which says how many bytes it is, at least one; after an error the place stays
     /// vacant. `None` if there is no place.
     pub(crate) fn fill<E>(

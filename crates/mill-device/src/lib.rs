@@ -15,6 +15,9 @@ pub mod tap;
 /// Memory shared with another process: no kernel in between.
 pub mod memif;
 
+/// A queue of an interface by AF_XDP.
+pub mod af_xdp;
+
 /// What stands before each frame of a TAP device.
 mod vnet;
 

@@ -152,6 +152,11 @@ impl Xsk {
         Ok(xsk)
     }
 
+    /// Bytes of a frame's place.
+    pub fn frame_bytes(&self) -> usize {
+        self.frames.frame_bytes()
+    }
+
     /// The numbers of the frames that send.
     pub fn senders(&self) -> std::ops::Range<u32> {
         self.receive_frames..self.frames.count()

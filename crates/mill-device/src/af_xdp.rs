@@ -1,0 +1,401 @@
+//! A queue of an interface by AF_XDP: frames lie in memory that is shared with the kernel, and are never copied here but
+//! when they are longer than a place.
+//!
+//! Receiving takes no system call; sending takes one a turn, where the kernel copies.
+
+use crate::frames::Frames;
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_sys::xsk::{Kicked, Piece, Recovered, Xsk, XskStatistics};
+use slots::Slots;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Socket and memory, as they are made by whoever has the rights.
+pub mod setup;
+
+/// Where frames to be sent lie.
+mod slots;
+
+/// A queue as the stack uses it.
+pub struct XdpLink {
+    xsk: Xsk,
+    properties: LinkProperties,
+    checksum: ReceivedChecksum,
+    /// Where each frame that was received begins in its place, and its length.
+    extents: Box<[Extent]>,
+    /// The pieces of a frame whose last has not arrived, and frames that were put together of pieces.
+    pieces: Vec<Piece>,
+    gathered: Frames,
+    slots: Slots,
+    /// Frames were transmitted and the kernel does not know yet.
+    is_unpublished: bool,
+    /// After the last flush the kernel had not looked at all frames.
+    is_waiting: bool,
+    counters: XdpCounters,
+    on_trouble: Option<Box<dyn FnMut(XdpTrouble) + Send>>,
+    told: [bool; 2],
+}
+
+/// What a link has to be told of its interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XdpLinkOptions {
+    /// The interface's Ethernet address.
+    pub address: [u8; 6],
+    /// Bytes of IP packet in a frame.
+    pub mtu: u16,
+    /// Frames may come from this machine, without a checksum (veth, and what lies on it).
+    pub peer_may_be_local: bool,
+}
+
+/// What has passed, and what has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpCounters {
+    pub received: u64,
+    pub received_bytes: u64,
+    pub transmitted: u64,
+    pub transmitted_bytes: u64,
+    /// Frames that came in several pieces.
+    pub gathered: u64,
+    /// Frames that came and were dropped here: longer than the MTU, or more of several pieces at once than there is room
+    /// for.
+    pub dropped: u64,
+    /// Calls to send.
+    pub kicks: u64,
+    /// Calls after which frames still waited.
+    pub waited: u64,
+    /// Times that the other end's queue was full and a frame was lost.
+    pub lost: u64,
+    /// Calls that the kernel refused: the interface is down or gone.
+    pub refused: u64,
+}
+
+/// What can happen to a running link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpTrouble {
+    /// Somebody has deleted the interface: nothing passes any more.
+    DeviceGone,
+    /// Frames are received and none is sent: the queue's number is beyond the interface's queues that send.
+    QueueSendsNothing,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    offset: u16,
+    len: u16,
+}
+
+impl XdpLink {
+    /// A link over a socket that [`setup::socket`] has made with [`setup::xsk_options`] of at least this MTU.
+    pub fn new(mut xsk: Xsk, options: XdpLinkOptions) -> Self {
+        let senders = xsk.senders();
+        let frame_bytes = xsk.frame_bytes();
+        let slots = Slots::new(senders.clone(), frame_bytes, options.mtu, |number| {
+            xsk.is_ours(number)
+        });
+        Self {
+            properties: LinkProperties {
+                address: options.address,
+                mtu: options.mtu,
+                completes_checksums: false,
+                segment_bytes_max: u32::from(options.mtu),
+            },
+            checksum: if options.peer_may_be_local {
+                ReceivedChecksum::MaybePartial
+            } else {
+                ReceivedChecksum::Unverified
+            },
+            extents: vec![Extent::default(); senders.start as usize].into_boxed_slice(),
+            pieces: Vec::with_capacity(PIECES_MAX),
+            gathered: Frames::new(GATHERED, frame_len_max(options.mtu)),
+            slots,
+            is_unpublished: false,
+            is_waiting: false,
+            counters: XdpCounters::default(),
+            on_trouble: None,
+            told: [false; 2],
+            xsk,
+        }
+    }
+
+    /// Has `on_trouble` called, once for each kind.
+    #[must_use]
+    pub fn told_of_trouble(self, on_trouble: impl FnMut(XdpTrouble) + Send + 'static) -> Self {
+        Self {
+            on_trouble: Some(Box::new(on_trouble)),
+            ..self
+        }
+    }
+
+    pub fn counters(&self) -> XdpCounters {
+        self.counters
+    }
+
+    /// What the kernel has counted; a system call.
+    pub fn statistics(&self) -> io::Result<XskStatistics> {
+        self.xsk.statistics()
+    }
+
+    /// Whether the kernel copies no frames.
+    pub fn is_zero_copy(&self) -> io::Result<bool> {
+        self.xsk.is_zero_copy()
+    }
+
+    /// What the link's predecessor on the same socket has left.
+    pub fn recovered(&self) -> Recovered {
+        self.xsk.recovered()
+    }
+
+    /// Whether frames wait for the kernel: then the descriptor is worth waiting for until it can be written.
+    pub fn is_full(&self) -> bool {
+        self.is_waiting || self.slots.is_empty()
+    }
+
+    /// From now on frames carry up to `mtu` bytes. `false`, and nothing changed, if the places were made for less.
+    pub fn set_mtu(&mut self, mtu: u16) -> bool {
+        let is_possible = frame_len_max(mtu) <= self.slots.bytes()
+            && frame_len_max(mtu) <= self.gathered.place_bytes();
+        if is_possible {
+            self.properties.mtu = mtu;
+            self.properties.segment_bytes_max = u32::from(mtu);
+        }
+        is_possible
+    }
+
+    /// Takes one frame of a single piece, or puts one together.
+    fn take(&mut self, piece: Piece) -> Option<FrameId> {
+        if piece.continues || !self.pieces.is_empty() {
+            return self.gather(piece);
+        }
+        let extent = self.extents.get_mut(piece.number as usize)?;
+        // A place has 4096 bytes at most, within which the kernel puts what it receives.
+        extent.offset = u16::try_from(piece.offset).unwrap_or_default();
+        extent.len = u16::try_from(piece.len).unwrap_or_default();
+        self.counters.received_bytes += u64::from(piece.len);
+        Some(FrameId(piece.number))
+    }
+
+    /// Adds a piece; with the last one there is a frame.
+    #[cold]
+    fn gather(&mut self, piece: Piece) -> Option<FrameId> {
+        // Only a frame that is longer than any that was asked for has so many: its end is what counts.
+        if self.pieces.len() < PIECES_MAX {
+            self.pieces.push(piece);
+        } else {
+            self.xsk.fill(piece.number);
+        }
+        if piece.continues {
+            return None;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let (xsk, gathered) = (&mut self.xsk, &mut self.gathered);
+        let is_whole = !pieces.last().is_some_and(|last| last.continues);
+        let filled = gathered.fill(|place| {
+            let mut len = 0;
+            for piece in &pieces {
+                let from = xsk.part(piece.number, piece.offset as usize, piece.len as usize);
+                let from = from.ok_or(())?;
+                let to = place
+                    .get_mut(len..)
+                    .and_then(|rest| rest.get_mut(..from.len()));
+                to.ok_or(())?.copy_from_slice(from);
+                len += from.len();
+            }
+            if is_whole { Ok(len) } else { Err(()) }
+        });
+        for piece in pieces.drain(..) {
+            self.xsk.fill(piece.number);
+        }
+        self.pieces = pieces;
+        let Some(Ok(FrameId(number))) = filled else {
+            self.counters.dropped += 1;
+            return None;
+        };
+        let id = FrameId(number + self.first_gathered());
+        self.counters.gathered += 1;
+        self.counters.received_bytes += self.gathered.frame(FrameId(number)).len() as u64;
+        Some(id)
+    }
+
+    /// Frames that were put together are numbered behind those of the memory that receives.
+    fn first_gathered(&self) -> u32 {
+        self.xsk.senders().start
+    }
+
+    /// Takes the places of what has been sent.
+    fn complete(&mut self) {
+        while let Some(number) = self.xsk.complete() {
+            self.slots.complete(number);
+        }
+    }
+
+    /// Has the kernel send what waits, as far as it does: a call takes 32 pieces before Linux 6.17.
+    fn send(&mut self) {
+        loop {
+            match self.xsk.kick() {
+                Kicked::All => {
+                    self.counters.kicks += 1;
+                    return;
+                }
+                Kicked::Some { took } => {
+                    self.counters.kicks += 1;
+                    if took == 0 {
+                        self.counters.waited += 1;
+                        return;
+                    }
+                }
+                Kicked::Lost { took } => {
+                    self.counters.kicks += 1;
+                    self.counters.lost += 1;
+                    if took == 0 {
+                        return;
+                    }
+                }
+                Kicked::Ignored => {
+                    self.counters.waited += 1;
+                    return self.tell(XdpTrouble::QueueSendsNothing);
+                }
+                Kicked::Refused { errno } => {
+                    self.counters.refused += 1;
+                    if errno == ENXIO {
+                        self.tell(XdpTrouble::DeviceGone);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, trouble: XdpTrouble) {
+        let told = match trouble {
+            XdpTrouble::DeviceGone => &mut self.told[0],
+            XdpTrouble::QueueSendsNothing => &mut self.told[1],
+        };
+        if !std::mem::replace(told, true)
+            && let Some(on_trouble) = &mut self.on_trouble
+        {
+            on_trouble(trouble);
+        }
+    }
+}
+
+impl Link for XdpLink {
+    fn properties(&self) -> &LinkProperties {
+        &self.properties
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        while burst.room() > 0 {
+            let Some(piece) = self.xsk.receive() else {
+                break;
+            };
+            if let Some(id) = self.take(piece) {
+                self.counters.received += 1;
+                burst.push(Received {
+                    id,
+                    checksum: self.checksum,
+                    merged: 1,
+                });
+            }
+        }
+        self.xsk.publish_received();
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        match self.extents.get(id.0 as usize) {
+            Some(Extent { offset, len }) => {
+                let bytes = self.xsk.part(id.0, (*offset).into(), (*len).into());
+                debug_assert!(bytes.is_some(), "{id:?} is nobody's");
+                bytes.unwrap_or_default()
+            }
+            None => self.gathered.frame(FrameId(id.0 - self.first_gathered())),
+        }
+    }
+
+    fn release(&mut self, id: FrameId) {
+        if (id.0 as usize) < self.extents.len() {
+            self.xsk.fill(id.0);
+        } else {
+            self.gathered.release(FrameId(id.0 - self.first_gathered()));
+        }
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        if self.slots.is_empty() {
+            self.complete();
+            if self.slots.is_empty() {
+                // All are queued: the kernel may have more room now.
+                self.flush();
+                self.complete();
+            }
+        }
+        let slot = self.slots.first()?;
+        let room = self.xsk.run(slot, self.slots.pieces())?.get_mut(..len_max);
+        debug_assert!(room.is_some(), "no frame is {len_max} bytes long");
+        room
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        debug_assert_eq!(offload, Offload::default(), "nothing can be left to AF_XDP");
+        let frame_bytes = self.xsk.frame_bytes();
+        let Some(slot) = self.slots.take(len) else {
+            debug_assert!(false, "{len} bytes were not reserved");
+            return;
+        };
+        let mut left = len;
+        for number in slot {
+            let piece = left.min(frame_bytes);
+            left -= piece;
+            let piece = u32::try_from(piece).unwrap_or_default();
+            self.xsk.transmit(number, piece, left > 0);
+        }
+        self.is_unpublished = true;
+        self.counters.transmitted += 1;
+        self.counters.transmitted_bytes += len as u64;
+    }
+
+    fn flush(&mut self) {
+        if self.is_unpublished {
+            self.is_unpublished = false;
+            self.xsk.publish_transmit();
+        }
+        if self.xsk.unsent() > 0 {
+            self.send();
+            // Where the kernel copies, most of it is complete now, and its memory still in the processor's cache.
+            self.complete();
+        }
+        self.is_waiting = self.xsk.unsent() > 0;
+    }
+}
+
+impl AsFd for XdpLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.xsk.as_fd()
+    }
+}
+
+impl std::fmt::Debug for XdpLink {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("XdpLink")
+            .field("properties", &self.properties)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes of the longest frame: Ethernet's header with two VLAN tags, and the packet.
+fn frame_len_max(mtu: u16) -> usize {
+    22 + usize::from(mtu)
+}
+
+/// "No such device or address" (asm-generic/errno-base.h): a socket whose interface is no more.
+const ENXIO: i32 = 6;
+
+/// Pieces of one frame: the kernel makes no more of a packet (MAX_SKB_FRAGS and one).
+const PIECES_MAX: usize = 18;
+
+/// Frames of several pieces that may be received and not released: two bursts.
+const GATHERED: u32 = 128;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! Links on both ends of a veth pair, and what goes wrong with them. Each test has a network namespace of its own.
+
+use super::*;
+use mill_sys::bpf::link::Mode;
+use mill_sys::xsk::{Copying, XskOptions};
+use wire::{End, FAR, NEAR, Steering, frame, ip, lay};
+
+/// What a link finds that others have left, and what it leaves.
+mod ending;
+/// Frames of several pieces.
+mod pieces;
+mod wire;
+
+fn frames(count: usize, len: usize) -> Vec<Vec<u8>> {
+    (0..count).map(|number| frame(number, len)).collect()
+}
+
+fn slices(frames: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
+    frames.iter().map(Vec::as_slice)
+}
+
+#[test]
+fn frames_pass_both_ways_as_they_are() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    let frames: Vec<Vec<u8>> = (0..20)
+        .map(|number| frame(number, 22 + 77 * number))
+        .collect();
+    near.send(slices(&frames));
+    assert!(far.receive() == frames);
+    far.send(slices(&frames));
+    assert!(near.receive() == frames);
+    let bytes: usize = frames.iter().map(Vec::len).sum();
+    let bytes = bytes as u64;
+    for end in [&near, &far] {
+        let counters = end.link.counters();
+        assert_eq!((counters.received, counters.received_bytes), (20, bytes));
+        assert_eq!(
+            (counters.transmitted, counters.transmitted_bytes),
+            (20, bytes)
+        );
+        assert_eq!((counters.dropped, counters.lost), (0, 0));
+        assert_eq!(end.link.statistics().unwrap().dropped, 0);
+        assert!(!end.link.is_full());
+    }
+}
+
+/// A call takes 32 frames before Linux 6.17; and more frames than there are places pass when nobody asks for what is
+/// complete before it has to be.
+#[test]
+fn more_frames_than_a_call_takes_leave_in_one_turn() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    for count in [31, 32, 33, 64, 65, 250] {
+        let frames = frames(count, 100);
+        near.send(slices(&frames));
+        assert!(far.receive() == frames, "{count}");
+    }
+    assert!(!near.link.is_full());
+}
+
+/// The kernel sends nothing, silently, while the ring of completed frames is full; so it must never be.
+#[test]
+fn all_places_can_be_in_use_and_be_used_again() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    let places = near.options.transmit_frames as usize;
+    let mut sent = 0;
+    for _ in 0..3 {
+        for _ in 0..places {
+            let room = near.link.reserve(64).unwrap();
+            room.copy_from_slice(&frame(sent, 64));
+            near.link.transmit(64, Offload::default());
+            sent += 1;
+        }
+        assert!(near.link.is_full(), "all places are taken");
+        near.link.flush();
+        assert!(!near.link.is_full(), "all of them were sent");
+    }
+    let lost = near.link.counters().lost;
+    let unreceived = far.link.statistics().unwrap();
+    let unreceived = unreceived.no_place + unreceived.ring_full + lost;
+    let received = far.each(|_| ());
+    // The far end has not looked meanwhile: it has room for as many as it has places.
+    assert!(received >= places - usize::try_from(lost).unwrap());
+    assert_eq!(received as u64 + unreceived, sent as u64);
+}
+
+/// Frames are sent in the order in which they were transmitted even if the far end's queue, of 256 places with veth, is full
+/// now and then; what is lost is counted at one of the ends.
+#[test]
+fn every_frame_of_a_burst_is_received_or_counted() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    let frames = frames(2000, 1514);
+    near.send(slices(&frames));
+    let received = far.receive();
+    let counted = far.link.statistics().unwrap();
+    let lost = near.link.counters().lost + counted.no_place + counted.ring_full + counted.dropped;
+    assert_eq!(received.len() as u64 + lost, 2000);
+    let mut rest = frames.iter();
+    assert!(received.iter().all(|frame| rest.any(|sent| sent == frame)));
+}
+
+#[test]
+fn a_queue_beyond_those_that_send_is_told_of() {
+    if !lay(1500, "numtxqueues 1 numrxqueues 2") {
+        return;
+    }
+    let options = setup::xsk_options(1500, Copying::AsDriverCan);
+    let steering = Steering::new(NEAR, Mode::Native);
+    let near = End::with(NEAR, 1, 1500, &options, steering);
+    let (sender, told) = std::sync::mpsc::channel();
+    let mut link = near.link.told_of_trouble(move |trouble| {
+        sender.send(trouble).unwrap();
+    });
+    for _ in 0..3 {
+        link.reserve(64).unwrap();
+        link.transmit(64, Offload::default());
+        link.flush();
+    }
+    let told: Vec<XdpTrouble> = told.try_iter().collect();
+    assert_eq!(told, [XdpTrouble::QueueSendsNothing]);
+    assert!(link.is_full());
+}
+
+#[test]
+fn a_frame_that_is_longer_than_a_place_is_dropped_and_counted() {
+    if !lay(1500, "") {
+        return;
+    }
+    // Places for 1500 bytes; then the MTU changes.
+    let mut far = End::new(FAR, 1500);
+    for end in [NEAR, FAR] {
+        ip(&["link", "set", end, "mtu", "3000"]);
+    }
+    let mut near = End::new(NEAR, 3000);
+    let fits = usize::from(u16::try_from(2048 - mill_sys::xsk::HEADROOM).unwrap());
+    near.send(slices(&[frame(1, fits), frame(2, fits + 1), frame(3, 60)]));
+    assert!(far.receive() == [frame(1, fits), frame(3, 60)]);
+    assert_eq!(far.link.statistics().unwrap().dropped, 1);
+}
+
+/// A UDP datagram of the kernel's own, on this machine: its checksum is that of the pseudo header alone.
+#[test]
+fn a_local_peer_s_checksum_is_partial_and_said_to_be() {
+    if !lay(1500, "") {
+        return;
+    }
+    let mut near = End::new(NEAR, 1500);
+    ip(&["address", "add", "10.9.0.1/24", "dev", FAR]);
+    let address = ["10.9.0.2", "lladdr", "02:00:00:00:00:09"];
+    let mut line = vec!["neighbour", "add"];
+    line.extend(address);
+    line.extend(["dev", FAR]);
+    ip(&line);
+    let socket = std::net::UdpSocket::bind("10.9.0.1:5000").unwrap();
+    socket.send_to(b"some bytes", "10.9.0.2:9").unwrap();
+    let mut burst = Burst::new(8);
+    let found = (0..100).find_map(|_| {
+        near.link.receive(&mut burst);
+        let found = burst.as_slice().iter().find_map(|received| {
+            let frame = near.link.frame(received.id);
+            let is_udp = frame.get(12..14) == Some(&[8, 0]) && frame.get(23) == Some(&17);
+            is_udp.then(|| (received.checksum, frame.to_vec()))
+        });
+        for received in burst.as_slice() {
+            near.link.release(received.id);
+        }
+        burst.clear();
+        if found.is_none() {
+            let _ = mill_sys::descriptor::wait_readable(
+                &[near.link.as_fd()],
+                Some(std::time::Duration::from_millis(100)),
+            );
+        }
+        found
+    });
+    let (checksum, frame) = found.unwrap();
+    assert_eq!(checksum, ReceivedChecksum::MaybePartial);
+    let pseudo = [10, 9, 0, 1, 10, 9, 0, 2, 0, 17, 0, 18];
+    let sum: u32 = pseudo
+        .chunks(2)
+        .map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])))
+        .sum();
+    let field = u16::from_be_bytes([frame[40], frame[41]]);
+    assert_eq!(u32::from(field), (sum & 0xffff) + (sum >> 16));
+}
+
+#[test]
+fn zero_copy_is_refused_or_reported_where_a_driver_can_not() {
+    if !lay(1500, "") {
+        return;
+    }
+    let near = End::new(NEAR, 1500);
+    assert!(!near.link.is_zero_copy().unwrap());
+    let options = setup::xsk_options(1500, Copying::Never);
+    let memory = setup::memory(&options).unwrap().memory;
+    let index = mill_sys::interface::index(FAR).unwrap();
+    let failed = setup::socket(index, 0, &memory, &options).unwrap_err();
+    let eopnotsupp = 95;
+    assert_eq!(failed.error.raw_os_error(), Some(eopnotsupp));
+}
+
+/// A macvlan interface has no driver that could run programs, and no queues but its own: it works in generic mode.
+#[test]
+fn a_macvlan_interface_carries_frames() {
+    if !lay(1500, "") {
+        return;
+    }
+    let line = "link add link near name child address 02:00:00:00:00:77 type macvlan mode bridge";
+    ip(&line.split_whitespace().collect::<Vec<_>>());
+    ip(&["link", "set", "child", "up"]);
+    let options = setup::xsk_options(1500, Copying::AsDriverCan);
+    let steering = Steering::new("child", Mode::Generic);
+    let mut child = End::with("child", 0, 1500, &options, steering);
+    let mut far = End::new(FAR, 1500);
+    let mut frames = frames(40, 300);
+    child.send(slices(&frames));
+    assert!(far.receive() == frames);
+    for frame in &mut frames {
+        frame[..6].copy_from_slice(&child.link.properties().address);
+    }
+    far.send(slices(&frames));
+    assert!(child.receive() == frames);
+}
+
+#[test]
+fn sizes_follow_the_mtu() {
+    let check = |mtu, frame_bytes, in_pieces| {
+        let options = setup::xsk_options(mtu, Copying::AsDriverCan);
+        let found = (options.frame_bytes, options.in_pieces);
+        assert_eq!(found, (frame_bytes, in_pieces), "{mtu}");
+        let XskOptions {
+            receive_frames,
+            transmit_frames,
+            ..
+        } = options;
+        assert!(receive_frames.is_power_of_two() && transmit_frames.is_power_of_two());
+    };
+    check(1280, 2048, false);
+    check(1500, 2048, false);
+    check(1770, 2048, false);
+    check(1771, 4096, false);
+    check(3818, 4096, false);
+    check(3819, 4096, true);
+    check(9000, 4096, true);
+}
+
+#[test]
+fn memory_of_small_pages_says_why() {
+    let options = setup::xsk_options(1500, Copying::AsDriverCan);
+    let made = setup::memory(&options).unwrap();
+    let enomem = 12;
+    match &made.not_huge {
+        None => assert!(made.memory.is_huge()),
+        Some(error) => assert_eq!(error.raw_os_error(), Some(enomem)),
+    }
+    assert_eq!(made.not_huge.is_some(), !made.memory.is_huge());
+}

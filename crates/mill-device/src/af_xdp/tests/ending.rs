@@ -1,0 +1,166 @@
+//! What a link finds that others have left, and what happens to it when its interface goes.
+
+use super::wire::{End, FAR, NEAR, duplicate, frame, ip, lay, link};
+use super::{frames, slices};
+use crate::af_xdp::{XdpTrouble, setup};
+use mill_stack::link::{Burst, Link, Offload};
+use mill_sys::interface;
+use mill_sys::memory::SharedMemory;
+use mill_sys::xsk::{Copying, create};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+
+impl End {
+    /// What a process that is started anew has: the same socket and memory, and nothing else.
+    fn started_anew(mut self, name: &str) -> Self {
+        let memory = SharedMemory::open(duplicate(&self.memory)).unwrap();
+        let mtu = self.link.properties().mtu;
+        self.link = link(duplicate(&self.socket), memory, name, mtu, &self.options);
+        self
+    }
+}
+
+#[test]
+fn who_takes_a_socket_over_finds_every_frame() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    let frames = frames(300, 200);
+    for round in 0..20 {
+        // Left behind: frames received and held, frames that wait, frames reserved, transmitted and not flushed, or sent and
+        // not asked for.
+        near.send(slices(&frames));
+        let mut burst = Burst::new(37 * round % 64);
+        far.link.receive(&mut burst);
+        let taken = burst.as_slice().len();
+        for _ in 0..round * 3 {
+            far.link.reserve(60).unwrap();
+            far.link.transmit(60, Offload::default());
+        }
+        far.link.reserve(60).unwrap();
+        far = far.started_anew(FAR);
+        let waiting = far.link.recovered().waiting as usize;
+        assert_eq!(waiting, 300 - taken, "round {round}");
+        assert_eq!(far.link.recovered().filling as usize, 2048 - 300);
+        assert!(far.receive() == frames[taken..], "round {round}");
+        let again = far.link.reserve(60).is_some();
+        assert!(again && !far.link.is_full());
+    }
+    // All places are still there: as many frames as there are can be received, and sent, at once.
+    let places = far.options.receive_frames as usize;
+    let mut received = 0;
+    for _ in 0..places / 256 {
+        near.send(slices(&frames[..256]));
+    }
+    received += far.each(|_| ());
+    assert_eq!(received as u64 + near.link.counters().lost, places as u64);
+    for number in 0..far.options.transmit_frames as usize {
+        let room = far.link.reserve(60).unwrap();
+        room.copy_from_slice(&frame(number, 60));
+        far.link.transmit(60, Offload::default());
+    }
+    far.link.flush();
+    let sent = near.each(|_| ()) as u64;
+    let counters = far.link.counters();
+    assert_eq!(sent + counters.lost, counters.transmitted);
+}
+
+#[test]
+fn frames_queued_by_who_was_there_before_are_sent() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    // The kernel refuses while the interface is down, and keeps the frames.
+    ip(&["link", "set", NEAR, "down"]);
+    near.send(slices(&frames(10, 100)));
+    assert!(near.link.is_full());
+    assert_eq!(near.link.counters().refused, 1);
+    near = near.started_anew(NEAR);
+    assert_eq!(near.link.recovered().unsent, 10);
+    ip(&["link", "set", NEAR, "up"]);
+    near.send([]);
+    assert!(!near.link.is_full());
+    assert!(far.receive() == frames(10, 100));
+}
+
+#[test]
+fn frames_pass_again_after_an_interface_was_down() {
+    if !lay(1500, "") {
+        return;
+    }
+    let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
+    for _ in 0..3 {
+        ip(&["link", "set", FAR, "down"]);
+        near.send(slices(&frames(3, 100)));
+        assert!(far.receive().is_empty());
+        ip(&["link", "set", FAR, "up"]);
+        near.send([]);
+        far.receive();
+        near.send(slices(&frames(40, 100)));
+        assert!(far.receive() == frames(40, 100));
+    }
+}
+
+#[test]
+fn an_interface_that_is_deleted_is_told_of_once() {
+    if !lay(1500, "") {
+        return;
+    }
+    let near = End::new(NEAR, 1500);
+    let (sender, told) = std::sync::mpsc::channel();
+    let mut link = near.link.told_of_trouble(move |trouble| {
+        sender.send(trouble).unwrap();
+    });
+    ip(&["link", "delete", NEAR]);
+    for _ in 0..3 {
+        link.reserve(60).unwrap();
+        link.transmit(60, Offload::default());
+        link.flush();
+        link.receive(&mut Burst::new(1));
+    }
+    let told: Vec<XdpTrouble> = told.try_iter().collect();
+    assert_eq!(told, [XdpTrouble::DeviceGone]);
+}
+
+/// A process that holds the socket and is killed: its queue is busy while it lives, and is waited for afterwards.
+#[test]
+fn the_queue_of_a_killed_process_can_be_had_again() {
+    if !lay(1500, "") {
+        return;
+    }
+    let options = setup::xsk_options(1500, Copying::AsDriverCan);
+    let index = interface::index(NEAR).unwrap();
+    let memory = setup::memory(&options).unwrap().memory;
+    let held = setup::socket(index, 0, &memory, &options).unwrap();
+    let mut holder = Command::new("sleep")
+        .arg("1000")
+        .stdin(Stdio::from(held))
+        .spawn()
+        .unwrap();
+    let memory = setup::memory(&options).unwrap().memory;
+    let ebusy = 16;
+    let refused = create(index, 0, &memory, &options).unwrap_err();
+    assert_eq!(
+        (refused.call, refused.error.raw_os_error()),
+        ("bind(AF_XDP)", Some(ebusy))
+    );
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    setup::socket(index, 0, &memory, &options).unwrap();
+}
+
+#[test]
+fn a_link_that_was_closed_leaves_its_queue() {
+    if !lay(1500, "") {
+        return;
+    }
+    let mut far = End::new(FAR, 1500);
+    for _ in 0..5 {
+        let mut near = End::new(NEAR, 1500);
+        near.send(slices(&frames(10, 100)));
+        assert!(near.link.as_fd().try_clone_to_owned().is_ok());
+        assert!(far.receive() == frames(10, 100));
+    }
+}

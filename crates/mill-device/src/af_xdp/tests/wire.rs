@@ -1,0 +1,192 @@
+//! A veth pair in a network namespace of the test's own, which vanishes with its thread, and a link on an end of it.
+
+use crate::af_xdp::{XdpLink, XdpLinkOptions, setup};
+use mill_stack::link::{Burst, FrameId, Link, Offload};
+use mill_sys::bpf::Instruction;
+use mill_sys::bpf::link::{Mode, attach};
+use mill_sys::bpf::map::Map;
+use mill_sys::bpf::program::Program;
+use mill_sys::memory::SharedMemory;
+use mill_sys::xsk::{Copying, Xsk, XskOptions};
+use mill_sys::{interface, namespace};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::Command;
+
+/// The two ends' names.
+pub(super) const NEAR: &str = "near";
+pub(super) const FAR: &str = "far";
+
+/// Moves the test's thread into a namespace of its own with a veth pair in it. `false`, and the reason printed, where the
+/// rights or the means are missing.
+pub(super) fn lay(mtu: u16, queues: &str) -> bool {
+    if let Err(error) = namespace::leave_network() {
+        println!("not tested: a network namespace of our own: {error}");
+        return false;
+    }
+    // Without an address of IPv6 the kernel sends nothing by itself. Where it has no IPv6 at all that is so anyway.
+    let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    let mtu = mtu.to_string();
+    let mut line = vec!["link", "add", NEAR, "mtu", &mtu];
+    line.extend(queues.split_whitespace());
+    line.extend(["type", "veth", "peer", FAR, "mtu", &mtu]);
+    line.extend(queues.split_whitespace());
+    ip(&line);
+    for end in [NEAR, FAR] {
+        ip(&["link", "set", end, "up"]);
+    }
+    true
+}
+
+/// Runs ip(8) in the thread's namespace.
+pub(super) fn ip(arguments: &[&str]) {
+    let output = Command::new("ip").args(arguments).output().unwrap();
+    assert!(output.status.success(), "ip {arguments:?}: {output:?}");
+}
+
+/// What receives all frames of a queue of an interface, and sends on it.
+pub(super) struct End {
+    pub(super) link: XdpLink,
+    pub(super) options: XskOptions,
+    /// Duplicates, for who comes after.
+    pub(super) socket: OwnedFd,
+    pub(super) memory: OwnedFd,
+    _steering: Steering,
+}
+
+/// The program that directs everything to the socket, while this lives.
+pub(super) struct Steering {
+    pub(super) sockets: Map,
+    _held: OwnedFd,
+}
+
+impl Steering {
+    pub(super) fn new(name: &str, mode: Mode) -> Self {
+        let sockets = Map::sockets("sockets", 4).unwrap();
+        let program = Program::load("everything", &everything(&sockets)).unwrap();
+        let index = interface::index(name).unwrap();
+        Self {
+            _held: attach(&program, index, mode).unwrap(),
+            sockets,
+        }
+    }
+}
+
+impl End {
+    pub(super) fn new(name: &str, mtu: u16) -> Self {
+        let options = setup::xsk_options(mtu, Copying::AsDriverCan);
+        Self::with(name, 0, mtu, &options, Steering::new(name, Mode::Native))
+    }
+
+    pub(super) fn with(
+        name: &str,
+        queue: u32,
+        mtu: u16,
+        options: &XskOptions,
+        steering: Steering,
+    ) -> Self {
+        let memory = setup::memory(options).unwrap().memory;
+        let index = interface::index(name).unwrap();
+        let socket = setup::socket(index, queue, &memory, options).unwrap();
+        steering.sockets.set_socket(queue, socket.as_fd()).unwrap();
+        let (socket_again, memory_again) = (duplicate(&socket), duplicate(&memory));
+        Self {
+            link: link(socket, memory, name, mtu, options),
+            options: *options,
+            socket: socket_again,
+            memory: memory_again,
+            _steering: steering,
+        }
+    }
+
+    /// Sends frames; all of them have to find room.
+    pub(super) fn send<'a>(&mut self, frames: impl IntoIterator<Item = &'a [u8]>) {
+        for frame in frames {
+            let room = self.link.reserve(frame.len()).unwrap();
+            room.copy_from_slice(frame);
+            self.link.transmit(frame.len(), Offload::default());
+        }
+        self.link.flush();
+    }
+
+    /// Takes what has arrived, until nothing does for a while.
+    pub(super) fn receive(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        self.each(|frame| frames.push(frame.to_vec()));
+        frames
+    }
+
+    /// Has `each` called with everything that arrives, until nothing does for a while; says how many.
+    pub(super) fn each(&mut self, mut each: impl FnMut(&[u8])) -> usize {
+        let mut burst = Burst::new(64);
+        let mut count = 0;
+        loop {
+            self.link.receive(&mut burst);
+            if burst.as_slice().is_empty() && !is_readable(&self.link) {
+                return count;
+            }
+            let ids: Vec<FrameId> = burst.as_slice().iter().map(|frame| frame.id).collect();
+            burst.clear();
+            count += ids.len();
+            for id in ids {
+                each(self.link.frame(id));
+                self.link.release(id);
+            }
+        }
+    }
+}
+
+pub(super) fn link(
+    socket: OwnedFd,
+    memory: SharedMemory,
+    name: &str,
+    mtu: u16,
+    options: &XskOptions,
+) -> XdpLink {
+    let xsk = Xsk::open(socket, memory, options).unwrap();
+    let options = XdpLinkOptions {
+        address: interface::hardware_address(name).unwrap(),
+        mtu,
+        peer_may_be_local: true,
+    };
+    XdpLink::new(xsk, options)
+}
+
+/// A frame that no kernel looks into: an EtherType for local experiments (IEEE 802 9.2.3), and bytes that tell it from others.
+pub(super) fn frame(number: usize, len: usize) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    frame.extend(u64::try_from(number).unwrap().to_be_bytes());
+    let rest = len - frame.len();
+    frame.extend((0..rest).map(|at| (number + at / 7).to_le_bytes()[0]));
+    frame
+}
+
+pub(super) fn duplicate(descriptor: &impl AsFd) -> OwnedFd {
+    descriptor.as_fd().try_clone_to_owned().unwrap()
+}
+
+/// Whether something arrives within a tenth of a second.
+fn is_readable(link: &XdpLink) -> bool {
+    let patience = std::time::Duration::from_millis(100);
+    mill_sys::descriptor::wait_readable(&[link.as_fd()], Some(patience))
+        .is_ok_and(|readable| readable.iter().any(|one| *one))
+}
+
+/// `return bpf_redirect_map(sockets, queue, XDP_PASS)`
+fn everything(sockets: &Map) -> [Instruction; 6] {
+    let instruction = |code, destination, source, offset, immediate| Instruction {
+        code,
+        registers: Instruction::registers(destination, source),
+        offset,
+        immediate,
+    };
+    let map = sockets.as_fd().as_raw_fd();
+    [
+        instruction(0x61, 2, 1, 16, 0),  // r2 = queue
+        instruction(0x18, 1, 1, 0, map), // r1 = sockets, of two instructions
+        instruction(0, 0, 0, 0, 0),
+        instruction(0xb7, 3, 0, 0, 2),  // r3 = XDP_PASS
+        instruction(0x85, 0, 0, 0, 51), // call bpf_redirect_map
+        instruction(0x95, 0, 0, 0, 0),  // return r0
+    ]
+}
