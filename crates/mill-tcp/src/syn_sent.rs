@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::handshake::{Agreement, TIMESTAMPS_BYTES, syn_window, wind_shift};
 use crate::segment::{Segment, SegmentOut};
 use crate::state::State;
+use crate::time::Duration;
 use mill_wire::tcp::Flags;
 use mill_wire::tcp_option::{TcpOptions, Timestamps};
 
@@ -51,6 +52,7 @@ impl Connection {
             if !segment.flags.has(Flags::RST) {
                 self.answer_with_reset(segment.ack);
             }
+            self.hasten_syn(env);
             return Arrived::dropped(SegmentDrop::BadAck);
         }
         // Second: RST counts only with that acknowledgement (RFC 5961 3.2 has nothing to add here).
@@ -187,6 +189,20 @@ impl Connection {
         self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
     }
 
+    /// The peer remembers an older connection of these ports, which our RST has ended by now: the SYN would get through,
+    /// so it is not kept waiting. Once a connection, lest two ends keep each other busy; as in Linux.
+    fn hasten_syn(&mut self, env: &Env<'_>) {
+        let is_waiting =
+            self.timer == TimerKind::Syn && self.flags.has(ConnectionFlags::RETRANSMIT_ARMED);
+        if !is_waiting || self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) || self.backoff > 0 {
+            return;
+        }
+        let soon = env.tick().after(SYN_AGAIN);
+        if soon.since(self.retransmit_at) < 0 {
+            self.retransmit_at = soon;
+        }
+    }
+
     fn syn_options(&self, env: &Env<'_>) -> TcpOptions {
         let config = env.config;
         TcpOptions {
@@ -221,6 +237,10 @@ impl Connection {
         }
     }
 }
+
+/// From a RST to the SYN behind it: Linux's `TCP_TIMEOUT_MIN`, two ticks of its clock. Shorter, the SYN might overtake the
+/// RST.
+const SYN_AGAIN: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
 mod tests;

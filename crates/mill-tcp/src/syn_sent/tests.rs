@@ -73,6 +73,27 @@ fn an_acknowledgement_of_something_else_gets_a_reset() {
     }
 }
 
+/// The challenge of a peer that remembers an older connection.
+#[test]
+fn a_syn_is_repeated_soon_after_a_reset_but_once() {
+    let mut pair = syn_sent();
+    let start = pair.now;
+    for _ in 0..3 {
+        let draft = answer(&pair, Flags::ACK, 100);
+        pair.give(CLIENT, &draft);
+        pair.run_for(Duration::from_millis(10));
+    }
+    pair.run_for(Duration::from_secs(3));
+    let syns = pair
+        .log
+        .iter()
+        .filter(|entry| entry.2.flags.has(Flags::SYN))
+        .map(|entry| entry.0.since(start).as_millis())
+        .collect::<Vec<_>>();
+    assert_eq!(syns, [0, 2, 2002]);
+    assert_eq!(pair.state(CLIENT), State::SynSent);
+}
+
 /// RFC 9293 3.10.7.3, second: a refusal acknowledges the SYN.
 #[test]
 fn a_reset_counts_only_if_it_acknowledges_the_syn() {
