@@ -1,6 +1,6 @@
 //! What the segment acknowledges (RFC 9293 3.10.7.4, fifth).
 
-use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::recovery::{Phase, Progress};
 use crate::scoreboard::{Delivery, Moment};
@@ -59,7 +59,7 @@ impl Connection {
             self.snd_una = segment.ack;
         }
         if has_new_window {
-            self.on_window_while_idle();
+            self.on_window_while_idle(env);
         }
         acked
     }
@@ -222,13 +222,12 @@ impl Connection {
         age_us.is_some_and(|age_us| age_us > now.since(newest.at).saturating_add(1_000))
     }
 
-    /// The window is another one, and nothing is in flight: if data waited for it, `next_segment` decides anew.
-    fn on_window_while_idle(&mut self) {
-        let waits =
-            self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.timer == TimerKind::Persist;
-        if waits && self.snd_wnd > 0 {
-            self.disarm_retransmission();
-            self.backoff = 0;
+    /// The window is another one, and nothing is in flight: if data waited for it, `next_segment` decides anew. What is
+    /// still too little for it has to wait for one timeout at most (RFC 9293 3.8.6.2.1). The timer goes on and keeps its
+    /// count: a window that opens by a byte and closes is no progress, however often that happens.
+    fn on_window_while_idle(&mut self, env: &Env<'_>) {
+        if self.is_persisting() && self.snd_wnd > 0 {
+            self.hasten_window_probe(env);
         }
     }
 

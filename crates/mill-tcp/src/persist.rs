@@ -36,11 +36,14 @@ impl Connection {
         Events::default()
     }
 
+    /// Whether data waits for a window.
+    pub(crate) fn is_persisting(&self) -> bool {
+        self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.timer == TimerKind::Persist
+    }
+
     /// Milliseconds since what waits could not leave (RFC 5482).
     pub(crate) fn persisting_ms(&self, env: &Env<'_>) -> u32 {
-        let is_waiting =
-            self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.timer == TimerKind::Persist;
-        if is_waiting {
+        if self.is_persisting() {
             u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0)
         } else {
             0

@@ -244,6 +244,11 @@ impl Connection {
         let seq = self.snd_nxt;
         let end = seq + len + u32::from(has_fin);
         debug_assert!(end.is_after(seq));
+        if self.is_persisting() {
+            // From here on the acknowledgement of this is what is waited for.
+            self.disarm_retransmission();
+            self.backoff = 0;
+        }
         let mut flags = Flags::default();
         if self.is_pushed(len, is_last) {
             flags |= Flags::PSH;

@@ -87,6 +87,72 @@ fn an_orphan_does_not_probe_for_ever() {
     panic!("still {:?}", sender.pair.state(SERVER));
 }
 
+/// Opens the window by one byte and closes it again, faster than any timeout, until the connection ends; says after how
+/// many milliseconds.
+fn toggle(sender: &mut Sender) -> Option<u64> {
+    for ms in (0..60_000).step_by(50) {
+        let mut draft = sender.ack(0);
+        draft.window = u16::from(ms % 100 == 0);
+        sender.give(&draft);
+        sender.wait_ms(50);
+        if sender.pair.sides[SERVER].events.has_any(Events::TIMED_OUT) {
+            return Some(ms);
+        }
+    }
+    None
+}
+
+/// The segment's window is not scaled, so that one is one byte.
+fn unscaled(config: Config) -> Config {
+    Config {
+        window_scaling: false,
+        ..config
+    }
+}
+
+#[test]
+fn a_window_that_opens_by_a_byte_and_closes_is_no_progress_of_an_orphan() {
+    let config = unscaled(Config {
+        orphan_retries_max: 3,
+        ..Config::default()
+    });
+    let mut sender = before_closed_window(&config);
+    sender.pair.close(SERVER);
+    assert!(toggle(&mut sender).is_some());
+}
+
+#[test]
+fn a_window_that_opens_by_a_byte_and_closes_is_no_progress_for_the_user_timeout() {
+    let config = unscaled(Config {
+        user_timeout: Some(Duration::from_secs(3)),
+        ..Config::default()
+    });
+    let mut sender = before_closed_window(&config);
+    let ended = toggle(&mut sender);
+    // The byte that a probe found room for has its own time, from when it left.
+    assert!(
+        ended.is_some_and(|ms| (2_900..3_600).contains(&ms)),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_window_that_opens_too_little_is_used_after_one_timeout_however_long_it_was_closed() {
+    let mut sender = before_closed_window(&unscaled(Config::default()));
+    for _ in 0..60 {
+        let mut closed = sender.ack(0);
+        closed.window = 0;
+        sender.give(&closed);
+        sender.wait_ms(1_000);
+    }
+    let little = Draft {
+        window: 100,
+        ..sender.ack(0)
+    };
+    assert_eq!(sender.give(&little), []);
+    assert_eq!(sender.wait_ms(250).len(), 1);
+}
+
 #[test]
 fn a_window_that_opens_ends_the_probing() {
     let mut pair = Pair::established(&Config::default());

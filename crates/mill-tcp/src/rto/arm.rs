@@ -31,6 +31,16 @@ impl Connection {
         self.arm_us(TimerKind::Persist, rto_us, env);
     }
 
+    /// The persist timer expires after one timeout without backoff, if not sooner.
+    pub(crate) fn hasten_window_probe(&mut self, env: &Env<'_>) {
+        let before = self.retransmit_at;
+        let rto_us = self.rto_base_us(env.config);
+        self.arm_us(TimerKind::Persist, rto_us, env);
+        if before.since(self.retransmit_at) < 0 {
+            self.retransmit_at = before;
+        }
+    }
+
     pub(crate) fn disarm_retransmission(&mut self) {
         self.timer = TimerKind::Retransmission;
         self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);

@@ -16,8 +16,6 @@ impl Connection {
         let len = unsent.min(window).min(self.snd_mss.into());
         if len > 0 && self.snd_una == self.snd_nxt {
             // The override timeout of RFC 9293 3.8.6.2.1.
-            self.disarm_retransmission();
-            self.backoff = 0;
             let has_fin = self.fin_waits() && len == unsent && window > len;
             return self.send_new(len, has_fin, len == unsent, env);
         }
