@@ -12,6 +12,8 @@ pub struct HostConfig {
     pub addresses: Vec<Prefix>,
     /// Routes through gateways.
     pub routes: Vec<Route>,
+    /// Who finds out the Ethernet addresses of neighbours.
+    pub neighbors: Neighboring,
     pub tcp: Config,
     pub limits: Limits,
     /// Ports for active opens that do not ask for one, as `ip_local_port_range`.
@@ -19,6 +21,18 @@ pub struct HostConfig {
     /// Key of the hashes that others must not guess: flow table, initial sequence numbers, cookies. From the
     /// system's randomness; in a simulation from its seed.
     pub secret: [u8; 16],
+}
+
+/// Who finds out which Ethernet addresses neighbours have, and answers for ours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Neighboring {
+    /// The host itself, by ARP and neighbour discovery: it has the interface and its addresses to itself.
+    #[default]
+    Own,
+    /// The kernel, whose interface and addresses they are. The host sends nothing of the kind: it says whom it wants
+    /// to know (`take_wanted`) and is told (`set_neighbor`). Only the routes that it is given lead anywhere, also to
+    /// the link. A reply goes to where the request came from.
+    Kernel,
 }
 
 /// An address and the length of its prefix in bits; `10.77.0.2/24`.
@@ -57,6 +71,7 @@ impl HostConfig {
         Self {
             addresses,
             routes: Vec::new(),
+            neighbors: Neighboring::default(),
             tcp: Config::default(),
             limits: Limits::default(),
             ephemeral_ports: 32768..=60999,

@@ -47,6 +47,9 @@ mod next_hop;
 pub(crate) use next_hop::Way;
 pub(crate) use opening::beyond;
 
+/// What is changed from outside while it runs.
+mod changing;
+
 /// What can be asked about the host and its connections.
 pub mod status;
 

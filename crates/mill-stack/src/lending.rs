@@ -57,6 +57,11 @@ impl Lending {
             .expect("the host's own configuration is always there")
     }
 
+    /// The link carries more or less now.
+    pub(crate) const fn set_segment_bytes_max(&mut self, bytes: u32) {
+        self.segment_bytes_max = bytes;
+    }
+
     /// The number of a configuration, which is added if there is none like it. After 65 535 different ones the host's
     /// own is used.
     pub(crate) fn number_of(&mut self, config: Config) -> u16 {

@@ -14,7 +14,7 @@
 //! The order of calls: `on_arp`, `on_ndp` and `expire` as things happen, `resolve` and `confirm` as packets leave; then
 //! `next_outgoing` until it gives `None`, and `take_resolved` and `take_failed` for those who wait.
 
-use crate::config::Prefix;
+use crate::config::{Neighboring, Prefix};
 use crate::limits::Limits;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -38,6 +38,9 @@ mod own;
 /// What neighbours send.
 pub mod receive;
 
+/// Another who knows them: the kernel.
+mod kernel;
+
 /// The neighbours of one link, and what they know of us.
 #[derive(Debug)]
 pub struct Neighbors {
@@ -50,6 +53,9 @@ pub struct Neighbors {
     /// Not later than the first entry that is due.
     due: Option<Instant>,
     outgoing: VecDeque<Outgoing>,
+    neighboring: Neighboring,
+    /// Whom the kernel shall be asked for.
+    wanted: Vec<IpAddr>,
     resolved: Vec<IpAddr>,
     failed: Vec<IpAddr>,
     random: Random,
@@ -89,6 +95,8 @@ impl Neighbors {
             epoch: 0,
             due: None,
             outgoing: VecDeque::new(),
+            neighboring: Neighboring::Own,
+            wanted: Vec::new(),
             resolved: Vec::new(),
             failed: Vec::new(),
             random,
@@ -114,6 +122,9 @@ impl Neighbors {
             State::Failed { .. } => {
                 self.ask(next_hop, now);
                 Resolution::Asking
+            }
+            State::Stale if self.neighboring == Neighboring::Kernel => {
+                Resolution::Known(self.renew(next_hop, now))
             }
             State::Stale => {
                 // RFC 4861 7.3.3: use it, and see whether the upper layer hears of the neighbour meanwhile.
@@ -301,6 +312,10 @@ impl Neighbors {
     }
 
     fn send_question(&mut self, address: IpAddr, neighbor: Option<MacAddress>) {
+        if self.neighboring == Neighboring::Kernel {
+            self.want(address);
+            return;
+        }
         if let Some(question) = self.own.question(self.mac, address, neighbor) {
             self.send(question);
         }

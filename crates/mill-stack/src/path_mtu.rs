@@ -25,12 +25,17 @@ impl PathMtus {
         }
     }
 
+    /// The link carries more or less now.
+    pub const fn set_link_mtu(&mut self, mtu: u16) {
+        self.link_mtu = mtu;
+    }
+
     /// Bytes of the largest packet to `target`.
     pub fn path_mtu(&self, target: IpAddr, now: Instant) -> u16 {
         self.paths
             .get(&target)
             .filter(|path| now.since(path.since) < LIFETIME)
-            .map_or(self.link_mtu, |path| path.mtu)
+            .map_or(self.link_mtu, |path| path.mtu.min(self.link_mtu))
     }
 
     /// A router said that packets to `target` may have `mtu` bytes; whoever calls has checked that it speaks of a packet

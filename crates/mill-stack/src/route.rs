@@ -1,15 +1,20 @@
 //! Where packets go first, and which of our addresses they come from.
 
-use crate::config::{Prefix, Route};
+use crate::config::{Neighboring, Prefix, Route};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use mill_wire::ethernet::MacAddress;
 
-/// The addresses and routes of one link. They do not change: a look goes through all of them, and there are few.
+/// The addresses and routes of one link. A look goes through all of them, for there are few.
 #[derive(Debug)]
 pub struct Routes {
     addresses: Vec<Prefix>,
+    /// What was given; of these, `gateways` can be used with the addresses there are.
+    given: Vec<Route>,
     gateways: Vec<Route>,
+    /// Where other interfaces lead.
+    elsewhere: Vec<Prefix>,
+    neighboring: Neighboring,
 }
 
 /// The way to a target.
@@ -25,30 +30,82 @@ impl Routes {
     /// Each address' prefix is on the link. With IPv6 the link-local address is added. A route whose gateway is not on
     /// the link leads nowhere and is left out; whoever read the configuration has refused it.
     pub fn new(mac: MacAddress, addresses: &[Prefix], routes: &[Route]) -> Self {
-        let mut all = addresses.to_vec();
+        Self::with(Neighboring::Own, mac, addresses, routes)
+    }
+
+    /// The kernel's addresses and routes, as it has them: what is on the link only its routes say.
+    pub fn of_kernel(addresses: &[Prefix], routes: &[Route]) -> Self {
+        Self::with(
+            Neighboring::Kernel,
+            MacAddress::UNSPECIFIED,
+            addresses,
+            routes,
+        )
+    }
+
+    fn with(
+        neighboring: Neighboring,
+        mac: MacAddress,
+        addresses: &[Prefix],
+        routes: &[Route],
+    ) -> Self {
+        let mut new = Self {
+            addresses: Vec::new(),
+            given: routes.to_vec(),
+            gateways: Vec::new(),
+            elsewhere: Vec::new(),
+            neighboring,
+        };
+        new.set_addresses(mac, addresses);
+        debug_assert_eq!(
+            new.given.len(),
+            new.gateways.len(),
+            "gateways that are not on the link: {routes:?}"
+        );
+        new
+    }
+
+    /// Other addresses, for the interface with this Ethernet address.
+    pub fn set_addresses(&mut self, mac: MacAddress, addresses: &[Prefix]) {
+        self.addresses.clear();
+        self.addresses.extend_from_slice(addresses);
         let link_local = IpAddr::V6(mac.link_local());
-        if all.iter().any(|prefix| prefix.address.is_ipv6())
-            && all.iter().all(|prefix| prefix.address != link_local)
+        if self.neighboring == Neighboring::Own
+            && addresses.iter().any(|prefix| prefix.address.is_ipv6())
+            && addresses.iter().all(|prefix| prefix.address != link_local)
         {
-            all.push(Prefix {
+            self.addresses.push(Prefix {
                 address: link_local,
                 len: 64,
             });
         }
-        let mut routes = Self {
-            addresses: all,
-            gateways: routes.to_vec(),
+        self.choose_gateways();
+    }
+
+    /// Other routes.
+    pub fn set_routes(&mut self, routes: &[Route]) {
+        self.given.clear();
+        self.given.extend_from_slice(routes);
+        self.choose_gateways();
+    }
+
+    /// Prefixes that other interfaces lead to: what they hold is not reached here, unless by a longer prefix.
+    pub fn set_elsewhere(&mut self, prefixes: &[Prefix]) {
+        self.elsewhere.clear();
+        self.elsewhere.extend_from_slice(prefixes);
+    }
+
+    fn choose_gateways(&mut self) {
+        let mut gateways = core::mem::take(&mut self.gateways);
+        gateways.clear();
+        let is_usable = |route: &&Route| {
+            // The kernel has looked at its routes itself.
+            self.neighboring == Neighboring::Kernel
+                || route.is_on_link()
+                || self.is_on_link(route.gateway)
         };
-        let (gateways, lost): (Vec<Route>, Vec<Route>) = routes
-            .gateways
-            .iter()
-            .partition(|route| route.is_on_link() || routes.is_on_link(route.gateway));
-        debug_assert!(
-            lost.is_empty(),
-            "gateways that are not on the link: {lost:?}"
-        );
-        routes.gateways = gateways;
-        routes
+        gateways.extend(self.given.iter().filter(is_usable));
+        self.gateways = gateways;
     }
 
     /// The way to `target`: by the longest prefix, and of two as long ones by the one on the link. `None` if there
@@ -70,6 +127,10 @@ impl Routes {
             .iter()
             .filter(|route| route.target.holds(target))
             .max_by_key(|route| route.target.len);
+        let len = on_link.max(gateway.map(|route| route.target.len))?;
+        if self.is_elsewhere(target, len) {
+            return None;
+        }
         match (on_link, gateway) {
             (Some(len), Some(route)) if route.target.len <= len => Some(target),
             (_, Some(route)) if route.is_on_link() => Some(target),
@@ -148,7 +209,16 @@ impl Routes {
         never || address.is_multicast() || self.is_own(address)
     }
 
+    /// Whether another interface's route has a longer prefix than `len` bits.
+    fn is_elsewhere(&self, target: IpAddr, len: u8) -> bool {
+        let mut elsewhere = self.elsewhere.iter();
+        elsewhere.any(|prefix| prefix.len > len && prefix.holds(target))
+    }
+
     fn on_link(&self, address: IpAddr) -> Option<&Prefix> {
+        if self.neighboring == Neighboring::Kernel {
+            return None;
+        }
         self.addresses
             .iter()
             .filter(|own| own.holds(address))
@@ -295,6 +365,59 @@ mod tests {
             assert_eq!(routes.route(target.parse().unwrap()), None, "{target}");
         }
         assert!(routes.route("10.77.0.255".parse().unwrap()).is_some());
+    }
+
+    #[test]
+    fn of_the_kernel_only_routes_lead_anywhere() {
+        let check = |routes: &Routes, target: &str, expected: Option<&str>| {
+            let found = routes.next_hop(target.parse().unwrap());
+            assert_eq!(found, expected.map(|hop| hop.parse().unwrap()), "{target}");
+        };
+        let gateway = |target: &str, gateway: &str| Route {
+            target: prefix(target),
+            gateway: gateway.parse().unwrap(),
+        };
+        let addresses = [prefix("10.77.0.2/24"), prefix("fd00:7::2/64")];
+        let mut routes = Routes::of_kernel(
+            &addresses,
+            &[
+                gateway("0.0.0.0/0", "10.99.0.1"),
+                Route::on_link(prefix("10.77.0.0/25")),
+                gateway("10.94.0.0/16", "fe80::1"),
+            ],
+        );
+        assert!(!routes.is_own(MAC.link_local().into()), "nothing is added");
+        check(&routes, "10.77.0.9", Some("10.77.0.9"));
+        check(&routes, "10.77.0.129", Some("10.99.0.1"));
+        check(&routes, "10.94.0.1", Some("fe80::1"));
+        check(&routes, "fd00:7::9", None);
+        assert!(routes.is_broadcast("10.77.0.255".parse().unwrap()));
+        routes.set_elsewhere(&[prefix("10.94.7.0/24"), prefix("10.77.0.0/24")]);
+        check(&routes, "10.94.6.1", Some("fe80::1"));
+        check(&routes, "10.94.7.1", None);
+        check(&routes, "10.77.0.9", Some("10.77.0.9"));
+        check(&routes, "10.77.0.129", None);
+        routes.set_routes(&[Route::on_link(prefix("fd00:7::/64"))]);
+        check(&routes, "10.94.6.1", None);
+        check(&routes, "fd00:7::9", Some("fd00:7::9"));
+        routes.set_addresses(MAC, &[prefix("fd00:7::3/64")]);
+        let found = routes.route("fd00:7::9".parse().unwrap()).unwrap();
+        assert_eq!(found.source, "fd00:7::3".parse::<IpAddr>().unwrap());
+    }
+
+    #[test]
+    fn a_gateway_is_used_while_an_address_has_it_on_its_link() {
+        let route = Route {
+            target: prefix("0.0.0.0/0"),
+            gateway: "10.77.0.1".parse().unwrap(),
+        };
+        let mut routes = Routes::new(MAC, &[prefix("10.77.0.2/24")], &[route]);
+        let target = "8.8.8.8".parse().unwrap();
+        assert_eq!(routes.next_hop(target), Some(route.gateway));
+        routes.set_addresses(MAC, &[prefix("10.78.0.2/24")]);
+        assert_eq!(routes.next_hop(target), None);
+        routes.set_addresses(MAC, &[prefix("10.77.0.3/24")]);
+        assert_eq!(routes.next_hop(target), Some(route.gateway));
     }
 
     #[test]

@@ -78,6 +78,9 @@ impl SlotFlags {
     /// Opened on the word of a Fast Open cookie; the handshake is not complete.
     pub(crate) const FAST_OPEN: u16 = 1 << 9;
 
+    /// Its frames go to where its first segment came from.
+    pub(crate) const REPLIES: u16 = 1 << 10;
+
     pub(crate) const fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
     }
@@ -204,6 +207,17 @@ impl<Q> Slots<Q> {
         (0..)
             .zip(self.chunks.iter().flatten())
             .filter(|(_, slot)| slot.flags.has(SlotFlags::IN_USE))
+    }
+
+    /// The slots in use, to be changed.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot<Q>> {
+        let all = self.chunks.iter_mut().flatten();
+        all.filter(|slot| slot.flags.has(SlotFlags::IN_USE))
+    }
+
+    /// Slots that ever were in use: all indices are below.
+    pub(crate) const fn places(&self) -> u32 {
+        self.len
     }
 
     fn add(&mut self) -> u32 {

@@ -29,6 +29,20 @@ impl Connection {
         true
     }
 
+    /// The link itself carries no more than segments of `mss` now (the MTU less all headers but TCP options); says
+    /// whether that is less than before.
+    pub fn on_smaller_link(&mut self, mss: u16, env: &mut Env<'_>) -> bool {
+        let has_timestamps = self.flags.has(ConnectionFlags::TIMESTAMPS);
+        let options = if has_timestamps { TIMESTAMPS_BYTES } else { 0 };
+        let snd_mss = mss.saturating_sub(options).max(1);
+        if !self.state.is_synchronized() || snd_mss >= self.snd_mss {
+            return false;
+        }
+        self.snd_mss = snd_mss;
+        self.on_smaller_mss(env);
+        true
+    }
+
     /// A router or the peer says that it can't be reached. Ends an active open if hard (RFC 1122 4.2.3.9, RFC 5461);
     /// a connection that is established goes on: retransmission finds out whether it is true. Says whether the
     /// connection is Closed now.

@@ -5,6 +5,7 @@ use crate::flow_table::Target;
 use crate::host::Host;
 use crate::listener::Listener;
 use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
 use crate::socket::ListenerId;
 use mill_tcp::time_wait::TimeWait;
 
@@ -45,8 +46,12 @@ impl<Q: SendQueue> Host<Q> {
         {
             let env = &mut self.lending.env(slot.config, self.now);
             let events = slot.connection.on_timer(env);
+            let is_reply = slot.flags.has(SlotFlags::REPLIES);
             if !events.is_empty() {
                 self.on_events(index, events);
+            }
+            if is_reply {
+                self.doubt_the_way(index);
             }
             self.want_transmit(index);
         }

@@ -1,7 +1,7 @@
 //! Where frames go: route, next hop, its Ethernet address; and who waits for one.
 
 use crate::answers::Answer;
-use crate::config::HostConfig;
+use crate::config::{HostConfig, Neighboring};
 use crate::drop_reason::DropReason;
 use crate::host::Host;
 use crate::link::LinkProperties;
@@ -28,9 +28,11 @@ pub(crate) struct NextHops {
     /// Connections and answers that wait for a neighbour, and for which.
     parked: Vec<(IpAddr, Parked)>,
     parked_max: usize,
+    /// Where the frame came from that is being looked at. Noted only if replies go there.
+    heard_from: MacAddress,
     /// Ways that were found lately, by a few bits of the target.
     recent: [Recent; RECENT_COUNT],
-    /// The last target that a source address was chosen for, and that address; routes do not change.
+    /// The last target that a source address was chosen for, and that address, while addresses and routes are the same.
     recent_source: Option<(IpAddr, IpAddr)>,
     /// Memory for lists that are needed for a moment.
     scratch: Vec<IpAddr>,
@@ -66,13 +68,25 @@ impl NextHops {
     pub(crate) fn new(config: &HostConfig, link: &LinkProperties, now: Instant) -> Self {
         let mac = MacAddress(link.address);
         let seed = Secrets::seed(config.secret);
+        let (addresses, limits) = (&config.addresses, &config.limits);
+        let (neighbors, routes) = match config.neighbors {
+            Neighboring::Own => (
+                Neighbors::new(mac, addresses, false, limits, seed, now),
+                Routes::new(mac, addresses, &config.routes),
+            ),
+            Neighboring::Kernel => (
+                Neighbors::of_kernel(mac, addresses, limits, seed, now),
+                Routes::of_kernel(addresses, &config.routes),
+            ),
+        };
         Self {
             mac,
-            neighbors: Neighbors::new(mac, &config.addresses, false, &config.limits, seed, now),
-            routes: Routes::new(mac, &config.addresses, &config.routes),
+            neighbors,
+            routes,
             paths: PathMtus::new(link.mtu),
             parked: Vec::new(),
             parked_max: config.limits.neighbor_queue_max as usize,
+            heard_from: MacAddress::UNSPECIFIED,
             recent: [Recent::NONE; RECENT_COUNT],
             recent_source: None,
             scratch: Vec::new(),
@@ -113,6 +127,51 @@ impl NextHops {
                 Some(source)
             }
         }
+    }
+
+    /// A frame has come from this Ethernet address, if replies go there.
+    #[inline]
+    pub(crate) fn hear(&mut self, mac: impl FnOnce() -> MacAddress) {
+        if self.neighbors.is_of_kernel() {
+            self.heard_from = mac();
+        }
+    }
+
+    /// The frame that was heard last is from `remote`, which had better be answered by the way that it came, unless the
+    /// kernel knows the very host.
+    pub(crate) fn note(&mut self, remote: IpAddr) {
+        let mac = self.heard_from;
+        if !mac.is_unicast() || self.neighbors.known(remote).is_some() {
+            return;
+        }
+        let version = self.version();
+        if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
+            *recent = Recent {
+                target: remote,
+                mac,
+                version,
+            };
+        }
+    }
+
+    /// The way that was noted for `remote` a moment ago.
+    fn noted(&self, remote: IpAddr) -> Option<MacAddress> {
+        let recent = self.recent.get(recent_place(remote))?;
+        let is_noted = recent.target == remote && recent.version == self.version();
+        (is_noted && self.neighbors.is_of_kernel()).then_some(recent.mac)
+    }
+
+    /// The way to `remote` is looked up the next time.
+    fn forget(&mut self, remote: IpAddr) {
+        if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
+            *recent = Recent::NONE;
+        }
+    }
+
+    /// Addresses or routes are others now.
+    pub(crate) const fn outdate(&mut self) {
+        self.recent_source = None;
+        self.neighbors.outdate();
     }
 
     fn look_up(&mut self, target: IpAddr, now: Instant) -> Way {
@@ -166,6 +225,9 @@ fn recent_place(target: IpAddr) -> usize {
 /// a look at the routes. 2 KiB.
 const RECENT_COUNT: usize = 64;
 
+/// Timeouts without an answer after which a connection's way is doubted (Linux: `tcp_retries1`).
+const BACKOFF_TO_DOUBT: u8 = 3;
+
 impl<Q: SendQueue> Host<Q> {
     /// The Ethernet address for a connection's frames; `None` if it has to wait, or has been told that there is none.
     #[inline]
@@ -179,6 +241,18 @@ impl<Q: SendQueue> Host<Q> {
 
     fn look_up_next_hop(&mut self, index: u32) -> Option<MacAddress> {
         let slot = self.slots.at_mut(index)?;
+        if !self.next_hops.routes.is_own(slot.flow.local) {
+            // As Linux: the connection goes on if the address comes back in time.
+            self.send_into_the_void(index, DropReason::NoRoute);
+            return None;
+        }
+        if slot.flags.has(SlotFlags::REPLIES) {
+            let known = self.next_hops.neighbors.known(slot.flow.remote);
+            let mac = known.unwrap_or(MacAddress(slot.next_hop));
+            slot.next_hop = mac.0;
+            slot.next_hop_version = self.next_hops.version();
+            return Some(mac);
+        }
         let way = self.next_hops.way(slot.flow.remote, self.now);
         match way {
             Way::To(mac) => {
@@ -201,6 +275,33 @@ impl<Q: SendQueue> Host<Q> {
             Way::NoRoute => self.on_unresolved(index, DropReason::NoRoute),
         }
         None
+    }
+
+    /// A connection that was opened by the segment at hand: what it sends goes to where that came from, if that is known.
+    pub(crate) fn reply_by_the_same_way(&mut self, index: u32) {
+        if let Some(slot) = self.slots.at_mut(index)
+            && let Some(mac) = self.next_hops.noted(slot.flow.remote)
+        {
+            slot.next_hop = mac.0;
+            slot.next_hop_version = self.next_hops.version();
+            slot.flags.set(SlotFlags::REPLIES);
+        }
+    }
+
+    /// Nothing comes back by the way that the connection's segments take: from now on the routes say where they go.
+    pub(crate) fn doubt_the_way(&mut self, index: u32) {
+        if let Some(slot) = self.slots.at_mut(index)
+            && slot.flags.has(SlotFlags::REPLIES)
+            && slot
+                .connection
+                .info(self.lending.config(slot.config))
+                .backoff
+                >= BACKOFF_TO_DOUBT
+        {
+            slot.flags.clear(SlotFlags::REPLIES);
+            slot.next_hop_version = 0;
+            self.next_hops.forget(slot.flow.remote);
+        }
     }
 
     /// Nobody answers at the next hop: an opening fails, as Linux's does; TCP's timers go on for the others.
@@ -250,6 +351,14 @@ impl<Q: SendQueue> Host<Q> {
             self.wake_parked_for(next_hop, place < resolved);
         }
         self.next_hops.scratch = settled;
+    }
+
+    /// Everybody looks for a way anew.
+    pub(crate) fn wake_all_parked(&mut self) {
+        while let Some((next_hop, _)) = self.next_hops.parked.first() {
+            self.wake_parked_for(*next_hop, true);
+        }
+        self.datagrams.outbox.wake();
     }
 
     fn wake_parked_for(&mut self, next_hop: IpAddr, is_resolved: bool) {

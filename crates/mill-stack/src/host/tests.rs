@@ -10,6 +10,9 @@ use pair::{Pair, SERVER_V4, SERVER_V6, pattern, read, write};
 /// The two.
 mod pair;
 
+/// The network around them changes.
+mod changing;
+
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {
     let listener = pair.listen(target);

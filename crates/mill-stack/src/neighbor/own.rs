@@ -76,6 +76,28 @@ impl Own {
         own
     }
 
+    /// Addresses that another answers for.
+    pub(super) fn of_kernel(addresses: &[Prefix]) -> Self {
+        let of = |prefix: &Prefix| Address {
+            address: prefix.address,
+            prefix_len: prefix.len,
+            state: State::Ours,
+            defended: None,
+        };
+        Self(addresses.iter().map(of).collect())
+    }
+
+    /// Takes other addresses; those that were there before stay as they are.
+    pub(super) fn replace(&mut self, mut with: Self) {
+        for new in &mut with.0 {
+            if let Some(old) = self.find(new.address) {
+                new.state = old.state;
+                new.defended = old.defended;
+            }
+        }
+        *self = with;
+    }
+
     pub(super) fn is_usable(&self, address: IpAddr) -> bool {
         self.find(address).is_some_and(Address::is_usable)
     }

@@ -22,6 +22,10 @@ pub struct Envelope {
 impl Neighbors {
     /// An ARP packet arrived, to us or to everybody. Says whether it made sense.
     pub fn on_arp(&mut self, packet: &ArpPacket, now: Instant) -> bool {
+        if self.is_of_kernel() {
+            // The kernel has it too, and answers.
+            return true;
+        }
         if packet.sender_mac == self.mac {
             // Our own, come back.
             return false;
@@ -105,6 +109,9 @@ impl Neighbors {
     /// A message of neighbour discovery arrived. Says whether it was valid; those of routers are valid and have no
     /// effect, for addresses and routes are given by the configuration.
     pub fn on_ndp(&mut self, envelope: &Envelope, message: &Ndp, now: Instant) -> bool {
+        if self.is_of_kernel() {
+            return true;
+        }
         if envelope.mac == self.mac || envelope.hop_limit != ndp::HOP_LIMIT {
             // RFC 4861 7.1: it came through a router, and is no neighbour's. Or it is our own, come back (RFC 7527).
             return false;

@@ -267,6 +267,7 @@ impl<Q: SendQueue> Host<Q> {
             slot.flags.set(SlotFlags::UNACCEPTED);
             listener.waiting.push_back(index);
         }
+        self.reply_by_the_same_way(index);
         if connection_is_established {
             self.on_events(index, Events::ESTABLISHED);
         }

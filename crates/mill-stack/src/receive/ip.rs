@@ -89,6 +89,10 @@ impl<Q: SendQueue> Host<Q> {
         let body = frame.get(packet.body.clone()).unwrap_or_default();
         let whole = frame.get(at..packet.body.end).unwrap_or_default();
         self.check_ends(packet)?;
+        if !origin.to_group {
+            self.next_hops.hear(|| origin.mac);
+            self.next_hops.note(packet.source);
+        }
         match packet.protocol {
             Protocol::ICMPV4 if packet.source.is_ipv4() => self.on_icmp(packet, origin, body)?,
             Protocol::ICMPV6 if packet.source.is_ipv6() => self.on_icmp(packet, origin, body)?,

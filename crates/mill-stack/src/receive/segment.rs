@@ -16,7 +16,7 @@ use mill_tcp::closed::reset_for;
 use mill_tcp::segment::{Ecn, Segment, SegmentOut};
 use mill_tcp::time_wait::TimeWaitOutcome;
 use mill_wire::checksum::{Sum, is_partial, verify};
-use mill_wire::ethernet::MacAddress;
+use mill_wire::ethernet::{EthernetHeader, MacAddress};
 use mill_wire::ipv4;
 use mill_wire::protocol::Protocol;
 use mill_wire::tcp::{CHECKSUM_OFFSET, Flags, TcpHeader};
@@ -32,6 +32,7 @@ impl<Q: SendQueue> Host<Q> {
         ends: &mut Flow,
     ) -> bool {
         let frame = link.frame(packet.frame);
+        self.next_hops.hear(|| sender_of(frame));
         let bytes = frame.get(packet.body.clone()).unwrap_or_default();
         match self.on_segment_bytes(packet, ends, bytes) {
             Some(news) => {
@@ -44,6 +45,8 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Takes a segment that was put together from fragments.
     pub(crate) fn on_tcp_datagram<L: Link>(&mut self, link: &mut L, packet: &Packet, bytes: &[u8]) {
+        // Its parts may have come by several ways.
+        self.next_hops.hear(|| MacAddress::UNSPECIFIED);
         if let Some(news) = self.on_segment_bytes(packet, &mut packet.ends(), bytes) {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
             debug_assert!(!is_held, "there is no frame to hold");
@@ -83,19 +86,27 @@ impl<Q: SendQueue> Host<Q> {
         let hash = flow.table_hash(self.secrets.table);
         let index = match self.find(flow, hash) {
             Some(Target::Connection(index)) => index,
-            Some(Target::HalfOpen(index)) => self.on_half_open_segment(index, hash, &segment)?,
+            Some(Target::HalfOpen(index)) => {
+                self.next_hops.note(flow.remote);
+                self.on_half_open_segment(index, hash, &segment)?
+            }
             Some(Target::TimeWait(number)) => {
+                self.next_hops.note(flow.remote);
                 let opened = self.on_time_wait_segment(number, flow, hash, &segment)?;
                 return Some(opened.news(len));
             }
             // Flows have proper addresses; only those of others have to be looked at.
             None => match self.check_addresses(packet.source, packet.target) {
                 Ok(()) if is_opening(segment.flags) => {
+                    self.next_hops.note(flow.remote);
                     return self
                         .on_syn(flow, hash, &segment, None)
                         .map(|opened| opened.news(len));
                 }
-                Ok(()) => self.on_unknown_segment(flow, hash, &segment)?,
+                Ok(()) => {
+                    self.next_hops.note(flow.remote);
+                    self.on_unknown_segment(flow, hash, &segment)?
+                }
                 Err(reason) => {
                     self.drop_frame(reason);
                     return None;
@@ -354,6 +365,12 @@ const fn ecn_of(ecn: ipv4::Ecn) -> Ecn {
         ipv4::Ecn::Capable0 => Ecn::Capable0,
         ipv4::Ecn::CongestionExperienced => Ecn::Congested,
     }
+}
+
+/// The Ethernet address that a frame came from.
+fn sender_of(frame: &[u8]) -> MacAddress {
+    let header = EthernetHeader::parse(frame);
+    header.map_or(MacAddress::UNSPECIFIED, |(header, _)| header.source)
 }
 
 fn is_checksum_right(packet: &Packet, bytes: &[u8]) -> bool {

@@ -115,7 +115,7 @@ impl Pair {
     }
 }
 
-fn turn_of(host: &mut Host<ByteQueue>, link: &mut MemoryLink, now: Instant) -> usize {
+pub(super) fn turn_of(host: &mut Host<ByteQueue>, link: &mut MemoryLink, now: Instant) -> usize {
     let mut received = 0;
     loop {
         let count = host.receive(link, now);

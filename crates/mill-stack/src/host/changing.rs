@@ -1,0 +1,113 @@
+//! The network around the host changes: neighbours, addresses, routes and the link, as those tell who know.
+
+use crate::config::{Prefix, Route};
+use crate::host::Host;
+use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
+use crate::transmit::segment_bytes_max;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use mill_wire::ethernet::MacAddress;
+
+/// The network around, where it is another's business (`Neighboring::Kernel`), or changes in whatever way.
+impl<Q: SendQueue> Host<Q> {
+    /// Appends the neighbours whose Ethernet addresses are wanted. Each is to be answered by `set_neighbor`, also if it was
+    /// told before; without an answer it is wanted again, three times a second apart, and then taken for absent.
+    pub fn take_wanted(&mut self, into: &mut Vec<IpAddr>) {
+        self.next_hops.neighbors.take_wanted(into);
+    }
+
+    /// Tells the Ethernet address of a neighbour, wanted or not, or that there is none.
+    pub fn set_neighbor(&mut self, address: IpAddr, mac: Option<MacAddress>) {
+        let neighbors = &mut self.next_hops.neighbors;
+        if let Some(before) = neighbors.tell(address, mac, self.now)
+            && let Some(mac) = neighbors.known(address)
+        {
+            self.redirect_replies(before, mac);
+        }
+        self.wake_parked();
+    }
+
+    /// Other addresses. Connections of one that is gone stay until it comes back or they time out, as in Linux, and
+    /// send nothing; nobody opens others to it.
+    pub fn set_addresses(&mut self, addresses: &[Prefix]) {
+        let next_hops = &mut self.next_hops;
+        next_hops.neighbors.set_addresses(addresses, self.now);
+        next_hops.routes.set_addresses(next_hops.mac, addresses);
+        self.look_for_ways_anew();
+    }
+
+    /// Other routes.
+    pub fn set_routes(&mut self, routes: &[Route]) {
+        self.next_hops.routes.set_routes(routes);
+        self.look_for_ways_anew();
+    }
+
+    /// Prefixes that other interfaces lead to, so that they are not reached by shorter prefixes here.
+    pub fn set_elsewhere(&mut self, prefixes: &[Prefix]) {
+        self.next_hops.routes.set_elsewhere(prefixes);
+        self.look_for_ways_anew();
+    }
+
+    /// The link carries packets of so many bytes now, at least 256; whoever calls has seen to it that the device
+    /// has room for them. Connections with longer segments make shorter ones; those with shorter segments keep them.
+    pub fn set_mtu(&mut self, mtu: u16) {
+        let mtu = mtu.max(MTU_MIN);
+        if mtu == self.link.mtu {
+            return;
+        }
+        let device_cuts = self.link.segment_bytes_max > u32::from(self.link.mtu);
+        if !device_cuts {
+            self.link.segment_bytes_max = u32::from(mtu);
+        }
+        self.link.mtu = mtu;
+        self.next_hops.paths.set_link_mtu(mtu);
+        let longest = segment_bytes_max(&self.link);
+        self.lending.set_segment_bytes_max(longest);
+        self.shorten_segments(mtu);
+    }
+
+    /// The interface has another Ethernet address now.
+    pub fn set_hardware_address(&mut self, mac: MacAddress) {
+        self.link.address = mac.0;
+        self.next_hops.mac = mac;
+        self.next_hops.neighbors.set_mac(mac);
+    }
+
+    /// What was found before is not so any more, and who waits may have found a way.
+    fn look_for_ways_anew(&mut self) {
+        self.next_hops.outdate();
+        self.wake_all_parked();
+    }
+
+    /// A neighbour has another Ethernet address: replies by way of it go there. Looks at all connections, which is
+    /// dear and rare.
+    fn redirect_replies(&mut self, from: MacAddress, to: MacAddress) {
+        for slot in self.slots.iter_mut() {
+            if slot.flags.has(SlotFlags::REPLIES) && slot.next_hop == from.0 {
+                slot.next_hop = to.0;
+            }
+        }
+    }
+
+    fn shorten_segments(&mut self, mtu: u16) {
+        for index in 0..self.slots.places() {
+            let Some(slot) = self.slots.at_mut(index) else {
+                continue;
+            };
+            if !slot.flags.has(SlotFlags::IN_USE) || slot.flags.has(SlotFlags::ENDED) {
+                continue;
+            }
+            let headers = if slot.flow.remote.is_ipv4() { 40 } else { 60 };
+            let env = &mut self.lending.env(slot.config, self.now);
+            if slot.connection.on_smaller_link(mtu - headers, env) {
+                self.want_transmit(index);
+                self.arm(index);
+            }
+        }
+    }
+}
+
+/// Bytes; with less there is no room for headers with all options. No Ethernet is set so low in earnest: IPv4 asks for
+/// 576, IPv6 for 1280.
+const MTU_MIN: u16 = 256;
