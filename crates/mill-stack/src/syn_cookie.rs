@@ -9,6 +9,7 @@
 
 use crate::flow::Flow;
 use crate::siphash::Key;
+use mill_tcp::config::{Config, EcnMode};
 use mill_tcp::time::Instant;
 use mill_wire::seq::SeqNumber;
 
@@ -27,6 +28,18 @@ pub struct AgreedOptions {
     pub snd_wind_shift: Option<u8>,
     pub sack: bool,
     pub ecn: bool,
+}
+
+impl AgreedOptions {
+    /// Without what this side does not have on: the peer may echo another timestamp than it was given.
+    #[must_use]
+    pub fn within(self, config: &Config) -> Self {
+        Self {
+            snd_wind_shift: self.snd_wind_shift.filter(|_| config.window_scaling),
+            sack: self.sack && config.sack,
+            ecn: self.ecn && config.ecn != EcnMode::Off,
+        }
+    }
 }
 
 /// The sequence number of a SYN-ACK for a peer's SYN with the number `irs`.

@@ -209,23 +209,23 @@ impl<Q: SendQueue> Host<Q> {
         if !self.may_complete(id, 1, segment) {
             return None;
         }
-        let options = segment
-            .options
-            .timestamps
-            .map(|stamp| syn_cookie::options_of(stamp.echo));
-        let agreed = options.unwrap_or_default();
+        let settings = self.lending.config(config);
+        let stamp = segment.options.timestamps.filter(|_| settings.timestamps);
+        let agreed = stamp
+            .map(|stamp| syn_cookie::options_of(stamp.echo).within(settings))
+            .unwrap_or_default();
         let mut half_open = HalfOpen {
             iss,
             irs,
             ts_offset: self.secrets.timestamp_offset(flow),
-            ts_recent: segment.options.timestamps.map_or(0, |stamp| stamp.value),
+            ts_recent: stamp.map_or(0, |stamp| stamp.value),
             retransmit_at: self.now.tick(),
             retransmits: 0,
             mss,
             mss_local: self.mss_to(flow.remote, config),
             window: segment.window,
             snd_wind_shift: agreed.snd_wind_shift,
-            timestamps: options.is_some(),
+            timestamps: stamp.is_some(),
             sack: agreed.sack,
             ecn: agreed.ecn,
         };

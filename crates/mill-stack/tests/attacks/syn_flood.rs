@@ -4,6 +4,7 @@ use crate::raw_peer::RawPeer;
 use crate::target::Target;
 use mill_stack::drop_reason::DropReason;
 use mill_stack::socket::ListenOptions;
+use mill_stack::tcp::config::EcnMode;
 use mill_stack::wire::tcp::Flags;
 use std::time::Duration;
 
@@ -98,6 +99,44 @@ fn a_cookie_without_timestamps_keeps_the_mss_only() {
         (info.mss, info.snd_wind_shift, info.rcv_wind_shift),
         (1460, 0, 0)
     );
+}
+
+/// The echo is the peer's word: it may claim what was never offered.
+#[test]
+fn a_cookie_agrees_to_nothing_that_is_off() {
+    for is_on in [true, false] {
+        let mut target = Target::new(|config| {
+            config.limits.half_open_max = HALF_OPEN_MAX;
+            config.tcp.window_scaling = is_on;
+            config.tcp.sack = is_on;
+            config.tcp.ecn = if is_on { EcnMode::Accept } else { EcnMode::Off };
+        });
+        fill(&mut target);
+        let mut peer = RawPeer::new(1).with_timestamps();
+        peer.begin(&mut target).unwrap();
+        let stamps = peer.timestamps.as_mut().unwrap();
+        // A shift of 7, SACK and ECN.
+        stamps.echo = (stamps.echo & !63) | 0x37;
+        peer.send(&mut target, Flags::ACK, &[]);
+        target.turn();
+        let socket = target.accept().unwrap();
+        let info = target.host.info(socket).unwrap();
+        assert_eq!((info.sack, info.ecn), (is_on, is_on));
+        assert_eq!(info.snd_wind_shift, if is_on { 7 } else { 0 });
+    }
+}
+
+#[test]
+fn a_cookie_has_no_timestamps_where_they_are_off() {
+    let mut target = Target::new(|config| {
+        config.limits.half_open_max = HALF_OPEN_MAX;
+        config.tcp.timestamps = false;
+    });
+    fill(&mut target);
+    let mut peer = RawPeer::new(1).with_timestamps();
+    let socket = peer.connect(&mut target);
+    let info = target.host.info(socket).unwrap();
+    assert!(!info.timestamps && !info.sack && info.mss == 1460);
 }
 
 #[test]
