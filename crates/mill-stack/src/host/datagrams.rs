@@ -7,6 +7,7 @@ use crate::host::{Host, Way};
 use crate::icmp::{Icmp, Offending, Problem};
 use crate::link::{Link, Offload};
 use crate::outbox::{Offered, Outbox};
+use crate::path_mtu::PathMtus;
 use crate::queue::SendQueue;
 use crate::secrets::Secrets;
 use crate::udp::{BindError, UdpDatagram, UdpSockets};
@@ -22,6 +23,9 @@ pub(crate) struct Datagrams {
     pub(crate) fragments: Reassembler,
     pub(crate) outbox: Outbox,
     pub(crate) udp: UdpSockets,
+    /// How large packets of datagrams may be, as errors about datagrams have said. Nobody can tell whether such a
+    /// datagram was ever sent, so connections do not go by it (RFC 5927 7.2).
+    pub(crate) paths: PathMtus,
 }
 
 impl Datagrams {
@@ -32,6 +36,8 @@ impl Datagrams {
             fragments: Reassembler::new(config.limits.fragment_bytes_max),
             outbox: Outbox::new(seed.rotate_left(16)),
             udp: UdpSockets::new(config.ephemeral_ports.clone(), seed.rotate_left(32)),
+            // What the link carries is looked up where it is known.
+            paths: PathMtus::new(u16::MAX),
         }
     }
 }
@@ -85,7 +91,9 @@ impl<Q: SendQueue> Host<Q> {
             return false;
         }
         let source = SocketAddr::new(address, source.port());
-        let mtu = self.next_hops.paths.path_mtu(target.ip(), self.now);
+        let paths = [&self.next_hops.paths, &self.datagrams.paths];
+        let [of_all, of_datagrams] = paths.map(|paths| paths.path_mtu(target.ip(), self.now));
+        let mtu = of_all.min(of_datagrams);
         let outbox = &mut self.datagrams.outbox;
         UdpSockets::write(source, target, ecn, payload, mtu, outbox)
     }

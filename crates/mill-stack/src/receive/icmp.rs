@@ -82,14 +82,15 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What a sender of datagrams does about losses is left to it; the size of the path is remembered for all.
+    /// What a sender of datagrams does about losses is left to it; the size of the path is remembered for
+    /// datagrams only: who knows a port of ours could slow down connections otherwise.
     fn on_udp_error(&mut self, error: &FlowError, kind: FlowErrorKind) -> bool {
         let local = SocketAddr::new(error.flow.local, error.flow.local_port);
         if !self.datagrams.udp.has_socket_for(local) {
             return false;
         }
         if let FlowErrorKind::PacketTooBig { mtu } = kind {
-            let paths = &mut self.next_hops.paths;
+            let paths = &mut self.datagrams.paths;
             paths.on_packet_too_big(error.flow.remote, mtu, self.now);
         }
         true

@@ -9,6 +9,7 @@ use mill_stack::wire::icmpv4::Icmpv4;
 use mill_stack::wire::icmpv6::Icmpv6;
 use mill_stack::wire::ipv4::Ecn;
 use mill_stack::wire::protocol::Protocol;
+use mill_stack::wire::tcp::TcpHeader;
 use std::net::SocketAddr;
 
 #[test]
@@ -72,7 +73,7 @@ fn impossible_senders_are_dropped() {
 }
 
 #[test]
-fn a_smaller_path_is_remembered_for_who_has_a_socket() {
+fn a_smaller_path_is_remembered_for_datagrams_of_who_has_a_socket() {
     for (is_bound, expected) in [(false, 1), (true, 2)] {
         let mut world = World::new();
         let own: SocketAddr = "10.77.0.2:53".parse().unwrap();
@@ -90,6 +91,12 @@ fn a_smaller_path_is_remembered_for_who_has_a_socket() {
         world.ip(&packet(PEER[0], OURS[0], Protocol::ICMPV4, &body));
         assert!(world.host.write_udp(own, peer, Ecn::NotCapable, &[0; 1400]));
         assert_eq!(world.turn().len(), expected);
+        // Whether such a datagram was ever sent nobody knows: connections do not suffer.
+        let server = "10.77.0.9:80".parse().unwrap();
+        world.host.connect(server, None, true, 5).unwrap();
+        let syns = world.turn();
+        let (header, _) = TcpHeader::parse(&syns[0][14 + 20..]).unwrap();
+        assert_eq!(header.options.mss, Some(1460));
     }
 }
 
