@@ -42,6 +42,9 @@ pub mod any;
 /// What the kernel knows of an interface.
 pub mod network;
 
+/// Which frames of an interface are ours: a program in the kernel.
+pub mod steering;
+
 /// What `--stack` says.
 pub mod specification;
 

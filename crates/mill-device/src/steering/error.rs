@@ -1,0 +1,89 @@
+//! Why nothing is steered, in words for whoever has to change it.
+
+use mill_sys::bpf::BpfError;
+use std::fmt;
+use std::io;
+
+/// What went wrong.
+#[derive(Debug)]
+pub enum SteeringError {
+    /// Rights that the process lacks, by name; none if it has them and the kernel refuses nevertheless.
+    Rights(Vec<&'static str>),
+    /// The interface has another program.
+    Busy(Option<String>),
+    /// The kernel or the driver can't.
+    Refused(BpfError),
+    /// A socket that can't be in the table.
+    Socket(BpfError),
+    /// The maps can't be mapped.
+    Memory(io::Error),
+}
+
+impl SteeringError {
+    pub(super) fn loading(refused: BpfError) -> Self {
+        match refused.error.kind() {
+            io::ErrorKind::PermissionDenied if refused.log.is_empty() => Self::Rights(missing()),
+            _ => Self::Refused(refused),
+        }
+    }
+
+    pub(super) fn attaching(refused: BpfError, _interface: u32) -> Self {
+        match refused.error.kind() {
+            io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => Self::Busy(None),
+            _ => Self::loading(refused),
+        }
+    }
+}
+
+/// The rights that loading and attaching take and that this thread does not have.
+fn missing() -> Vec<&'static str> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    missing_of(&status)
+}
+
+/// `status` is what proc(5) calls so.
+fn missing_of(status: &str) -> Vec<&'static str> {
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let Some(effective) = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()) else {
+        return Vec::new();
+    };
+    let has = |bit: u32| effective & 1 << bit != 0;
+    // CAP_SYS_ADMIN includes CAP_BPF (capabilities(7)).
+    [
+        ("CAP_BPF", has(CAP_BPF) || has(CAP_SYS_ADMIN)),
+        ("CAP_NET_ADMIN", has(CAP_NET_ADMIN)),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_there)| (!is_there).then_some(name))
+    .collect()
+}
+
+// Of the kernel's capability.h.
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
+
+impl fmt::Display for SteeringError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rights(missing) if missing.is_empty() => formatter.write_str(
+                "the kernel allows no programs for interfaces here: not in a user namespace of one's own, \
+                 nor where locked memory is short (ulimit -l)",
+            ),
+            Self::Rights(missing) => {
+                let (noun, verb) = if missing.len() == 1 { ("right", "is") } else { ("rights", "are") };
+                let names = missing.join(" and ");
+                write!(formatter, "the {noun} {names} {verb} missing, which root has")
+            }
+            Self::Busy(Some(who)) => {
+                write!(formatter, "the interface has a program already: {who}")
+            }
+            Self::Busy(None) => formatter.write_str("the interface has a program already"),
+            Self::Refused(refused) => refused.fmt(formatter),
+            Self::Socket(refused) => write!(formatter, "a socket can't be steered to: {refused}"),
+            Self::Memory(error) => write!(formatter, "the steering table can't be mapped: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SteeringError {}

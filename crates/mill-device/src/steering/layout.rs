@@ -1,0 +1,48 @@
+//! What lies where in the memory that the program and the processes share.
+//!
+//! ```text
+//! the table of what is served                          the counters
+//! 0    grace: connections of the kernel are looked up  0    first queue's row: one number a counter
+//! 4    workers a queue                                 128  second queue's row
+//! 8    how many addresses to look through              …
+//! 12   how many tags a frame may have
+//! 16   seed of the flows' hash
+//! 64   addresses, 16 bytes each, IPv4's as ::ffff:a.b.c.d
+//! 576  ports of TCP: a bitmap of 8192 bytes for each address
+//! …    ports of UDP, likewise
+//! ```
+//! A bit lies in a word of four bytes in the machine's order: port / 32 is the word, port % 32 the bit.
+
+/// How many addresses are served at most: those of one interface. Each takes 16 KiB of the kernel's memory.
+pub const ADDRESSES_MAX: usize = 32;
+
+/// How many workers share a queue at most: as many sockets for each queue are in the kernel's table.
+pub const WORKERS_MAX: u32 = 64;
+
+/// How many tags (802.1Q, 802.1ad) the program looks behind at most.
+pub const TAGS_MAX: u32 = 2;
+
+pub(super) const GRACE: usize = 0;
+pub(super) const WORKERS: usize = 4;
+pub(super) const ADDRESS_COUNT: usize = 8;
+pub(super) const TAGS: usize = 12;
+pub(super) const SEED: usize = 16;
+pub(super) const ADDRESSES: usize = 64;
+pub(super) const TCP_PORTS: usize = ADDRESSES + ADDRESSES_MAX * ADDRESS_BYTES;
+pub(super) const UDP_PORTS: usize = TCP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
+pub(super) const TABLE_BYTES: usize = UDP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
+
+pub(super) const ADDRESS_BYTES: usize = 16;
+
+/// A bit for each port.
+pub(super) const BITMAP_BYTES: usize = (1 << 16) / 8;
+
+/// Rows of counters. Queues further on share them; adding is atomic.
+pub(super) const ROWS: usize = 64;
+pub(super) const ROW_BYTES: usize = 128;
+pub(super) const COUNTERS_BYTES: usize = ROWS * ROW_BYTES;
+
+// Masks and shifts of the program stand for these; rows don't share cache lines.
+const _: () = assert!(ROWS.is_power_of_two() && ROW_BYTES.is_power_of_two());
+const _: () = assert!(ROW_BYTES.is_multiple_of(64) && ADDRESSES.is_multiple_of(8));
+const _: () = assert!(TCP_PORTS == 576 && WORKERS_MAX.is_power_of_two());

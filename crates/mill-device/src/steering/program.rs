@@ -1,0 +1,397 @@
+//! The program that decides about each frame, from the Ethernet header to the verdict.
+//!
+//! Read it from top to bottom. What is ours goes to a socket; whatever is not known to be ours is the kernel's: a
+//! doubt never takes the machine's other services away. Every access to the frame follows a comparison with its end,
+//! which the kernel checks when it loads the program.
+//!
+//! ```text
+//! R6  what the kernel gives: struct xdp_md        R4, R5  the target's address, low and high half
+//! R7  the header that is being looked at          R3      where the bitmaps of the protocol begin
+//! R8  the end of the frame                        R9      protocol, later the word of a bitmap
+//! ```
+
+use super::assembler::{AssembleError, Assembler, Condition, Helper, Operation, Register, Width};
+use super::counters::Counter;
+use super::flow::{GOLDEN, PI};
+use super::layout::{
+    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, GRACE, ROW_BYTES, ROWS,
+    SEED, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+};
+use Condition::{Above, Below, Common, Equal, NotEqual};
+use Operation::{Add, And, Multiply, Or, ShiftLeft, ShiftRight, Xor};
+use Register::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
+use Width::{Byte, Double, Half, Word};
+use mill_sys::bpf::Instruction;
+use mill_sys::bpf::program::Verdict;
+use std::os::fd::BorrowedFd;
+
+/// The maps that the program uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Maps<'maps> {
+    pub(super) table: BorrowedFd<'maps>,
+    pub(super) counters: BorrowedFd<'maps>,
+    pub(super) sockets: BorrowedFd<'maps>,
+}
+
+/// Writes the program down.
+pub(super) fn assemble(maps: Maps<'_>) -> Result<Vec<Instruction>, AssembleError> {
+    let mut to = Assembler::default();
+    ethernet(&mut to);
+    tags(&mut to, maps);
+    ipv4(&mut to);
+    ipv6(&mut to);
+    ports(&mut to, maps);
+    served(&mut to, maps);
+    grace(&mut to);
+    steer(&mut to, maps);
+    verdicts(&mut to, maps);
+    to.finish()
+}
+
+/// Frames for a group of stations are the kernel's, as are all protocols but IP.
+fn ethernet(to: &mut Assembler) {
+    to.set(R6, R1);
+    to.load(Word, R7, R6, CONTEXT_DATA);
+    to.load(Word, R8, R6, CONTEXT_DATA_END);
+    need(to, 14, "malformed");
+    // The lowest bit of the first byte: a group's address (IEEE 802, section 8.2).
+    to.load(Byte, R0, R7, 0);
+    to.jump_if(R0, Common, 1, "pass");
+    to.load(Half, R0, R7, 12);
+    to.calculate(Add, R7, 14);
+    to.jump_if(R0, Equal, network_order(IPV4), "ipv4");
+    to.jump_if(R0, Equal, network_order(IPV6), "ipv6");
+    to.jump_if(R0, Equal, network_order(TAG), "tag 0");
+    to.jump_if(R0, Equal, network_order(SERVICE_TAG), "tag 0");
+    to.jump("pass");
+}
+
+/// Tags between Ethernet's addresses and the protocol, as many as the table allows (IEEE 802.1Q, section 9).
+fn tags(to: &mut Assembler, maps: Maps<'_>) {
+    for tag in 0..TAGS_MAX {
+        to.label(format!("tag {tag}"));
+        to.set_map_value(R1, maps.table, offset(TAGS));
+        to.load(Word, R1, R1, 0);
+        to.jump_if(R1, Below, number(tag + 1), "pass");
+        need(to, 4, "malformed");
+        to.load(Half, R0, R7, 2);
+        to.calculate(Add, R7, 4);
+        to.jump_if(R0, Equal, network_order(IPV4), "ipv4");
+        to.jump_if(R0, Equal, network_order(IPV6), "ipv6");
+        if tag + 1 < TAGS_MAX {
+            let next = format!("tag {}", tag + 1);
+            to.jump_if(R0, Equal, network_order(TAG), next.as_str());
+            to.jump_if(R0, Equal, network_order(SERVICE_TAG), next);
+        }
+        to.jump("pass");
+    }
+}
+
+/// RFC 791, section 3.1. Leaves the addresses behind, whether the packet is a fragment, and R7 behind the options.
+fn ipv4(to: &mut Assembler) {
+    to.label("ipv4");
+    need(to, 20, "malformed");
+    to.load(Byte, R3, R7, 0);
+    to.set(R0, R3);
+    to.calculate(ShiftRight, R0, 4);
+    to.jump_if(R0, NotEqual, 4, "malformed");
+    // The header's length, in words of four bytes.
+    to.calculate(And, R3, 15);
+    to.calculate(ShiftLeft, R3, 2);
+    to.jump_if(R3, Below, 20, "malformed");
+    to.load(Byte, R9, R7, 9);
+    // Of a later fragment nobody knows the ports: the kernel keeps it, and gives it up without the first.
+    to.load(Half, R2, R7, 6);
+    to.jump_if(R2, Common, network_order(IPV4_FRAGMENT_OFFSET), "pass");
+    to.calculate(And, R2, network_order(IPV4_MORE_FRAGMENTS));
+    to.store(Double, R10, IS_FRAGMENT, R2);
+    to.set(R5, 0);
+    to.store(Double, R10, SOURCE_HIGH, R5);
+    to.load(Word, R4, R7, 12);
+    mapped(to, R4);
+    to.store(Double, R10, SOURCE_LOW, R4);
+    to.load(Word, R4, R7, 16);
+    mapped(to, R4);
+    to.set(R0, 4);
+    to.store(Double, R10, IP_VERSION, R0);
+    to.calculate(Add, R7, R3);
+    to.jump("transport");
+}
+
+/// Makes the lower half of an IPv6 address of an IPv4 address: 00 00 ff ff a b c d.
+fn mapped(to: &mut Assembler, address: Register) {
+    if cfg!(target_endian = "little") {
+        to.calculate(ShiftLeft, address, 32);
+        to.set_word(R0, -0x1_0000);
+    } else {
+        to.set_wide(R0, 0xffff_0000_0000);
+    }
+    to.calculate(Or, address, R0);
+}
+
+/// RFC 8200, section 3. Packets with extension headers are the kernel's, but for fragments, which are dropped as IPv4's.
+fn ipv6(to: &mut Assembler) {
+    to.label("ipv6");
+    need(to, 40, "malformed");
+    to.load(Byte, R0, R7, 0);
+    to.calculate(ShiftRight, R0, 4);
+    to.jump_if(R0, NotEqual, 6, "malformed");
+    to.load(Byte, R9, R7, 6);
+    to.load(Double, R0, R7, 8);
+    to.store(Double, R10, SOURCE_HIGH, R0);
+    to.load(Double, R0, R7, 16);
+    to.store(Double, R10, SOURCE_LOW, R0);
+    to.load(Double, R5, R7, 24);
+    to.load(Double, R4, R7, 32);
+    to.set(R0, 6);
+    to.store(Double, R10, IP_VERSION, R0);
+    to.set(R0, 0);
+    to.store(Double, R10, IS_FRAGMENT, R0);
+    to.calculate(Add, R7, 40);
+    to.jump_if(R9, NotEqual, FRAGMENT, "transport");
+    // RFC 8200, section 4.5: the next header, a reserved byte, the offset above three bits, an identification.
+    need(to, 8, "malformed");
+    to.load(Byte, R9, R7, 0);
+    to.load(Half, R0, R7, 2);
+    to.jump_if(R0, Common, network_order(IPV6_FRAGMENT_OFFSET), "pass");
+    to.set(R0, 1);
+    to.store(Double, R10, IS_FRAGMENT, R0);
+    to.calculate(Add, R7, 8);
+}
+
+/// Looks the target up: its address among those of the table, then its port in that address's bitmap.
+fn ports(to: &mut Assembler, maps: Maps<'_>) {
+    to.label("transport");
+    to.set(R3, offset(TCP_PORTS));
+    to.jump_if(R9, Equal, TCP, "addresses");
+    to.set(R3, offset(UDP_PORTS));
+    to.jump_if(R9, NotEqual, UDP, "pass");
+
+    // R1 goes through the addresses, R2 through their bitmaps.
+    to.label("addresses");
+    need(to, 4, "malformed");
+    to.set_map_value(R1, maps.table, 0);
+    to.load(Word, R9, R1, short(ADDRESS_COUNT));
+    to.calculate(ShiftLeft, R9, number(BITMAP_BYTES.ilog2()));
+    to.calculate(Add, R1, offset(ADDRESSES));
+    to.set(R2, 0);
+    to.label("address");
+    to.jump_if(R2, Equal, offset(ADDRESSES_MAX * BITMAP_BYTES), "pass");
+    to.jump_if(R2, Equal, R9, "pass");
+    to.load(Double, R0, R1, 8);
+    to.jump_if(R0, NotEqual, R4, "next address");
+    to.load(Double, R0, R1, 0);
+    to.jump_if(R0, Equal, R5, "port");
+    to.label("next address");
+    to.calculate(Add, R1, offset(ADDRESS_BYTES));
+    to.calculate(Add, R2, offset(BITMAP_BYTES));
+    to.jump("address");
+
+    to.label("port");
+    to.load(Half, R0, R7, 2);
+    to.turn_to_host_order(R0);
+    to.set(R9, R0);
+    to.calculate(ShiftRight, R9, 5);
+    to.calculate(ShiftLeft, R9, 2);
+    // Says nothing new, but to the kernel.
+    to.calculate(And, R9, offset(BITMAP_BYTES - 4));
+    to.set_map_value(R1, maps.table, 0);
+    to.calculate(Add, R1, R3);
+    to.calculate(Add, R1, R2);
+    to.calculate(Add, R1, R9);
+    to.load(Word, R1, R1, 0);
+    to.calculate(And, R0, 31);
+    to.calculate(ShiftRight, R1, R0);
+    to.calculate(And, R1, 1);
+    to.jump_if(R1, Equal, 0, "pass");
+}
+
+/// The frame is for what is served. Fragments are not ours to join, and nobody else's to answer.
+fn served(to: &mut Assembler, maps: Maps<'_>) {
+    to.load(Double, R0, R10, IS_FRAGMENT);
+    to.jump_if(R0, NotEqual, 0, "fragment");
+    to.set_map_value(R1, maps.table, offset(GRACE));
+    to.load(Word, R1, R1, 0);
+    to.jump_if(R1, Equal, 0, "steer");
+    to.jump_if(R3, NotEqual, offset(TCP_PORTS), "steer");
+}
+
+/// Connections that the kernel had before the port was served stay with it.
+fn grace(to: &mut Assembler) {
+    need(to, 14, "malformed");
+    to.load(Byte, R9, R7, 13);
+    to.calculate(And, R9, SYN | ACK);
+    // struct bpf_sock_tuple: both addresses, then both ports, as they are in the packet.
+    to.load(Word, R0, R7, 0);
+    to.load(Double, R1, R10, IP_VERSION);
+    to.jump_if(R1, Equal, 4, "tuple of ipv4");
+    to.load(Double, R1, R10, SOURCE_HIGH);
+    to.store(Double, R10, TUPLE, R1);
+    to.load(Double, R1, R10, SOURCE_LOW);
+    to.store(Double, R10, TUPLE + 8, R1);
+    to.store(Double, R10, TUPLE + 16, R5);
+    to.store(Double, R10, TUPLE + 24, R4);
+    to.store(Word, R10, TUPLE + 32, R0);
+    to.set(R3, 36);
+    to.jump("lookup");
+    to.label("tuple of ipv4");
+    // The last four bytes of the mapped addresses.
+    to.load(Word, R1, R10, SOURCE_LOW + 4);
+    to.store(Word, R10, TUPLE, R1);
+    to.store(Double, R10, TUPLE + 8, R4);
+    to.load(Word, R1, R10, TUPLE + 12);
+    to.store(Word, R10, TUPLE + 4, R1);
+    to.store(Word, R10, TUPLE + 8, R0);
+    to.set(R3, 12);
+
+    to.label("lookup");
+    to.set(R1, R6);
+    to.set(R2, R10);
+    to.calculate(Add, R2, i32::from(TUPLE));
+    to.set(R4, CURRENT_NETWORK_NAMESPACE);
+    to.set(R5, 0);
+    to.call(Helper::LookupTcp);
+    to.jump_if(R0, Equal, 0, "steer");
+    to.set(R1, R0);
+    to.load(Word, R0, R1, SOCKET_STATE);
+    to.store(Double, R10, TUPLE, R0);
+    to.call(Helper::SocketRelease);
+    to.load(Double, R0, R10, TUPLE);
+    // A listener is no connection.
+    to.jump_if(R0, Equal, LISTEN, "steer");
+    to.jump_if(R9, NotEqual, SYN, "kept");
+    // Who asks for a connection once more may still be waiting for the kernel's answer; any other is a new one.
+    to.jump_if(R0, Equal, SYN_RECEIVED, "kept");
+    to.jump_if(R0, Equal, NEW_SYN_RECEIVED, "kept");
+}
+
+/// To the socket of the queue and of the worker that the flow belongs to (see flow.rs, which computes the same).
+fn steer(to: &mut Assembler, maps: Maps<'_>) {
+    to.label("steer");
+    to.load(Word, R2, R6, CONTEXT_QUEUE);
+    to.calculate(ShiftLeft, R2, number(WORKERS_MAX.ilog2()));
+    to.set_map_value(R1, maps.table, 0);
+    to.load(Word, R9, R1, short(WORKERS));
+    to.jump_if(R9, Below, 2, "redirect");
+    to.load(Double, R3, R10, SOURCE_HIGH);
+    to.load(Double, R4, R1, short(SEED));
+    to.calculate(Xor, R3, R4);
+    to.set_wide(R5, GOLDEN);
+    to.calculate(Multiply, R3, R5);
+    to.load(Double, R4, R10, SOURCE_LOW);
+    to.calculate(Add, R3, R4);
+    to.set_wide(R4, PI);
+    to.calculate(Multiply, R3, R4);
+    to.set(R4, R3);
+    to.calculate(ShiftRight, R4, 32);
+    to.calculate(Xor, R3, R4);
+    to.load(Word, R4, R7, 0);
+    to.calculate(Add, R3, R4);
+    to.calculate(Multiply, R3, R5);
+    to.calculate(ShiftRight, R3, 32);
+    to.calculate(Multiply, R3, R9);
+    to.calculate(ShiftRight, R3, 32);
+    to.calculate(Add, R2, R3);
+
+    to.label("redirect");
+    to.set_map(R1, maps.sockets);
+    // What is returned if there is no such socket.
+    to.set(R3, Verdict::Pass as i32);
+    to.call(Helper::RedirectMap);
+    to.set(R3, offset(Counter::Redirected.offset()));
+    to.jump_if(R0, Equal, Verdict::Redirect as i32, "count");
+    to.set(R3, offset(Counter::Unclaimed.offset()));
+    to.jump("count");
+}
+
+/// Each reason has its verdict and its counter, in the row of the queue.
+fn verdicts(to: &mut Assembler, maps: Maps<'_>) {
+    for (label, verdict, counter) in [
+        ("fragment", Verdict::Drop, Counter::Fragments),
+        ("malformed", Verdict::Pass, Counter::Malformed),
+        ("kept", Verdict::Pass, Counter::Kept),
+        ("pass", Verdict::Pass, Counter::Passed),
+    ] {
+        to.label(label);
+        to.set(R0, verdict as i32);
+        to.set(R3, offset(counter.offset()));
+        to.jump("count");
+    }
+    to.label("count");
+    to.load(Word, R2, R6, CONTEXT_QUEUE);
+    to.calculate(And, R2, offset(ROWS - 1));
+    to.calculate(ShiftLeft, R2, number(ROW_BYTES.ilog2()));
+    to.set_map_value(R1, maps.counters, 0);
+    to.calculate(Add, R1, R2);
+    to.calculate(Add, R1, R3);
+    to.set(R2, 1);
+    to.add_to_memory(R1, 0, R2);
+    to.exit();
+}
+
+/// Jumps unless there are `bytes` from R7 on.
+fn need(to: &mut Assembler, bytes: i32, otherwise: &str) {
+    to.set(R2, R7);
+    to.calculate(Add, R2, bytes);
+    to.jump_if(R2, Above, R8, otherwise);
+}
+
+/// A number of the packet as a load gives it.
+fn network_order(number: u16) -> i32 {
+    i32::from(u16::from_ne_bytes(number.to_be_bytes()))
+}
+
+/// An offset of the layout as an immediate.
+fn offset(bytes: usize) -> i32 {
+    i32::try_from(bytes).expect("the tables are short")
+}
+
+/// An offset of the layout's beginning as part of an access.
+fn short(bytes: usize) -> i16 {
+    i16::try_from(bytes).expect("the header is short")
+}
+
+fn number(value: u32) -> i32 {
+    i32::try_from(value).expect("limits are small")
+}
+
+// struct xdp_md.
+const CONTEXT_DATA: i16 = 0;
+const CONTEXT_DATA_END: i16 = 4;
+const CONTEXT_QUEUE: i16 = 16;
+
+// EtherTypes (IEEE 802.1Q, section 9; RFC 894, RFC 2464).
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const TAG: u16 = 0x8100;
+const SERVICE_TAG: u16 = 0x88a8;
+
+// Protocols (IANA's protocol numbers).
+const TCP: i32 = 6;
+const UDP: i32 = 17;
+const FRAGMENT: i32 = 44;
+
+// RFC 791, section 3.1, and RFC 8200, section 4.5.
+const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
+const IPV4_MORE_FRAGMENTS: u16 = 0x2000;
+const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
+
+// RFC 9293, section 3.1.
+const SYN: i32 = 0x02;
+const ACK: i32 = 0x10;
+
+// The stack, from its end down; the tuple is the longest.
+const SOURCE_LOW: i16 = -8;
+const SOURCE_HIGH: i16 = -16;
+const IS_FRAGMENT: i16 = -24;
+const IP_VERSION: i16 = -32;
+const TUPLE: i16 = -72;
+
+/// BPF_F_CURRENT_NETNS: the interface's.
+const CURRENT_NETWORK_NAMESPACE: i32 = -1;
+
+/// `state` of struct bpf_sock, and its values (the kernel's tcp_states.h).
+const SOCKET_STATE: i16 = 72;
+const SYN_RECEIVED: i32 = 3;
+const LISTEN: i32 = 10;
+const NEW_SYN_RECEIVED: i32 = 12;

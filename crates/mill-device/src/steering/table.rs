@@ -1,0 +1,243 @@
+//! What is served, as the processes that serve see it: written into the memory that the program reads.
+
+use super::counters::SteeringCounters;
+use super::flow::{FlowHash, halves_of};
+use super::layout::{
+    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, COUNTERS_BYTES, GRACE,
+    SEED, TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+};
+use mill_stack::link::Service;
+use mill_stack::wire::protocol::Protocol;
+use mill_sys::bpf::map::ArrayMemory;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The table of one interface. Clones are the same table, for other threads; who serves the same on several threads says
+/// so on each, and it ends with the last.
+///
+/// Nothing here is a system call or needs rights, and what is written holds from the next frame on. The table outlives
+/// whoever wrote it: the program goes on by it as long as it is attached.
+#[derive(Clone, Debug)]
+pub struct Table(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    served: ArrayMemory,
+    counters: ArrayMemory,
+    /// Which address each place of the table has. An address keeps its place.
+    addresses: [Option<IpAddr>; ADDRESSES_MAX],
+    /// How often each service was asked for; an unspecified address is all those of its family.
+    services: BTreeMap<(Transport, SocketAddr), u32>,
+}
+
+/// The protocols that have a bitmap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Transport {
+    Tcp,
+    Udp,
+}
+
+impl Table {
+    /// Maps the table and the counters of a steering program, and begins anew: nothing is served, on no address.
+    pub fn open(descriptors: [OwnedFd; 2]) -> io::Result<Self> {
+        let [served, counters] = descriptors;
+        let mut state = State {
+            served: ArrayMemory::open(std::os::fd::AsFd::as_fd(&served), TABLE_BYTES)?,
+            counters: ArrayMemory::open(std::os::fd::AsFd::as_fd(&counters), COUNTERS_BYTES)?,
+            addresses: [None; ADDRESSES_MAX],
+            services: BTreeMap::new(),
+        };
+        for place in 0..ADDRESSES_MAX {
+            state.clear(place);
+        }
+        state.word(ADDRESS_COUNT).store(0, Ordering::Release);
+        Ok(Self(Arc::new(Mutex::new(state))))
+    }
+
+    /// From now on frames for this are wanted; or no longer, once everyone who wanted them has said so. Protocols other
+    /// than TCP and UDP are never ours.
+    pub fn serve(&self, service: Service, on: bool) {
+        self.state().serve(service, on);
+    }
+
+    /// All addresses that the interface has now. Gives how many of them found no room, and stay the kernel's: there is room
+    /// for [`ADDRESSES_MAX`].
+    pub fn set_addresses(&self, addresses: &[IpAddr]) -> usize {
+        self.state().set_addresses(addresses)
+    }
+
+    /// Whether connections are looked for among the kernel's first. It costs time for each segment: switch it off when the
+    /// kernel has none left on the ports that are served.
+    pub fn set_grace(&self, on: bool) {
+        let state = self.state();
+        state.word(GRACE).store(on.into(), Ordering::Release);
+    }
+
+    /// How many workers share each queue, 1 to [`WORKERS_MAX`]. Each needs its socket on each queue, or else its flows are
+    /// the kernel's.
+    pub fn set_workers(&self, workers: u32) {
+        debug_assert!((1..=WORKERS_MAX).contains(&workers), "{workers}");
+        let workers = workers.clamp(1, WORKERS_MAX);
+        self.state().word(WORKERS).store(workers, Ordering::Release);
+    }
+
+    /// Frames with how many tags (802.1Q) may be ours, 0 to [`TAGS_MAX`]; all others are the kernel's.
+    pub fn set_tags(&self, tags: u32) {
+        debug_assert!(tags <= TAGS_MAX, "{tags}");
+        let tags = tags.min(TAGS_MAX);
+        self.state().word(TAGS).store(tags, Ordering::Release);
+    }
+
+    /// Which worker a flow comes to.
+    pub fn flow_hash(&self) -> FlowHash {
+        let state = self.state();
+        let seed = state.served.atomic_u64(SEED).expect(INSIDE);
+        FlowHash {
+            seed: seed.load(Ordering::Relaxed),
+            workers: state.word(WORKERS).load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn counters(&self) -> SteeringCounters {
+        SteeringCounters::read(&self.state().counters)
+    }
+
+    /// Writes what the program reads before anybody serves: one worker, both tags.
+    pub(super) fn begin(&self, seed: u64) {
+        self.set_workers(1);
+        self.set_tags(TAGS_MAX);
+        let state = self.state();
+        let place = state.served.atomic_u64(SEED).expect(INSIDE);
+        place.store(seed, Ordering::Release);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere leaves at worst a port too many or too few.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn serve(&mut self, service: Service, on: bool) {
+        let transport = match service.protocol {
+            Protocol::TCP => Transport::Tcp,
+            Protocol::UDP => Transport::Udp,
+            _ => return,
+        };
+        // Scopes and flow labels of IPv6 make no difference here.
+        let (address, port) = (service.address.ip(), service.address.port());
+        let key = (transport, SocketAddr::new(address, port));
+        if on {
+            *self.services.entry(key).or_default() += 1;
+        } else {
+            let Some(count) = self.services.get_mut(&key) else {
+                return;
+            };
+            *count -= 1;
+            if *count == 0 {
+                self.services.remove(&key);
+            }
+        }
+        for place in 0..ADDRESSES_MAX {
+            if let Some(own) = self.addresses[place]
+                && (own == address || all_of(own) == address)
+            {
+                self.write_bit(place, own, transport, port);
+            }
+        }
+    }
+
+    fn set_addresses(&mut self, wanted: &[IpAddr]) -> usize {
+        for place in 0..ADDRESSES_MAX {
+            if self.addresses[place].is_some_and(|own| !wanted.contains(&own)) {
+                self.clear(place);
+            }
+        }
+        let mut left_out = 0;
+        for (index, address) in wanted.iter().enumerate() {
+            let is_there = self.addresses.contains(&Some(*address));
+            if is_there || wanted[..index].contains(address) {
+                continue;
+            }
+            match self.addresses.iter().position(Option::is_none) {
+                Some(place) => self.place(place, *address),
+                None => left_out += 1,
+            }
+        }
+        let last = self.addresses.iter().rposition(Option::is_some);
+        let count = last.map_or(0, |last| last + 1);
+        let count = u32::try_from(count).expect("ADDRESSES_MAX is small");
+        self.word(ADDRESS_COUNT).store(count, Ordering::Release);
+        left_out
+    }
+
+    /// An address comes into an empty place; then its ports.
+    fn place(&mut self, place: usize, address: IpAddr) {
+        self.addresses[place] = Some(address);
+        self.write_address(place, halves_of(address));
+        let services: Vec<_> = self.services.keys().copied().collect();
+        for (transport, service) in services {
+            if service.ip() == address || service.ip() == all_of(address) {
+                self.write_bit(place, address, transport, service.port());
+            }
+        }
+    }
+
+    /// Its ports go before the address does: while it changes, nothing is served by it.
+    fn clear(&mut self, place: usize) {
+        for bitmaps in [TCP_PORTS, UDP_PORTS] {
+            let bitmap = bitmaps + place * BITMAP_BYTES;
+            for offset in (bitmap..bitmap + BITMAP_BYTES).step_by(4) {
+                self.word(offset).store(0, Ordering::Release);
+            }
+        }
+        self.addresses[place] = None;
+        self.write_address(place, (0, 0));
+    }
+
+    fn write_address(&self, place: usize, (high, low): (u64, u64)) {
+        let offset = ADDRESSES + place * ADDRESS_BYTES;
+        for (offset, half) in [(offset, high), (offset + 8, low)] {
+            let to = self.served.atomic_u64(offset).expect(INSIDE);
+            to.store(half, Ordering::Release);
+        }
+    }
+
+    /// Sets the bit of a port as the services have it.
+    fn write_bit(&self, place: usize, own: IpAddr, transport: Transport, port: u16) {
+        let is_served = [own, all_of(own)].iter().any(|address| {
+            let key = (transport, SocketAddr::new(*address, port));
+            self.services.contains_key(&key)
+        });
+        let bitmaps = match transport {
+            Transport::Tcp => TCP_PORTS,
+            Transport::Udp => UDP_PORTS,
+        };
+        let word = self.word(bitmaps + place * BITMAP_BYTES + usize::from(port / 32) * 4);
+        let bit = 1_u32 << (port % 32);
+        if is_served {
+            word.fetch_or(bit, Ordering::Release);
+        } else {
+            word.fetch_and(!bit, Ordering::Release);
+        }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        self.served.atomic_u32(offset).expect(INSIDE)
+    }
+}
+
+/// The unspecified address of the same family.
+fn all_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Why an access to the table can't fail.
+const INSIDE: &str = "the layout's offsets are aligned and inside the table";

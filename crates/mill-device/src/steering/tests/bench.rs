@@ -1,0 +1,134 @@
+//! The program with a socket, tried out without anybody sending anything.
+
+use super::frames::Frame;
+use crate::af_xdp::setup;
+use crate::steering::{Rules, SteeringCounters, SteeringError, Table};
+use mill_stack::link::Service;
+use mill_stack::wire::protocol::Protocol;
+use mill_sys::bpf::program::{Trial, Verdict};
+use mill_sys::xsk::Copying;
+use mill_sys::{interface, namespace};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A program that is attached to nothing, with a socket for the loopback's queue and its first worker.
+#[derive(Debug)]
+pub(super) struct Bench {
+    pub(super) rules: Rules,
+    pub(super) table: Table,
+    pub(super) socket: OwnedFd,
+}
+
+impl Bench {
+    /// `None`, and the reason printed, where the rights or the means are missing. The calling thread is moved into a network
+    /// namespace of its own.
+    pub(super) fn new() -> Option<Self> {
+        let rules = match Rules::load(2) {
+            Ok(rules) => rules,
+            Err(error @ SteeringError::Rights(_)) => {
+                println!("not tested: {error}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        if let Err(error) = namespace::leave_network() {
+            println!("not tested: a network namespace of our own: {error}");
+            return None;
+        }
+        interface::set_up("lo").unwrap();
+        let options = setup::xsk_options(1500, Copying::AsDriverCan);
+        let memory = setup::memory(&options).unwrap().memory;
+        let index = interface::index("lo").unwrap();
+        let socket = setup::socket(index, 0, &memory, &options).unwrap();
+        rules.set_socket(0, 0, socket.as_fd()).unwrap();
+        let table = rules.table().unwrap();
+        Some(Self {
+            rules,
+            table,
+            socket,
+        })
+    }
+
+    /// A bench that serves TCP of these addresses, which are the interface's.
+    pub(super) fn serving(services: &[&str]) -> Option<Self> {
+        let bench = Self::new()?;
+        let mut addresses = Vec::new();
+        for service in services {
+            let service = of_tcp(service);
+            addresses.push(service.address.ip());
+            bench.table.serve(service, true);
+        }
+        assert_eq!(bench.table.set_addresses(&addresses), 0);
+        Some(bench)
+    }
+
+    /// The verdict, and by how much which counters have grown.
+    pub(super) fn try_bytes(&self, frame: &[u8]) -> (Verdict, SteeringCounters) {
+        let before = self.table.counters();
+        let outcome = self.rules.try_out(Trial {
+            frame,
+            arrival: None,
+            repeat: 1,
+        });
+        let after = self.table.counters();
+        let grown = SteeringCounters {
+            redirected: after.redirected - before.redirected,
+            passed: after.passed - before.passed,
+            kept: after.kept - before.kept,
+            unclaimed: after.unclaimed - before.unclaimed,
+            fragments: after.fragments - before.fragments,
+            malformed: after.malformed - before.malformed,
+        };
+        (outcome.unwrap().verdict, grown)
+    }
+
+    /// What becomes of a frame.
+    pub(super) fn fate(&self, frame: &[u8]) -> Fate {
+        let (verdict, grown) = self.try_bytes(frame);
+        let of =
+            |counter: u64, verdict: Verdict, fate: Fate| (counter == 1).then_some((verdict, fate));
+        let fates = [
+            of(grown.redirected, Verdict::Redirect, Fate::Ours),
+            of(grown.passed, Verdict::Pass, Fate::Passed),
+            of(grown.kept, Verdict::Pass, Fate::Kept),
+            of(grown.unclaimed, Verdict::Pass, Fate::Unclaimed),
+            of(grown.fragments, Verdict::Drop, Fate::Fragment),
+            of(grown.malformed, Verdict::Pass, Fate::Malformed),
+        ];
+        let fates: Vec<_> = fates.into_iter().flatten().collect();
+        let [(expected, fate)] = fates[..] else {
+            panic!("not one counter, once: {grown:?}");
+        };
+        assert_eq!(verdict, expected, "{fate:?}");
+        fate
+    }
+
+    #[track_caller]
+    pub(super) fn check(&self, frame: Frame, expected: Fate) {
+        assert_eq!(self.fate(&frame.bytes()), expected, "{frame:?}");
+    }
+}
+
+/// A verdict with its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Ours,
+    Passed,
+    Kept,
+    Unclaimed,
+    Fragment,
+    Malformed,
+}
+
+pub(super) fn of_tcp(address: &str) -> Service {
+    Service {
+        address: address.parse().unwrap(),
+        protocol: Protocol::TCP,
+    }
+}
+
+pub(super) fn of_udp(address: &str) -> Service {
+    Service {
+        protocol: Protocol::UDP,
+        ..of_tcp(address)
+    }
+}

@@ -1,0 +1,108 @@
+//! Frames for the program, built from the Ethernet header on.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// What a frame is to be; [`Frame::bytes`] makes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) target_mac: [u8; 6],
+    /// EtherTypes of the tags, outer ones first.
+    pub(super) tags: &'static [u16],
+    pub(super) source: SocketAddr,
+    pub(super) target: SocketAddr,
+    pub(super) protocol: u8,
+    /// TCP's.
+    pub(super) flags: u8,
+    /// Words of four bytes of IPv4's header.
+    pub(super) header_words: u8,
+    /// IPv4's flags and offset of the fragment; of IPv6, the fragment header's offset and flag, if there is to be one.
+    pub(super) fragment: Option<u16>,
+}
+
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+
+pub(super) const ACK: u8 = 0x10;
+
+/// A segment of TCP.
+pub(super) fn tcp(source: &str, target: &str) -> Frame {
+    Frame {
+        target_mac: [2, 0, 0, 0, 0, 1],
+        tags: &[],
+        source: source.parse().unwrap(),
+        target: target.parse().unwrap(),
+        protocol: TCP,
+        flags: ACK,
+        header_words: 5,
+        fragment: None,
+    }
+}
+
+/// A datagram of UDP.
+pub(super) fn udp(source: &str, target: &str) -> Frame {
+    Frame {
+        protocol: UDP,
+        ..tcp(source, target)
+    }
+}
+
+impl Frame {
+    pub(super) fn tagged(self, tags: &'static [u16]) -> Self {
+        Self { tags, ..self }
+    }
+
+    pub(super) fn fragment(self, word: u16) -> Self {
+        Self {
+            fragment: Some(word),
+            ..self
+        }
+    }
+
+    /// Bytes before the IP header.
+    pub(super) fn link_len(&self) -> usize {
+        14 + 4 * self.tags.len()
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = self.target_mac.to_vec();
+        bytes.extend([2, 0, 0, 0, 0, 2]);
+        for tag in self.tags {
+            bytes.extend(tag.to_be_bytes());
+            bytes.extend([0x60, 7]);
+        }
+        match (self.source.ip(), self.target.ip()) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => {
+                bytes.extend([8, 0, 0x40 | self.header_words, 0, 0, 60, 0, 1]);
+                bytes.extend(self.fragment.unwrap_or(0).to_be_bytes());
+                bytes.extend([64, self.protocol, 0, 0]);
+                bytes.extend(source.octets());
+                bytes.extend(target.octets());
+                // Options that do nothing.
+                let options = usize::from(self.header_words).saturating_sub(5) * 4;
+                bytes.resize(bytes.len() + options, 1);
+            }
+            (IpAddr::V6(source), IpAddr::V6(target)) => {
+                bytes.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 40]);
+                let next = self.fragment.map_or(self.protocol, |_| 44);
+                bytes.extend([next, 64]);
+                bytes.extend(source.octets());
+                bytes.extend(target.octets());
+                if let Some(word) = self.fragment {
+                    bytes.extend([self.protocol, 0]);
+                    bytes.extend(word.to_be_bytes());
+                    bytes.extend([0, 0, 0, 1]);
+                }
+            }
+            mixed => panic!("{mixed:?}"),
+        }
+        bytes.extend(self.source.port().to_be_bytes());
+        bytes.extend(self.target.port().to_be_bytes());
+        if self.protocol == UDP {
+            bytes.extend([0, 8, 0, 0]);
+        } else {
+            bytes.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x50, self.flags, 0xff, 0xff]);
+            bytes.extend([0; 4]);
+        }
+        bytes
+    }
+}
