@@ -51,8 +51,8 @@ impl Connection {
         if acknowledges && !acknowledges_syn {
             if !segment.flags.has(Flags::RST) {
                 self.answer_with_reset(segment.ack);
+                self.hasten_syn(env);
             }
-            self.hasten_syn(env);
             return Arrived::dropped(SegmentDrop::BadAck);
         }
         // Second: RST counts only with that acknowledgement (RFC 5961 3.2 has nothing to add here).
