@@ -52,7 +52,7 @@ use connection::Connection;
 use control::{Control, News, Side};
 use extra::Extra;
 use handshake::Refusal;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
+use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload};
 use mill_sys::seqpacket;
 use std::collections::VecDeque;
 use std::io;
@@ -444,6 +444,8 @@ const _: () = assert!(PLACE_BYTES / 64 % 2 == 1);
 
 /// Frames that may be received and not released: two bursts. 8 MiB when all of them are as large as can be.
 const FRAMES: u32 = 128;
+
+const _: () = assert!(FRAMES > FRAMES_HELD_MAX);
 
 /// Calls of `receive` between two looks at the control channel while frames keep coming: a look is a system call, and
 /// a peer that has left may be noticed some milliseconds later.

@@ -5,7 +5,7 @@
 
 use crate::frames::Frames;
 use crate::vnet::VnetHeader;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
+use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload, Received};
 use mill_sys::tap::{self, VNET_HEADER_LEN};
 use std::collections::VecDeque;
 use std::io;
@@ -260,6 +260,8 @@ const PLACE_BYTES: usize = (VNET_HEADER_LEN + 22 + 65536_usize).next_multiple_of
 
 /// Frames that may be received and not released: two bursts. 8 MiB when all of them are as large as can be.
 const FRAMES: u32 = 128;
+
+const _: () = assert!(FRAMES > FRAMES_HELD_MAX);
 
 /// Frames that wait for the kernel before the device counts as full. 1 MiB when all are as large as can be.
 const WAITING_MAX: usize = 16;

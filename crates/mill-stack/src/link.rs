@@ -43,6 +43,10 @@ pub trait Link {
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
 }
 
+/// Frames that a host holds for its readers at once, until the turn ends; beyond, it copies their bytes and gives them
+/// back. Every device has more, so that it goes on receiving within a turn.
+pub const FRAMES_HELD_MAX: u32 = 96;
+
 /// Where somebody listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Service {

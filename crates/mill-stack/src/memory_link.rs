@@ -16,6 +16,8 @@ pub struct MemoryLink {
     pub arrived: VecDeque<Frame>,
     /// Frames that may lie in `sent` before the link is full.
     pub sent_max: usize,
+    /// Frames that may be received and not released.
+    pub held_max: usize,
     received: Vec<Option<Frame>>,
     vacant: Vec<u32>,
     room: Vec<u8>,
@@ -36,6 +38,7 @@ impl MemoryLink {
             sent: VecDeque::new(),
             arrived: VecDeque::new(),
             sent_max: usize::MAX,
+            held_max: usize::MAX,
             received: Vec::new(),
             vacant: Vec::new(),
             room: Vec::new(),
@@ -73,7 +76,7 @@ impl Link for MemoryLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
-        while burst.room() > 0 {
+        while burst.room() > 0 && self.received.len() - self.vacant.len() < self.held_max {
             let Some(frame) = self.arrived.pop_front() else {
                 return;
             };

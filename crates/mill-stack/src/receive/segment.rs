@@ -4,7 +4,7 @@ use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
-use crate::link::{FrameId, Link, ReceivedChecksum};
+use crate::link::{FRAMES_HELD_MAX, FrameId, Link, ReceivedChecksum};
 use crate::queue::SendQueue;
 use crate::receive::Packet;
 use crate::receive::fast_open::Opened;
@@ -228,7 +228,7 @@ impl<Q: SendQueue> Host<Q> {
                     let part = start + deliver.start..start + deliver.end;
                     let place = u32::try_from(part.start).unwrap_or(0);
                     let bytes = link.frame(frame).get(part).unwrap_or_default();
-                    let may_hold = self.held.len() < HELD_MAX;
+                    let may_hold = self.held.len() < FRAMES_HELD_MAX as usize;
                     self.deliver(index, bytes, may_hold.then_some((frame, place)))
                 }
                 Source::Bytes(bytes) => {
@@ -384,6 +384,3 @@ fn is_checksum_right(packet: &Packet, bytes: &[u8]) -> bool {
         }
     }
 }
-
-/// Frames that readers may hold at once; beyond, bytes are copied. Less than any device has.
-const HELD_MAX: usize = 256;

@@ -3,6 +3,7 @@
 use crate::raw_peer::RawPeer;
 use crate::target::{ADDRESS, PORT, Target};
 use mill_stack::drop_reason::DropReason;
+use mill_stack::link::FRAMES_HELD_MAX;
 use mill_stack::socket::{ConnectError, ListenOptions};
 use mill_stack::tcp::arrived::SegmentDrop;
 use mill_stack::wire::tcp::Flags;
@@ -121,6 +122,34 @@ fn bytes_out_of_order_leave_room_for_those_in_order() {
     }
     target.turn();
     target.assert_empty();
+}
+
+#[test]
+fn receiving_goes_on_while_readers_hold_all_the_frames_they_may() {
+    let count = FRAMES_HELD_MAX + 200;
+    let mut target = Target::new(|_| {});
+    let mut peers: Vec<_> = (0..count).map(RawPeer::new).collect();
+    let sockets: Vec<_> = peers
+        .iter_mut()
+        .map(|peer| peer.connect(&mut target))
+        .collect();
+    // One more than may be held, as the smallest device might have.
+    target.link.held_max = FRAMES_HELD_MAX as usize + 1;
+    for peer in &mut peers {
+        peer.send(
+            &mut target,
+            Flags::ACK | Flags::PSH,
+            &peer.port.to_be_bytes(),
+        );
+    }
+    // One turn, whose end would give frames back.
+    while target.host.receive(&mut target.link, target.now) > 0 {}
+    assert!(target.link.arrived.is_empty());
+    assert_eq!(target.link.held(), FRAMES_HELD_MAX as usize);
+    for (peer, socket) in peers.iter().zip(sockets) {
+        assert_eq!(target.read(socket), peer.port.to_be_bytes());
+    }
+    target.turn();
 }
 
 #[test]
