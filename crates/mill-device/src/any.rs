@@ -1,19 +1,23 @@
 //! Any of the links, as one type: so one engine serves all, and no call per frame goes through `dyn`.
 
 use crate::impair::ImpairedLink;
+use crate::memif::MemifLink;
 use crate::pcap::CapturedLink;
 use crate::tap::TapLink;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
+use mill_stack::link::{Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Service};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A TAP device as it is, captured, over a bad wire, or both.
+/// A device as it is or captured; a TAP device also over a bad wire.
 #[derive(Debug)]
 pub enum AnyLink {
     Tap(TapLink),
-    Captured(CapturedLink<TapLink>),
+    CapturedTap(CapturedLink<TapLink>),
     Impaired(ImpairedLink<TapLink>),
     /// The file shows what the stack sees.
     CapturedImpaired(CapturedLink<ImpairedLink<TapLink>>),
+    Memif(MemifLink),
+    CapturedMemif(CapturedLink<MemifLink>),
 }
 
 /// The same expression for whichever it is.
@@ -21,28 +25,13 @@ macro_rules! each {
     ($any:expr, $link:ident => $expression:expr) => {
         match $any {
             AnyLink::Tap($link) => $expression,
-            AnyLink::Captured($link) => $expression,
+            AnyLink::CapturedTap($link) => $expression,
             AnyLink::Impaired($link) => $expression,
             AnyLink::CapturedImpaired($link) => $expression,
+            AnyLink::Memif($link) => $expression,
+            AnyLink::CapturedMemif($link) => $expression,
         }
     };
-}
-
-impl AnyLink {
-    /// The TAP device beneath.
-    pub fn tap(&self) -> &TapLink {
-        match self {
-            Self::Tap(tap) => tap,
-            Self::Captured(link) => link.inner(),
-            Self::Impaired(link) => link.inner(),
-            Self::CapturedImpaired(link) => link.inner().inner(),
-        }
-    }
-
-    /// Whether frames wait until the descriptor can be written.
-    pub fn is_full(&self) -> bool {
-        self.tap().is_full()
-    }
 }
 
 impl Link for AnyLink {
@@ -73,10 +62,22 @@ impl Link for AnyLink {
     fn flush(&mut self) {
         each!(self, link => link.flush());
     }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        each!(self, link => link.serve(service, on));
+    }
+
+    fn resolve(&mut self, address: IpAddr) {
+        each!(self, link => link.resolve(address));
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        each!(self, link => link.take_changes(into));
+    }
 }
 
 impl AsFd for AnyLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.tap().as_fd()
+        each!(self, link => link.as_fd())
     }
 }

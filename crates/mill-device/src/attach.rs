@@ -3,11 +3,15 @@
 /// A TAP device, made and set up.
 mod tap;
 
+/// One end of a memif.
+mod memif;
+
 use crate::any::AnyLink;
 use crate::impair::ImpairedLink;
 use crate::pcap::CapturedLink;
 use crate::specification::Specification;
 use crate::specification::device::Device;
+use memif::Memif;
 use mill_sys::descriptor;
 use std::fmt;
 use std::fs::File;
@@ -30,6 +34,7 @@ pub struct Attached<D = OwnedFd> {
 #[derive(Clone, Debug)]
 enum Wire<D> {
     Tap(Tap<D>),
+    Memif(Memif<D>),
 }
 
 /// What can happen to a running link.
@@ -50,7 +55,8 @@ impl Attached {
     pub fn new(specification: &Specification) -> Result<Self, AttachError> {
         let wire = match &specification.device {
             Device::Tap { name } => Wire::Tap(Tap::new(name, specification)?),
-            device => {
+            Device::Memif { socket } => Wire::Memif(Memif::new(socket, specification)?),
+            device @ Device::AfXdp { .. } => {
                 let kind = device.kind();
                 return Err(AttachError(format!(
                     "\"{kind}\" comes with a later version: \"tap:ms0\" is a device"
@@ -78,10 +84,11 @@ impl Attached {
 
     /// All of them.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let Wire::Tap(tap) = &self.wire;
-        std::iter::once(&tap.device)
-            .chain(&self.pcap)
-            .map(AsFd::as_fd)
+        let of_wire = match &self.wire {
+            Wire::Tap(tap) => Some(&tap.device),
+            Wire::Memif(memif) => memif.descriptor(),
+        };
+        of_wire.into_iter().chain(&self.pcap).map(AsFd::as_fd)
     }
 
     /// The link, as the specification wants it. `on_trouble` is told each kind of trouble once.
@@ -89,23 +96,34 @@ impl Attached {
         self,
         specification: &Specification,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
-    ) -> AnyLink {
+    ) -> io::Result<AnyLink> {
+        let pcap = self.pcap.map(File::from);
         let on_gone = on_trouble.clone();
-        let Wire::Tap(tap) = self.wire;
-        let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone));
-        let on_error = move |error| on_trouble(Trouble::Capture(error));
-        let impairment = specification.impairment;
-        match (self.pcap.map(File::from), impairment.is_none()) {
-            (None, true) => AnyLink::Tap(tap),
-            (None, false) => AnyLink::Impaired(ImpairedLink::new(tap, impairment)),
-            (Some(file), true) => {
-                AnyLink::Captured(CapturedLink::new(tap, file, Box::new(on_error)))
+        let on_error = Box::new(move |error| on_trouble(Trouble::Capture(error)));
+        Ok(match self.wire {
+            Wire::Tap(tap) => {
+                let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone));
+                let impairment = specification.impairment;
+                match (pcap, impairment.is_none()) {
+                    (None, true) => AnyLink::Tap(tap),
+                    (None, false) => AnyLink::Impaired(ImpairedLink::new(tap, impairment)),
+                    (Some(file), true) => {
+                        AnyLink::CapturedTap(CapturedLink::new(tap, file, on_error))
+                    }
+                    (Some(file), false) => {
+                        let impaired = ImpairedLink::new(tap, impairment);
+                        AnyLink::CapturedImpaired(CapturedLink::new(impaired, file, on_error))
+                    }
+                }
             }
-            (Some(file), false) => {
-                let impaired = ImpairedLink::new(tap, impairment);
-                AnyLink::CapturedImpaired(CapturedLink::new(impaired, file, Box::new(on_error)))
+            Wire::Memif(memif) => {
+                let memif = memif.link(specification)?;
+                match pcap {
+                    None => AnyLink::Memif(memif),
+                    Some(file) => AnyLink::CapturedMemif(CapturedLink::new(memif, file, on_error)),
+                }
             }
-        }
+        })
     }
 }
 
@@ -118,9 +136,12 @@ impl Attached<RawFd> {
 
 impl<D> Attached<D> {
     fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Attached<E>> {
-        let Wire::Tap(tap) = &self.wire;
+        let wire = match &self.wire {
+            Wire::Tap(tap) => Wire::Tap(tap.try_map(&copy)?),
+            Wire::Memif(memif) => Wire::Memif(memif.try_map(&copy)?),
+        };
         Ok(Attached {
-            wire: Wire::Tap(tap.try_map(&copy)?),
+            wire,
             pcap: self.pcap.as_ref().map(&copy).transpose()?,
         })
     }

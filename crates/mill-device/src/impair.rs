@@ -5,8 +5,11 @@
 //! than the MTU, and all checksums must be there.
 
 use crate::frames::Frames;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
+};
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// How bad a wire is, the same in both directions.
@@ -275,6 +278,18 @@ impl<L: Link> Link for ImpairedLink<L> {
             self.send_late(late.what);
         }
         self.link.flush();
+    }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        self.link.serve(service, on);
+    }
+
+    fn resolve(&mut self, address: IpAddr) {
+        self.link.resolve(address);
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        self.link.take_changes(into);
     }
 }
 

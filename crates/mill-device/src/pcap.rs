@@ -4,10 +4,13 @@
 //! frames that a device cuts, or has merged, stand in it as they are: longer than the MTU.
 
 use crate::checksum;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, ReceivedChecksum, Service,
+};
 use mill_sys::clock;
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A link whose frames are written to a file. An error of the file ends the writing, not the traffic.
@@ -121,6 +124,18 @@ impl<L: Link> Link for CapturedLink<L> {
 
     fn flush(&mut self) {
         self.link.flush();
+    }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        self.link.serve(service, on);
+    }
+
+    fn resolve(&mut self, address: IpAddr) {
+        self.link.resolve(address);
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        self.link.take_changes(into);
     }
 }
 

@@ -30,7 +30,7 @@ impl OwnStack {
         let attached = self.attached.duplicate()?;
         // A file that can't be written ends before the run does, and a device that was deleted is a run full of errors:
         // whoever looks sees that.
-        let link = attached.link(&self.specification, drop);
+        let link = attached.link(&self.specification, drop)?;
         Ok(Bypass {
             polling: self.specification.polling,
             ..Bypass::new(link, host)

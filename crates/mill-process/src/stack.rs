@@ -82,7 +82,7 @@ impl OwnStack {
                     format!("write() to \"{path}\" failed {why}: no more frames are written")
                 }
             });
-        });
+        })?;
         Ok(Bypass {
             polling,
             ..Bypass::new(link, host)

@@ -45,7 +45,7 @@ impl Ours {
         let (ready, is_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let host = specification.host_config([7; 16]);
-            let link = attached.link(&specification, |trouble| panic!("{trouble:?}"));
+            let link = attached.link(&specification, |trouble| panic!("{trouble:?}")).unwrap();
             let options = KernelOptions {
                 mailbox: Some(far),
                 exact_waits: true,

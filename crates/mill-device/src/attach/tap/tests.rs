@@ -53,7 +53,9 @@ fn attach(text: &str) -> Result<AnyLink, AttachError> {
     let attached = Attached::new(&specification)?;
     let second = attached.duplicate().unwrap();
     drop(attached);
-    Ok(second.link(&specification, |trouble| panic!("{trouble:?}")))
+    Ok(second
+        .link(&specification, |trouble| panic!("{trouble:?}"))
+        .unwrap())
 }
 
 const TEXT: &str = "tap:mill0,address=10.77.0.2/24,host=10.77.0.1/24";

@@ -1,0 +1,108 @@
+//! One end of a memif.
+
+use super::AttachError;
+use crate::memif::{self, MemifLink, MemifOptions};
+use crate::specification::Specification;
+use crate::specification::settings::Role;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The socket by which the two ends find each other.
+#[derive(Clone, Debug)]
+pub(super) enum Memif<D> {
+    Master { listener: D },
+    Slave { socket: PathBuf },
+}
+
+impl Memif<OwnedFd> {
+    /// Makes the socket, if it is ours to make.
+    pub(super) fn new(socket: &Path, specification: &Specification) -> Result<Self, AttachError> {
+        let failed = |error: &io::Error| {
+            let path = socket.display();
+            AttachError(format!("the socket \"{path}\" can't be made: {error}"))
+        };
+        Ok(match specification.memif.role {
+            Some(Role::Master) => Self::Master {
+                listener: memif::listener(socket).map_err(|error| failed(&error))?,
+            },
+            Some(Role::Slave) | None => Self::Slave {
+                socket: socket.to_owned(),
+            },
+        })
+    }
+
+    pub(super) fn link(self, specification: &Specification) -> io::Result<MemifLink> {
+        let address = specification.addresses.first();
+        let options = MemifOptions {
+            address: mac_of(address.map(|prefix| prefix.address)),
+            mtu: specification.mtu(),
+            id: specification.memif.id,
+            offload: specification.offload,
+            polling: !specification.polling.is_woken(),
+            ..MemifOptions::default()
+        };
+        match self {
+            Self::Master { listener } => MemifLink::serve(listener, &options),
+            Self::Slave { socket } => MemifLink::connect(&socket, &options),
+        }
+    }
+}
+
+impl<D> Memif<D> {
+    pub(super) fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Memif<E>> {
+        Ok(match self {
+            Self::Master { listener } => Memif::Master {
+                listener: copy(listener)?,
+            },
+            Self::Slave { socket } => Memif::Slave {
+                socket: socket.clone(),
+            },
+        })
+    }
+
+    pub(super) fn descriptor(&self) -> Option<&D> {
+        match self {
+            Self::Master { listener } => Some(listener),
+            Self::Slave { .. } => None,
+        }
+    }
+}
+
+/// An Ethernet address that nobody else on the link has, as nobody else has the IP address; the same after a restart.
+/// Administered locally (IEEE 802 8.4).
+fn mac_of(address: Option<IpAddr>) -> [u8; 6] {
+    let [a, b, c, d] = match address {
+        Some(IpAddr::V4(address)) => address.octets(),
+        Some(IpAddr::V6(address)) => {
+            let octets = address.octets();
+            [octets[12], octets[13], octets[14], octets[15]]
+        }
+        None => [0; 4],
+    };
+    [2, 0xfe, a, b, c, d]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attach::Attached;
+
+    #[test]
+    fn both_ends_have_ethernet_addresses_of_their_own() {
+        let of = |text: &str| mac_of(Some(text.parse().unwrap()));
+        assert_eq!(of("10.0.0.1"), [2, 0xfe, 10, 0, 0, 1]);
+        assert_eq!(of("fd00::a:1"), [2, 0xfe, 0, 10, 0, 1]);
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+
+    #[test]
+    fn a_socket_where_nobody_may_make_one_is_said() {
+        let text = "memif:/nowhere/at/all.sock,role=master,address=10.0.0.1/24";
+        let specification = Specification::parse(text).unwrap();
+        let refused = Attached::new(&specification).unwrap_err().to_string();
+        let expected = "the socket \"/nowhere/at/all.sock\" can't be made: ";
+        assert!(refused.starts_with(expected), "{refused}");
+    }
+}
