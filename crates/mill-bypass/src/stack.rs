@@ -8,11 +8,12 @@ use crate::pool::Pool;
 use crate::slot::Slots;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::IpAddr;
 use mill_runtime::engine::Park;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::host::Host;
-use mill_stack::link::Link;
+use mill_stack::link::{Link, LinkChange};
 use mill_stack::polling::Polling;
 use mill_stack::socket::{ListenerId, Ready};
 
@@ -32,6 +33,9 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     /// Turns in a row whose frames did not all fit into the link.
     full_turns: u32,
     pace: Pace,
+    /// Memory for what changed around the link, and for neighbours that somebody waits for.
+    changes: Vec<LinkChange>,
+    wanted: Vec<IpAddr>,
     /// The time of the last packet call.
     now: Instant,
 }
@@ -54,6 +58,8 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             has_more: false,
             full_turns: 0,
             pace: Pace::new(polling, now),
+            changes: Vec::new(),
+            wanted: Vec::new(),
             now,
         }
     }
@@ -81,6 +87,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     pub(crate) fn receive(&mut self, now: Instant) {
         self.now = now;
         let now = to_stack(now);
+        self.hear_of_changes();
         let mut bursts = 0;
         self.has_more = loop {
             let count = self.host.receive(&mut self.link, now);
@@ -103,6 +110,13 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         self.note_changes();
     }
 
+    fn hear_of_changes(&mut self) {
+        self.link.take_changes(&mut self.changes);
+        for change in self.changes.drain(..) {
+            self.host.on_change(&change, to_stack(self.now));
+        }
+    }
+
     /// The tasks have something to do, whatever it is.
     pub(crate) const fn worked(&mut self) {
         self.pace.worked(self.now);
@@ -114,6 +128,10 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         let is_full = self.host.transmit(&mut self.link, to_stack(now));
         self.link.flush();
         self.host.settle(&mut self.link);
+        self.host.take_wanted(&mut self.wanted);
+        for address in self.wanted.drain(..) {
+            self.link.resolve(address);
+        }
         self.full_turns = if is_full {
             self.full_turns.saturating_add(1)
         } else {
@@ -195,7 +213,7 @@ mod tests {
     #[test]
     fn more_timers_than_a_turn_looks_at_are_left_to_the_next_turns() {
         let link = MemoryLink::ethernet(1);
-        let address = core::net::IpAddr::from([10, 0, 0, 1]);
+        let address = IpAddr::from([10, 0, 0, 1]);
         let config = HostConfig::new(alloc::vec![Prefix { address, len: 24 }], [1; 16]);
         let start = Instant::from_nanos(1_000_000_000);
         let host = Host::new(config, link.properties(), to_stack(start));

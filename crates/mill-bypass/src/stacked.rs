@@ -10,13 +10,15 @@ use crate::stack::Stack;
 use crate::stream::StackStream;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::net::{IpAddr, SocketAddr};
+use core::ops::RangeInclusive;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Events, ListenOptions, Park};
 use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
+use mill_stack::config::Neighboring;
 use mill_stack::host::Host;
 use mill_stack::link::{Link, Service};
 use mill_stack::queue::SendQueue;
@@ -29,11 +31,17 @@ pub(crate) struct Stacked<L: Link, F: FileBytes> {
     pub(crate) listeners: RefCell<Listeners>,
     /// Where the stack listens; some perhaps more than once.
     served: RefCell<Vec<Service>>,
+    /// The kernel has the stack's addresses too: whatever listens there listens at both.
+    shares_addresses: bool,
+    /// Where connections are opened from, until the link knows.
+    ports: Cell<Option<RangeInclusive<u16>>>,
     send_buffer_bytes: u32,
 }
 
 impl<L: Link, F: FileBytes> Stacked<L, F> {
     pub(crate) fn new(options: StackOptions<L>, now: Instant) -> Self {
+        let shares_addresses = options.host.neighbors == Neighboring::Kernel;
+        let ports = options.host.ephemeral_ports.clone();
         let turn = (options.host.limits.burst_max as usize, options.polling);
         let host = Host::new(options.host, options.link.properties(), to_stack(now));
         let stack = Stack::new(host, options.link, turn, now);
@@ -41,6 +49,8 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             stack: Rc::new(RefCell::new(stack)),
             listeners: RefCell::default(),
             served: RefCell::default(),
+            shares_addresses,
+            ports: Cell::new(Some(ports)),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
         }
     }
@@ -48,7 +58,9 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
     /// Whether only the stack listens at an address: the kernel does not know it.
     pub(crate) fn is_alone_at(&self, address: &Address) -> bool {
         match address {
-            Address::Ip(ip) => self.stack.borrow().host.is_own(canonical(*ip).ip()),
+            Address::Ip(ip) => {
+                !self.shares_addresses && self.stack.borrow().host.is_own(canonical(*ip).ip())
+            }
             Address::Unix(_) => false,
         }
     }
@@ -136,7 +148,11 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         };
         let (remote, token) = (canonical(target), task.to_bits());
         let socket = {
-            let host = &mut self.stack.borrow_mut().host;
+            let mut stack = self.stack.borrow_mut();
+            if let Some(ports) = self.ports.take() {
+                stack.link.open_ports(ports);
+            }
+            let host = &mut stack.host;
             host.connect(remote, source, options.nodelay, token)
                 .map_err(connect_error)?
         };

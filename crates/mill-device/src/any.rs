@@ -6,6 +6,7 @@ use crate::pcap::CapturedLink;
 use crate::tap::TapLink;
 use mill_stack::link::{Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Service};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A device as it is or captured; a TAP device also over a bad wire.
@@ -65,6 +66,10 @@ impl Link for AnyLink {
 
     fn serve(&mut self, service: Service, on: bool) {
         each!(self, link => link.serve(service, on));
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        each!(self, link => link.open_ports(ports));
     }
 
     fn resolve(&mut self, address: IpAddr) {

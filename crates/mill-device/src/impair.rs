@@ -10,6 +10,7 @@ use mill_stack::link::{
 };
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// How bad a wire is, the same in both directions.
@@ -282,6 +283,10 @@ impl<L: Link> Link for ImpairedLink<L> {
 
     fn serve(&mut self, service: Service, on: bool) {
         self.link.serve(service, on);
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.link.open_ports(ports);
     }
 
     fn resolve(&mut self, address: IpAddr) {

@@ -11,6 +11,7 @@ use mill_sys::clock;
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A link whose frames are written to a file. An error of the file ends the writing, not the traffic.
@@ -128,6 +129,10 @@ impl<L: Link> Link for CapturedLink<L> {
 
     fn serve(&mut self, service: Service, on: bool) {
         self.link.serve(service, on);
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.link.open_ports(ports);
     }
 
     fn resolve(&mut self, address: IpAddr) {

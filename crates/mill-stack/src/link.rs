@@ -3,6 +3,7 @@
 use crate::config::{Prefix, Route};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use core::ops::RangeInclusive;
 use mill_wire::protocol::Protocol;
 
 /// A device: bursts of Ethernet frames in, bursts out. The packet memory is the device's; a frame is a number.
@@ -35,6 +36,10 @@ pub trait Link {
     /// nothing else; an unspecified address stands for all that the host has.
     fn serve(&mut self, _service: Service, _on: bool) {}
 
+    /// Connections are about to be opened from these ports: frames for them are wanted from now on. Of interest to the
+    /// same devices.
+    fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
+
     /// Somebody waits for a neighbour's Ethernet address, which a host does not find out itself whose neighbours are
     /// the kernel's (`Neighboring::Kernel`). The answer is a change.
     fn resolve(&mut self, _address: IpAddr) {}
@@ -61,6 +66,8 @@ pub enum LinkChange {
     Addresses(Vec<Prefix>),
     /// All routes that there are now.
     Routes(Vec<Route>),
+    /// All prefixes that other links lead to, so that shorter ones do not reach them over this link.
+    Elsewhere(Vec<Prefix>),
     /// Bytes of IP packet in a frame on the wire.
     Mtu(u16),
     /// The Ethernet address of our own end.

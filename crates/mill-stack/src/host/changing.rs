@@ -2,15 +2,32 @@
 
 use crate::config::{Prefix, Route};
 use crate::host::Host;
+use crate::link::LinkChange;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::transmit::segment_bytes_max;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use mill_tcp::time::Instant;
 use mill_wire::ethernet::MacAddress;
 
 /// The network around, where it is another's business (`Neighboring::Kernel`), or changes in whatever way.
 impl<Q: SendQueue> Host<Q> {
+    /// What a link has said of itself.
+    pub fn on_change(&mut self, change: &LinkChange, now: Instant) {
+        self.now = now;
+        match change {
+            LinkChange::Addresses(addresses) => self.set_addresses(addresses),
+            LinkChange::Routes(routes) => self.set_routes(routes),
+            LinkChange::Elsewhere(prefixes) => self.set_elsewhere(prefixes),
+            LinkChange::Mtu(mtu) => self.set_mtu(*mtu),
+            LinkChange::OwnMac(mac) => self.set_hardware_address(MacAddress(*mac)),
+            LinkChange::Neighbor { address, mac } => {
+                self.set_neighbor(*address, mac.map(MacAddress));
+            }
+        }
+    }
+
     /// Appends the neighbours whose Ethernet addresses are wanted. Each is to be answered by `set_neighbor`, also if it was
     /// told before; without an answer it is wanted again, three times a second apart, and then taken for absent.
     pub fn take_wanted(&mut self, into: &mut Vec<IpAddr>) {
