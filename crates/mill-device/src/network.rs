@@ -14,6 +14,12 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
+/// The same, followed as it changes.
+pub mod follower;
+
+/// Makes the kernel look for a neighbour.
+mod wanting;
+
 /// Requests, and their answers as messages.
 mod ask;
 
@@ -109,6 +115,10 @@ impl Asking {
             name: name.to_owned(),
             index,
         })
+    }
+
+    pub(crate) const fn index(&self) -> u32 {
+        self.index
     }
 
     pub(crate) fn failed(&self, about: &'static str, cause: io::Error) -> NetworkError {

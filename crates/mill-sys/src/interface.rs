@@ -6,6 +6,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
+/// Sockets that use one interface only.
+mod binding;
+pub use binding::bind_to;
+
 /// Queues in use.
 mod channels;
 pub use channels::{Channels, channels};

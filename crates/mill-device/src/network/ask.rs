@@ -59,8 +59,8 @@ pub(super) enum Told {
     Route(RouteNetlinkMessage),
     /// The end of a dump; an error that has ended it, if it was one.
     End(io::Result<()>),
-    /// Nothing that is understood.
-    Unknown,
+    /// Nothing that is understood, of this type.
+    Unknown(u16),
 }
 
 /// Asks for one thing.
@@ -133,7 +133,7 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
             match told {
                 Told::Route(message) => into.push(message),
                 Told::End(result) => part.end = Some(result),
-                Told::Unknown => {}
+                Told::Unknown(_) => {}
             }
         },
     );
@@ -143,23 +143,24 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
 /// Goes through the messages of a datagram; says of each whether the dump that it is of was disturbed.
 pub(super) fn for_each(mut bytes: &[u8], mut told: impl FnMut(Told, bool)) {
     while let Ok(frame) = NetlinkBuffer::new_checked(bytes) {
+        let kind = frame.message_type();
         let is_disturbed = frame.flags() & NLM_F_DUMP_INTR != 0;
         let len = usize::try_from(frame.length()).unwrap_or(usize::MAX);
-        told(parse(bytes), is_disturbed);
+        told(parse(bytes, kind), is_disturbed);
         // Each message begins at a multiple of four.
         let next = len.next_multiple_of(4);
         bytes = bytes.get(next..).unwrap_or_default();
     }
 }
 
-fn parse(bytes: &[u8]) -> Told {
+fn parse(bytes: &[u8], kind: u16) -> Told {
     match NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map(|it| it.payload) {
         Ok(NetlinkPayload::InnerMessage(message)) => Told::Route(message),
         Ok(NetlinkPayload::Done(done)) => Told::End(result_of(done.code)),
         Ok(NetlinkPayload::Error(error)) => {
             Told::End(result_of(error.code.map_or(0, std::num::NonZeroI32::get)))
         }
-        Ok(_) | Err(_) => Told::Unknown,
+        Ok(_) | Err(_) => Told::Unknown(kind),
     }
 }
 

@@ -76,6 +76,65 @@ pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkStat
     (!link.name.is_empty()).then_some(link)
 }
 
+/// What a message says has changed, for whoever follows one interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Touched {
+    /// The interface itself, and with it whatever depends on it.
+    Link,
+    Gone,
+    Addresses,
+    Routes,
+    Neighbor(IpAddr, Option<MacAddress>),
+    /// Something about neighbours that was not understood.
+    Neighbors,
+    Nothing,
+}
+
+pub(super) fn touched(message: &RouteNetlinkMessage, index: u32) -> Touched {
+    match message {
+        RouteNetlinkMessage::NewLink(link) if link.header.index == index => Touched::Link,
+        RouteNetlinkMessage::DelLink(link) if link.header.index == index => Touched::Gone,
+        // Routes of IPv4 go with their interface, and nothing is said of them.
+        RouteNetlinkMessage::NewLink(_) | RouteNetlinkMessage::DelLink(_) => Touched::Routes,
+        RouteNetlinkMessage::NewAddress(address) | RouteNetlinkMessage::DelAddress(address)
+            if address.header.index == index =>
+        {
+            Touched::Addresses
+        }
+        RouteNetlinkMessage::NewRoute(route) | RouteNetlinkMessage::DelRoute(route)
+            if table_of(route) == u32::from(RouteHeader::RT_TABLE_MAIN) =>
+        {
+            Touched::Routes
+        }
+        RouteNetlinkMessage::NewNeighbour(_) | RouteNetlinkMessage::DelNeighbour(_) => {
+            neighbor(message, index).map_or(Touched::Nothing, |(address, mac)| {
+                Touched::Neighbor(address, mac)
+            })
+        }
+        _ => Touched::Nothing,
+    }
+}
+
+/// The same of a message of this type that was not understood: rather too much.
+pub(super) const fn touched_by_unknown(kind: u16) -> Touched {
+    match kind {
+        RTM_NEWLINK | RTM_DELLINK => Touched::Link,
+        RTM_NEWADDR | RTM_DELADDR => Touched::Addresses,
+        RTM_NEWROUTE | RTM_DELROUTE | RTM_NEWNEXTHOP | RTM_DELNEXTHOP => Touched::Routes,
+        RTM_NEWNEIGH | RTM_DELNEIGH => Touched::Neighbors,
+        _ => Touched::Nothing,
+    }
+}
+
+fn table_of(route: &RouteMessage) -> u32 {
+    let mut attributes = route.attributes.iter();
+    let table = attributes.find_map(|attribute| match attribute {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    table.unwrap_or_else(|| u32::from(route.header.table))
+}
+
 /// An address that can be used.
 pub(super) fn address(message: &RouteNetlinkMessage, index: u32) -> Option<Prefix> {
     let RouteNetlinkMessage::NewAddress(AddressMessage {
@@ -157,12 +216,12 @@ pub(super) fn neighbor(
 
 /// A route of the main table that can be used for packets of whatever kind and source.
 pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing> {
-    let RouteNetlinkMessage::NewRoute(RouteMessage {
-        header, attributes, ..
-    }) = message
-    else {
+    let RouteNetlinkMessage::NewRoute(route) = message else {
         return None;
     };
+    let RouteMessage {
+        header, attributes, ..
+    } = route;
     let nowhere: IpAddr = match header.address_family {
         netlink_packet_route::AddressFamily::Inet => Ipv4Addr::UNSPECIFIED.into(),
         netlink_packet_route::AddressFamily::Inet6 => Ipv6Addr::UNSPECIFIED.into(),
@@ -176,13 +235,11 @@ pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing
         address: nowhere,
         len: header.destination_prefix_length,
     };
-    let mut table = u32::from(header.table);
     let mut metric = 0;
     let mut hops = Vec::new();
     for attribute in attributes {
         match attribute {
             RouteAttribute::Destination(target) => prefix.address = ip_of(target)?,
-            RouteAttribute::Table(number) => table = *number,
             RouteAttribute::Priority(priority) => metric = *priority,
             RouteAttribute::Oif(of) => {
                 let is_dead = RouteFlags::Dead | RouteFlags::Linkdown;
@@ -197,7 +254,7 @@ pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing
             _ => {}
         }
     }
-    let is_valid = table == u32::from(RouteHeader::RT_TABLE_MAIN)
+    let is_valid = table_of(route) == u32::from(RouteHeader::RT_TABLE_MAIN)
         && prefix.len <= bits_of(prefix.address)
         && !matches!(
             header.kind,
@@ -243,3 +300,15 @@ fn mac_of(bytes: &[u8]) -> Option<MacAddress> {
 const fn bits_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
+
+// Types of messages, of the kernel's linux/rtnetlink.h.
+const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
+const RTM_NEWADDR: u16 = 20;
+const RTM_DELADDR: u16 = 21;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_DELROUTE: u16 = 25;
+const RTM_NEWNEIGH: u16 = 28;
+const RTM_DELNEIGH: u16 = 29;
+const RTM_NEWNEXTHOP: u16 = 104;
+const RTM_DELNEXTHOP: u16 = 105;
