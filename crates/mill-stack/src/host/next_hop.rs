@@ -18,6 +18,9 @@ use mill_tcp::state::State;
 use mill_tcp::time::Instant;
 use mill_wire::ethernet::MacAddress;
 
+/// Where replies go.
+mod reply;
+
 /// What the host knows of the network around it.
 #[derive(Debug)]
 pub(crate) struct NextHops {
@@ -129,45 +132,6 @@ impl NextHops {
         }
     }
 
-    /// A frame has come from this Ethernet address, if replies go there.
-    #[inline]
-    pub(crate) fn hear(&mut self, mac: impl FnOnce() -> MacAddress) {
-        if self.neighbors.is_of_kernel() {
-            self.heard_from = mac();
-        }
-    }
-
-    /// The frame that was heard last is from `remote`, which had better be answered by the way that it came, unless the
-    /// kernel knows the very host.
-    pub(crate) fn note(&mut self, remote: IpAddr) {
-        let mac = self.heard_from;
-        if !mac.is_unicast() || self.neighbors.known(remote).is_some() {
-            return;
-        }
-        let version = self.version();
-        if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
-            *recent = Recent {
-                target: remote,
-                mac,
-                version,
-            };
-        }
-    }
-
-    /// The way that was noted for `remote` a moment ago.
-    fn noted(&self, remote: IpAddr) -> Option<MacAddress> {
-        let recent = self.recent.get(recent_place(remote))?;
-        let is_noted = recent.target == remote && recent.version == self.version();
-        (is_noted && self.neighbors.is_of_kernel()).then_some(recent.mac)
-    }
-
-    /// The way to `remote` is looked up the next time.
-    fn forget(&mut self, remote: IpAddr) {
-        if let Some(recent) = self.recent.get_mut(recent_place(remote)) {
-            *recent = Recent::NONE;
-        }
-    }
-
     /// Addresses or routes are others now.
     pub(crate) const fn outdate(&mut self) {
         self.recent_source = None;
@@ -225,9 +189,6 @@ fn recent_place(target: IpAddr) -> usize {
 /// a look at the routes. 2 KiB.
 const RECENT_COUNT: usize = 64;
 
-/// Timeouts without an answer after which a connection's way is doubted (Linux: `tcp_retries1`).
-const BACKOFF_TO_DOUBT: u8 = 3;
-
 impl<Q: SendQueue> Host<Q> {
     /// The Ethernet address for a connection's frames; `None` if it has to wait, or has been told that there is none.
     #[inline]
@@ -275,33 +236,6 @@ impl<Q: SendQueue> Host<Q> {
             Way::NoRoute => self.on_unresolved(index, DropReason::NoRoute),
         }
         None
-    }
-
-    /// A connection that was opened by the segment at hand: what it sends goes to where that came from, if that is known.
-    pub(crate) fn reply_by_the_same_way(&mut self, index: u32) {
-        if let Some(slot) = self.slots.at_mut(index)
-            && let Some(mac) = self.next_hops.noted(slot.flow.remote)
-        {
-            slot.next_hop = mac.0;
-            slot.next_hop_version = self.next_hops.version();
-            slot.flags.set(SlotFlags::REPLIES);
-        }
-    }
-
-    /// Nothing comes back by the way that the connection's segments take: from now on the routes say where they go.
-    pub(crate) fn doubt_the_way(&mut self, index: u32) {
-        if let Some(slot) = self.slots.at_mut(index)
-            && slot.flags.has(SlotFlags::REPLIES)
-            && slot
-                .connection
-                .info(self.lending.config(slot.config))
-                .backoff
-                >= BACKOFF_TO_DOUBT
-        {
-            slot.flags.clear(SlotFlags::REPLIES);
-            slot.next_hop_version = 0;
-            self.next_hops.forget(slot.flow.remote);
-        }
     }
 
     /// Nobody answers at the next hop: an opening fails, as Linux's does; TCP's timers go on for the others.

@@ -13,6 +13,9 @@ mod pair;
 /// The network around them changes.
 mod changing;
 
+/// Who is answered by which way.
+mod replies;
+
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {
     let listener = pair.listen(target);

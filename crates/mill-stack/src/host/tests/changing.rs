@@ -7,20 +7,20 @@ use crate::socket::{ConnectError, SocketId};
 use core::net::IpAddr;
 use mill_wire::ethernet::MacAddress;
 
-const CLIENT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
-const SERVER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
-const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
+pub(super) const CLIENT_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+pub(super) const SERVER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
+pub(super) const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
 
-const NOBODY: [IpAddr; 0] = [];
+pub(super) const NOBODY: [IpAddr; 0] = [];
 
-const CLIENT: &str = "10.0.0.2";
-const SERVER: &str = "10.0.0.1";
+pub(super) const CLIENT: &str = "10.0.0.2";
+pub(super) const SERVER: &str = "10.0.0.1";
 
-fn ip(text: &str) -> IpAddr {
+pub(super) fn ip(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn prefix(text: &str) -> Prefix {
+pub(super) fn prefix(text: &str) -> Prefix {
     let (address, len) = text.split_once('/').unwrap();
     Prefix {
         address: ip(address),
@@ -28,7 +28,7 @@ fn prefix(text: &str) -> Prefix {
     }
 }
 
-fn gateway(target: &str, gateway: &str) -> Route {
+pub(super) fn gateway(target: &str, gateway: &str) -> Route {
     Route {
         target: prefix(target),
         gateway: ip(gateway),
@@ -42,31 +42,23 @@ fn of_kernel(config: &mut HostConfig) {
         .to_vec();
 }
 
-fn kernels() -> Pair {
+pub(super) fn kernels() -> Pair {
     let links = [MemoryLink::ethernet(1), MemoryLink::ethernet(2)];
     let [client, server] = links;
     Pair::over(client, server, of_kernel)
 }
 
-fn wanted(host: &mut Host<crate::queue::ByteQueue>) -> Vec<IpAddr> {
+pub(super) fn wanted(host: &mut Host<crate::queue::ByteQueue>) -> Vec<IpAddr> {
     let mut wanted = Vec::new();
     host.take_wanted(&mut wanted);
     wanted
 }
 
 /// An established connection of hosts that nobody else tells anything.
-fn connected(pair: &mut Pair) -> (SocketId, SocketId) {
+pub(super) fn connected(pair: &mut Pair) -> (SocketId, SocketId) {
     pair.client.set_neighbor(ip(SERVER), Some(SERVER_MAC));
     let listener = pair.listen(SERVER_V4);
     pair.connect(listener, SERVER_V4)
-}
-
-/// Where the server's frames of this turn go; they are lost.
-fn targets_of_server(pair: &mut Pair) -> Vec<MacAddress> {
-    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
-    let sent = pair.server_link.sent.drain(..);
-    sent.map(|frame| MacAddress(*frame.bytes.first_chunk().unwrap()))
-        .collect()
 }
 
 /// Frames that carry no segment: questions and answers of ARP or neighbour discovery.
@@ -200,71 +192,6 @@ fn who_is_in_use_and_not_confirmed_is_wanted_again_and_used_meanwhile() {
 fn accepted(pair: &Pair) -> SocketId {
     let slot = pair.server.slots.iter().next();
     slot.map(|(index, slot)| slot.id(index)).unwrap()
-}
-
-#[test]
-fn a_reply_goes_to_where_the_request_came_from_until_the_kernel_says_otherwise() {
-    let mut pair = kernels();
-    let (_, server) = connected(&mut pair);
-    let send = |pair: &mut Pair| {
-        write(&mut pair.server, server, b"data");
-        let targets = targets_of_server(pair);
-        pair.now = pair.now + Duration::from_millis(1);
-        targets
-    };
-    assert_eq!(send(&mut pair), [CLIENT_MAC]);
-    // Others are told of, gone and changed.
-    pair.server.set_neighbor(ip("10.0.0.7"), Some(OTHER_MAC));
-    pair.server.set_neighbor(ip("10.0.0.7"), None);
-    pair.server.set_routes(&[gateway("0.0.0.0/0", "10.0.0.7")]);
-    assert_eq!(send(&mut pair), [CLIENT_MAC]);
-    // The router that it came by has another card now.
-    pair.server.set_neighbor(ip("10.0.0.8"), Some(CLIENT_MAC));
-    pair.server.set_neighbor(ip("10.0.0.8"), Some(OTHER_MAC));
-    assert_eq!(send(&mut pair), [OTHER_MAC]);
-    // The kernel knows the very host.
-    pair.server.set_neighbor(ip(CLIENT), Some(CLIENT_MAC));
-    assert_eq!(send(&mut pair), [CLIENT_MAC]);
-    pair.server.set_neighbor(ip(CLIENT), None);
-    assert_eq!(send(&mut pair), [CLIENT_MAC]);
-    assert_eq!(wanted(&mut pair.server), NOBODY);
-}
-
-#[test]
-fn after_three_timeouts_the_routes_say_where_a_reply_goes() {
-    let mut pair = kernels();
-    let (_, server) = connected(&mut pair);
-    write(&mut pair.server, server, b"data");
-    let mut sent = 0;
-    for _ in 0..20_000 {
-        sent += targets_of_server(&mut pair).len();
-        if wanted(&mut pair.server) == [ip(CLIENT)] {
-            break;
-        }
-        pair.now = pair.now + Duration::from_millis(1);
-    }
-    // Once, as a probe of the tail, and after each of the first two timeouts.
-    assert_eq!(sent, 4);
-    pair.server.set_neighbor(ip(CLIENT), Some(OTHER_MAC));
-    assert_eq!(targets_of_server(&mut pair), [OTHER_MAC]);
-}
-
-#[test]
-fn an_answer_without_a_connection_goes_to_where_the_segment_came_from() {
-    let mut pair = kernels();
-    pair.client.set_neighbor(ip(SERVER), Some(SERVER_MAC));
-    let target = SERVER_V4.parse().unwrap();
-    let socket = pair.client.connect(target, None, true, 7).unwrap();
-    pair.run();
-    let error = pair.client.readable(socket).error;
-    assert_eq!(error, Some(SocketError::Refused));
-    assert_eq!(wanted(&mut pair.server), NOBODY);
-    // If the kernel knows the host the answer goes there.
-    pair.server.set_neighbor(ip(CLIENT), Some(OTHER_MAC));
-    pair.client.connect(target, None, true, 8).unwrap();
-    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
-    pair.client_link.carry(&mut pair.server_link);
-    assert_eq!(targets_of_server(&mut pair), [OTHER_MAC]);
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! Where replies go when neighbours are the kernel's.
+
+use super::changing::{
+    CLIENT, CLIENT_MAC, NOBODY, OTHER_MAC, SERVER, SERVER_MAC, connected, gateway, ip, kernels,
+    wanted,
+};
+use super::pair::{Pair, SERVER_V4, turn_of, write};
+use super::*;
+use mill_wire::ethernet::MacAddress;
+
+/// Where the server's frames of this turn go; they are lost.
+fn targets_of_server(pair: &mut Pair) -> Vec<MacAddress> {
+    turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+    let sent = pair.server_link.sent.drain(..);
+    sent.map(|frame| MacAddress(*frame.bytes.first_chunk().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_reply_goes_to_where_the_request_came_from_until_the_kernel_says_otherwise() {
+    let mut pair = kernels();
+    let (_, server) = connected(&mut pair);
+    let send = |pair: &mut Pair| {
+        write(&mut pair.server, server, b"data");
+        let targets = targets_of_server(pair);
+        pair.now = pair.now + Duration::from_millis(1);
+        targets
+    };
+    assert_eq!(send(&mut pair), [CLIENT_MAC]);
+    // Others are told of, gone and changed.
+    pair.server.set_neighbor(ip("10.0.0.7"), Some(OTHER_MAC));
+    pair.server.set_neighbor(ip("10.0.0.7"), None);
+    pair.server.set_routes(&[gateway("0.0.0.0/0", "10.0.0.7")]);
+    assert_eq!(send(&mut pair), [CLIENT_MAC]);
+    // The router that it came by has another card now.
+    pair.server.set_neighbor(ip("10.0.0.8"), Some(CLIENT_MAC));
+    pair.server.set_neighbor(ip("10.0.0.8"), Some(OTHER_MAC));
+    assert_eq!(send(&mut pair), [OTHER_MAC]);
+    // The kernel knows the very host.
+    pair.server.set_neighbor(ip(CLIENT), Some(CLIENT_MAC));
+    assert_eq!(send(&mut pair), [CLIENT_MAC]);
+    pair.server.set_neighbor(ip(CLIENT), None);
+    assert_eq!(send(&mut pair), [CLIENT_MAC]);
+    assert_eq!(wanted(&mut pair.server), NOBODY);
+}
+
+#[test]
+fn after_three_timeouts_the_routes_say_where_a_reply_goes() {
+    let mut pair = kernels();
+    let (_, server) = connected(&mut pair);
+    write(&mut pair.server, server, b"data");
+    let mut sent = 0;
+    for _ in 0..20_000 {
+        sent += targets_of_server(&mut pair).len();
+        if wanted(&mut pair.server) == [ip(CLIENT)] {
+            break;
+        }
+        pair.now = pair.now + Duration::from_millis(1);
+    }
+    // Once, as a probe of the tail, and after each of the first two timeouts.
+    assert_eq!(sent, 4);
+    pair.server.set_neighbor(ip(CLIENT), Some(OTHER_MAC));
+    assert_eq!(targets_of_server(&mut pair), [OTHER_MAC]);
+}
+
+#[test]
+fn an_answer_without_a_connection_goes_to_where_the_segment_came_from() {
+    let mut pair = kernels();
+    pair.client.set_neighbor(ip(SERVER), Some(SERVER_MAC));
+    let target = SERVER_V4.parse().unwrap();
+    let socket = pair.client.connect(target, None, true, 7).unwrap();
+    pair.run();
+    let error = pair.client.readable(socket).error;
+    assert_eq!(error, Some(SocketError::Refused));
+    assert_eq!(wanted(&mut pair.server), NOBODY);
+    // If the kernel knows the host the answer goes there.
+    pair.server.set_neighbor(ip(CLIENT), Some(OTHER_MAC));
+    pair.client.connect(target, None, true, 8).unwrap();
+    turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+    pair.client_link.carry(&mut pair.server_link);
+    assert_eq!(targets_of_server(&mut pair), [OTHER_MAC]);
+}
