@@ -11,6 +11,8 @@ mod bound;
 mod caretaker;
 /// A started process.
 mod child;
+/// How compared servers are configured.
+mod configuration;
 /// What is served.
 mod content;
 /// Numbers on the command line.
@@ -41,6 +43,8 @@ mod strace;
 mod table;
 /// Timed blocks and what follows from them.
 mod timed;
+/// What a client says of one run.
+mod told;
 
 /// The least work that a server on kernel sockets can do, to hold others against.
 mod floor;

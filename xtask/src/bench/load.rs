@@ -31,8 +31,6 @@ mod server;
 mod situation;
 /// System calls per request.
 mod system_calls;
-/// What a client says of one run.
-mod told;
 /// What a perfect client must find.
 mod truth;
 

@@ -13,8 +13,6 @@ mod block;
 mod case;
 /// A client for what wrk does not tell.
 mod client;
-/// The configuration of both servers.
-mod configuration;
 /// Memory per idle connection.
 mod idle_memory;
 /// The results for programs.

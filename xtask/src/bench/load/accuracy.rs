@@ -10,9 +10,9 @@ use super::client::CommandLine;
 use super::results::Measured;
 use super::run;
 use super::server::{Kind, Server, Service};
-use super::told::{self, Latency};
 use super::truth::{Situation, percentile};
 use crate::bench::failure::{Failure, Result};
+use crate::bench::told::{self, Latency};
 
 /// The delays of a server, and how its truth is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

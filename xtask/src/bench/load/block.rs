@@ -4,11 +4,11 @@ use super::case::{CONCURRENCY, Case};
 use super::client::{Client, Files, Programs};
 use super::run;
 use super::server::{Kind, Server, Service};
-use super::told::{Latency, Told};
 use crate::bench::accounting::{CpuTime, SoftirqAccount, cpu_ticks, cpu_time};
 use crate::bench::failure::{Failure, Result};
 use crate::bench::lab::Lab;
 use crate::bench::timed::Timed;
+use crate::bench::told::{Latency, Told};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
@@ -137,7 +137,7 @@ mod tests {
     use std::time::Duration;
 
     use super::check;
-    use crate::bench::load::told::Told;
+    use crate::bench::told::Told;
 
     #[test]
     fn answers_are_counted_when_their_bytes_came() {

@@ -6,9 +6,9 @@ use super::precision::Precision;
 use super::report::Report;
 use super::results::{CPU, CaseResult, RATE};
 use super::situation::SituationResult;
-use super::told::Latency;
 use crate::bench::json::Value;
 use crate::bench::members;
+use crate::bench::told::Latency;
 
 /// The whole report. Names end in their units; shares are of 1; what is absent is null.
 pub(super) fn emit(report: &Report) -> String {

@@ -7,8 +7,8 @@ use super::case::CONCURRENCY;
 use super::client::CommandLine;
 use super::run;
 use super::server::{Server, Service};
-use super::told::native::{self, Native};
 use crate::bench::failure::{Failure, Result};
+use crate::bench::told::native::{self, Native};
 
 /// Requests per second.
 pub(super) const RATE: u32 = 20_000;

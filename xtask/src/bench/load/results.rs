@@ -96,7 +96,7 @@ pub(super) mod tests {
     use crate::bench::load::block::Block;
     use crate::bench::load::case::CASES;
     use crate::bench::load::client::Client;
-    use crate::bench::load::told::Latency;
+    use crate::bench::told::Latency;
 
     fn block(client: Client, pass: u32, rate: f64, cpu_us: f64) -> Block {
         Block {

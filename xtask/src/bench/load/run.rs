@@ -9,12 +9,12 @@ use std::time::Duration;
 use mill_sys::clock;
 
 use super::client::{Client, Files, PATIENCE_PAST_END};
-use super::told::{self, Told};
 use crate::bench::accounting::{CpuTime, times_of_threads};
 use crate::bench::child::Child;
 use crate::bench::failure::{Failure, Result};
 use crate::bench::lab::Lab;
 use crate::bench::patience::{pause, wait_for};
+use crate::bench::told::{self, Told};
 
 /// What a run left behind.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use super::client::CommandLine;
 use super::results::Measured;
 use super::run;
 use super::server::{Kind, Server, Service};
-use super::told::native;
 use crate::bench::failure::{Failure, Result};
+use crate::bench::told::native;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Situation {

@@ -1,16 +1,17 @@
 //! The servers that are compared, each started fresh and checked before it is measured.
 
 use std::fs::{self, File};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::case::Case;
+use super::case::{Case, Connections};
 use super::client::Client;
-use super::configuration::{Place, text};
 use crate::bench::accounting::descendants;
 use crate::bench::answer::Answer;
 use crate::bench::child::{Child, SIGTERM};
+use crate::bench::configuration::{Site, text};
 use crate::bench::content::{self, body};
 use crate::bench::failure::{Failure, Result};
 use crate::bench::lab::Lab;
@@ -73,6 +74,9 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a server may take for an orderly end: under valgrind it writes its sums then.
 const END_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Of one worker; no case has more.
+const CONNECTIONS_MAX: u32 = 16_384;
 
 impl<'a> Server<'a> {
     /// Starts a server and checks one answer. `wrapper` is a program with its arguments that runs
@@ -144,15 +148,21 @@ fn command_line(
         line.push(case.body_bytes.to_string());
         return Ok(line);
     }
-    let place = Place {
+    let site = Site {
         run: folder,
         content: &content::folder(lab, case.body_bytes)?,
-        port,
+        listen: (Ipv4Addr::LOCALHOST, port).into(),
         cpu: lab.server_cpu,
+        requests_per_connection: match case.connections {
+            Connections::OfRequests(count) => Some(count),
+            Connections::KeepAlive | Connections::PerRequest => None,
+        },
+        connections_max: CONNECTIONS_MAX,
+        gzip: case.gzip,
+        access_log: case.access_log,
     };
     let configuration = folder.join("nginx.conf");
-    fs::write(&configuration, text(case, place))
-        .map_err(Failure::during(configuration.display()))?;
+    fs::write(&configuration, text(site)).map_err(Failure::during(configuration.display()))?;
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with("nginx") {
         line.push("serve".to_owned());

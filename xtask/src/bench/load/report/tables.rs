@@ -6,9 +6,9 @@ use crate::bench::load::client::Client;
 use crate::bench::load::precision::{IN_TIME_MIN, Precision, RATE as SENDS_PER_S};
 use crate::bench::load::results::{CPU, CPU_OF_WRK_MAX, CaseResult, RATE};
 use crate::bench::load::situation::SituationResult;
-use crate::bench::load::told::Latency;
 use crate::bench::ratio::{Ratio, Verdict};
 use crate::bench::table::Table;
+use crate::bench::told::Latency;
 
 const ABSENT: &str = "–";
 

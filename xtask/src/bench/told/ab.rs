@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Latency, Told, number_after};
 
 /// `percentages` is what ab wrote to the file of `-e`.
-pub(in super::super) fn parse(text: &str, percentages: &str) -> Option<Told> {
+pub(in crate::bench) fn parse(text: &str, percentages: &str) -> Option<Told> {
     let number = |name: &str| number_after::<u64>(text, name);
     let seconds: f64 = number_after(text, "Time taken for tests:")?;
     let errors = ["Failed requests:", "Write errors:", "Non-2xx responses:"]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Latency, Told};
 
 /// A script that only has `done` leaves wrk's fast path as it is.
-pub(in super::super) const SCRIPT: &str = r#"
+pub(in crate::bench) const SCRIPT: &str = r#"
 function done(summary, latency, requests)
   local errors = summary.errors
   io.write(string.format("FIGURES %d %d %d %d %d %d %d %d %d\n",
@@ -16,7 +16,7 @@ function done(summary, latency, requests)
 end
 "#;
 
-pub(in super::super) fn parse(text: &str) -> Option<Told> {
+pub(in crate::bench) fn parse(text: &str) -> Option<Told> {
     let figures = text
         .lines()
         .find_map(|line| line.strip_prefix("FIGURES "))?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Latency, Told};
 
-pub(in super::super) fn parse(text: &str) -> Option<Told> {
+pub(in crate::bench) fn parse(text: &str) -> Option<Told> {
     let sum = text
         .lines()
         .find(|line| line.contains(" requests in ") && line.ends_with(" read"))?;

@@ -8,22 +8,22 @@ use super::{Latency, Told};
 
 /// What only our own client tells, besides what all tell.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Native {
-    pub(in super::super) told: Told,
+pub(in crate::bench) struct Native {
+    pub(in crate::bench) told: Told,
     /// The verdict's word and its sentence.
-    pub(in super::super) word: String,
-    pub(in super::super) sentence: String,
-    pub(in super::super) started: u64,
+    pub(in crate::bench) word: String,
+    pub(in crate::bench) sentence: String,
+    pub(in crate::bench) started: u64,
     /// Requests that were due and never begun.
-    pub(in super::super) never_started: u64,
+    pub(in crate::bench) never_started: u64,
     /// Requests begun more than 50 µs and 1 ms after they were due.
-    pub(in super::super) late_50us: u64,
-    pub(in super::super) late_1ms: u64,
+    pub(in crate::bench) late_50us: u64,
+    pub(in crate::bench) late_1ms: u64,
     /// How much later than due requests began; open loop only.
-    pub(in super::super) lateness: Latency,
+    pub(in crate::bench) lateness: Latency,
 }
 
-pub(in super::super) fn parse(text: &str) -> Option<Native> {
+pub(in crate::bench) fn parse(text: &str) -> Option<Native> {
     let document: Value = serde_json::from_str(text).ok()?;
     let summary = document.get("summary")?;
     let tally = document.get("results")?.get("tally")?;

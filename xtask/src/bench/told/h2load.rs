@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Latency, Told};
 
-pub(in super::super) fn parse(text: &str) -> Option<Told> {
+pub(in crate::bench) fn parse(text: &str) -> Option<Told> {
     let finished = line(text, "finished in ")?;
     let duration_ms = millis(finished.split(',').next()?)?;
     let requests = line(text, "requests: ")?;
