@@ -1,6 +1,7 @@
 //! Any of the links, as one type: so one engine serves all, and no call per frame goes through `dyn`.
 
 use crate::impair::ImpairedLink;
+use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
 use crate::pcap::CapturedLink;
 use crate::tap::TapLink;
@@ -19,6 +20,19 @@ pub enum AnyLink {
     CapturedImpaired(CapturedLink<ImpairedLink<TapLink>>),
     Memif(MemifLink),
     CapturedMemif(CapturedLink<MemifLink>),
+    AfXdp(InterfaceLink),
+    CapturedAfXdp(CapturedLink<InterfaceLink>),
+}
+
+impl AnyLink {
+    /// What ends a wait beside frames, if there is anything.
+    pub fn surroundings(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::AfXdp(link) => Some(link.surroundings()),
+            Self::CapturedAfXdp(link) => Some(link.inner().surroundings()),
+            _ => None,
+        }
+    }
 }
 
 /// The same expression for whichever it is.
@@ -31,6 +45,8 @@ macro_rules! each {
             AnyLink::CapturedImpaired($link) => $expression,
             AnyLink::Memif($link) => $expression,
             AnyLink::CapturedMemif($link) => $expression,
+            AnyLink::AfXdp($link) => $expression,
+            AnyLink::CapturedAfXdp($link) => $expression,
         }
     };
 }

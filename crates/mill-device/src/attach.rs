@@ -6,12 +6,18 @@ mod tap;
 /// One end of a memif.
 mod memif;
 
+/// A queue of an interface.
+mod af_xdp;
+
 use crate::any::AnyLink;
 use crate::impair::ImpairedLink;
 use crate::pcap::CapturedLink;
 use crate::specification::Specification;
 use crate::specification::device::Device;
+use crate::steering::Steering;
+use af_xdp::AfXdp;
 use memif::Memif;
+use mill_stack::config::HostConfig;
 use mill_sys::descriptor;
 use std::fmt;
 use std::fs::File;
@@ -35,7 +41,22 @@ pub struct Attached<D = OwnedFd> {
 enum Wire<D> {
     Tap(Tap<D>),
     Memif(Memif<D>),
+    AfXdp(AfXdp<D>),
 }
+
+/// A device that was just made.
+#[derive(Debug)]
+pub struct Made {
+    pub attached: Attached,
+    pub hold: Hold,
+    /// What is not as it was asked for, in sentences.
+    pub notices: Vec<String>,
+}
+
+/// What holds a device at its place beside its descriptors: it stays with the process in charge. When that ends, the
+/// kernel has all frames again.
+#[derive(Debug, Default)]
+pub struct Hold(#[expect(dead_code, reason = "it is held")] Option<Steering>);
 
 /// What can happen to a running link.
 #[derive(Debug)]
@@ -44,6 +65,8 @@ pub enum Trouble {
     DeviceGone,
     /// The file of frames can't be written: no more frames are.
     Capture(io::Error),
+    /// Something else: a sentence.
+    Said(String),
 }
 
 /// Why there is no device: a sentence.
@@ -52,22 +75,29 @@ pub struct AttachError(String);
 
 impl Attached {
     /// Makes the device, gives this machine's side its addresses, and opens the file of frames.
-    pub fn new(specification: &Specification) -> Result<Self, AttachError> {
+    pub fn make(specification: &Specification) -> Result<Made, AttachError> {
+        let mut hold = Hold::default();
+        let mut notices = Vec::new();
         let wire = match &specification.device {
             Device::Tap { name } => Wire::Tap(Tap::new(name, specification)?),
             Device::Memif { socket } => Wire::Memif(Memif::new(socket, specification)?),
-            device @ Device::AfXdp { .. } => {
-                let kind = device.kind();
-                return Err(AttachError(format!(
-                    "\"{kind}\" comes with a later version: \"tap:ms0\" is a device"
-                )));
+            Device::AfXdp { interface } => {
+                let made = AfXdp::make(interface, &specification.af_xdp)?;
+                hold = made.hold;
+                notices = made.notices;
+                Wire::AfXdp(made.queue)
             }
         };
         // Only now, so that a start that fails anyway empties no file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
-        Ok(Self {
+        let attached = Self {
             wire,
             pcap: pcap.map(OwnedFd::from),
+        };
+        Ok(Made {
+            attached,
+            hold,
+            notices,
         })
     }
 
@@ -84,9 +114,10 @@ impl Attached {
 
     /// All of them.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let of_wire = match &self.wire {
-            Wire::Tap(tap) => Some(&tap.device),
-            Wire::Memif(memif) => memif.descriptor(),
+        let of_wire: Vec<&OwnedFd> = match &self.wire {
+            Wire::Tap(tap) => vec![&tap.device],
+            Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
+            Wire::AfXdp(queue) => queue.descriptors().collect(),
         };
         of_wire.into_iter().chain(&self.pcap).map(AsFd::as_fd)
     }
@@ -116,6 +147,13 @@ impl Attached {
                     }
                 }
             }
+            Wire::AfXdp(queue) => {
+                let queue = queue.link(on_gone)?;
+                match pcap {
+                    None => AnyLink::AfXdp(queue),
+                    Some(file) => AnyLink::CapturedAfXdp(CapturedLink::new(queue, file, on_error)),
+                }
+            }
             Wire::Memif(memif) => {
                 let memif = memif.link(specification)?;
                 match pcap {
@@ -135,10 +173,20 @@ impl Attached<RawFd> {
 }
 
 impl<D> Attached<D> {
+    /// What a host on this device is made with; `secret` is random.
+    pub fn host_config(&self, specification: &Specification, secret: [u8; 16]) -> HostConfig {
+        let mut config = specification.host_config(secret);
+        if let Wire::AfXdp(queue) = &self.wire {
+            queue.configure(&mut config, &specification.af_xdp);
+        }
+        config
+    }
+
     fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Attached<E>> {
         let wire = match &self.wire {
             Wire::Tap(tap) => Wire::Tap(tap.try_map(&copy)?),
             Wire::Memif(memif) => Wire::Memif(memif.try_map(&copy)?),
+            Wire::AfXdp(queue) => Wire::AfXdp(queue.try_map(&copy)?),
         };
         Ok(Attached {
             wire,

@@ -18,6 +18,9 @@ pub mod memif;
 /// A queue of an interface by AF_XDP.
 pub mod af_xdp;
 
+/// An interface of this machine: frames, steering, and what the kernel knows.
+pub mod interface;
+
 /// What stands before each frame of a TAP device.
 mod vnet;
 

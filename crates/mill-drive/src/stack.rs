@@ -1,6 +1,6 @@
 //! The network stack of our own, as load is sent over it.
 
-use mill_device::attach::{AttachError, Attached};
+use mill_device::attach::{AttachError, Attached, Hold};
 use mill_device::specification::Specification;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
@@ -11,22 +11,32 @@ use std::io;
 pub struct OwnStack {
     specification: Specification,
     attached: Attached,
+    notices: Vec<String>,
+    _hold: Hold,
 }
 
 impl OwnStack {
     /// Makes the device.
     pub fn attach(specification: Specification) -> Result<Self, AttachError> {
+        let made = Attached::make(&specification)?;
         Ok(Self {
-            attached: Attached::new(&specification)?,
             specification,
+            attached: made.attached,
+            notices: made.notices,
+            _hold: made.hold,
         })
+    }
+
+    /// What is not as it was asked for, in sentences.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// What an engine of the calling thread is made with, on descriptors of its own.
     pub(crate) fn bypass(&self) -> io::Result<Bypass> {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
-        let host = self.specification.host_config(secret);
+        let host = self.attached.host_config(&self.specification, secret);
         let attached = self.attached.duplicate()?;
         // A file that can't be written ends before the run does, and a device that was deleted is a run full of errors:
         // whoever looks sees that.

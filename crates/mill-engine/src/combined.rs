@@ -18,7 +18,14 @@ pub type Bypass = StackOptions<AnyLink>;
 /// Makes a thread's engine. Costs a few system calls more with a bypass than without; errors are those of
 /// [`KernelEngine::new`].
 pub fn engine(options: KernelOptions, bypass: Option<Bypass>) -> io::Result<CombinedEngine> {
-    combine(options, bypass)
+    let kernel = KernelEngine::new(options)?;
+    if let Some(bypass) = &bypass {
+        watch(&kernel, bypass)?;
+        if let Some(surroundings) = bypass.link.surroundings() {
+            kernel.watch(surroundings)?;
+        }
+    }
+    Ok(BypassEngine::new(kernel, bypass))
 }
 
 /// As [`engine`], over any link whose descriptor is readable while frames wait.
@@ -27,12 +34,18 @@ pub fn combine<L: Link + AsFd + 'static>(
     bypass: Option<StackOptions<L>>,
 ) -> io::Result<BypassEngine<L, KernelEngine>> {
     let kernel = KernelEngine::new(options)?;
-    if let Some(bypass) = &bypass
-        && bypass.polling.is_woken()
-    {
-        kernel.watch(bypass.link.as_fd())?;
+    if let Some(bypass) = &bypass {
+        watch(&kernel, bypass)?;
     }
     Ok(BypassEngine::new(kernel, bypass))
+}
+
+/// Has frames end a wait, if they shall.
+fn watch<L: AsFd>(kernel: &KernelEngine, bypass: &StackOptions<L>) -> io::Result<()> {
+    if bypass.polling.is_woken() {
+        kernel.watch(bypass.link.as_fd())?;
+    }
+    Ok(())
 }
 
 /// A bypass is made by one thread and used by another. A stream's handle is part of what each idle connection takes.

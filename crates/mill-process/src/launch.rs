@@ -228,6 +228,12 @@ fn serve(
         log.write(LogLevel::Emerg, &error.to_string());
         Failed
     })?;
+    let stack = stack.map(|(stack, notices)| {
+        for what in notices {
+            log.write(LogLevel::Warn, &what);
+        }
+        stack
+    });
     let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|error| {
         if *error == NotOpened::Sockets {
             hint_at_other_instance(launch, &log);

@@ -7,7 +7,7 @@
 use crate::process_log::describe;
 use mill_config::Config;
 use mill_config::config::ListenAddress;
-use mill_device::attach::{AttachError, Attached, Trouble};
+use mill_device::attach::{AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
@@ -19,6 +19,8 @@ use std::os::fd::{BorrowedFd, RawFd};
 pub(crate) struct OwnStack {
     specification: Specification,
     attached: Attached,
+    /// With the process that made the device only.
+    _hold: Hold,
 }
 
 /// The same in another thread's eyes, whose descriptor table is a copy.
@@ -29,12 +31,17 @@ pub(crate) struct Lent {
 }
 
 impl OwnStack {
-    /// Makes the device.
-    pub(crate) fn attach(specification: &Specification) -> Result<Self, AttachError> {
-        Ok(Self {
-            attached: Attached::new(specification)?,
+    /// Makes the device; beside it sentences about what is not as it was asked for.
+    pub(crate) fn attach(
+        specification: &Specification,
+    ) -> Result<(Self, Vec<String>), AttachError> {
+        let made = Attached::make(specification)?;
+        let stack = Self {
             specification: specification.clone(),
-        })
+            attached: made.attached,
+            _hold: made.hold,
+        };
+        Ok((stack, made.notices))
     }
 
     /// For another process, with descriptors of its own.
@@ -42,6 +49,7 @@ impl OwnStack {
         Ok(Self {
             specification: self.specification.clone(),
             attached: self.attached.duplicate()?,
+            _hold: Hold::default(),
         })
     }
 
@@ -68,7 +76,7 @@ impl OwnStack {
     ) -> io::Result<Bypass> {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
-        let host = self.specification.host_config(secret);
+        let host = self.attached.host_config(&self.specification, secret);
         let polling = self.specification.polling;
         let path = self.specification.pcap.clone().unwrap_or_default();
         let name = self.specification.device.to_string();
@@ -77,6 +85,7 @@ impl OwnStack {
                 Trouble::DeviceGone => format!(
                     "the device \"{name}\" was deleted: the stack reaches nobody any more, a restart makes it anew"
                 ),
+                Trouble::Said(what) => format!("{name}: {what}"),
                 Trouble::Capture(error) => {
                     let (path, why) = (path.display(), describe(&error));
                     format!("write() to \"{path}\" failed {why}: no more frames are written")
@@ -96,6 +105,7 @@ impl Lent {
         Ok(OwnStack {
             specification: self.specification,
             attached: self.attached.take()?,
+            _hold: Hold::default(),
         })
     }
 }

@@ -62,6 +62,10 @@ pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
         Err(error) => return refuse(&error.to_string()),
     };
     carry_out(|interrupts, out, err| {
+        for what in stack.iter().flat_map(OwnStack::notices) {
+            // Who closed it does not want to know.
+            let _ = writeln!(err, "millstream: {what}");
+        }
         let ground = KernelGround::new(interrupts).on_stack(stack);
         match tool {
             Tool::Wrk => wrk::main(arguments, &ground, out, err),

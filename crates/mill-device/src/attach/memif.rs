@@ -101,7 +101,7 @@ mod tests {
     fn a_socket_where_nobody_may_make_one_is_said() {
         let text = "memif:/nowhere/at/all.sock,role=master,address=10.0.0.1/24";
         let specification = Specification::parse(text).unwrap();
-        let refused = Attached::new(&specification).unwrap_err().to_string();
+        let refused = Attached::make(&specification).unwrap_err().to_string();
         let expected = "the socket \"/nowhere/at/all.sock\" can't be made: ";
         assert!(refused.starts_with(expected), "{refused}");
     }

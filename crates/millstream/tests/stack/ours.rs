@@ -39,13 +39,15 @@ impl Ours {
     /// sends first. Each connection has one outcome.
     pub(crate) fn start(text: &str, transfer: Transfer, targets: Vec<SocketAddr>) -> Self {
         let specification = Specification::parse(text).unwrap();
-        let attached = Attached::new(&specification).unwrap();
+        let attached = Attached::make(&specification).unwrap().attached;
         let (mailbox, far) = passing::pair().unwrap();
         let (outcome, outcomes) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let host = specification.host_config([7; 16]);
-            let link = attached.link(&specification, |trouble| panic!("{trouble:?}")).unwrap();
+            let link = attached
+                .link(&specification, |trouble| panic!("{trouble:?}"))
+                .unwrap();
             let options = KernelOptions {
                 mailbox: Some(far),
                 exact_waits: true,

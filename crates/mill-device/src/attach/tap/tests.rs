@@ -50,7 +50,7 @@ fn answer_arp(link: &mut AnyLink) {
 
 fn attach(text: &str) -> Result<AnyLink, AttachError> {
     let specification = Specification::parse(text).unwrap();
-    let attached = Attached::new(&specification)?;
+    let attached = Attached::make(&specification)?.attached;
     let second = attached.duplicate().unwrap();
     drop(attached);
     Ok(second
@@ -200,7 +200,7 @@ fn an_address_of_this_machine_is_nobody_elses() {
     for prefix in &mut specification.addresses {
         prefix.address = "127.0.0.1".parse().unwrap();
     }
-    let message = Attached::new(&specification).unwrap_err().to_string();
+    let message = Attached::make(&specification).unwrap_err().to_string();
     assert_eq!(
         message,
         "127.0.0.1 can't be the stack's: lo of this machine has it"

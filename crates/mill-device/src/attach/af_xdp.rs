@@ -1,0 +1,200 @@
+//! A queue of an interface: packet memory, its socket, and the program that steers to it.
+
+use super::{AttachError, Hold, Trouble};
+use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble, setup};
+use crate::interface::{InterfaceLink, InterfaceTrouble};
+use crate::network::Network;
+use crate::network::follower::Follower;
+use crate::specification::settings::{AfXdpSettings, Mode};
+use crate::steering::{Steering, SteeringError, Table, WantedMode};
+use mill_stack::config::{HostConfig, Neighboring};
+use mill_sys::bpf::link;
+use mill_sys::memory::SharedMemory;
+use mill_sys::xsk::{Copying, Xsk, XskError, XskOptions};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// What the process in charge has made, and what it found.
+#[derive(Clone, Debug)]
+pub(super) struct AfXdp<D> {
+    socket: D,
+    memory: D,
+    table: [D; 2],
+    options: XskOptions,
+    network: Network,
+}
+
+/// The same with what stays with the process in charge, and what people have to be told.
+pub(super) struct Made {
+    pub(super) queue: AfXdp<OwnedFd>,
+    pub(super) hold: Hold,
+    pub(super) notices: Vec<String>,
+}
+
+impl AfXdp<OwnedFd> {
+    pub(super) fn make(interface: &str, settings: &AfXdpSettings) -> Result<Made, AttachError> {
+        let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
+        let network = Network::of(interface).map_err(|error| refused(error.to_string()))?;
+        check(&network, settings).map_err(refused)?;
+        let options = xsk_options(network.link.mtu, settings);
+        let memory = setup::memory(&options)
+            .map_err(|error| refused(format!("there is no packet memory: {error}")))?;
+        let index = network.link.index;
+        let socket = setup::socket(index, settings.queue, &memory.memory, &options)
+            .map_err(|error| refused(not_bound(&error, settings.queue)))?;
+        let wanted = match settings.mode {
+            Mode::Any => WantedMode::Fastest,
+            Mode::Native => WantedMode::Only(link::Mode::Native),
+            Mode::Generic => WantedMode::Only(link::Mode::Generic),
+        };
+        let steer = || {
+            let steering = Steering::attach(index, network.link.receive_queues, wanted)?;
+            let rules = steering.rules();
+            rules.set_socket(settings.queue, 0, socket.as_fd())?;
+            let table = rules.descriptors().map(|map| map.try_clone_to_owned());
+            let [Ok(served), Ok(counters)] = table else {
+                return Err(SteeringError::Memory(io::Error::last_os_error()));
+            };
+            Ok((steering, [served, counters]))
+        };
+        let (steering, table) = steer().map_err(|error| refused(error.to_string()))?;
+        let mut notices = Vec::new();
+        if let Some(why) = steering.fallback() {
+            notices.push(format!(
+                "af_xdp:{interface}: the driver takes no program ({why}), frames are taken behind it (mode=generic), \
+                 which costs more for each"
+            ));
+        }
+        if let Some(why) = memory.not_huge.filter(|_| settings.hugepages) {
+            notices.push(format!(
+                "af_xdp:{interface}: packet memory is in small pages, there are no large ones ({why}); \
+                 \"sysctl vm.nr_hugepages=64\" makes some"
+            ));
+        }
+        let memory = memory.memory.as_fd().try_clone_to_owned();
+        let memory = memory.map_err(|error| refused(format!("dup() failed: {error}")))?;
+        let queue = Self {
+            socket,
+            memory,
+            table,
+            options,
+            network,
+        };
+        Ok(Made {
+            queue,
+            hold: Hold(Some(steering)),
+            notices,
+        })
+    }
+
+    /// Takes the queue over, in whichever process.
+    pub(super) fn link(
+        self,
+        on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> io::Result<InterfaceLink> {
+        let memory = SharedMemory::open(self.memory)?;
+        let xsk = Xsk::open(self.socket, memory, &self.options)?;
+        let table = Table::open(self.table)?;
+        let follower = Follower::of(&self.network.link.name).map_err(io::Error::other)?;
+        let state = &follower.network().link;
+        let options = XdpLinkOptions {
+            address: state.mac.0,
+            mtu: state.mtu,
+            peer_may_be_local: state.peer_may_be_local(),
+        };
+        let tell = on_trouble.clone();
+        let xdp = XdpLink::new(xsk, options).told_of_trouble(move |trouble| match trouble {
+            XdpTrouble::DeviceGone => tell(Trouble::DeviceGone),
+            XdpTrouble::QueueSendsNothing => tell(Trouble::Said(String::from(
+                "the interface has fewer queues to send than to receive by, and sends nothing by this one: \
+                 choose a lower queue=, or give it as many (ethtool -L)",
+            ))),
+        });
+        let told = Box::new(move |trouble| on_trouble(said(trouble)));
+        Ok(InterfaceLink::new(xdp, table, follower, told))
+    }
+}
+
+impl<D> AfXdp<D> {
+    /// The kernel's addresses and routes.
+    pub(super) fn configure(&self, host: &mut HostConfig, settings: &AfXdpSettings) {
+        host.addresses.clone_from(&self.network.addresses);
+        host.routes.clone_from(&self.network.routes);
+        host.neighbors = Neighboring::Kernel;
+        host.ephemeral_ports = settings.ports.clone();
+    }
+
+    pub(super) fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<AfXdp<E>> {
+        let [served, counters] = &self.table;
+        Ok(AfXdp {
+            socket: copy(&self.socket)?,
+            memory: copy(&self.memory)?,
+            table: [copy(served)?, copy(counters)?],
+            options: self.options,
+            network: self.network.clone(),
+        })
+    }
+
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = &D> {
+        [&self.socket, &self.memory].into_iter().chain(&self.table)
+    }
+}
+
+fn xsk_options(mtu: u16, settings: &AfXdpSettings) -> XskOptions {
+    let copying = if settings.zero_copy {
+        Copying::AsDriverCan
+    } else {
+        Copying::Always
+    };
+    let frames = (settings.frames / 2).next_power_of_two();
+    XskOptions {
+        receive_frames: frames,
+        transmit_frames: frames,
+        ..setup::xsk_options(mtu, copying)
+    }
+}
+
+/// What can be told before anything is tried.
+fn check(network: &Network, settings: &AfXdpSettings) -> Result<(), String> {
+    let link = &network.link;
+    if !link.is_up {
+        let name = &link.name;
+        return Err(format!(
+            "the interface is down; \"ip link set {name} up\" switches it on"
+        ));
+    }
+    if settings.queue >= link.receive_queues {
+        let (queue, count) = (settings.queue, link.receive_queues);
+        return Err(format!(
+            "there is no queue {queue}: the interface receives by {count}, counted from 0"
+        ));
+    }
+    Ok(())
+}
+
+fn not_bound(failed: &XskError, queue: u32) -> String {
+    let why = match failed.error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            String::from("the right CAP_NET_RAW is missing, which root has")
+        }
+        io::ErrorKind::ResourceBusy => {
+            format!("somebody else has queue {queue} of the interface, another Millstream perhaps")
+        }
+        _ => format!("{}: {}", failed.call, failed.error),
+    };
+    format!("the queue can't be had: {why}")
+}
+
+fn said(trouble: InterfaceTrouble) -> Trouble {
+    Trouble::Said(match trouble {
+        InterfaceTrouble::Gone => return Trouble::DeviceGone,
+        InterfaceTrouble::AddressesLeftOut(count) => {
+            format!("{count} addresses of the interface are one too many: the kernel serves them")
+        }
+        InterfaceTrouble::MtuTooLarge(mtu) => format!(
+            "packets of {mtu} bytes do not fit into packet memory, which was made for less: \
+             longer ones are dropped until a restart"
+        ),
+        InterfaceTrouble::Deaf(why) => format!("changes of the interface are not followed: {why}"),
+    })
+}

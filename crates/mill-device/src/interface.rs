@@ -1,0 +1,221 @@
+//! An interface of this machine: a queue of it by AF_XDP, what is steered to it, and what the kernel knows around it.
+//!
+//! Frames are [`XdpLink`]'s business. What is served goes into the [`Table`] that the steering program reads; addresses,
+//! routes, neighbours and the MTU are the kernel's, and the [`Follower`] tells when they change.
+
+use crate::af_xdp::XdpLink;
+use crate::network::follower::{Change, Follower};
+use crate::steering::Table;
+use mill_stack::config::Prefix;
+use mill_stack::link::{Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Service};
+use mill_stack::wire::protocol::Protocol;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Ports that the kernel uses itself.
+mod taken;
+
+/// An interface as the stack uses it.
+pub struct InterfaceLink {
+    xdp: XdpLink,
+    table: Table,
+    follower: Follower,
+    /// Memory for what the follower says.
+    heard: Vec<Change>,
+    /// Until the follower is asked again.
+    turns_left: u32,
+    told: TellTrouble,
+}
+
+/// What can happen around a running interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterfaceTrouble {
+    /// It was deleted, and will not come back.
+    Gone,
+    /// It has more addresses than the steering has room for: so many are left to the kernel.
+    AddressesLeftOut(usize),
+    /// It carries longer packets now than packet memory was made for.
+    MtuTooLarge(u16),
+    /// What has changed can't be read.
+    Deaf(String),
+}
+
+type TellTrouble = Box<dyn FnMut(InterfaceTrouble) + Send>;
+
+impl InterfaceLink {
+    /// A link of these three, which are of one interface.
+    pub fn new(xdp: XdpLink, table: Table, follower: Follower, told: TellTrouble) -> Self {
+        let mut link = Self {
+            xdp,
+            table,
+            follower,
+            heard: Vec::new(),
+            turns_left: 0,
+            told,
+        };
+        let network = link.follower.network().clone();
+        link.steer(&network.addresses);
+        link.heard.push(Change::Routes {
+            routes: network.routes,
+            elsewhere: network.elsewhere,
+        });
+        let known = network.neighbors.into_iter();
+        link.heard
+            .extend(known.map(|(address, mac)| Change::Neighbor {
+                address,
+                mac: Some(mac),
+            }));
+        link
+    }
+
+    pub fn xdp(&self) -> &XdpLink {
+        &self.xdp
+    }
+
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// What ends a wait beside frames: something has changed around the interface.
+    pub fn surroundings(&self) -> BorrowedFd<'_> {
+        self.follower.as_fd()
+    }
+
+    fn steer(&mut self, addresses: &[Prefix]) {
+        let addresses: Vec<IpAddr> = addresses.iter().map(|prefix| prefix.address).collect();
+        let left_out = self.table.set_addresses(&addresses);
+        if left_out > 0 {
+            (self.told)(InterfaceTrouble::AddressesLeftOut(left_out));
+        }
+    }
+
+    fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
+        match change {
+            Change::Link(state) => {
+                into.push(LinkChange::OwnMac(state.mac.0));
+                if self.xdp.set_mtu(state.mtu) {
+                    into.push(LinkChange::Mtu(state.mtu));
+                } else {
+                    (self.told)(InterfaceTrouble::MtuTooLarge(state.mtu));
+                }
+            }
+            Change::Addresses(addresses) => {
+                self.steer(&addresses);
+                into.push(LinkChange::Addresses(addresses));
+            }
+            Change::Routes { routes, elsewhere } => {
+                into.push(LinkChange::Elsewhere(elsewhere));
+                into.push(LinkChange::Routes(routes));
+            }
+            Change::Neighbor { address, mac } => into.push(LinkChange::Neighbor {
+                address,
+                mac: mac.map(|mac| mac.0),
+            }),
+            Change::Gone => (self.told)(InterfaceTrouble::Gone),
+        }
+    }
+}
+
+impl Link for InterfaceLink {
+    fn properties(&self) -> &LinkProperties {
+        self.xdp.properties()
+    }
+
+    #[inline]
+    fn receive(&mut self, burst: &mut Burst) {
+        self.xdp.receive(burst);
+    }
+
+    #[inline]
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        self.xdp.frame(id)
+    }
+
+    #[inline]
+    fn release(&mut self, id: FrameId) {
+        self.xdp.release(id);
+    }
+
+    #[inline]
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.xdp.reserve(len_max)
+    }
+
+    #[inline]
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        self.xdp.transmit(len, offload);
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        self.xdp.flush();
+    }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        self.table.serve(service, on);
+    }
+
+    /// Ports at which the kernel listens or has connections stay its own; a connection that the stack opens from one of
+    /// them gets no answer.
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        let taken = taken::ports();
+        for port in ports.filter(|port| !taken.contains(port)) {
+            for any in [
+                IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            ] {
+                let service = Service {
+                    address: SocketAddr::new(any, port),
+                    protocol: Protocol::TCP,
+                };
+                self.table.serve(service, true);
+            }
+        }
+    }
+
+    fn resolve(&mut self, address: IpAddr) {
+        // Whoever waits asks again, and gives up in the end.
+        let _ = self.follower.ask(address);
+        self.turns_left = 0;
+    }
+
+    /// Asking the follower is a system call, so that not every turn does.
+    #[inline]
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        if let Some(left) = self.turns_left.checked_sub(1) {
+            self.turns_left = left;
+            return;
+        }
+        self.turns_left = TURNS_BETWEEN;
+        let mut heard = std::mem::take(&mut self.heard);
+        if let Err(error) = self.follower.changes(&mut heard) {
+            (self.told)(InterfaceTrouble::Deaf(error.to_string()));
+        }
+        for change in heard.drain(..) {
+            self.on_heard(change, into);
+        }
+        self.heard = heard;
+    }
+}
+
+impl AsFd for InterfaceLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.xdp.as_fd()
+    }
+}
+
+impl fmt::Debug for InterfaceLink {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("InterfaceLink")
+            .field("xdp", &self.xdp)
+            .field("follower", &self.follower)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Turns without a question to the follower after one with: in a worker that spins, some tens of microseconds; one that
+/// sleeps is woken by the follower and makes that many turns in a row.
+const TURNS_BETWEEN: u32 = 63;
