@@ -12,6 +12,12 @@
 /// Settings.
 mod options;
 
+/// Counters, and what becomes of the peer.
+mod report;
+
+/// The socket's name.
+mod place;
+
 /// The messages of the control channel.
 pub mod message;
 
@@ -43,21 +49,21 @@ mod connection;
 mod extra;
 
 pub use options::{MemifOptions, OptionError};
+pub use place::listener;
+pub use report::{MemifChange, MemifCounters};
 
 use crate::checksum;
 use crate::frames::Frames;
 use crate::segment;
-use channel::End;
 use connection::Connection;
 use control::{Control, News, Side};
 use extra::Extra;
 use handshake::Refusal;
 use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload};
-use mill_sys::seqpacket;
+use place::name;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// One end of a memif interface.
@@ -82,40 +88,6 @@ pub struct MemifLink {
     news: Vec<News>,
     changes: VecDeque<MemifChange>,
     counters: MemifCounters,
-}
-
-/// What passed and what did not. Frames, not segments: one may be many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemifCounters {
-    pub received: u64,
-    pub received_bytes: u64,
-    /// Frames of which the peer wrote nonsense.
-    pub refused: u64,
-    pub transmitted: u64,
-    pub transmitted_bytes: u64,
-    /// Frames for which there was nobody.
-    pub unconnected: u64,
-    /// Frames that a peer had not taken when it went away.
-    pub untaken: u64,
-    /// Frames for which the peer's buffers were too few.
-    pub no_room: u64,
-    /// Times that the peer slept and was woken.
-    pub wakeups: u64,
-    /// Times that a peer has connected.
-    pub connected: u64,
-    /// Handshakes that came to nothing.
-    pub failed: u64,
-}
-
-/// What has become of the peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MemifChange {
-    /// Frames pass. `offload`: large ones too, and without checksums.
-    Up { offload: bool },
-    /// They no longer do; why.
-    Down(String),
-    /// One who wanted to connect, or to whom we did, was not the right one; why.
-    Failed(String),
 }
 
 /// The peer wrote an index or a buffer that is out of bounds.
@@ -190,6 +162,10 @@ impl MemifLink {
         if polling && self.armed {
             self.disarm();
         }
+    }
+
+    pub fn is_polling(&self) -> bool {
+        self.polling
     }
 
     fn disarm(&mut self) {
@@ -392,48 +368,6 @@ impl AsFd for MemifLink {
     }
 }
 
-/// Listens at `path`, for [`MemifLink::serve`]. The file stays when the listener is closed, as whoever has it next may
-/// have made another there.
-pub fn listener(path: &Path) -> io::Result<OwnedFd> {
-    let name = name(path);
-    match seqpacket::listen(&name, BACKLOG) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let is_socket = std::fs::metadata(path).is_ok_and(|file| file.file_type().is_socket());
-            let refused = io::ErrorKind::ConnectionRefused;
-            if !is_socket || !seqpacket::connect(&name).is_err_and(|error| error.kind() == refused)
-            {
-                return Err(error);
-            }
-            // Nobody listens there: it is left of a process that was killed.
-            std::fs::remove_file(path)?;
-            seqpacket::listen(&name, BACKLOG)
-        }
-        listening => listening,
-    }
-}
-
-/// A socket's name as the kernel wants it: what begins with `@` has no file.
-fn name(path: &Path) -> Vec<u8> {
-    let mut name = path.as_os_str().as_encoded_bytes().to_vec();
-    if let Some(first) = name.first_mut()
-        && *first == b'@'
-    {
-        *first = 0;
-    }
-    name
-}
-
-impl std::fmt::Display for End {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Gone => formatter.write_str("the peer has closed the socket"),
-            Self::Left(reason) => write!(formatter, "the peer says: {reason}"),
-            Self::Refused(refusal) => refusal.fmt(formatter),
-            Self::Failed(error) => error.fmt(formatter),
-        }
-    }
-}
-
 /// Bytes of the largest IP packet: what its length field can say (RFC 791 3.1).
 const SEGMENT_BYTES_MAX: u32 = 65535;
 
@@ -453,9 +387,6 @@ const CALLS_PER_LOOK: u32 = 256;
 
 /// Changes that are remembered for who asks.
 const CHANGES_MAX: usize = 16;
-
-/// Peers that may wait to be accepted; one of them will be served.
-const BACKLOG: u16 = 8;
 
 #[cfg(test)]
 mod tests;

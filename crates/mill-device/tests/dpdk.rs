@@ -3,7 +3,8 @@
 //! Skipped, with the reason printed, where the program is missing (Debian: `dpdk-dev`).
 #![expect(
     clippy::print_stdout,
-    reason = "a skipped test says why, in its helping functions as well"
+    clippy::unwrap_used,
+    reason = "a test fails by panicking and says why it is skipped, in its helping functions as well"
 )]
 
 use mill_device::memif::{MemifChange, MemifLink, MemifOptions};

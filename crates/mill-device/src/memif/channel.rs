@@ -4,6 +4,7 @@ use super::connection::Connection;
 use super::handshake::{Handshake, Refusal, Step, Terms};
 use super::message::{MESSAGE_BYTES, Message};
 use mill_sys::passing;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -167,6 +168,17 @@ impl Channel {
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => formatter.write_str("the peer has closed the socket"),
+            Self::Left(reason) => write!(formatter, "the peer says: {reason}"),
+            Self::Refused(refusal) => refusal.fmt(formatter),
+            Self::Failed(error) => error.fmt(formatter),
+        }
     }
 }
 

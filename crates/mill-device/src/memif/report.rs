@@ -1,0 +1,35 @@
+//! What an interface tells of itself.
+
+/// What passed and what did not. Frames, not segments: one may be many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemifCounters {
+    pub received: u64,
+    pub received_bytes: u64,
+    /// Frames of which the peer wrote nonsense.
+    pub refused: u64,
+    pub transmitted: u64,
+    pub transmitted_bytes: u64,
+    /// Frames for which there was nobody.
+    pub unconnected: u64,
+    /// Frames that a peer had not taken when it went away.
+    pub untaken: u64,
+    /// Frames for which the peer's buffers were too few.
+    pub no_room: u64,
+    /// Times that the peer slept and was woken.
+    pub wakeups: u64,
+    /// Times that a peer has connected.
+    pub connected: u64,
+    /// Handshakes that came to nothing.
+    pub failed: u64,
+}
+
+/// What has become of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemifChange {
+    /// Frames pass. `offload`: large ones too, and without checksums.
+    Up { offload: bool },
+    /// They no longer do; why.
+    Down(String),
+    /// One who wanted to connect, or to whom we did, was not the right one; why.
+    Failed(String),
+}
