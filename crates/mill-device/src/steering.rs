@@ -30,6 +30,7 @@ pub mod layout;
 pub mod error;
 
 mod assembler;
+mod attached;
 mod program;
 
 pub use counters::SteeringCounters;

@@ -1,5 +1,6 @@
 //! Why nothing is steered, in words for whoever has to change it.
 
+use super::attached;
 use mill_sys::bpf::BpfError;
 use std::fmt;
 use std::io;
@@ -27,9 +28,11 @@ impl SteeringError {
         }
     }
 
-    pub(super) fn attaching(refused: BpfError, _interface: u32) -> Self {
+    pub(super) fn attaching(refused: BpfError, interface: u32) -> Self {
         match refused.error.kind() {
-            io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => Self::Busy(None),
+            io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => {
+                Self::Busy(attached::describe(interface))
+            }
             _ => Self::loading(refused),
         }
     }
@@ -87,3 +90,33 @@ impl fmt::Display for SteeringError {
 }
 
 impl std::error::Error for SteeringError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_rights_are_named() {
+        let check = |effective: u64, expected: &[&str], text: &str| {
+            let status = format!("Name:\tx\nCapPrm:\t0\nCapEff:\t{effective:016x}\nCapBnd:\t0\n");
+            let missing = missing_of(&status);
+            assert_eq!(missing, expected);
+            assert_eq!(SteeringError::Rights(missing).to_string(), text);
+        };
+        let (bpf, admin, net) = (1 << 39, 1 << 21, 1 << 12);
+        let both = "the rights CAP_BPF and CAP_NET_ADMIN are missing, which root has";
+        check(0, &["CAP_BPF", "CAP_NET_ADMIN"], both);
+        check(!(bpf | admin | net), &["CAP_BPF", "CAP_NET_ADMIN"], both);
+        let one = "the right CAP_BPF is missing, which root has";
+        check(net, &["CAP_BPF"], one);
+        let other = "the right CAP_NET_ADMIN is missing, which root has";
+        check(bpf, &["CAP_NET_ADMIN"], other);
+        check(admin, &["CAP_NET_ADMIN"], other);
+        let none = "the kernel allows no programs for interfaces here: not in a user namespace of one's own, \
+                    nor where locked memory is short (ulimit -l)";
+        check(bpf | net, &[], none);
+        check(admin | net, &[], none);
+        assert!(missing_of("").is_empty());
+        assert!(missing_of("CapEff:\tx\n").is_empty());
+    }
+}

@@ -7,8 +7,8 @@
 //! 8    how many addresses to look through              …
 //! 12   how many tags a frame may have
 //! 16   seed of the flows' hash
-//! 64   addresses, 16 bytes each, IPv4's as ::ffff:a.b.c.d
-//! 576  ports of TCP: a bitmap of 8192 bytes for each address
+//! 64   addresses: 16 bytes, IPv4's as ::ffff:a.b.c.d; then 8 with the beginning of its bitmaps, from the first's on
+//! 832  ports of TCP: a bitmap of 8192 bytes for each address
 //! …    ports of UDP, likewise
 //! ```
 //! A bit lies in a word of four bytes in the machine's order: port / 32 is the word, port % 32 the bit.
@@ -32,7 +32,9 @@ pub(super) const TCP_PORTS: usize = ADDRESSES + ADDRESSES_MAX * ADDRESS_BYTES;
 pub(super) const UDP_PORTS: usize = TCP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
 pub(super) const TABLE_BYTES: usize = UDP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
 
-pub(super) const ADDRESS_BYTES: usize = 16;
+/// An address and the number behind it.
+pub(super) const ADDRESS_BYTES: usize = 24;
+pub(super) const BITMAP_OF_ADDRESS: usize = 16;
 
 /// A bit for each port.
 pub(super) const BITMAP_BYTES: usize = (1 << 16) / 8;
@@ -45,4 +47,4 @@ pub(super) const COUNTERS_BYTES: usize = ROWS * ROW_BYTES;
 // Masks and shifts of the program stand for these; rows don't share cache lines.
 const _: () = assert!(ROWS.is_power_of_two() && ROW_BYTES.is_power_of_two());
 const _: () = assert!(ROW_BYTES.is_multiple_of(64) && ADDRESSES.is_multiple_of(8));
-const _: () = assert!(TCP_PORTS == 576 && WORKERS_MAX.is_power_of_two());
+const _: () = assert!(TCP_PORTS == 832 && WORKERS_MAX.is_power_of_two());

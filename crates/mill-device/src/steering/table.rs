@@ -3,8 +3,9 @@
 use super::counters::SteeringCounters;
 use super::flow::{FlowHash, halves_of};
 use super::layout::{
-    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, COUNTERS_BYTES, GRACE,
-    SEED, TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
+    COUNTERS_BYTES, GRACE, SEED, TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS,
+    WORKERS_MAX,
 };
 use mill_stack::link::Service;
 use mill_stack::wire::protocol::Protocol;
@@ -201,7 +202,12 @@ impl State {
 
     fn write_address(&self, place: usize, (high, low): (u64, u64)) {
         let offset = ADDRESSES + place * ADDRESS_BYTES;
-        for (offset, half) in [(offset, high), (offset + 8, low)] {
+        let bitmap = u64::try_from(place * BITMAP_BYTES).expect("the table is short");
+        for (offset, half) in [
+            (offset + BITMAP_OF_ADDRESS, bitmap),
+            (offset, high),
+            (offset + 8, low),
+        ] {
             let to = self.served.atomic_u64(offset).expect(INSIDE);
             to.store(half, Ordering::Release);
         }
@@ -241,3 +247,6 @@ fn all_of(address: IpAddr) -> IpAddr {
 
 /// Why an access to the table can't fail.
 const INSIDE: &str = "the layout's offsets are aligned and inside the table";
+
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,11 @@ use super::*;
 use bench::{Bench, Fate, of_tcp, of_udp};
 use frames::{Frame, TCP, tcp, udp};
 
-mod bench;
-mod frames;
+pub(super) mod bench;
+pub(super) mod frames;
+mod grace;
+mod spread;
+mod wire;
 
 /// On the other side.
 const V4: &str = "192.0.2.9:40000";
@@ -293,40 +296,4 @@ fn without_a_socket_frames_are_the_kernels() {
     };
     let frame = tcp(V4, "192.0.2.1:80").bytes();
     assert!((0..1000).any(|_| bench.fate(&frame) == Fate::Unclaimed));
-}
-
-#[test]
-fn what_a_frame_costs_is_told() {
-    let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:80"]) else {
-        return;
-    };
-    let cost = |what: &str, frame: Frame| {
-        let bytes = frame.bytes();
-        let best = (0..5).map(|_| {
-            let trial = Trial {
-                frame: &bytes,
-                arrival: None,
-                repeat: 100_000,
-            };
-            bench.rules.try_out(trial).unwrap().duration
-        });
-        println!("{what}: {:?} a frame", best.min().unwrap());
-    };
-    cost("ours, IPv4", tcp(V4, "192.0.2.1:80"));
-    cost("ours, IPv6", tcp(V6, "[2001:db8::1]:80"));
-    cost("another port, IPv4", tcp(V4, "192.0.2.1:22"));
-    cost("another address, IPv4", tcp(V4, "192.0.2.2:80"));
-    bench.table.set_workers(4);
-    cost("ours, IPv4, one of four workers", tcp(V4, "192.0.2.1:80"));
-    bench.table.set_workers(1);
-    bench.table.set_grace(true);
-    cost(
-        "ours, IPv4, looked up in the kernel",
-        tcp(V4, "192.0.2.1:80"),
-    );
-    bench.table.set_grace(false);
-    let mut addresses: Vec<_> = (0..31_u8).map(|last| [10, 0, 0, last].into()).collect();
-    addresses.push("192.0.2.1".parse().unwrap());
-    bench.table.set_addresses(&addresses);
-    cost("another address of 32, IPv4", tcp(V4, "192.0.2.2:80"));
 }

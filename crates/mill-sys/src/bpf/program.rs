@@ -120,6 +120,26 @@ impl Program {
     }
 }
 
+/// What the program with this number is called: every loaded program has a number, which tools show. `ENOENT` if it is
+/// gone.
+pub fn name(id: u32) -> Result<String, BpfError> {
+    let program = PROG_GET_FD_BY_ID.open(&mut ById {
+        prog_id: id,
+        next_id: 0,
+        open_flags: 0,
+    })?;
+    let mut info = Info { bytes: [0; 128] };
+    let info_len = u32::try_from(size_of::<Info>()).expect("128 fits");
+    OBJ_GET_INFO_BY_FD.run(&mut AskInfo {
+        bpf_fd: number_of(&program),
+        info_len,
+        info: &raw mut info,
+    })?;
+    let name = info.bytes.iter().skip(INFO_NAME).take(16);
+    let name: Vec<u8> = name.copied().take_while(|byte| *byte != 0).collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
 impl Verdict {
     /// The kernel takes what it does not know for a failure.
     fn of(number: u32) -> Self {
@@ -184,6 +204,38 @@ struct Context {
     egress_ifindex: u32,
 }
 
+/// What BPF_PROG_GET_FD_BY_ID takes.
+#[repr(C)]
+struct ById {
+    prog_id: u32,
+    next_id: u32,
+    open_flags: u32,
+}
+
+/// What BPF_OBJ_GET_INFO_BY_FD takes.
+#[repr(C)]
+struct AskInfo {
+    bpf_fd: u32,
+    info_len: u32,
+    info: *mut Info,
+}
+
+/// The beginning of `struct bpf_prog_info`, of which only the name is wanted here.
+#[repr(C, align(8))]
+struct Info {
+    bytes: [u8; 128],
+}
+
+/// Where the name stands, behind the kind, the number, a tag of 8 bytes, two lengths, two addresses, the time, two numbers
+/// and an address.
+const INFO_NAME: usize = 4 + 4 + 8 + 2 * 4 + 2 * 8 + 8 + 2 * 4 + 8;
+
+// SAFETY: it points to nothing.
+unsafe impl Attributes for ById {}
+
+// SAFETY: `name` fills in a structure that outlives the call, and its length.
+unsafe impl Attributes for AskInfo {}
+
 // SAFETY: `load` fills in slices that outlive the call, and their lengths.
 unsafe impl Attributes for Load {}
 
@@ -193,6 +245,9 @@ unsafe impl Attributes for TestRun {}
 
 const PROG_LOAD: Command = Command::new(5, "BPF_PROG_LOAD");
 const PROG_TEST_RUN: Command = Command::new(10, "BPF_PROG_TEST_RUN");
+
+const PROG_GET_FD_BY_ID: Command = Command::new(13, "BPF_PROG_GET_FD_BY_ID");
+const OBJ_GET_INFO_BY_FD: Command = Command::new(15, "BPF_OBJ_GET_INFO_BY_FD");
 
 /// BPF_PROG_TYPE_XDP, and where such a program is attached: BPF_XDP.
 const XDP: u32 = 6;

@@ -12,16 +12,16 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// A program that is attached to nothing, with a socket for the loopback's queue and its first worker.
 #[derive(Debug)]
-pub(super) struct Bench {
-    pub(super) rules: Rules,
-    pub(super) table: Table,
-    pub(super) socket: OwnedFd,
+pub(in crate::steering) struct Bench {
+    pub(in crate::steering) rules: Rules,
+    pub(in crate::steering) table: Table,
+    pub(in crate::steering) socket: OwnedFd,
 }
 
 impl Bench {
     /// `None`, and the reason printed, where the rights or the means are missing. The calling thread is moved into a network
     /// namespace of its own.
-    pub(super) fn new() -> Option<Self> {
+    pub(in crate::steering) fn new() -> Option<Self> {
         let rules = match Rules::load(2) {
             Ok(rules) => rules,
             Err(error @ SteeringError::Rights(_)) => {
@@ -49,7 +49,7 @@ impl Bench {
     }
 
     /// A bench that serves TCP of these addresses, which are the interface's.
-    pub(super) fn serving(services: &[&str]) -> Option<Self> {
+    pub(in crate::steering) fn serving(services: &[&str]) -> Option<Self> {
         let bench = Self::new()?;
         let mut addresses = Vec::new();
         for service in services {
@@ -62,7 +62,7 @@ impl Bench {
     }
 
     /// The verdict, and by how much which counters have grown.
-    pub(super) fn try_bytes(&self, frame: &[u8]) -> (Verdict, SteeringCounters) {
+    pub(in crate::steering) fn try_bytes(&self, frame: &[u8]) -> (Verdict, SteeringCounters) {
         let before = self.table.counters();
         let outcome = self.rules.try_out(Trial {
             frame,
@@ -82,7 +82,7 @@ impl Bench {
     }
 
     /// What becomes of a frame.
-    pub(super) fn fate(&self, frame: &[u8]) -> Fate {
+    pub(in crate::steering) fn fate(&self, frame: &[u8]) -> Fate {
         let (verdict, grown) = self.try_bytes(frame);
         let of =
             |counter: u64, verdict: Verdict, fate: Fate| (counter == 1).then_some((verdict, fate));
@@ -103,14 +103,14 @@ impl Bench {
     }
 
     #[track_caller]
-    pub(super) fn check(&self, frame: Frame, expected: Fate) {
+    pub(in crate::steering) fn check(&self, frame: Frame, expected: Fate) {
         assert_eq!(self.fate(&frame.bytes()), expected, "{frame:?}");
     }
 }
 
 /// A verdict with its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(in crate::steering) enum Fate {
     Ours,
     Passed,
     Kept,
@@ -119,14 +119,14 @@ pub(super) enum Fate {
     Malformed,
 }
 
-pub(super) fn of_tcp(address: &str) -> Service {
+pub(in crate::steering) fn of_tcp(address: &str) -> Service {
     Service {
         address: address.parse().unwrap(),
         protocol: Protocol::TCP,
     }
 }
 
-pub(super) fn of_udp(address: &str) -> Service {
+pub(in crate::steering) fn of_udp(address: &str) -> Service {
     Service {
         protocol: Protocol::UDP,
         ..of_tcp(address)

@@ -4,28 +4,29 @@ use std::net::{IpAddr, SocketAddr};
 
 /// What a frame is to be; [`Frame::bytes`] makes it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub(super) target_mac: [u8; 6],
+pub(in crate::steering) struct Frame {
+    pub(in crate::steering) target_mac: [u8; 6],
     /// EtherTypes of the tags, outer ones first.
-    pub(super) tags: &'static [u16],
-    pub(super) source: SocketAddr,
-    pub(super) target: SocketAddr,
-    pub(super) protocol: u8,
+    pub(in crate::steering) tags: &'static [u16],
+    pub(in crate::steering) source: SocketAddr,
+    pub(in crate::steering) target: SocketAddr,
+    pub(in crate::steering) protocol: u8,
     /// TCP's.
-    pub(super) flags: u8,
+    pub(in crate::steering) flags: u8,
     /// Words of four bytes of IPv4's header.
-    pub(super) header_words: u8,
+    pub(in crate::steering) header_words: u8,
     /// IPv4's flags and offset of the fragment; of IPv6, the fragment header's offset and flag, if there is to be one.
-    pub(super) fragment: Option<u16>,
+    pub(in crate::steering) fragment: Option<u16>,
 }
 
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
+pub(in crate::steering) const TCP: u8 = 6;
+pub(in crate::steering) const UDP: u8 = 17;
 
-pub(super) const ACK: u8 = 0x10;
+pub(in crate::steering) const SYN: u8 = 2;
+pub(in crate::steering) const ACK: u8 = 0x10;
 
 /// A segment of TCP.
-pub(super) fn tcp(source: &str, target: &str) -> Frame {
+pub(in crate::steering) fn tcp(source: &str, target: &str) -> Frame {
     Frame {
         target_mac: [2, 0, 0, 0, 0, 1],
         tags: &[],
@@ -39,7 +40,7 @@ pub(super) fn tcp(source: &str, target: &str) -> Frame {
 }
 
 /// A datagram of UDP.
-pub(super) fn udp(source: &str, target: &str) -> Frame {
+pub(in crate::steering) fn udp(source: &str, target: &str) -> Frame {
     Frame {
         protocol: UDP,
         ..tcp(source, target)
@@ -47,11 +48,11 @@ pub(super) fn udp(source: &str, target: &str) -> Frame {
 }
 
 impl Frame {
-    pub(super) fn tagged(self, tags: &'static [u16]) -> Self {
+    pub(in crate::steering) fn tagged(self, tags: &'static [u16]) -> Self {
         Self { tags, ..self }
     }
 
-    pub(super) fn fragment(self, word: u16) -> Self {
+    pub(in crate::steering) fn fragment(self, word: u16) -> Self {
         Self {
             fragment: Some(word),
             ..self
@@ -59,11 +60,11 @@ impl Frame {
     }
 
     /// Bytes before the IP header.
-    pub(super) fn link_len(&self) -> usize {
+    pub(in crate::steering) fn link_len(&self) -> usize {
         14 + 4 * self.tags.len()
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(in crate::steering) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.target_mac.to_vec();
         bytes.extend([2, 0, 0, 0, 0, 2]);
         for tag in self.tags {

@@ -1,0 +1,124 @@
+//! What a table serves, by what the program then makes of frames.
+
+use super::*;
+use crate::steering::tests::bench::{Bench, Fate, of_tcp, of_udp};
+use crate::steering::tests::frames::{tcp, udp};
+
+/// Whether segments for these targets are ours.
+fn ours(bench: &Bench, targets: &[&str]) -> Vec<bool> {
+    let is_ours = |target: &&str| {
+        let source = if target.starts_with('[') {
+            "[::9]:9"
+        } else {
+            "9.9.9.9:9"
+        };
+        bench.fate(&tcp(source, target).bytes()) == Fate::Ours
+    };
+    targets.iter().map(is_ours).collect()
+}
+
+fn set(bench: &Bench, addresses: &[&str]) -> usize {
+    let addresses: Vec<IpAddr> = addresses.iter().map(|one| one.parse().unwrap()).collect();
+    bench.table.set_addresses(&addresses)
+}
+
+#[test]
+fn wildcards_are_served_on_each_address_of_their_family() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    let targets = ["10.0.0.1:80", "10.0.0.2:80", "[fd00::1]:80", "10.0.0.1:81"];
+    bench.table.serve(of_tcp("0.0.0.0:80"), true);
+    assert_eq!(ours(&bench, &targets), [false; 4]);
+    set(&bench, &["10.0.0.1", "fd00::1"]);
+    assert_eq!(ours(&bench, &targets), [true, false, false, false]);
+    // Those that come later too.
+    set(&bench, &["10.0.0.2", "fd00::1", "10.0.0.1"]);
+    assert_eq!(ours(&bench, &targets), [true, true, false, false]);
+    bench.table.serve(of_tcp("[::]:80"), true);
+    assert_eq!(ours(&bench, &targets), [true, true, true, false]);
+    set(&bench, &["10.0.0.2"]);
+    assert_eq!(ours(&bench, &targets), [false, true, false, false]);
+    set(&bench, &["10.0.0.1", "fd00::1"]);
+    assert_eq!(ours(&bench, &targets), [true, false, true, false]);
+    bench.table.serve(of_tcp("0.0.0.0:80"), false);
+    assert_eq!(ours(&bench, &targets), [false, false, true, false]);
+}
+
+#[test]
+fn services_end_with_the_last_who_wanted_them() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    set(&bench, &["10.0.0.1"]);
+    let targets = ["10.0.0.1:80"];
+    let other = bench.table.clone();
+    // Nobody has it yet.
+    bench.table.serve(of_tcp("10.0.0.1:80"), false);
+    bench.table.serve(of_tcp("10.0.0.1:80"), true);
+    other.serve(of_tcp("10.0.0.1:80"), true);
+    other.serve(of_tcp("0.0.0.0:80"), true);
+    bench.table.serve(of_tcp("10.0.0.1:80"), false);
+    assert_eq!(ours(&bench, &targets), [true]);
+    bench.table.serve(of_tcp("10.0.0.1:80"), false);
+    assert_eq!(ours(&bench, &targets), [true]);
+    bench.table.serve(of_tcp("0.0.0.0:80"), false);
+    assert_eq!(ours(&bench, &targets), [false]);
+    // UDP has its own bits, and other protocols none.
+    bench.table.serve(of_udp("10.0.0.1:80"), true);
+    let icmp = Service {
+        protocol: Protocol::ICMPV4,
+        ..of_tcp("10.0.0.1:80")
+    };
+    bench.table.serve(icmp, true);
+    assert_eq!(ours(&bench, &targets), [false]);
+    assert_eq!(
+        bench.fate(&udp("9.9.9.9:9", targets[0]).bytes()),
+        Fate::Ours
+    );
+}
+
+#[test]
+fn there_is_room_for_so_many_addresses() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    bench.table.serve(of_tcp("0.0.0.0:80"), true);
+    let many: Vec<IpAddr> = (0..=ADDRESSES_MAX)
+        .map(|last| IpAddr::from([10, 0, 0, u8::try_from(last).unwrap()]))
+        .collect();
+    assert_eq!(bench.table.set_addresses(&many[..ADDRESSES_MAX]), 0);
+    assert_eq!(
+        ours(&bench, &["10.0.0.31:80", "10.0.0.32:80"]),
+        [true, false]
+    );
+    // The same again, and one too many; one that is named twice counts once.
+    assert_eq!(bench.table.set_addresses(&many), 1);
+    assert_eq!(
+        ours(&bench, &["10.0.0.31:80", "10.0.0.32:80"]),
+        [true, false]
+    );
+    assert_eq!(bench.table.set_addresses(&many[1..]), 0);
+    assert_eq!(
+        ours(&bench, &["10.0.0.0:80", "10.0.0.1:80", "10.0.0.32:80"]),
+        [false, true, true]
+    );
+    assert_eq!(set(&bench, &["10.0.0.1", "10.0.0.1"]), 0);
+    assert_eq!(ours(&bench, &["10.0.0.1:80", "10.0.0.2:80"]), [true, false]);
+    assert_eq!(set(&bench, &[]), 0);
+    assert_eq!(ours(&bench, &["10.0.0.1:80"]), [false]);
+}
+
+#[test]
+fn whoever_opens_the_table_begins_anew() {
+    let Some(bench) = Bench::serving(&["10.0.0.1:80"]) else {
+        return;
+    };
+    assert_eq!(ours(&bench, &["10.0.0.1:80"]), [true]);
+    let again = bench.rules.table().unwrap();
+    assert_eq!(ours(&bench, &["10.0.0.1:80"]), [false]);
+    again.set_addresses(&["10.0.0.1".parse().unwrap()]);
+    assert_eq!(ours(&bench, &["10.0.0.1:80"]), [false]);
+    again.serve(of_tcp("10.0.0.1:80"), true);
+    assert_eq!(ours(&bench, &["10.0.0.1:80"]), [true]);
+}

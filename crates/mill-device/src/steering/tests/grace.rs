@@ -1,0 +1,78 @@
+//! Connections that the kernel had before their port was served.
+
+use super::bench::{Bench, Fate};
+use super::frames::{ACK, Frame, SYN, tcp};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
+/// A connection over the loopback, on whose interface the trials run; the listener's end comes second.
+fn connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
+fn segment(source: SocketAddr, target: SocketAddr, flags: u8) -> Frame {
+    Frame {
+        flags,
+        ..tcp(&source.to_string(), &target.to_string())
+    }
+}
+
+fn check_family(host: &str) {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let target = listener.local_addr().unwrap();
+    let (mut near, mut far) = connection(&listener);
+    let known = near.local_addr().unwrap();
+    let unknown = SocketAddr::new(known.ip(), known.port() ^ 1);
+    let text = target.to_string();
+    bench.table.serve(super::of_tcp(&text), true);
+    bench.table.set_addresses(&[target.ip()]);
+    // FIN, RST, PSH with ACK; SYN with ACK; nothing at all.
+    let of_a_connection = [ACK, ACK | 1, ACK | 4, ACK | 8, SYN | ACK, 0];
+    for is_on in [false, true, false] {
+        bench.table.set_grace(is_on);
+        let kept = if is_on { Fate::Kept } else { Fate::Ours };
+        for flags in of_a_connection {
+            bench.check(segment(known, target, flags), kept);
+            bench.check(segment(unknown, target, flags), Fate::Ours);
+        }
+        bench.check(segment(known, target, SYN), Fate::Ours);
+        bench.check(segment(unknown, target, SYN), Fate::Ours);
+    }
+    // The headers up to the flags have to be there.
+    bench.table.set_grace(true);
+    let whole = segment(known, target, ACK).bytes();
+    let flags = whole.len() - 20 + 13;
+    assert_eq!(bench.fate(&whole[..=flags]), Fate::Kept);
+    assert_eq!(bench.fate(&whole[..flags]), Fate::Malformed);
+    // The kernel's connection has not noticed; in TIME-WAIT it is the kernel's still.
+    far.write_all(b"x").unwrap();
+    near.read_exact(&mut [0]).unwrap();
+    drop(near);
+    assert_eq!(far.read(&mut [0]).unwrap(), 0);
+    bench.check(segment(known, target, ACK), Fate::Kept);
+}
+
+#[test]
+fn connections_of_the_kernel_stay_with_it_over_ipv4() {
+    check_family("127.0.0.1");
+}
+
+#[test]
+fn connections_of_the_kernel_stay_with_it_over_ipv6() {
+    check_family("::1");
+}
+
+#[test]
+fn datagrams_are_not_looked_up() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    bench.table.serve(super::of_udp("127.0.0.1:9"), true);
+    bench.table.set_addresses(&["127.0.0.1".parse().unwrap()]);
+    bench.table.set_grace(true);
+    bench.check(super::udp("127.0.0.1:9", "127.0.0.1:9"), Fate::Ours);
+}
