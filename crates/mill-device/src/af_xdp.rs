@@ -4,6 +4,7 @@
 //! Receiving takes no system call; sending takes one a turn, where the kernel copies.
 
 use crate::frames::Frames;
+use filling::Filling;
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
 use mill_sys::xsk::{Kicked, Piece, Recovered, Xsk, XskStatistics};
 use slots::Slots;
@@ -12,6 +13,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// Socket and memory, as they are made by whoever has the rights.
 pub mod setup;
+
+/// How many places the kernel has to fill.
+mod filling;
 
 /// Where frames to be sent lie.
 mod slots;
@@ -26,6 +30,7 @@ pub struct XdpLink {
     /// The pieces of a frame whose last has not arrived, and frames that were put together of pieces.
     pieces: Vec<Piece>,
     gathered: Frames,
+    filling: Filling,
     slots: Slots,
     /// Frames were transmitted and the kernel does not know yet.
     is_unpublished: bool,
@@ -92,7 +97,8 @@ impl XdpLink {
         let slots = Slots::new(senders.clone(), frame_bytes, options.mtu, |number| {
             xsk.is_ours(number)
         });
-        Self {
+        let filling = Filling::new(senders.start, |number| xsk.is_ours(number));
+        let mut link = Self {
             properties: LinkProperties {
                 address: options.address,
                 mtu: options.mtu,
@@ -107,6 +113,7 @@ impl XdpLink {
             extents: vec![Extent::default(); senders.start as usize].into_boxed_slice(),
             pieces: Vec::with_capacity(PIECES_MAX),
             gathered: Frames::new(GATHERED, frame_len_max(options.mtu)),
+            filling,
             slots,
             is_unpublished: false,
             is_waiting: false,
@@ -114,7 +121,9 @@ impl XdpLink {
             on_trouble: None,
             told: [false; 2],
             xsk,
-        }
+        };
+        link.fill();
+        link
     }
 
     /// Has `on_trouble` called, once for each kind.
@@ -181,7 +190,7 @@ impl XdpLink {
         if self.pieces.len() < PIECES_MAX {
             self.pieces.push(piece);
         } else {
-            self.xsk.fill(piece.number);
+            self.filling.release(piece.number);
         }
         if piece.continues {
             return None;
@@ -203,7 +212,7 @@ impl XdpLink {
             if is_whole { Ok(len) } else { Err(()) }
         });
         for piece in pieces.drain(..) {
-            self.xsk.fill(piece.number);
+            self.filling.release(piece.number);
         }
         self.pieces = pieces;
         let Some(Ok(FrameId(number))) = filled else {
@@ -219,6 +228,14 @@ impl XdpLink {
     /// Frames that were put together are numbered behind those of the memory that receives.
     fn first_gathered(&self) -> u32 {
         self.xsk.senders().start
+    }
+
+    /// Gives the kernel the places that it is to have, and tells it what was taken.
+    fn fill(&mut self) {
+        while let Some(number) = self.filling.next() {
+            self.xsk.fill(number);
+        }
+        self.xsk.publish_received();
     }
 
     /// Takes the places of what has been sent.
@@ -284,10 +301,13 @@ impl Link for XdpLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
+        let mut taken = 0;
         while burst.room() > 0 {
             let Some(piece) = self.xsk.receive() else {
                 break;
             };
+            taken += 1;
+            self.filling.taken();
             if let Some(id) = self.take(piece) {
                 self.counters.received += 1;
                 burst.push(Received {
@@ -297,7 +317,8 @@ impl Link for XdpLink {
                 });
             }
         }
-        self.xsk.publish_received();
+        self.filling.note_waited(taken + self.xsk.waiting());
+        self.fill();
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
@@ -313,7 +334,7 @@ impl Link for XdpLink {
 
     fn release(&mut self, id: FrameId) {
         if (id.0 as usize) < self.extents.len() {
-            self.xsk.fill(id.0);
+            self.filling.release(id.0);
         } else {
             self.gathered.release(FrameId(id.0 - self.first_gathered()));
         }

@@ -202,6 +202,12 @@ impl Xsk {
         }
     }
 
+    /// How many pieces wait at least, without a look at what the other side has done since.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.received.known()
+    }
+
     /// Gives a frame that receives back to the kernel, which sees it after [`Self::publish_received`].
     #[inline]
     pub fn fill(&mut self, number: u32) {

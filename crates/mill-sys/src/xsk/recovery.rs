@@ -22,7 +22,7 @@ pub struct Recovered {
 }
 
 impl Xsk {
-    /// Makes the marks say what the rings say, and gives every frame that receives and is ours to the kernel.
+    /// Makes the marks say what the rings say.
     pub(super) fn recover(&mut self) -> Recovered {
         let filling = self.fill.unseen();
         let waiting = self.received.waiting();
@@ -42,19 +42,12 @@ impl Xsk {
         }
         let reclaimed = self.reclaim(&is_in_ring);
         let counted = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let recovered = Recovered {
+        Recovered {
             waiting: counted(waiting.len()),
             unsent: counted(unsent.len()),
             filling: counted(filling.len()),
             reclaimed,
-        };
-        for number in 0..self.receive_frames {
-            if self.frames.is_ours(number) {
-                self.fill(number);
-            }
         }
-        self.publish_received();
-        recovered
     }
 
     /// Takes the frames back that are in no ring, if the kernel can have none of them.

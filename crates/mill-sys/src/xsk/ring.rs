@@ -171,6 +171,11 @@ impl<T: Entry> Consumer<T> {
         Some(entry)
     }
 
+    /// How many entries wait, as far as we know.
+    pub(crate) fn known(&self) -> u32 {
+        self.put.wrapping_sub(self.next)
+    }
+
     /// Gives the places of what was taken back.
     pub(crate) fn release(&mut self) {
         if self.released != self.next {

@@ -18,13 +18,13 @@ pub struct XskError {
 /// What the kernel counts (xdp_statistics of if_xdp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XskStatistics {
-    /// Frames that were lost for another reason than the next ones: too long for a place, say.
+    /// Frames that were lost: too long for a place, or with no place to be put into.
     pub dropped: u64,
     /// Places given to the kernel that are none.
     pub strange_filled: u64,
     /// Pieces to be sent that are none.
     pub strange_transmitted: u64,
-    /// Frames that were lost because the ring of received ones was full.
+    /// Frames that were lost, besides, because the ring of received ones was full.
     pub ring_full: u64,
     /// Times that a frame found no place to be put into.
     pub no_place: u64,

@@ -8,9 +8,10 @@ use mill_sys::bpf::map::Map;
 use mill_sys::bpf::program::Program;
 use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Copying, Xsk, XskOptions};
-use mill_sys::{interface, namespace};
+use mill_sys::{descriptor, interface, namespace};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
+use std::time::Duration;
 
 /// The two ends' names.
 pub(super) const NEAR: &str = "near";
@@ -64,8 +65,14 @@ impl Steering {
         let sockets = Map::sockets("sockets", 4).unwrap();
         let program = Program::load("everything", &everything(&sockets)).unwrap();
         let index = interface::index(name).unwrap();
+        // A program that was here a moment ago stays for as long as another test's child has not begun its own.
+        let held = (0..100).find_map(|_| {
+            let patience = Duration::from_millis(10);
+            let held = attach(&program, index, mode).ok();
+            held.or_else(|| descriptor::wait_readable(&[], Some(patience)).map_or(None, |_| None))
+        });
         Self {
-            _held: attach(&program, index, mode).unwrap(),
+            _held: held.unwrap(),
             sockets,
         }
     }
@@ -167,8 +174,8 @@ pub(super) fn duplicate(descriptor: &impl AsFd) -> OwnedFd {
 
 /// Whether something arrives within a tenth of a second.
 fn is_readable(link: &XdpLink) -> bool {
-    let patience = std::time::Duration::from_millis(100);
-    mill_sys::descriptor::wait_readable(&[link.as_fd()], Some(patience))
+    let patience = Duration::from_millis(100);
+    descriptor::wait_readable(&[link.as_fd()], Some(patience))
         .is_ok_and(|readable| readable.iter().any(|one| *one))
 }
 
