@@ -20,6 +20,11 @@ mod filling;
 /// Where frames to be sent lie.
 mod slots;
 
+/// What is told of a link.
+mod report;
+
+pub use report::{XdpCounters, XdpTrouble};
+
 /// A queue as the stack uses it.
 pub struct XdpLink {
     xsk: Xsk,
@@ -50,37 +55,6 @@ pub struct XdpLinkOptions {
     pub mtu: u16,
     /// Frames may come from this machine, without a checksum (veth, and what lies on it).
     pub peer_may_be_local: bool,
-}
-
-/// What has passed, and what has not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct XdpCounters {
-    pub received: u64,
-    pub received_bytes: u64,
-    pub transmitted: u64,
-    pub transmitted_bytes: u64,
-    /// Frames that came in several pieces.
-    pub gathered: u64,
-    /// Frames that came and were dropped here: longer than the MTU, or more of several pieces at once than there is room
-    /// for.
-    pub dropped: u64,
-    /// Calls to send.
-    pub kicks: u64,
-    /// Calls after which frames still waited.
-    pub waited: u64,
-    /// Times that the other end's queue was full and a frame was lost.
-    pub lost: u64,
-    /// Calls that the kernel refused: the interface is down or gone.
-    pub refused: u64,
-}
-
-/// What can happen to a running link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XdpTrouble {
-    /// Somebody has deleted the interface: nothing passes any more.
-    DeviceGone,
-    /// Frames are received and none is sent: the queue's number is beyond the interface's queues that send.
-    QueueSendsNothing,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
