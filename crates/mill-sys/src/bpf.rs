@@ -44,7 +44,6 @@ impl Instruction {
 }
 
 /// A command that the kernel has refused.
-#[derive(Debug)]
 pub struct BpfError {
     /// As bpf(2) calls it.
     pub command: &'static str,
@@ -61,6 +60,13 @@ impl fmt::Display for BpfError {
             Some(line) => write!(formatter, ": {line}"),
             None => Ok(()),
         }
+    }
+}
+
+/// As for people: a verifier's log is hundreds of lines.
+impl fmt::Debug for BpfError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
     }
 }
 

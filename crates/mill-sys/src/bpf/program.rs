@@ -1,6 +1,7 @@
 //! Programs that look at received frames (BPF_PROG_TYPE_XDP): loaded, checked by the kernel, and tried out.
 
 use super::{Attributes, BpfError, Command, Instruction, name_of, number_of};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ impl Program {
             prog_ifindex: 0,
             expected_attach_type: ATTACH_XDP,
         };
-        let refused = match PROG_LOAD.open(&mut load) {
+        let refused = match open(&mut load) {
             Ok(program) => return Ok(Self(program)),
             Err(refused) => refused,
         };
@@ -69,7 +70,7 @@ impl Program {
         load.log_level = 1;
         load.log_size = u32::try_from(log.len()).expect("the log is short");
         load.log_buf = log.as_mut_ptr();
-        match PROG_LOAD.open(&mut load) {
+        match open(&mut load) {
             Ok(program) => Ok(Self(program)),
             Err(_) => {
                 let text = log.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -119,6 +120,20 @@ impl Program {
         })
     }
 }
+
+/// The kernel gives up checking a program when a signal comes, whoever handles that; then it is asked again.
+fn open(load: &mut Load) -> Result<OwnedFd, BpfError> {
+    for _ in 1..LOADS_MAX {
+        match PROG_LOAD.open(load) {
+            Err(refused) if refused.error.kind() == io::ErrorKind::WouldBlock => {}
+            decided => return decided,
+        }
+    }
+    PROG_LOAD.open(load)
+}
+
+/// How often it is asked: a check takes milliseconds, and so many signals don't come in that time.
+const LOADS_MAX: u32 = 20;
 
 /// What the program with this number is called: every loaded program has a number, which tools show. `ENOENT` if it is
 /// gone.
