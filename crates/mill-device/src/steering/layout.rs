@@ -47,4 +47,5 @@ pub(super) const COUNTERS_BYTES: usize = ROWS * ROW_BYTES;
 // Masks and shifts of the program stand for these; rows don't share cache lines.
 const _: () = assert!(ROWS.is_power_of_two() && ROW_BYTES.is_power_of_two());
 const _: () = assert!(ROW_BYTES.is_multiple_of(64) && ADDRESSES.is_multiple_of(8));
+const _: () = assert!((UDP_PORTS - TCP_PORTS).is_power_of_two());
 const _: () = assert!(TCP_PORTS == 832 && WORKERS_MAX.is_power_of_two());

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! R6  what the kernel gives: struct xdp_md        R4, R5  the target's address, low and high half
-//! R7  the header that is being looked at          R3      where the bitmaps of the protocol begin
+//! R7  the header that is being looked at          R3      scratch, as R0 to R2 are
 //! R8  the end of the frame                        R9      protocol, count of addresses, word of a bitmap
 //!                                                 R2      where the bitmap of the address begins
 //! ```
@@ -163,9 +163,10 @@ fn ipv6(to: &mut Assembler) {
 /// Looks the target up: its address among those of the table, then its port in that address's bitmap.
 fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.label("transport");
-    to.set(R3, offset(TCP_PORTS));
+    // Written down, and read again below: of a byte of the stack the kernel forgets what the jumps have shown, and then
+    // checks what follows once for both protocols.
+    to.store(Byte, R10, PROTOCOL, R9);
     to.jump_if(R9, Equal, TCP, "addresses");
-    to.set(R3, offset(UDP_PORTS));
     to.jump_if(R9, NotEqual, UDP, "pass");
 
     // No loop, as a processor that guesses wrong would run on behind the table's end: without CAP_PERFMON the kernel checks
@@ -198,9 +199,15 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     // Both say nothing new, but to the kernel.
     to.calculate(And, R9, offset(BITMAP_BYTES - 4));
     to.calculate(And, R2, offset((ADDRESSES_MAX - 1) * BITMAP_BYTES));
-    to.set_map_value(R1, maps.table, 0);
-    to.calculate(Add, R1, R3);
-    to.calculate(Add, R1, R2);
+    to.calculate(Add, R9, R2);
+    // UDP's number is odd, and its bitmaps follow TCP's.
+    to.load(Byte, R3, R10, PROTOCOL);
+    to.calculate(And, R3, 1);
+    to.calculate(ShiftLeft, R3, number((UDP_PORTS - TCP_PORTS).ilog2()));
+    to.calculate(Add, R9, R3);
+    // One sum, then one address: without CAP_PERFMON the kernel takes only additions to addresses that are alike on all
+    // ways to them.
+    to.set_map_value(R1, maps.table, offset(TCP_PORTS));
     to.calculate(Add, R1, R9);
     to.load(Word, R1, R1, 0);
     to.calculate(And, R0, 31);
@@ -216,7 +223,8 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
     to.set_map_value(R1, maps.table, offset(GRACE));
     to.load(Word, R1, R1, 0);
     to.jump_if(R1, Equal, 0, "steer");
-    to.jump_if(R3, NotEqual, offset(TCP_PORTS), "steer");
+    to.load(Byte, R0, R10, PROTOCOL);
+    to.jump_if(R0, NotEqual, TCP, "steer");
 }
 
 /// Connections that the kernel had before the port was served stay with it.
@@ -301,35 +309,30 @@ fn steer(to: &mut Assembler, maps: Maps<'_>) {
     // What is returned if there is no such socket.
     to.set(R3, Verdict::Pass as i32);
     to.call(Helper::RedirectMap);
-    to.set(R3, offset(Counter::Redirected.offset()));
-    to.jump_if(R0, Equal, Verdict::Redirect as i32, "count");
-    to.set(R3, offset(Counter::Unclaimed.offset()));
-    to.jump("count");
+    to.jump_if(R0, NotEqual, Verdict::Redirect as i32, "unclaimed");
 }
 
 /// Each reason has its verdict and its counter, in the row of the queue.
 fn verdicts(to: &mut Assembler, maps: Maps<'_>) {
     for (label, verdict, counter) in [
+        ("redirected", Verdict::Redirect, Counter::Redirected),
+        ("unclaimed", Verdict::Pass, Counter::Unclaimed),
         ("fragment", Verdict::Drop, Counter::Fragments),
         ("malformed", Verdict::Pass, Counter::Malformed),
         ("kept", Verdict::Pass, Counter::Kept),
         ("pass", Verdict::Pass, Counter::Passed),
     ] {
         to.label(label);
+        to.load(Word, R2, R6, CONTEXT_QUEUE);
+        to.calculate(And, R2, offset(ROWS - 1));
+        to.calculate(ShiftLeft, R2, number(ROW_BYTES.ilog2()));
+        to.set_map_value(R1, maps.counters, 0);
+        to.calculate(Add, R1, R2);
+        to.set(R2, 1);
+        to.add_to_memory(R1, short(counter.offset()), R2);
         to.set(R0, verdict as i32);
-        to.set(R3, offset(counter.offset()));
-        to.jump("count");
+        to.exit();
     }
-    to.label("count");
-    to.load(Word, R2, R6, CONTEXT_QUEUE);
-    to.calculate(And, R2, offset(ROWS - 1));
-    to.calculate(ShiftLeft, R2, number(ROW_BYTES.ilog2()));
-    to.set_map_value(R1, maps.counters, 0);
-    to.calculate(Add, R1, R2);
-    to.calculate(Add, R1, R3);
-    to.set(R2, 1);
-    to.add_to_memory(R1, 0, R2);
-    to.exit();
 }
 
 /// Jumps unless there are `bytes` from R7 on.
@@ -388,7 +391,8 @@ const SOURCE_LOW: i16 = -8;
 const SOURCE_HIGH: i16 = -16;
 const IS_FRAGMENT: i16 = -24;
 const IP_VERSION: i16 = -32;
-const TUPLE: i16 = -72;
+const PROTOCOL: i16 = -40;
+const TUPLE: i16 = -80;
 
 /// BPF_F_CURRENT_NETNS: the interface's.
 const CURRENT_NETWORK_NAMESPACE: i32 = -1;
