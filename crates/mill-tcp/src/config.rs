@@ -49,6 +49,8 @@ pub struct Config {
     pub quick_acks: u8,
     /// Maximum segment lifetime: TIME-WAIT lasts twice as long (RFC 9293 3.4.2). Linux waits 60 s in all.
     pub msl: Duration,
+    /// Connections that the owner opens may take over a flow in TIME-WAIT (RFC 6191 2); `tcp_tw_reuse`.
+    pub time_wait_reuse: bool,
     /// FIN-WAIT-2 of a connection whose application has closed it; `tcp_fin_timeout`.
     pub fin_wait_2: Duration,
     /// RFC 9293 3.8.4.
@@ -130,6 +132,7 @@ impl Default for Config {
             delayed_ack: Duration::from_millis(40),
             quick_acks: 16,
             msl: Duration::from_secs(30),
+            time_wait_reuse: true,
             fin_wait_2: Duration::from_secs(60),
             keepalive: None,
             user_timeout: None,

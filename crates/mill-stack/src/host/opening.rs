@@ -159,7 +159,11 @@ impl<Q: SendQueue> Host<Q> {
         let Some(entry) = self.time_wait.at(number) else {
             return false;
         };
-        let lasts = self.lending.config(0).msl * 2;
+        let config = self.lending.config(0);
+        if !config.time_wait_reuse {
+            return false;
+        }
+        let lasts = config.msl * 2;
         let left = entry.time_wait.ends_at.since(self.now.tick());
         let left_ms = u128::from(left.unsigned_abs());
         entry.time_wait.timestamps && left_ms + TAKE_OVER_AFTER_MS <= lasts.as_millis()

@@ -16,6 +16,9 @@ mod changing;
 /// Who is answered by which way.
 mod replies;
 
+/// Ports in TIME-WAIT, for connections that we open.
+mod reusing;
+
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {
     let listener = pair.listen(target);
