@@ -84,18 +84,19 @@ impl SharedMemory {
     /// Maps the whole of a file in memory that somebody else has made. It is sealed against shrinking if that is
     /// possible; see [`Self::is_sealed`].
     pub fn open(file: OwnedFd) -> io::Result<Self> {
+        // Before its length is asked, so that nobody can shorten it in between. Fails where the file takes no seals, or no
+        // more: what counts is which it has.
+        let _ = seal(file.as_fd(), libc::F_SEAL_SHRINK);
+        // SAFETY: F_GET_SEALS takes no argument.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         // SAFETY: a stat is plain numbers, for which zero is valid.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: fstat writes a stat, which the pointer is to.
         check(unsafe { libc::fstat(file.as_raw_fd(), &raw mut status) })?;
         let len = usize::try_from(status.st_size).map_err(|_| invalid())?;
-        // Fails where the file takes no seals, or no more: what counts is which it has.
-        let _ = seal(file.as_fd(), libc::F_SEAL_SHRINK);
-        // SAFETY: F_GET_SEALS takes no argument.
-        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         Ok(Self {
             mapping: Mapping::new(file.as_fd(), 0, len, false)?,
-            is_huge: usize::try_from(status.st_blksize).is_ok_and(|of| of >= Pages::Huge.bytes()),
+            is_huge: is_huge(file.as_fd())?,
             is_sealed: seals != -1 && seals & libc::F_SEAL_SHRINK != 0,
             file,
         })
@@ -165,6 +166,16 @@ impl AsFd for SharedMemory {
 fn seal(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
     // SAFETY: F_ADD_SEALS takes a number.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })
+}
+
+/// Whether a file is in the file system of huge pages. The size of its blocks does not tell: where ordinary memory may be
+/// made of huge pages by the kernel's own choice, that is 2 MiB too.
+fn is_huge(file: BorrowedFd<'_>) -> io::Result<bool> {
+    // SAFETY: a statfs is plain numbers, for which zero is valid.
+    let mut status: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: fstatfs writes a statfs, which the pointer is to.
+    check(unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut status) })?;
+    Ok(status.f_type == libc::HUGETLBFS_MAGIC)
 }
 
 fn invalid() -> io::Error {
