@@ -22,10 +22,15 @@ pub enum SteeringError {
 
 impl SteeringError {
     pub(super) fn loading(refused: BpfError) -> Self {
-        match refused.error.kind() {
-            io::ErrorKind::PermissionDenied if refused.log.is_empty() => Self::Rights(missing()),
-            _ => Self::Refused(refused),
+        if refused.error.kind() != io::ErrorKind::PermissionDenied {
+            return Self::Refused(refused);
         }
+        // Of a process with some of the rights the verifier refuses what it takes from one with all of them.
+        let missing = missing();
+        if missing.is_empty() && !refused.log.is_empty() {
+            return Self::Refused(refused);
+        }
+        Self::Rights(missing)
     }
 
     pub(super) fn attaching(refused: BpfError, interface: u32) -> Self {
@@ -51,9 +56,10 @@ fn missing_of(status: &str) -> Vec<&'static str> {
         return Vec::new();
     };
     let has = |bit: u32| effective & 1 << bit != 0;
-    // CAP_SYS_ADMIN includes CAP_BPF (capabilities(7)).
+    // CAP_SYS_ADMIN includes the two others (capabilities(7)). CAP_PERFMON is for reading behind a header of any length.
     [
         ("CAP_BPF", has(CAP_BPF) || has(CAP_SYS_ADMIN)),
+        ("CAP_PERFMON", has(CAP_PERFMON) || has(CAP_SYS_ADMIN)),
         ("CAP_NET_ADMIN", has(CAP_NET_ADMIN)),
     ]
     .into_iter()
@@ -64,6 +70,7 @@ fn missing_of(status: &str) -> Vec<&'static str> {
 // Of the kernel's capability.h.
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
 
 impl fmt::Display for SteeringError {
@@ -103,18 +110,22 @@ mod tests {
             assert_eq!(missing, expected);
             assert_eq!(SteeringError::Rights(missing).to_string(), text);
         };
-        let (bpf, admin, net) = (1 << 39, 1 << 21, 1 << 12);
-        let both = "the rights CAP_BPF and CAP_NET_ADMIN are missing, which root has";
-        check(0, &["CAP_BPF", "CAP_NET_ADMIN"], both);
-        check(!(bpf | admin | net), &["CAP_BPF", "CAP_NET_ADMIN"], both);
+        let (perfmon, bpf, admin, net) = (1 << 38, 1 << 39, 1 << 21, 1 << 12);
+        let all = ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"];
+        let text =
+            "the rights CAP_BPF and CAP_PERFMON and CAP_NET_ADMIN are missing, which root has";
+        check(0, &all, text);
+        check(!(perfmon | bpf | admin | net), &all, text);
         let one = "the right CAP_BPF is missing, which root has";
-        check(net, &["CAP_BPF"], one);
+        check(net | perfmon, &["CAP_BPF"], one);
+        let another = "the right CAP_PERFMON is missing, which root has";
+        check(net | bpf, &["CAP_PERFMON"], another);
         let other = "the right CAP_NET_ADMIN is missing, which root has";
-        check(bpf, &["CAP_NET_ADMIN"], other);
+        check(bpf | perfmon, &["CAP_NET_ADMIN"], other);
         check(admin, &["CAP_NET_ADMIN"], other);
         let none = "the kernel allows no programs for interfaces here: not in a user namespace of one's own, \
                     nor where locked memory is short (ulimit -l)";
-        check(bpf | net, &[], none);
+        check(bpf | perfmon | net, &[], none);
         check(admin | net, &[], none);
         assert!(missing_of("").is_empty());
         assert!(missing_of("CapEff:\tx\n").is_empty());

@@ -163,14 +163,11 @@ fn ipv6(to: &mut Assembler) {
 /// Looks the target up: its address among those of the table, then its port in that address's bitmap.
 fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.label("transport");
-    // Written down, and read again below: of a byte of the stack the kernel forgets what the jumps have shown, and then
-    // checks what follows once for both protocols.
     to.store(Byte, R10, PROTOCOL, R9);
     to.jump_if(R9, Equal, TCP, "addresses");
     to.jump_if(R9, NotEqual, UDP, "pass");
 
-    // No loop, as a processor that guesses wrong would run on behind the table's end: without CAP_PERFMON the kernel checks
-    // that too.
+    // No loop: that is faster, and there is less for the kernel to check.
     to.label("addresses");
     need(to, 4, "malformed");
     to.set_map_value(R1, maps.table, 0);
@@ -205,8 +202,6 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.calculate(And, R3, 1);
     to.calculate(ShiftLeft, R3, number((UDP_PORTS - TCP_PORTS).ilog2()));
     to.calculate(Add, R9, R3);
-    // One sum, then one address: without CAP_PERFMON the kernel takes only additions to addresses that are alike on all
-    // ways to them.
     to.set_map_value(R1, maps.table, offset(TCP_PORTS));
     to.calculate(Add, R1, R9);
     to.load(Word, R1, R1, 0);
