@@ -16,6 +16,9 @@ mod nearest;
 /// The device: what stands before the first comma.
 pub mod device;
 
+/// Options that go together.
+pub mod profile;
+
 /// What is set for one kind of device only.
 pub mod settings;
 
@@ -25,11 +28,12 @@ use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
 use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
-use options::OPTIONS;
 use settings::{AfXdpSettings, MemifSettings};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use value::Value;
 
 /// A stack and the device that it runs over, as asked for.
 #[derive(Clone, Debug)]
@@ -49,6 +53,10 @@ pub struct Specification {
     pub pcap: Option<PathBuf>,
     pub impairment: Impairment,
     pub polling: Polling,
+    /// Of connections that we open, but over `af_xdp`.
+    pub ports: RangeInclusive<u16>,
+    /// Bytes that a writer may be ahead of the peer's acknowledgements.
+    pub send_buffer_bytes: u32,
     pub af_xdp: AfXdpSettings,
     pub memif: MemifSettings,
     pub tcp: Config,
@@ -60,41 +68,79 @@ pub struct Specification {
 pub struct SpecificationError(String);
 
 impl Specification {
+    /// Reads what `--stack` says. Names of files count from where the process is.
     pub fn parse(text: &str) -> Result<Self, SpecificationError> {
-        let mut parts = text.split(',');
-        let device = parts.next().unwrap_or_default();
+        Self::parse_in(text, Path::new(""))
+    }
+
+    /// The same with names of files that count from a directory.
+    pub fn parse_in(text: &str, directory: &Path) -> Result<Self, SpecificationError> {
+        let mut words = text.split(',');
+        let device = words.next().unwrap_or_default();
         let mut specification = Self::new(Device::parse(device)?);
-        let mut seen = Vec::new();
-        for part in parts {
-            let (name, value) = match part.split_once('=') {
-                Some((name, value)) => (name, Some(value)),
-                None => (part, None),
-            };
-            let option = OPTIONS
-                .iter()
-                .find(|option| option.name == name)
-                .ok_or_else(|| specification.unknown(name))?;
-            if !option.devices.has(&specification.device) {
-                return Err(specification.not_for(name));
-            }
-            if seen.contains(&name) && !option.value.repeats() {
-                return Err(error(format!("\"{name}\" stands twice")));
-            }
-            seen.push(name);
-            let wanted = || option.value.wanted();
-            let Some(value) = value else {
-                let what = format!("\"{name}\" needs a value: {} is wanted", wanted());
-                return Err(error(what));
-            };
-            if option.value.set(&mut specification, value).is_none() {
-                return Err(error(format!(
-                    "\"{name}={value}\" means nothing: {} is wanted",
-                    wanted()
-                )));
-            }
+        let words: Vec<_> = words.collect();
+        specification.set_all(&words, directory, 0)?;
+        if let Some(pcap) = &specification.pcap {
+            specification.pcap = Some(directory.join(pcap));
         }
         specification.check()?;
         Ok(specification)
+    }
+
+    /// Sets options: first what profiles say, wherever they stand, then what is said singly.
+    fn set_all(
+        &mut self,
+        words: &[&str],
+        directory: &Path,
+        depth: usize,
+    ) -> Result<(), SpecificationError> {
+        let is_profile = |word: &str| split(word).0 == PROFILE;
+        let (profiles, options): (Vec<_>, Vec<_>) =
+            words.iter().copied().partition(|word| is_profile(word));
+        let mut seen = Vec::new();
+        for word in profiles.into_iter().chain(options) {
+            self.set_one(word, &mut seen, directory, depth)?;
+        }
+        Ok(())
+    }
+
+    /// Sets one option, unless it was `seen`.
+    fn set_one<'a>(
+        &mut self,
+        word: &'a str,
+        seen: &mut Vec<&'a str>,
+        directory: &Path,
+        depth: usize,
+    ) -> Result<(), SpecificationError> {
+        let (name, value) = split(word);
+        if name == PROFILE {
+            let Some(value) = value.filter(|value| !value.is_empty()) else {
+                let what = "\"profile\" needs a value: a name, as \"wan\", or a file, as \"/etc/mill.profile\"";
+                return Err(error(String::from(what)));
+            };
+            return profile::apply(self, value, directory, depth + 1);
+        }
+        let Some((option, is_known)) = options::find(name, &self.device) else {
+            return Err(self.unknown(name));
+        };
+        if !is_known {
+            return Err(self.not_for(name));
+        }
+        if seen.contains(&name) && !option.value.repeats() {
+            return Err(error(format!("\"{name}\" stands twice")));
+        }
+        seen.push(name);
+        let wanted = || option.value.wanted();
+        let Some(value) = value else {
+            let what = format!("\"{name}\" needs a value: {} is wanted", wanted());
+            return Err(error(what));
+        };
+        option.value.set(self, value).ok_or_else(|| {
+            let wanted = wanted();
+            error(format!(
+                "\"{name}={value}\" means nothing: {wanted} is wanted"
+            ))
+        })
     }
 
     /// What a host is made with; `secret` is random.
@@ -110,6 +156,10 @@ impl Specification {
             .collect();
         config.tcp = self.tcp.clone();
         config.limits = self.limits.clone();
+        config.ephemeral_ports = match &self.device {
+            Device::AfXdp { .. } => self.af_xdp.ports.clone(),
+            Device::Tap { .. } | Device::Memif { .. } => self.ports.clone(),
+        };
         config
     }
 
@@ -129,6 +179,8 @@ impl Specification {
             pcap: None,
             impairment: Impairment::default(),
             polling: Polling::default(),
+            ports: EPHEMERAL_PORTS,
+            send_buffer_bytes: SEND_BUFFER_BYTES,
             af_xdp: AfXdpSettings::default(),
             memif: MemifSettings::default(),
             tcp: Config::default(),
@@ -171,6 +223,12 @@ impl Specification {
                 "mtu={mtu} is too small for IPv6, which needs {IPV6_MTU_MIN}"
             )));
         }
+        if self.tcp.rto_min > self.tcp.rto_max {
+            let what = "\"rto-min\" is more than \"rto-max\": there would be no time between them";
+            return Err(error(String::from(what)));
+        }
+        let receive_bytes_max = self.tcp.receive_buffer_bytes_max;
+        self.tcp.receive_buffer_bytes = self.tcp.receive_buffer_bytes.min(receive_bytes_max);
         if !self.impairment.is_none() {
             // A wire carries packets.
             self.offload = false;
@@ -184,9 +242,9 @@ impl Specification {
             return error(String::from(what));
         }
         let kind = self.device.kind();
-        let options = OPTIONS.iter();
-        let known = options.filter(|option| option.devices.has(&self.device));
-        let names: Vec<_> = known.map(|option| option.name).collect();
+        let known = options::all().filter(|option| option.devices.has(&self.device));
+        let names = known.map(|option| option.name).chain([PROFILE]);
+        let names: Vec<_> = names.collect();
         match nearest::nearest(name, names.iter().copied()) {
             Some(known) => error(format!(
                 "\"{name}\" is no option of a stack, did you mean \"{known}\"?"
@@ -231,6 +289,22 @@ impl Specification {
             }
         }
         Ok(())
+    }
+}
+
+/// What stands behind `polling=`, by itself.
+pub fn polling(text: &str) -> Result<Polling, SpecificationError> {
+    value::parse_polling(text).ok_or_else(|| {
+        let wanted = Value::Polling(|to| &mut to.polling).wanted();
+        error(format!("\"{text}\" means nothing: {wanted} is wanted"))
+    })
+}
+
+/// A name, and the value behind it if there is one.
+fn split(word: &str) -> (&str, Option<&str>) {
+    match word.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (word, None),
     }
 }
 
@@ -300,6 +374,15 @@ impl fmt::Display for SpecificationError {
 }
 
 impl std::error::Error for SpecificationError {}
+
+/// The one word that is no option, but several.
+const PROFILE: &str = "profile";
+
+/// `ip_local_port_range` of Linux.
+const EPHEMERAL_PORTS: RangeInclusive<u16> = 32768..=60999;
+
+/// Linux's largest (`tcp_wmem`).
+const SEND_BUFFER_BYTES: u32 = 4 << 20;
 
 /// RFC 8200 5.
 const IPV6_MTU_MIN: u32 = 1280;

@@ -43,6 +43,7 @@ impl OwnStack {
         let link = attached.link(&self.specification, drop)?;
         Ok(Bypass {
             polling: self.specification.polling,
+            send_buffer_bytes: self.specification.send_buffer_bytes,
             ..Bypass::new(link, host)
         })
     }

@@ -78,6 +78,7 @@ impl OwnStack {
         random::fill(&mut secret)?;
         let host = self.attached.host_config(&self.specification, secret);
         let polling = self.specification.polling;
+        let send_buffer_bytes = self.specification.send_buffer_bytes;
         let path = self.specification.pcap.clone().unwrap_or_default();
         let name = self.specification.device.to_string();
         let link = self.attached.link(&self.specification, move |trouble| {
@@ -94,6 +95,7 @@ impl OwnStack {
         })?;
         Ok(Bypass {
             polling,
+            send_buffer_bytes,
             ..Bypass::new(link, host)
         })
     }

@@ -3,6 +3,7 @@
 use crate::specification::Specification;
 use mill_stack::config::Prefix;
 use mill_stack::polling::{DEFAULT_SPIN, Polling};
+use mill_stack::tcp::config::Keepalive;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,10 +14,23 @@ use std::time::Duration;
 pub enum Value {
     Switch(fn(&mut Specification) -> &mut bool),
     Number(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
+    Count(RangeInclusive<u8>, fn(&mut Specification) -> &mut u8),
     Seed(fn(&mut Specification) -> &mut u64),
     /// From and to, in milliseconds.
     Time(RangeInclusive<u64>, fn(&mut Specification) -> &mut Duration),
+    /// The same, or none.
+    Limit(
+        RangeInclusive<u64>,
+        fn(&mut Specification) -> &mut Option<Duration>,
+    ),
     Bytes(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
+    Memory(RangeInclusive<u64>, fn(&mut Specification) -> &mut u64),
+    /// Bytes of a segment, or no limit but the path's.
+    Segment(
+        RangeInclusive<u16>,
+        fn(&mut Specification) -> &mut Option<u16>,
+    ),
+    Keepalive(fn(&mut Specification) -> &mut Option<Keepalive>),
     /// In millionths.
     Share(fn(&mut Specification) -> &mut u32),
     Word(&'static [Word]),
@@ -49,12 +63,29 @@ impl Value {
             Self::Number(range, place) => {
                 *place(specification) = within(text.parse().ok()?, range)?
             }
+            Self::Count(range, place) => {
+                *place(specification) = within(text.parse().ok()?, range)?;
+            }
             Self::Seed(place) => *place(specification) = text.parse().ok()?,
             Self::Time(range, place) => {
                 let millis = within(parse_millis(text)?, range)?;
                 *place(specification) = Duration::from_millis(millis);
             }
-            Self::Bytes(range, place) => *place(specification) = within(parse_bytes(text)?, range)?,
+            Self::Limit(range, place) => {
+                let millis = or_off(text, |text| within(parse_millis(text)?, range))?;
+                *place(specification) = millis.map(Duration::from_millis);
+            }
+            Self::Bytes(range, place) => {
+                let bytes = u32::try_from(parse_bytes(text)?).ok()?;
+                *place(specification) = within(bytes, range)?;
+            }
+            Self::Memory(range, place) => {
+                *place(specification) = within(parse_bytes(text)?, range)?;
+            }
+            Self::Segment(range, place) => {
+                *place(specification) = or_off(text, |text| within(text.parse().ok()?, range))?;
+            }
+            Self::Keepalive(place) => *place(specification) = or_off(text, parse_keepalive)?,
             Self::Share(place) => *place(specification) = parse_share(text)?,
             Self::Word(words) => {
                 let (_, choose) = words.iter().find(|(word, _)| *word == text)?;
@@ -81,16 +112,29 @@ impl Value {
             Self::Number(range, _) => {
                 format!("a number from {} to {}", range.start(), range.end())
             }
+            Self::Count(range, _) => {
+                format!("a number from {} to {}", range.start(), range.end())
+            }
             Self::Seed(_) => String::from("a number"),
             Self::Time(range, _) => format!(
                 "a time from {} to {}, as 200ms or 2s,",
                 show_millis(*range.start()),
                 show_millis(*range.end())
             ),
-            Self::Bytes(range, _) => format!(
-                "a size from {} to {}",
-                show_bytes(*range.start()),
-                show_bytes(*range.end())
+            Self::Limit(range, _) => format!(
+                "\"off\" or a time from {} to {}, as 200ms or 2s,",
+                show_millis(*range.start()),
+                show_millis(*range.end())
+            ),
+            Self::Bytes(range, _) => wanted_bytes((*range.start()).into(), (*range.end()).into()),
+            Self::Memory(range, _) => wanted_bytes(*range.start(), *range.end()),
+            Self::Segment(range, _) => format!(
+                "\"off\" or a number from {} to {}",
+                range.start(),
+                range.end()
+            ),
+            Self::Keepalive(_) => String::from(
+                "\"off\", \"on\" or silence, interval and number of probes, as 30s:5s:3 (1s to 32767s, 1 to 127),",
             ),
             Self::Share(_) => String::from("a share from 0% to 100%, as 1% or 0.01%,"),
             Self::Word(words) => {
@@ -117,15 +161,20 @@ impl Value {
         match self {
             Self::Switch(_) => String::from("on | off"),
             Self::Number(range, _) => format!("{}–{}", range.start(), range.end()),
+            Self::Count(range, _) => format!("{}–{}", range.start(), range.end()),
             Self::Seed(_) => String::from("number"),
             Self::Time(range, _) => {
                 let (from, to) = (*range.start(), *range.end());
                 format!("{}–{}", show_millis(from), show_millis(to))
             }
-            Self::Bytes(range, _) => {
+            Self::Limit(range, _) => {
                 let (from, to) = (*range.start(), *range.end());
-                format!("{}–{}", show_bytes(from), show_bytes(to))
+                format!("off | {}–{}", show_millis(from), show_millis(to))
             }
+            Self::Bytes(range, _) => form_of_bytes((*range.start()).into(), (*range.end()).into()),
+            Self::Memory(range, _) => form_of_bytes(*range.start(), *range.end()),
+            Self::Segment(range, _) => format!("off | {}–{}", range.start(), range.end()),
+            Self::Keepalive(_) => String::from("off | on | TIME:TIME:NUMBER"),
             Self::Share(_) => String::from("0%–100%"),
             Self::Word(words) => {
                 let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
@@ -165,23 +214,64 @@ fn show_millis(millis: u64) -> String {
     }
 }
 
-fn parse_bytes(text: &str) -> Option<u32> {
-    let (number, unit) = if let Some(number) = text.strip_suffix(['k', 'K']) {
-        (number, 1 << 10)
-    } else if let Some(number) = text.strip_suffix(['m', 'M']) {
-        (number, 1 << 20)
-    } else {
-        (text, 1)
-    };
-    number.parse::<u32>().ok()?.checked_mul(unit)
+/// `off`, or what `read` makes of it.
+fn or_off<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
+    if text == "off" {
+        return Some(None);
+    }
+    read(text).map(Some)
 }
 
-fn show_bytes(bytes: u32) -> String {
-    match bytes {
-        bytes if bytes.is_multiple_of(1 << 20) => format!("{}m", bytes >> 20),
-        bytes if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
-        bytes => bytes.to_string(),
+/// Sizes as nginx writes them.
+const UNITS: [(char, u64); 3] = [('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30)];
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let unit = UNITS
+        .iter()
+        .find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_uppercase()]));
+    let (number, unit) = match unit {
+        Some((_, unit)) => (text.get(..text.len() - 1)?, *unit),
+        None => (text, 1),
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn show_bytes(bytes: u64) -> String {
+    let unit = UNITS
+        .iter()
+        .rev()
+        .find(|(_, unit)| bytes > 0 && bytes.is_multiple_of(*unit));
+    match unit {
+        Some((letter, unit)) => format!("{}{letter}", bytes / unit),
+        None => bytes.to_string(),
     }
+}
+
+fn wanted_bytes(from: u64, to: u64) -> String {
+    format!("a size from {} to {}", show_bytes(from), show_bytes(to))
+}
+
+fn form_of_bytes(from: u64, to: u64) -> String {
+    format!("{}–{}", show_bytes(from), show_bytes(to))
+}
+
+/// `on`, or three values; what Linux's socket options allow (tcp(7)).
+fn parse_keepalive(text: &str) -> Option<Keepalive> {
+    if text == "on" {
+        return Some(Keepalive::default());
+    }
+    let mut parts = text.split(':');
+    let mut part = || parts.next();
+    let time = |text| {
+        let millis = within(parse_millis(text)?, &(1000..=32_767_000))?;
+        Some(Duration::from_millis(millis))
+    };
+    let keepalive = Keepalive {
+        idle: time(part()?)?,
+        interval: time(part()?)?,
+        count: within(part()?.parse().ok()?, &(1..=127))?,
+    };
+    part().is_none().then_some(keepalive)
 }
 
 /// `1%`, `0.05%` in millionths: up to four digits behind the point.
@@ -206,7 +296,7 @@ fn parse_prefix(text: &str) -> Option<Prefix> {
 }
 
 /// A word, and for some of them what it is about.
-fn parse_polling(text: &str) -> Option<Polling> {
+pub(super) fn parse_polling(text: &str) -> Option<Polling> {
     let (word, value) = match text.split_once('=') {
         Some((word, value)) => (word, Some(value)),
         None => (text, None),

@@ -48,7 +48,7 @@ fn typing_errors_are_named_with_what_is_possible() {
 fn help_lists_all_that_a_stack_can_be_told() {
     let output = output_of(BINARY, &["serve", "--help"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for option in mill_device::specification::options::OPTIONS {
+    for option in mill_device::specification::options::all() {
         assert!(
             text.contains(&format!("  {}=", option.name)),
             "{}",

@@ -1,0 +1,138 @@
+//! The device: what it is, how frames come and go.
+
+use super::{StackOption, Value, option, option_of};
+use crate::specification::device::Devices;
+use crate::specification::settings::{Mode, Role};
+
+pub(super) const OPTIONS: &[StackOption] = &[
+    option_of(
+        Devices::OWN_ADDRESSES,
+        "address",
+        Value::Prefix(|to| &mut to.addresses),
+        "needed",
+        "an address of the stack; may stand several times",
+    ),
+    option_of(
+        Devices::TAP,
+        "host",
+        Value::Prefix(|to| &mut to.host),
+        "none",
+        "an address that this machine gets on its side of the device; may stand several times",
+    ),
+    option_of(
+        Devices::OWN_ADDRESSES,
+        "gateway",
+        Value::Address(|to| &mut to.gateways),
+        "none",
+        "the router for everything that is not on the link; one of each family",
+    ),
+    option_of(
+        Devices::OWN_ADDRESSES,
+        "mtu",
+        Value::Number(576..=65521, |to| &mut to.mtu),
+        "1500",
+        "bytes of IP packet in a frame",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "queue",
+        Value::Number(0..=1023, |to| &mut to.af_xdp.queue),
+        "0",
+        "the receive queue of the interface",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "mode",
+        Value::Word(&[
+            ("any", |to| to.af_xdp.mode = Mode::Any),
+            ("native", |to| to.af_xdp.mode = Mode::Native),
+            ("generic", |to| to.af_xdp.mode = Mode::Generic),
+        ]),
+        "any",
+        "where frames are taken: in the driver, or for any driver behind it; any warns when it is the latter",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "zero-copy",
+        Value::Switch(|to| &mut to.af_xdp.zero_copy),
+        "on",
+        "ask the driver to read and write packet memory itself; those that can't copy",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "hugepages",
+        Value::Switch(|to| &mut to.af_xdp.hugepages),
+        "on",
+        "packet memory in pages of 2 MiB, if there are any",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "frames",
+        Value::Number(1024..=(1 << 20), |to| &mut to.af_xdp.frames),
+        "16384",
+        "places for frames in packet memory, rounded up to a power of two",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "ring",
+        Value::Number(64..=(1 << 15), |to| &mut to.af_xdp.ring),
+        "4096",
+        "descriptors of each ring, rounded up to a power of two",
+    ),
+    option_of(
+        Devices::AF_XDP,
+        "ports",
+        Value::Ports(|to| &mut to.af_xdp.ports),
+        "10240-32767",
+        "our ports for connections that we open, taken from the kernel; it must not use them",
+    ),
+    option_of(
+        Devices::OWN_ADDRESSES,
+        "ports",
+        Value::Ports(|to| &mut to.ports),
+        "32768-60999",
+        "our ports for connections that we open, where nobody asks for one",
+    ),
+    option_of(
+        Devices::MEMIF,
+        "role",
+        Value::Word(&[
+            ("master", |to| to.memif.role = Some(Role::Master)),
+            ("slave", |to| to.memif.role = Some(Role::Slave)),
+        ]),
+        "needed",
+        "who makes the socket (master), and who connects to it and owns the memory (slave)",
+    ),
+    option_of(
+        Devices::MEMIF,
+        "id",
+        Value::Number(0..=u32::MAX, |to| &mut to.memif.id),
+        "0",
+        "which interface of the socket",
+    ),
+    option_of(
+        Devices::OWN_ADDRESSES,
+        "offload",
+        Value::Switch(|to| &mut to.offload),
+        "on",
+        "leave checksums and the cutting of segments to the device",
+    ),
+    option(
+        "pcap",
+        Value::Path(|to| &mut to.pcap),
+        "none",
+        "write all frames to this file, for tcpdump and Wireshark",
+    ),
+    option(
+        "polling",
+        Value::Polling(|to| &mut to.polling),
+        "adaptive=50us",
+        "when to look for frames: sleep until they come, spin for a while before that, sleep a while between two looks, never sleep, or look so many times a second",
+    ),
+    option(
+        "burst",
+        Value::Number(1..=4096, |to| &mut to.limits.burst_max),
+        "64",
+        "frames taken from the device at a time; what answers them goes out together",
+    ),
+];
