@@ -1,4 +1,4 @@
-//! The measurements: one file each in `bench/` (`serve`, `load`), one line each in `LIST` and in `run`. What
+//! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`), one line each in `LIST` and in `run`. What
 //! several of them need lies beside them.
 
 /// What the kernel's accounts say.
@@ -46,6 +46,8 @@ mod timed;
 /// What a client says of one run.
 mod told;
 
+/// Millstream over AF_XDP and memif, against nginx and against raw frames.
+mod bypass;
 /// The least work that a server on kernel sockets can do, to hold others against.
 mod floor;
 /// Our load generator beside wrk, ab and h2load.
@@ -68,11 +70,13 @@ Measurements:
            (cargo xtask bench serve --help)
   load     the load generator beside wrk, ab and h2load: CPU time, punctuality, accuracy, verdicts
            (cargo xtask bench load --help)
+  bypass   our own TCP/IP stack over AF_XDP and memif, against nginx and against raw frames
+           (cargo xtask bench bypass --help)
   stack    our own TCP/IP stack in memory: nanoseconds a segment and a connection, bytes an idle one
            (cargo xtask bench stack --help)
 ";
 
-/// Runs the measurement that the first argument names, with the others as its options. The last two
+/// Runs the measurement that the first argument names, with the others as its options. The last three
 /// arms are for the processes that a measurement starts from its own binary.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     match arguments {
@@ -80,10 +84,12 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             print!("{LIST}");
             ExitCode::SUCCESS
         }
+        ["bypass", options @ ..] => bypass::run(root, options),
         ["load", options @ ..] => load::run(root, options),
         ["serve", options @ ..] => serve::run(root, options),
         ["stack", options @ ..] => stack::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
+        [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),
         [caretaker::ARGUMENT, folder] => caretaker::run(Path::new(folder)),
         [name, ..] => {
             eprintln!("xtask bench: no measurement is called \"{name}\"\n\n{LIST}");

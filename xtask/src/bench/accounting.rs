@@ -15,6 +15,8 @@ pub(super) struct CpuTime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTicks {
     pub(super) total: u64,
+    /// Of those that follow, nothing to do or waiting for a disk.
+    pub(super) idle: u64,
     pub(super) softirq: u64,
     pub(super) steal: u64,
 }
@@ -130,9 +132,16 @@ impl CpuTicks {
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
             total: self.total.saturating_sub(earlier.total),
+            idle: self.idle.saturating_sub(earlier.idle),
             softirq: self.softirq.saturating_sub(earlier.softirq),
             steal: self.steal.saturating_sub(earlier.steal),
         }
+    }
+
+    /// Of 1: programs, the kernel for them, and what the kernel does between.
+    pub(super) fn busy_share(self) -> f64 {
+        let not_ours = self.idle + self.steal;
+        share(self.total.saturating_sub(not_ours), self.total)
     }
 
     pub(super) fn softirq_share(self) -> f64 {
@@ -187,11 +196,12 @@ fn parse_cpu_line(stat: &str, cpu: u16) -> Option<CpuTicks> {
         .take(8)
         .filter_map(|number| number.parse().ok())
         .collect();
-    let &[_, _, _, _, _, _, softirq, steal] = ticks.as_slice() else {
+    let &[_, _, _, idle, iowait, _, softirq, steal] = ticks.as_slice() else {
         return None;
     };
     Some(CpuTicks {
         total: ticks.iter().sum(),
+        idle: idle + iowait,
         softirq,
         steal,
     })
@@ -278,10 +288,12 @@ mod tests {
             "cpu  9 9 9 9 9 9 9 9 0 0\ncpu10 8 8 8 8 8 8 8 8 0 0\ncpu1 1 2 3 4 5 6 7 8 9 9\n";
         let expected = CpuTicks {
             total: 36,
+            idle: 9,
             softirq: 7,
             steal: 8,
         };
         assert_eq!(parse_cpu_line(stat, 1), Some(expected));
+        assert!((expected.busy_share() - 19.0 / 36.0).abs() < 1e-9);
         assert_eq!(parse_cpu_line(stat, 2), None);
         assert!((expected.steal_share() - 8.0 / 36.0).abs() < 1e-9);
     }

@@ -1,6 +1,10 @@
 //! One answer as a client reads it.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::content;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Answer {
@@ -12,6 +16,16 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// Asks once for what is served. Patience is for each step.
+    pub(super) fn ask(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let mut stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_read_timeout(Some(patience))?;
+        let target = content::target();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        Self::read(&mut stream)
+    }
+
     /// Reads one answer whose end its head tells.
     pub(super) fn read(stream: &mut impl Read) -> io::Result<Self> {
         let mut received = Received {

@@ -1,9 +1,9 @@
-//! A process that outlives this one by a moment, kills what was left running and removes the
-//! temporary folder: also after Ctrl-C, a panic or SIGKILL.
+//! A process that outlives this one by a moment, kills what was left running, removes the network
+//! namespaces and the temporary folder: also after Ctrl-C, a panic or SIGKILL.
 //!
 //! It is this binary again, in a process group of its own. Its standard input is a pipe from the
-//! measuring process: `+N` adopts the process group N, `-N` releases it, the end of the pipe is the
-//! end of the measuring process, however that came about.
+//! measuring process: `+N` adopts the process group N, `-N` releases it, `@NAME` adopts a network
+//! namespace, the end of the pipe is the end of the measuring process, however that came about.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -48,6 +48,11 @@ impl Caretaker {
         self.tell(&format!("-{group}\n"))
     }
 
+    /// Tells it of a namespace before that is made.
+    pub(super) fn adopt_namespace(&self, name: &str) -> Result<()> {
+        self.tell(&format!("@{name}\n"))
+    }
+
     fn tell(&self, line: &str) -> Result<()> {
         let mut pipe = self.pipe.borrow_mut();
         let written = pipe.as_mut().map(|pipe| pipe.write_all(line.as_bytes()));
@@ -68,8 +73,12 @@ impl Drop for Caretaker {
 
 /// What the caretaker's process does.
 pub(super) fn run(folder: &Path) -> ExitCode {
-    for group in orphans(io::stdin().lock()) {
+    let orphans = orphans(io::stdin().lock());
+    for group in orphans.groups {
         kill_group(group);
+    }
+    for name in orphans.namespaces {
+        remove_namespace(&name);
     }
     match remove(folder) {
         Ok(()) => ExitCode::SUCCESS,
@@ -89,6 +98,14 @@ pub(super) fn kill_group(group: u32) {
     let _ended_already = command.stdin(Stdio::null()).stderr(Stdio::null()).status();
 }
 
+/// One that was never made is no error. The interfaces in it vanish with it.
+fn remove_namespace(name: &str) {
+    let mut command = Command::new("ip");
+    command.args(["netns", "delete", name]);
+    // What is said about namespaces that are not there helps nobody.
+    let _gone_already = command.stdin(Stdio::null()).stderr(Stdio::null()).status();
+}
+
 /// A process that was just killed may still be writing its last file, hence a second attempt.
 fn remove(folder: &Path) -> io::Result<()> {
     let folder: PathBuf = folder.into();
@@ -98,17 +115,26 @@ fn remove(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// The groups that were adopted and not released when the pipe ended.
-fn orphans(pipe: impl BufRead) -> BTreeSet<u32> {
-    let mut groups = BTreeSet::new();
+/// What has to be cleaned up.
+#[derive(Debug, Default)]
+struct Orphans {
+    groups: BTreeSet<u32>,
+    namespaces: Vec<String>,
+}
+
+/// What was adopted and not released when the pipe ended.
+fn orphans(pipe: impl BufRead) -> Orphans {
+    let mut orphans = Orphans::default();
     for line in pipe.lines().map_while(io::Result::ok) {
         if let Some(Ok(group)) = line.strip_prefix('+').map(str::parse) {
-            groups.insert(group);
+            orphans.groups.insert(group);
         } else if let Some(Ok(group)) = line.strip_prefix('-').map(str::parse) {
-            groups.remove(&group);
+            orphans.groups.remove(&group);
+        } else if let Some(name) = line.strip_prefix('@') {
+            orphans.namespaces.push(name.to_owned());
         }
     }
-    groups
+    orphans
 }
 
 #[cfg(test)]
@@ -117,8 +143,10 @@ mod tests {
 
     #[test]
     fn what_was_adopted_and_not_released_is_an_orphan() {
-        let groups = orphans(&b"+12\n+13\n-12\n+14\n-14\n-99\nnoise\n"[..]);
-        assert_eq!(groups.into_iter().collect::<Vec<_>>(), [13]);
-        assert!(orphans(&b""[..]).is_empty());
+        let found = orphans(&b"+12\n+13\n@a-1\n-12\n+14\n-14\n-99\nnoise\n@b\n"[..]);
+        assert_eq!(found.groups.into_iter().collect::<Vec<_>>(), [13]);
+        assert_eq!(found.namespaces, ["a-1", "b"]);
+        let none = orphans(&b""[..]);
+        assert!(none.groups.is_empty() && none.namespaces.is_empty());
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Machine {
     pub(super) kernel: String,
     pub(super) server_cpu: u16,
     pub(super) client_cpu: u16,
+    /// What joins server and client.
+    pub(super) between: &'static str,
     /// What each program is there for, and its version.
     pub(super) programs: Vec<(&'static str, String)>,
 }
@@ -34,6 +36,7 @@ impl Machine {
             kernel: kernel.trim().to_owned(),
             server_cpu: lab.server_cpu,
             client_cpu: lab.client_cpu,
+            between: "loopback",
             programs,
         }
     }
@@ -44,12 +47,13 @@ impl Machine {
             kernel,
             server_cpu,
             client_cpu,
+            between,
             ..
         } = self;
         let mut lines = vec![
             format!("date: {}", self.date),
             format!("machine: {}, {cpus} CPUs, Linux {kernel}", self.cpu_model),
-            format!("CPUs: server on {server_cpu}, client on {client_cpu}, loopback between them"),
+            format!("CPUs: server on {server_cpu}, client on {client_cpu}, {between} between them"),
         ];
         let programs = self.programs.iter();
         lines.extend(programs.map(|(part, version)| format!("{part}: {version}")));

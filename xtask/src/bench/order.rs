@@ -38,9 +38,17 @@ impl Order {
     /// whether it knows it.
     pub(super) fn parse<'w>(
         arguments: &[&'w str],
+        own: impl FnMut(&str, &mut TakeValue<'_, 'w>) -> Result<bool, String>,
+    ) -> Result<Self, String> {
+        Self::parse_over(Self::default(), arguments, own)
+    }
+
+    /// The same, for a measurement with defaults of its own.
+    pub(super) fn parse_over<'w>(
+        mut order: Self,
+        arguments: &[&'w str],
         mut own: impl FnMut(&str, &mut TakeValue<'_, 'w>) -> Result<bool, String>,
     ) -> Result<Self, String> {
-        let mut order = Self::default();
         let mut arguments = arguments.iter().copied();
         while let Some(argument) = arguments.next() {
             let mut value = || {

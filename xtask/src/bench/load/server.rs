@@ -1,7 +1,6 @@
 //! The server that all clients ask: it answers always the same, on a CPU of its own.
 
 use std::fs;
-use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
@@ -102,7 +101,9 @@ impl<'a> Server<'a> {
             let answer = if is_counting {
                 listens(port).then_some(0)
             } else {
-                ask(port).ok().map(|answer| answer.wire_bytes)
+                let address = (Ipv4Addr::LOCALHOST, port).into();
+                let answer = Answer::ask(address, ANSWER_PATIENCE);
+                answer.ok().map(|answer| answer.wire_bytes)
             };
             answer.map(Some).or_else(|| child.ended().map(|_| None))
         });
@@ -193,15 +194,6 @@ fn nginx_configuration(
          keepalive_requests 1000000000;\n  open_file_cache max=10;\n  open_file_cache_valid 3600s;\n  \
          server {{ listen 127.0.0.1:{port} backlog=65535; root {served}; }}\n}}\n"
     )
-}
-
-fn ask(port: u16) -> std::io::Result<Answer> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
-    let target = content::target();
-    let request = format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    Answer::read(&mut stream)
 }
 
 fn listens(port: u16) -> bool {

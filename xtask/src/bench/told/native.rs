@@ -21,6 +21,15 @@ pub(in crate::bench) struct Native {
     pub(in crate::bench) late_1ms: u64,
     /// How much later than due requests began; open loop only.
     pub(in crate::bench) lateness: Latency,
+    pub(in crate::bench) answers: Vec<Answers>,
+}
+
+/// Those that were alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bench) struct Answers {
+    pub(in crate::bench) status: u64,
+    pub(in crate::bench) content_bytes: u64,
+    pub(in crate::bench) count: u64,
 }
 
 pub(in crate::bench) fn parse(text: &str) -> Option<Native> {
@@ -45,7 +54,21 @@ pub(in crate::bench) fn parse(text: &str) -> Option<Native> {
         late_50us: number(tally, "late_50us")?,
         late_1ms: number(tally, "late_1ms")?,
         lateness: summary.get("lateness").map(latency).unwrap_or_default(),
+        answers: answers(document.get("results")?.get("answers")?)?,
     })
+}
+
+/// Lists of a status, the content's bytes and how many; the client counts the first few kinds apart.
+fn answers(object: &Value) -> Option<Vec<Answers>> {
+    let kinds = object.get("kinds")?.as_array()?.iter().map(|kind| {
+        let at = |index: usize| kind.get(index)?.as_u64();
+        Some(Answers {
+            status: at(0)?,
+            content_bytes: at(1)?,
+            count: at(2)?,
+        })
+    });
+    kinds.collect()
 }
 
 fn number(object: &Value, name: &str) -> Option<u64> {
@@ -65,13 +88,14 @@ fn latency(figures: &Value) -> Latency {
 
 #[cfg(test)]
 mod tests {
-    use super::{Duration, Latency, parse};
+    use super::{Answers, Duration, Latency, parse};
 
     const DOCUMENT: &str = r#"{"schema": 1,
         "summary": {"measured_ns": 2000000000, "answered": 90, "failed": 3, "started": 95,
             "never_started": 4, "latency": {"p50_ns": 500000, "p90_ns": 900000, "p99_ns": 1000000,
             "p99_9_ns": 2000000, "max_ns": 3000000}, "lateness": null},
-        "results": {"tally": {"bytes_received": 8500, "statuses_bad": 2, "late_50us": 7, "late_1ms": 1}},
+        "results": {"tally": {"bytes_received": 8500, "statuses_bad": 2, "late_50us": 7, "late_1ms": 1},
+            "answers": {"kinds": [[200, 1000, 88], [404, 9, 2]], "others": 0}},
         "verdict": {"word": "paced", "sentence": "The rate was kept."}}"#;
 
     #[test]
@@ -87,6 +111,12 @@ mod tests {
             (7, 1, 4)
         );
         assert_eq!(native.word, "paced");
+        let not_found = Answers {
+            status: 404,
+            content_bytes: 9,
+            count: 2,
+        };
+        assert_eq!(native.answers[1..], [not_found]);
     }
 
     #[test]

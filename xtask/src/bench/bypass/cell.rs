@@ -1,0 +1,215 @@
+//! What is asked: a named cell is a size, a kind of connection, how many of them, and an MTU.
+
+/// How long a connection lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Connections {
+    /// Until the block ends.
+    KeepAlive,
+    /// One request each: the client says `Connection: close`.
+    PerRequest,
+    /// The server closes after this many requests, and the client connects anew.
+    OfRequests(u32),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) name: String,
+    pub(super) body_bytes: usize,
+    pub(super) connections: Connections,
+    /// Open at any time.
+    pub(super) concurrency: u32,
+    pub(super) mtu: u16,
+}
+
+/// What Millstream is to reach. Source: section 7 of the design, from what the raw path allows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Target {
+    /// Over AF_XDP, as a multiple of what raw frames reach.
+    XdpOfRaw(f64),
+    /// Over AF_XDP, as a multiple of nginx's, asked by the same client over AF_XDP.
+    XdpOfNginx(f64),
+    /// Over AF_XDP, as a multiple of nginx's with whichever client brings more out of it.
+    XdpOfBetterNginx(f64),
+    /// Over memif, requests a second.
+    MemifRate(f64),
+}
+
+/// Of Ethernet.
+pub(super) const MTU: u16 = 1500;
+
+/// Of Ethernet with jumbo frames.
+const MTU_JUMBO: u16 = 9000;
+
+/// wrk's and ab's users' habit.
+const FEW: u32 = 64;
+
+/// Where the answers are large, a few connections fill any path.
+const SOME: u32 = 16;
+
+/// From here on what was read of unfinished answers counts as a fraction of an answer.
+const LARGE_BODY_BYTES: usize = 100_000;
+
+/// The cells that are run unless others are asked for: each target has one.
+pub(super) fn usual() -> Vec<Cell> {
+    let megabyte = Cell::new(Connections::KeepAlive, 1_000_000, SOME);
+    vec![
+        Cell::new(Connections::KeepAlive, 0, 1),
+        Cell::new(Connections::KeepAlive, 0, FEW),
+        Cell::new(Connections::KeepAlive, 1000, FEW),
+        Cell::new(Connections::KeepAlive, 1000, 1024),
+        Cell::new(Connections::PerRequest, 1000, FEW),
+        Cell::new(Connections::OfRequests(4), 1000, FEW),
+        Cell::new(Connections::KeepAlive, 100_000, FEW),
+        megabyte.clone(),
+        Cell::new(Connections::KeepAlive, 10_000_000, 4),
+        megabyte.jumbo(),
+    ]
+}
+
+/// Every size, kind of connection and number of connections; the cells of published measurements; jumbo frames.
+pub(super) fn full() -> Vec<Cell> {
+    let mut cells = usual();
+    let kinds = [
+        Connections::KeepAlive,
+        Connections::PerRequest,
+        Connections::OfRequests(4),
+        Connections::OfRequests(14),
+    ];
+    for concurrency in [1, FEW, 1024, 16_384] {
+        for connections in kinds {
+            for body_bytes in [0, 1000, 10_000, 100_000, 1_000_000, 10_000_000] {
+                cells.push(Cell::new(connections, body_bytes, concurrency));
+            }
+        }
+    }
+    cells.extend(kinds.map(|connections| Cell::new(connections, 600, FEW)));
+    cells.push(Cell::new(Connections::KeepAlive, 318, 50_000));
+    for (body_bytes, concurrency) in [(100_000, FEW), (10_000_000, 4)] {
+        cells.push(Cell::new(Connections::KeepAlive, body_bytes, concurrency).jumbo());
+    }
+    let mut seen = Vec::new();
+    cells.retain(|cell| {
+        let is_new = !seen.contains(&cell.name);
+        seen.push(cell.name.clone());
+        is_new
+    });
+    cells
+}
+
+impl Cell {
+    fn new(connections: Connections, body_bytes: usize, concurrency: u32) -> Self {
+        let kind = match connections {
+            Connections::KeepAlive => "ka".to_owned(),
+            Connections::PerRequest => "conn".to_owned(),
+            Connections::OfRequests(count) => format!("req{count}"),
+        };
+        Self {
+            name: format!("{kind}-{}-{concurrency}", size_name(body_bytes)),
+            body_bytes,
+            connections,
+            concurrency,
+            mtu: MTU,
+        }
+    }
+
+    fn jumbo(mut self) -> Self {
+        self.name += "-jumbo";
+        self.mtu = MTU_JUMBO;
+        self
+    }
+
+    pub(super) fn counts_fractions(&self) -> bool {
+        self.body_bytes >= LARGE_BODY_BYTES
+    }
+
+    pub(super) fn requests_per_connection(&self) -> Option<u32> {
+        match self.connections {
+            Connections::KeepAlive => None,
+            Connections::PerRequest => Some(1),
+            Connections::OfRequests(count) => Some(count),
+        }
+    }
+
+    pub(super) fn targets(&self) -> Vec<Target> {
+        let is_jumbo = self.mtu == MTU_JUMBO;
+        match (self.connections, self.body_bytes) {
+            (Connections::KeepAlive, 0..=1000) if self.concurrency == 1 => {
+                vec![Target::XdpOfRaw(0.5)]
+            }
+            (Connections::KeepAlive, 0..=1000) => vec![
+                Target::XdpOfRaw(0.7),
+                Target::XdpOfNginx(3.5),
+                Target::MemifRate(2e6),
+            ],
+            (Connections::PerRequest, 0..=1000) if self.concurrency > 1 => {
+                vec![Target::XdpOfNginx(4.0), Target::MemifRate(5e5)]
+            }
+            (Connections::KeepAlive, 100_000..1_000_000) => vec![Target::XdpOfBetterNginx(1.0)],
+            (Connections::KeepAlive, 1_000_000..) if is_jumbo => {
+                vec![Target::XdpOfBetterNginx(1.0)]
+            }
+            (Connections::KeepAlive, 1_000_000..) => vec![Target::XdpOfRaw(0.7)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// 1000 is "1k", as wrk counts.
+fn size_name(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1_000_000 && bytes % 1_000_000 == 0 => format!("{}M", bytes / 1_000_000),
+        bytes if bytes >= 1000 && bytes % 1000 == 0 => format!("{}k", bytes / 1000),
+        bytes => format!("{bytes}B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, Target, full, usual};
+
+    fn names(cells: &[Cell]) -> Vec<&str> {
+        cells.iter().map(|cell| cell.name.as_str()).collect()
+    }
+
+    #[test]
+    fn ten_cells_are_usual_and_each_target_has_one() {
+        let usual = usual();
+        let expected = [
+            "ka-0B-1",
+            "ka-0B-64",
+            "ka-1k-64",
+            "ka-1k-1024",
+            "conn-1k-64",
+            "req4-1k-64",
+            "ka-100k-64",
+            "ka-1M-16",
+            "ka-10M-4",
+            "ka-1M-16-jumbo",
+        ];
+        assert_eq!(names(&usual), expected);
+        let targets: Vec<Target> = usual.iter().flat_map(Cell::targets).collect();
+        for target in [
+            Target::XdpOfRaw(0.5),
+            Target::XdpOfRaw(0.7),
+            Target::XdpOfNginx(4.0),
+            Target::XdpOfBetterNginx(1.0),
+            Target::MemifRate(2e6),
+            Target::MemifRate(5e5),
+        ] {
+            assert!(targets.contains(&target), "{target:?}");
+        }
+    }
+
+    #[test]
+    fn the_full_list_names_each_cell_once() {
+        let full = full();
+        let mut names = names(&full);
+        for name in ["req14-10k-16384", "ka-318B-50000", "conn-600B-64"] {
+            assert!(names.contains(&name), "{name}");
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
