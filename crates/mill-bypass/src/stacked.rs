@@ -11,7 +11,7 @@ use crate::stream::StackStream;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::ops::RangeInclusive;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Events, ListenOptions, Park};
@@ -29,8 +29,8 @@ use mill_stack::wire::protocol::Protocol;
 pub(crate) struct Stacked<L: Link, F: FileBytes> {
     pub(crate) stack: Rc<RefCell<Stack<L, F>>>,
     pub(crate) listeners: RefCell<Listeners>,
-    /// Where the stack listens; some perhaps more than once.
-    served: RefCell<Vec<Service>>,
+    /// Where the stack's listeners listen; at some places perhaps several of them.
+    served: RefCell<Vec<(ListenerId, Service)>>,
     /// The kernel has the stack's addresses too: whatever listens there listens at both.
     shares_addresses: bool,
     /// Where connections are opened from, until the link knows.
@@ -78,26 +78,27 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         if !address.ip().is_unspecified() && !stack.host.is_own(address.ip()) {
             return None;
         }
-        let listener = stack.host.listen(address, &listen_options(options));
-        if let Ok(id) = listener
-            && let Some(service) = service_of(&stack.host, id)
-        {
-            self.served.borrow_mut().push(service);
-            stack.link.serve(service, true);
+        let listen = listen_options(options);
+        let listener = stack.host.listen(address, &listen);
+        if let Ok(id) = listener {
+            for service in services(&stack.host, id, listen.dual_stack) {
+                self.served.borrow_mut().push((id, service));
+                stack.link.serve(service, true);
+            }
         }
         Some(listener)
     }
 
     pub(crate) fn close_listener(&self, listener: ListenerId) {
         let mut stack = self.stack.borrow_mut();
-        let service = service_of(&stack.host, listener);
         stack.host.close_listener(listener);
         let mut served = self.served.borrow_mut();
-        if let Some(service) = service
-            && let Some(place) = served.iter().position(|other| *other == service)
-        {
-            served.swap_remove(place);
-            if !served.contains(&service) {
+        let closed: Vec<Service> = served
+            .extract_if(.., |(id, _)| *id == listener)
+            .map(|(_, service)| service)
+            .collect();
+        for service in closed {
+            if served.iter().all(|(_, other)| *other != service) {
                 stack.link.serve(service, false);
             }
         }
@@ -194,10 +195,21 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
     }
 }
 
-fn service_of<Q: SendQueue>(host: &Host<Q>, listener: ListenerId) -> Option<Service> {
-    let address = host.listener_address(listener)?;
+/// Where a listener listens: the wildcard of IPv6 may be that of IPv4 too.
+fn services<Q: SendQueue>(
+    host: &Host<Q>,
+    listener: ListenerId,
+    is_dual: bool,
+) -> impl Iterator<Item = Service> + use<Q> {
+    let address = host.listener_address(listener);
+    let of_ipv4 = address
+        .filter(|_| is_dual)
+        .map(|address| SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()));
     let protocol = Protocol::TCP;
-    Some(Service { address, protocol })
+    [address, of_ipv4]
+        .into_iter()
+        .flatten()
+        .map(move |address| Service { address, protocol })
 }
 
 /// Who waits to be accepted is reset while there is still a host that can say so.

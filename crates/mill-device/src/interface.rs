@@ -6,6 +6,7 @@
 use crate::af_xdp::XdpLink;
 use crate::network::follower::{Change, Follower};
 use crate::steering::Table;
+use grace::Grace;
 use mill_stack::config::Prefix;
 use mill_stack::link::{Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Service};
 use mill_stack::wire::protocol::Protocol;
@@ -17,11 +18,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// Ports that the kernel uses itself.
 mod taken;
 
+/// Connections that the kernel had on a port before it was served.
+mod grace;
+
 /// An interface as the stack uses it.
 pub struct InterfaceLink {
     xdp: XdpLink,
     table: Table,
     follower: Follower,
+    grace: Grace,
     /// Memory for what the follower says.
     heard: Vec<Change>,
     /// Until the follower is asked again.
@@ -51,10 +56,13 @@ impl InterfaceLink {
             xdp,
             table,
             follower,
+            grace: Grace::default(),
             heard: Vec::new(),
             turns_left: 0,
             told,
         };
+        // The stack knows no tags (IEEE 802.1Q): frames that have one are the kernel's.
+        link.table.set_tags(0);
         let network = link.follower.network().clone();
         link.steer(&network.addresses);
         link.heard.push(Change::Routes {
@@ -154,6 +162,9 @@ impl Link for InterfaceLink {
     }
 
     fn serve(&mut self, service: Service, on: bool) {
+        if on {
+            self.grace.begin(service.address.port(), &self.table);
+        }
         self.table.serve(service, on);
     }
 
@@ -189,6 +200,7 @@ impl Link for InterfaceLink {
             return;
         }
         self.turns_left = TURNS_BETWEEN;
+        self.grace.look(&self.table);
         let mut heard = std::mem::take(&mut self.heard);
         if let Err(error) = self.follower.changes(&mut heard) {
             (self.told)(InterfaceTrouble::Deaf(error.to_string()));

@@ -1,0 +1,43 @@
+//! Connections that the kernel had on a port before it was served: they go on there.
+
+use super::taken;
+use crate::steering::Table;
+use std::collections::BTreeSet;
+
+/// The ports of which the kernel has connections still. While there are any the steering looks each segment up, which
+/// costs it twice as much again.
+#[derive(Debug, Default)]
+pub(super) struct Grace {
+    ports: BTreeSet<u16>,
+    /// Until it is looked again whether they are needed.
+    looks_left: u32,
+}
+
+impl Grace {
+    /// A port is served from now on, the table does not know it yet.
+    pub(super) fn begin(&mut self, port: u16, table: &Table) {
+        if taken::connected_ports().contains(&port) {
+            self.ports.insert(port);
+            self.looks_left = LOOKS;
+            table.set_grace(true);
+        }
+    }
+
+    /// Ends it once the kernel has no connections left. Cheap as long as there were none.
+    pub(super) fn look(&mut self, table: &Table) {
+        if self.ports.is_empty() {
+            return;
+        }
+        if let Some(left) = self.looks_left.checked_sub(1) {
+            self.looks_left = left;
+            return;
+        }
+        self.looks_left = LOOKS;
+        let connected = taken::connected_ports();
+        self.ports.retain(|port| connected.contains(port));
+        table.set_grace(!self.ports.is_empty());
+    }
+}
+
+/// How rarely the kernel's table is read, in looks: in a worker that spins, some hundred milliseconds.
+const LOOKS: u32 = 8192;
