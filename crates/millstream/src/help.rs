@@ -128,8 +128,7 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream lab list                          experiments that come with it
   millstream lab run RECIPE                    topology, tuning, load, monitors, and a report with a verdict
 
-Not in this version: acceleration of other programs (run), a status command (status), and network cards for the stack
-of our own (af_xdp). They come later.
+Not in this version: acceleration of other programs (run) and a status command (status). They come later.
 ";
 
 const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]
