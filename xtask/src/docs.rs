@@ -61,7 +61,7 @@ fn directives_page() -> String {
     section(
         &mut page,
         "Supported",
-        "They do what they do in nginx.",
+        "They do what they do in nginx, but for those that are Millstream's own.",
         "directive | contexts | arguments | default | what it does",
         &supported,
     );

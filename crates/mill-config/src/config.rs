@@ -18,6 +18,7 @@ pub mod log;
 pub mod main;
 pub mod map;
 pub mod mime;
+pub mod network_stack;
 pub mod pattern;
 pub mod rewrite;
 pub mod server;
@@ -39,6 +40,7 @@ pub use log::{AccessLog, ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogForm
 pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, User, WorkerCount};
 pub use map::{Map, MapValue};
 pub use mime::MimeTypes;
+pub use network_stack::NetworkStack;
 pub use pattern::{Captures, Pattern};
 pub use rewrite::{Condition, FileTest, Instruction, RewriteFlag};
 pub use server::{Server, ServerName};

@@ -26,7 +26,7 @@ use crate::impair::Impairment;
 use device::Device;
 use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
-use mill_stack::polling::Polling;
+pub use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
 use settings::{AfXdpSettings, MemifSettings};
 use std::fmt;

@@ -8,6 +8,7 @@ use crate::pid_file::PidFile;
 use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe};
 use crate::stack;
+use crate::stack_choice;
 use crate::threads;
 use mill_config::Config;
 use mill_config::bundle::Bundle;
@@ -157,7 +158,12 @@ pub fn read(
     {
         log.write_diagnostic(remark);
     }
-    match reading.result {
+    let result = reading.result.map_err(Box::new);
+    let checked = result.and_then(|config| {
+        stack_choice::of_configuration(&config, &launch.options)?;
+        Ok(config)
+    });
+    match checked {
         Ok(config) => Ok((config, reading.bundle)),
         Err(error) => {
             log.write_diagnostic(&error);
@@ -236,6 +242,7 @@ fn fixed_settings(before: &Main, after: &Main) -> Vec<&'static str> {
             before.working_directory != after.working_directory,
         ),
         ("env", before.env != after.env),
+        ("network_stack", before.network_stack != after.network_stack),
     ];
     changes
         .into_iter()

@@ -10,12 +10,13 @@ use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
 use crate::single;
 use crate::stack::OwnStack;
+use crate::stack_choice;
 use crate::supervisor::Supervisor;
 use crate::threads;
 use crate::upgrade::{self, Invocation};
 use mill_config::config::LogLevel;
 use mill_config::load::Options;
-use mill_device::specification::Specification;
+use mill_device::specification::{Polling, Specification};
 use mill_sys::process::Pid;
 use mill_sys::rlimit::Resource;
 use mill_sys::signal::{Signal, SignalDescriptor};
@@ -38,8 +39,10 @@ pub struct Launch {
     pub has_pid_file: bool,
     /// Written to standard output once it serves.
     pub announcement: Option<String>,
-    /// The network stack of our own that it serves on, beside kernel sockets.
+    /// The network stack of our own that it serves on, beside kernel sockets. Without one the configuration may name it.
     pub stack: Option<Specification>,
+    /// When such a stack looks for frames, if the configuration says otherwise or nothing.
+    pub polling: Option<Polling>,
 }
 
 /// Where messages go until the configuration says where.
@@ -187,6 +190,7 @@ fn test_steps(
     log: &ProcessLog,
     syntax_is_ok: &dyn Fn(),
 ) -> Result<mill_config::Bundle, Failed> {
+    let launch = &stack_choice::settle(launch, log)?;
     let (config, bundle) = cycle::read(launch, level, log)?;
     Identity::resolve(&config.main).map_err(|what| {
         log.write(LogLevel::Emerg, &what);
@@ -222,6 +226,7 @@ fn serve(
 ) -> Result<ExitCode, Failed> {
     let upgraded = inherited.is_some();
     let sockets = take_over(inherited, &log)?;
+    let launch = &stack_choice::settle(launch, &log)?;
     // Before the sockets: some may be at an address that this machine gets by it.
     let stack = launch.stack.as_ref().map(OwnStack::attach).transpose();
     let stack = stack.map_err(|error| {

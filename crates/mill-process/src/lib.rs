@@ -62,6 +62,9 @@ pub mod threads;
 /// The network stack of our own, as the processes pass it on.
 mod stack;
 
+/// Which stack of our own: the command line's or the configuration's.
+mod stack_choice;
+
 /// Both in one process.
 mod single;
 

@@ -4,7 +4,7 @@ use crate::help;
 use crate::options::{self, Options, Order};
 use mill_config::load::{Options as LoadOptions, Paths};
 use mill_config::suggest::nearest;
-use mill_device::specification::Specification;
+use mill_device::specification::{Polling, Specification};
 use mill_process::configuration::Texts;
 use mill_process::launch::{self, EarlyLog, Launch, Task};
 use mill_process::upgrade::Invocation;
@@ -26,11 +26,16 @@ pub(crate) enum Form {
 
 /// `nginx …`.
 pub(crate) fn nginx(arguments: &[Vec<u8>]) -> ExitCode {
-    run(Form::Nginx, arguments, None)
+    run(Form::Nginx, arguments, None, None)
 }
 
 /// Does what the options of nginx say, also on a stack of our own.
-pub(crate) fn run(form: Form, arguments: &[Vec<u8>], stack: Option<Specification>) -> ExitCode {
+pub(crate) fn run(
+    form: Form,
+    arguments: &[Vec<u8>],
+    stack: Option<Specification>,
+    polling: Option<Polling>,
+) -> ExitCode {
     let options = match options::parse(arguments) {
         Ok(options) => options,
         Err(refused) => return refuse(form, &refused),
@@ -50,6 +55,7 @@ pub(crate) fn run(form: Form, arguments: &[Vec<u8>], stack: Option<Specification
     }
     let mut launch = launch_of(form, &options);
     launch.stack = stack;
+    launch.polling = polling;
     launch::run(&launch, &task_of(&options))
 }
 
@@ -107,6 +113,7 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
         has_pid_file: true,
         announcement: None,
         stack: None,
+        polling: None,
     }
 }
 

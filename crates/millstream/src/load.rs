@@ -44,10 +44,17 @@ impl Tool {
 
 /// Does what the arguments of a tool say.
 pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
-    let Taken { stack, rest } = match stack::take(arguments) {
+    let Taken {
+        stack,
+        polling,
+        rest,
+    } = match stack::take(arguments) {
         Ok(taken) => taken,
         Err(message) => return refuse(&message),
     };
+    if polling.is_some() {
+        return refuse(stack::POLLING_OF_NOTHING);
+    }
     let arguments = rest.as_slice();
     if let (Tool::Load, Some((first, rest))) = (tool, arguments.split_first())
         && first == b"respond"

@@ -33,14 +33,21 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
         help::print(&stack::usage());
         return ExitCode::SUCCESS;
     }
-    let Taken { stack, rest } = match stack::take(arguments) {
+    let Taken {
+        stack,
+        polling,
+        rest,
+    } = match stack::take(arguments) {
         Ok(taken) => taken,
         Err(message) => return refuse(&message),
     };
     let arguments = rest.as_slice();
     let one_dash = |argument: &Vec<u8>| argument.starts_with(b"-") && !argument.starts_with(b"--");
     if arguments.iter().any(one_dash) {
-        return command::run(Form::Serve, arguments, stack);
+        return command::run(Form::Serve, arguments, stack, polling);
+    }
+    if polling.is_some() {
+        return refuse(stack::POLLING_OF_NOTHING);
     }
     match parse(arguments).and_then(|directory| launch_of(&directory, stack)) {
         Ok(launch) => launch::run(&launch, &Task::Serve),
@@ -165,7 +172,7 @@ const CONFIGURATION: &str = "/(millstream serve)";
 
 const DEFAULT_PORT: u16 = 8080;
 
-const OPTIONS: &[&str] = &["port", "stack", "pcap", "help"];
+const OPTIONS: &[&str] = &["port", "stack", "polling", "pcap", "help"];
 
 /// Texts that get smaller.
 const GZIP_TYPES: &str = "text/css text/plain text/javascript application/json image/svg+xml";

@@ -1,6 +1,6 @@
-//! `--stack` and `--pcap`: the network stack of our own, for serving and for load.
+//! `--stack`, `--polling` and `--pcap`: the network stack of our own, for serving and for load.
 
-use mill_device::specification::{Specification, options};
+use mill_device::specification::{self, Polling, Specification, options, profile};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -9,18 +9,23 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) stack: Option<Specification>,
+    /// For a stack that the configuration names: otherwise it is part of the stack.
+    pub(crate) polling: Option<Polling>,
     pub(crate) rest: Vec<Vec<u8>>,
 }
 
-/// Takes `--stack` and `--pcap` out of a command line; the error is a sentence.
+/// Takes `--stack`, `--polling` and `--pcap` out of a command line; the error is a sentence.
 pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
     let mut rest = Vec::new();
     let mut text = None;
+    let mut polling = None;
     let mut pcap = None;
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         let (name, place) = if is_option(argument, b"--stack") {
             ("--stack", &mut text)
+        } else if is_option(argument, b"--polling") {
+            ("--polling", &mut polling)
         } else if is_option(argument, b"--pcap") {
             ("--pcap", &mut pcap)
         } else {
@@ -38,7 +43,23 @@ pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
             return Err(format!("\"{name}\" stands twice"));
         }
     }
-    let stack = text.map(|text| parse(&text)).transpose()?;
+    let polling = polling.map(|polling| parse_polling(&polling)).transpose()?;
+    let is_polling_said = text.as_ref().is_some_and(|text| {
+        let mut words = text.split(|&byte| byte == b',');
+        words.any(|word| word.starts_with(b"polling="))
+    });
+    if polling.is_some() && is_polling_said {
+        let what = "\"--polling\" and \"polling=\" are two names of one option: give one of them";
+        return Err(String::from(what));
+    }
+    let mut stack = text.map(|text| parse(&text)).transpose()?;
+    let polling = match (&mut stack, polling) {
+        (Some(stack), Some(polling)) => {
+            stack.polling = polling;
+            None
+        }
+        (_, polling) => polling,
+    };
     let stack = match (stack, pcap) {
         (Some(stack), Some(_)) if stack.pcap.is_some() => {
             let what = "\"--pcap\" and \"pcap=\" are two names of one option: give one of them";
@@ -54,7 +75,11 @@ pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
         }
         (stack, None) => stack,
     };
-    Ok(Taken { stack, rest })
+    Ok(Taken {
+        stack,
+        polling,
+        rest,
+    })
 }
 
 /// The options of `--stack`, for help.
@@ -64,9 +89,14 @@ pub(crate) fn usage() -> String {
          \x20 --stack tap:NAME,address=ADDRESS/LEN[,host=ADDRESS/LEN][,OPTION=VALUE]…\n\
          \x20            makes the TAP device NAME, gives this machine's side the host's address, and serves on the\n\
          \x20            stack's; all of it is gone at the end. Making devices takes root (CAP_NET_ADMIN).\n\
+         \x20            In a configuration: network_stack tap:NAME address=ADDRESS/LEN …;\n\
+         \x20 --polling WORD  the option polling= of the stack\n\
          \x20 --pcap FILE  writes all frames to FILE, for tcpdump and Wireshark\n\
-         Options of the stack, and what holds without them:\n{}",
-        options::help()
+         Options of the stack, and what holds without them:\n{}\
+         Profiles, which are named sets of options: profile=NAME, or profile=FILE with a line for each option. Options\n\
+         that are said singly go before them:\n{}",
+        options::help(),
+        profile::help()
     )
 }
 
@@ -80,6 +110,7 @@ fn is_option(argument: &[u8], name: &[u8]) -> bool {
 fn example(name: &str) -> &'static str {
     match name {
         "--pcap" => "the name of a file",
+        "--polling" => "as in \"--polling spin\"",
         _ => "as in \"--stack tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24\"",
     }
 }
@@ -90,6 +121,15 @@ fn parse(text: &[u8]) -> Result<Specification, String> {
         format!("--stack: {error}\n\"millstream serve --help\" lists what a stack can be told.")
     })
 }
+
+fn parse_polling(text: &[u8]) -> Result<Polling, String> {
+    let text = String::from_utf8_lossy(text);
+    specification::polling(&text).map_err(|error| format!("--polling: {error}"))
+}
+
+/// What to say where no configuration can name a stack.
+pub(crate) const POLLING_OF_NOTHING: &str =
+    "\"--polling\" says when a stack of our own looks for frames: it needs \"--stack\"";
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +156,26 @@ mod tests {
         }
         let taken = take_words(&["--stacks", "x"]).unwrap();
         assert!(taken.stack.is_none() && taken.rest.len() == 2);
+    }
+
+    #[test]
+    fn polling_is_part_of_the_stack_or_waits_for_one() {
+        let taken = take_words(&["--polling", "spin", "--stack", STACK]).unwrap();
+        assert_eq!(taken.stack.unwrap().polling, Polling::Spin);
+        assert_eq!(taken.polling, None);
+        let profile = format!("{STACK},profile=safe");
+        let taken = take_words(&["--stack", &profile, "--polling=hz=1000"]).unwrap();
+        assert_eq!(taken.stack.unwrap().polling, Polling::Rate(1000));
+        let taken = take_words(&["--polling=interrupt"]).unwrap();
+        assert_eq!(taken.polling, Some(Polling::Interrupt));
+        let twice = format!("{STACK},polling=spin");
+        let refused = take_words(&["--stack", &twice, "--polling", "spin"]).unwrap_err();
+        assert!(refused.ends_with("give one of them"), "{refused}");
+        let refused = take_words(&["--polling", "often"]).unwrap_err();
+        assert!(
+            refused.starts_with("--polling: \"often\" means nothing: \"interrupt\""),
+            "{refused}"
+        );
     }
 
     #[test]

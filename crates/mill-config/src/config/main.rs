@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::ErrorLog;
+use super::{ErrorLog, NetworkStack};
 use crate::Text;
 
 /// What stands outside all blocks.
@@ -39,6 +39,8 @@ pub struct Main {
     pub timer_resolution: Option<Duration>,
     /// `env` lines in their order. `TZ` is kept in any case, as in nginx.
     pub env: Vec<EnvironmentVariable>,
+    /// `network_stack`: the stack of our own; `None` is the kernel's alone.
+    pub network_stack: Option<NetworkStack>,
     /// `error_log` of the main context; the default path with level `error` when absent.
     /// Never empty.
     pub error_log: Vec<ErrorLog>,

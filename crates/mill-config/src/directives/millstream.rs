@@ -1,12 +1,36 @@
-//! Directives that nginx has no word for, in its grammar. Their places are taken already, so
-//! that a configuration written for a later version says what it needs.
+//! Directives that nginx has no word for, in its grammar.
 
-use crate::directive::{Apply, Arity, Directive, MAIN, many};
+use crate::Text;
+use crate::config::NetworkStack;
+use crate::directive::{Apply, Arity, Directive, MAIN, once};
+use crate::lexer::Statement;
+use crate::resolve::{Applied, Resolver, place, snippet};
 
-pub(crate) const DIRECTIVES: &[Directive] = &[many(
+pub(crate) const DIRECTIVES: &[Directive] = &[once(
     "network_stack",
     MAIN,
     Arity::AtLeast(1),
-    Apply::NotYet("own extensions (the TCP/IP stack that passes the kernel by)"),
-    "The network stack that connections go through: kernel, or af_xdp and an interface.",
+    "kernel",
+    Apply::With(network_stack),
+    "Millstream's own: the network stack to serve on beside the kernel's, as --stack on the command line: a device, and its options.",
 )];
+
+/// `network_stack kernel`, or a device and options, which are somebody else's to understand. They stand as on the
+/// command line or as arguments of their own.
+fn network_stack(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let words = statement.args();
+    if let [word] = words
+        && word.bytes == b"kernel"
+    {
+        return Ok(());
+    }
+    let texts: Vec<&[u8]> = words.iter().map(|word| word.bytes.as_slice()).collect();
+    let first = words.first().map_or(0, |word| word.span.start);
+    let end = words.last().map_or(first, |word| word.span.end);
+    resolver.main.network_stack = Some(NetworkStack {
+        text: Text::from(texts.join(&b","[..])),
+        place: place(&statement.text, statement.line),
+        snippet: snippet(&statement.text, &(first..end)),
+    });
+    Ok(())
+}

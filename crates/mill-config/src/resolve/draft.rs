@@ -12,7 +12,7 @@ use crate::config::server::ServerSettingsDraft;
 use crate::config::settings::SettingsDraft;
 use crate::config::{
     Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
-    ListenOptions, LogFormat, Map, ServerName, User, WorkerCount,
+    ListenOptions, LogFormat, Map, NetworkStack, ServerName, User, WorkerCount,
 };
 use crate::diagnostic::Diagnostic;
 use crate::directives::map::Table;
@@ -36,6 +36,7 @@ pub(crate) struct MainDraft {
     pub(crate) working_directory: Option<Text>,
     pub(crate) timer_resolution: Option<Duration>,
     pub(crate) env: Vec<EnvironmentVariable>,
+    pub(crate) network_stack: Option<NetworkStack>,
     pub(crate) error_log: Vec<ErrorLog>,
     pub(crate) events: Option<Events>,
     /// Paths of `load_module`.

@@ -70,6 +70,7 @@ fn main(resolver: &mut Resolver<'_>) -> Main {
         working_directory: draft.working_directory.take(),
         timer_resolution: draft.timer_resolution,
         env: std::mem::take(&mut draft.env),
+        network_stack: draft.network_stack.take(),
         error_log,
     }
 }
