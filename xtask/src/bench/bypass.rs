@@ -45,7 +45,7 @@ use super::measurement::{self, Measurement, write_files};
 use super::order::Order;
 use super::programs::{build, in_path};
 use super::told::wrk;
-use cell::Cell;
+use cell::{Cell, Pace};
 use client::Client;
 use options::{Options, USAGE};
 use report::Report;
@@ -174,12 +174,18 @@ fn try_out(setting: Setting<'_>, report: &mut Report) -> Vec<Kind> {
 /// up for this cell, the others go on.
 fn measure_cell(setting: Setting<'_>, options: &Options, kinds: &[Kind], cell: Cell) -> CellResult {
     let mut result = CellResult::new(cell);
+    let asked = match asked(setting, &result.cell) {
+        Ok(asked) => asked,
+        Err(failure) => {
+            give_up(&mut result, subject::NGINX, &failure);
+            return result;
+        }
+    };
     let mut subjects = Vec::new();
-    for subject in Subject::ALL
-        .into_iter()
-        .filter(|subject| subject.is_there(kinds))
-    {
-        match choose_client(setting, &result.cell, subject) {
+    let is_asked = |subject: &Subject| subject.is_there(kinds) && subject.takes(&result.cell);
+    let all: Vec<Subject> = Subject::ALL.into_iter().filter(is_asked).collect();
+    for subject in all {
+        match choose_client(setting, &asked, subject) {
             Ok(trial) => {
                 result.clients.push(trial);
                 subjects.push(subject);
@@ -187,10 +193,10 @@ fn measure_cell(setting: Setting<'_>, options: &Options, kinds: &[Kind], cell: C
             Err(failure) => give_up(&mut result, subject, &failure),
         }
     }
-    for pass in 0..2 * options.order.rounds {
+    for pass in 0..passes(options, &result.cell) {
         subjects.retain(|subject| {
             let client = result.client(*subject).unwrap_or(Client::Wrk);
-            match block::measure(setting, &result.cell, *subject, client, pass) {
+            match block::measure(setting, &asked, *subject, client, pass) {
                 Ok(block) => {
                     result.blocks.push(block);
                     true
@@ -206,6 +212,32 @@ fn measure_cell(setting: Setting<'_>, options: &Options, kinds: &[Kind], cell: C
     result
 }
 
+/// There and back for each round; for percentiles no fewer than make a median of them worth something.
+fn passes(options: &Options, cell: &Cell) -> u32 {
+    let passes = 2 * options.order.rounds;
+    match cell.pace {
+        Pace::Closed => passes,
+        Pace::PerSecond(_) | Pace::HalfOfNginx => passes.max(PACED_PASSES_MIN),
+    }
+}
+
+const PACED_PASSES_MIN: u32 = 8;
+
+/// The cell at a pace that is known.
+fn asked(setting: Setting<'_>, cell: &Cell) -> Result<Cell> {
+    if cell.pace != Pace::HalfOfNginx {
+        return Ok(cell.clone());
+    }
+    let closed = cell.at(Pace::Closed);
+    let rate = block::rate(setting, &closed, subject::NGINX, Client::Wrk)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "requests a second are positive, and fewer than four billion"
+    )]
+    Ok(cell.at(Pace::PerSecond((rate / 2.0) as u32)))
+}
+
 fn give_up(result: &mut CellResult, subject: Subject, failure: &Failure) {
     eprintln!("  {} given up: {failure}", subject.name());
     result.failures.push((subject, failure.to_string()));
@@ -218,11 +250,18 @@ fn choose_client(setting: Setting<'_>, cell: &Cell, subject: Subject) -> Result<
         Way::Memif => vec![(Client::LoadMemif, f64::NAN)],
         Way::Raw => vec![(Client::Raw, f64::NAN)],
         Way::Kernel => {
-            let tried = [Client::Wrk, Client::LoadKernel].map(|client| {
-                let rate = block::rate(setting, cell, subject, client)?;
-                Ok((client, rate))
+            let clients = Client::from_kernel(cell);
+            if let [only] = clients {
+                return Ok(Trial {
+                    subject,
+                    rates: vec![(*only, f64::NAN)],
+                });
+            }
+            let tried = clients.iter().map(|client| {
+                let rate = block::rate(setting, cell, subject, *client)?;
+                Ok((*client, rate))
             });
-            let mut rates = tried.into_iter().collect::<Result<Vec<_>>>()?;
+            let mut rates = tried.collect::<Result<Vec<_>>>()?;
             rates.sort_by(|(_, one), (_, other)| other.total_cmp(one));
             rates
         }

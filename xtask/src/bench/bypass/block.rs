@@ -26,6 +26,8 @@ pub(super) struct Block {
     pub(super) bytes_per_s: f64,
     pub(super) errors: u64,
     pub(super) latency: Latency,
+    /// How much later than due requests were begun; at a pace only.
+    pub(super) lateness: Latency,
     pub(super) server_core: CoreUse,
     pub(super) client_core: CoreUse,
     /// Of 1: how long the processes ran.
@@ -132,6 +134,7 @@ fn load(
         bytes_per_s: requests * cell.body_bytes as f64 / seconds,
         errors: told.errors,
         latency: told.latency,
+        lateness: told.lateness,
         server_core,
         client_core,
         server_ran,

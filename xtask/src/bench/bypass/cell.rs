@@ -1,4 +1,4 @@
-//! What is asked: a named cell is a size, a kind of connection, how many of them, and an MTU.
+//! What is asked: a named cell is a size, a kind of connection, how many of them, a pace, and an MTU.
 
 /// How long a connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,17 @@ pub(super) enum Connections {
     OfRequests(u32),
 }
 
+/// When requests are begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Once the one before was answered.
+    Closed,
+    /// So many a second, answered or not.
+    PerSecond(u32),
+    /// Half as many a second as nginx can answer, which has to be found out first.
+    HalfOfNginx,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) name: String,
@@ -19,6 +30,7 @@ pub(super) struct Cell {
     /// Open at any time.
     pub(super) concurrency: u32,
     pub(super) mtu: u16,
+    pub(super) pace: Pace,
 }
 
 /// What Millstream is to reach. Source: section 7 of the design, from what the raw path allows.
@@ -32,6 +44,10 @@ pub(super) enum Target {
     XdpOfBetterNginx(f64),
     /// Over memif, requests a second.
     MemifRate(f64),
+    /// Over AF_XDP, the median of the 99th percentiles, as a multiple of nginx's with whichever client finds the lower.
+    XdpP99OfNginx(f64),
+    /// Over memif, how late 99.9 % of the requests are begun at most, in milliseconds.
+    MemifLateness(f64),
 }
 
 /// Of Ethernet.
@@ -49,9 +65,10 @@ const SOME: u32 = 16;
 /// From here on what was read of unfinished answers counts as a fraction of an answer.
 const LARGE_BODY_BYTES: usize = 100_000;
 
-/// The cells that are run unless others are asked for: each target has one.
+/// The cells that are run unless others are asked for: each target has one. The last two are about times.
 pub(super) fn usual() -> Vec<Cell> {
     let megabyte = Cell::new(Connections::KeepAlive, 1_000_000, SOME);
+    let small = Cell::new(Connections::KeepAlive, 1000, FEW);
     vec![
         Cell::new(Connections::KeepAlive, 0, 1),
         Cell::new(Connections::KeepAlive, 0, FEW),
@@ -63,6 +80,16 @@ pub(super) fn usual() -> Vec<Cell> {
         megabyte.clone(),
         Cell::new(Connections::KeepAlive, 10_000_000, 4),
         megabyte.jumbo(),
+        Cell {
+            name: "half-1k-64".to_owned(),
+            pace: Pace::HalfOfNginx,
+            ..small.clone()
+        },
+        Cell {
+            name: "100k/s-1k-64".to_owned(),
+            pace: Pace::PerSecond(100_000),
+            ..small
+        },
     ]
 }
 
@@ -109,6 +136,15 @@ impl Cell {
             connections,
             concurrency,
             mtu: MTU,
+            pace: Pace::Closed,
+        }
+    }
+
+    /// The same, so many requests a second.
+    pub(super) fn at(&self, pace: Pace) -> Self {
+        Self {
+            pace,
+            ..self.clone()
         }
     }
 
@@ -132,6 +168,11 @@ impl Cell {
 
     pub(super) fn targets(&self) -> Vec<Target> {
         let is_jumbo = self.mtu == MTU_JUMBO;
+        match self.pace {
+            Pace::Closed => {}
+            Pace::HalfOfNginx => return vec![Target::XdpP99OfNginx(0.5)],
+            Pace::PerSecond(_) => return vec![Target::MemifLateness(0.02)],
+        }
         match (self.connections, self.body_bytes) {
             (Connections::KeepAlive, 0..=1000) if self.concurrency == 1 => {
                 vec![Target::XdpOfRaw(0.5)]
@@ -172,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_cells_are_usual_and_each_target_has_one() {
+    fn each_target_has_a_usual_cell() {
         let usual = usual();
         let expected = [
             "ka-0B-1",
@@ -185,6 +226,8 @@ mod tests {
             "ka-1M-16",
             "ka-10M-4",
             "ka-1M-16-jumbo",
+            "half-1k-64",
+            "100k/s-1k-64",
         ];
         assert_eq!(names(&usual), expected);
         let targets: Vec<Target> = usual.iter().flat_map(Cell::targets).collect();
@@ -195,6 +238,8 @@ mod tests {
             Target::XdpOfBetterNginx(1.0),
             Target::MemifRate(2e6),
             Target::MemifRate(5e5),
+            Target::XdpP99OfNginx(0.5),
+            Target::MemifLateness(0.02),
         ] {
             assert!(targets.contains(&target), "{target:?}");
         }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::cell::{Cell, Connections};
+use super::cell::{Cell, Connections, Pace};
 use super::exchange::Exchange;
 use super::raw;
 use super::raw_figures::Figures;
@@ -36,6 +36,8 @@ pub(super) struct Told {
     pub(super) bytes: u64,
     pub(super) errors: u64,
     pub(super) latency: Latency,
+    /// How much later than due requests were begun; at a pace only.
+    pub(super) lateness: Latency,
     /// Answers that are not those that were asked for, in words.
     pub(super) wrong: Option<String>,
 }
@@ -54,6 +56,9 @@ pub(super) fn af_xdp(interface: &str, cell: &Cell) -> String {
     format!("af_xdp:{interface},polling=spin{ports}")
 }
 
+/// Before requests of a pace count: their connections are there then.
+const WARM_UP: &str = "200ms";
+
 /// Connections that the usual range of ports is enough for.
 const PORTS_USUAL: u32 = 20_000;
 
@@ -64,6 +69,15 @@ pub(super) fn memif(socket: &Path, role: &str, address: Ipv4Addr, cell: &Cell) -
 }
 
 impl Client {
+    /// Those that can ask from the kernel at the cell's pace.
+    pub(super) const fn from_kernel(cell: &Cell) -> &'static [Self] {
+        match cell.pace {
+            Pace::Closed => &[Self::Wrk, Self::LoadKernel],
+            // wrk knows no pace.
+            Pace::PerSecond(_) | Pace::HalfOfNginx => &[Self::LoadKernel],
+        }
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Wrk => "wrk",
@@ -94,6 +108,9 @@ impl Client {
             Self::LoadKernel | Self::LoadXdp | Self::LoadMemif => {
                 let mut line = self.load(setting, cell);
                 line.extend(words(&format!("-c{concurrency} -d{seconds}s")));
+                if let Pace::PerSecond(rate) = cell.pace {
+                    line.extend(words(&format!("--rate {rate} --warm-up {WARM_UP}")));
+                }
                 line.push(url(server));
                 line
             }
@@ -151,6 +168,7 @@ impl Client {
                 bytes: told.bytes,
                 errors: told.errors,
                 latency: told.latency,
+                lateness: Latency::default(),
                 wrong: None,
             }),
             Self::LoadKernel | Self::LoadXdp | Self::LoadMemif => {
@@ -163,6 +181,7 @@ impl Client {
                 bytes: 0,
                 errors: figures.lost,
                 latency: figures.latency,
+                lateness: Latency::default(),
                 wrong: None,
             }),
         };
@@ -231,6 +250,7 @@ fn of_native(native: native::Native, cell: &Cell) -> Told {
         bytes: told.bytes,
         errors: told.errors,
         latency: told.latency,
+        lateness: native.lateness,
         wrong: wrong.map(|answer| {
             let native::Answers {
                 count,

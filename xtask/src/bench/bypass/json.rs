@@ -38,6 +38,7 @@ fn cell(result: &CellResult) -> Value {
         ),
         ("connections", Value::count(cell.concurrency.into())),
         ("mtu", Value::count(cell.mtu.into())),
+        ("pace", Value::text(&format!("{:?}", cell.pace))),
         (
             "failures",
             Value::list(&result.failures, |(subject, why)| {
@@ -74,7 +75,8 @@ fn trial(trial: &Trial) -> Value {
 fn target(result: &TargetResult) -> Value {
     let found = match result.found {
         Found::Ratio(ratio) => members::ratio("", "requests_per_s", ratio),
-        Found::Rate(rate) => vec![
+        Found::Times(own, to) => vec![("own_ms", Value::Number(own)), ("to_ms", Value::Number(to))],
+        Found::Rate(rate) | Found::Time(rate) => vec![
             ("median", Value::Number(rate.median)),
             ("least", Value::Number(rate.least)),
             ("most", Value::Number(rate.most)),
@@ -122,6 +124,8 @@ fn block(block: &Block) -> Value {
             Value::Number(block.us_per_request(block.client_ran)),
         ),
     ]);
+    let late = block.lateness.p999;
+    members.push(("lateness_ms_p999", Value::of(late, Value::Number)));
     let names = [
         "latency_ms_p50",
         "latency_ms_p90",

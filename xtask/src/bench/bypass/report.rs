@@ -2,7 +2,7 @@
 
 use super::cell::Target;
 use super::json;
-use super::results::{CellResult, Found, RATE};
+use super::results::{CellResult, Found, RATE, Spread};
 use super::subject::{Kind, RAW, Subject, Way};
 use crate::bench::machine::Machine;
 use crate::bench::measurement::Findings;
@@ -240,6 +240,18 @@ fn targets(cells: &[CellResult]) -> Table {
                 in_words(target),
                 found.map_or_else(absent, |judged| match judged.found {
                     Found::Ratio(ratio) => ratio.to_string(),
+                    Found::Times(own, nginx) => {
+                        format!("{:.1} µs to {:.1} µs", 1000.0 * own, 1000.0 * nginx)
+                    }
+                    Found::Time(time) => {
+                        let Spread {
+                            median,
+                            least,
+                            most,
+                        } = time;
+                        let [median, least, most] = [median, least, most].map(|ms| 1000.0 * ms);
+                        format!("{median:.1} [{least:.1}, {most:.1}] µs")
+                    }
                     Found::Rate(rate) => {
                         format!("{:.0} [{:.0}, {:.0}]", rate.median, rate.least, rate.most)
                     }
@@ -259,6 +271,15 @@ fn in_words(target: Target) -> String {
         Target::XdpOfNginx(limit) => format!("AF_XDP ≥ {limit:.1} × nginx, same client"),
         Target::XdpOfBetterNginx(limit) => {
             format!("AF_XDP ≥ {limit:.1} × nginx, its better client")
+        }
+        Target::XdpP99OfNginx(limit) => {
+            format!("p99 over AF_XDP ≤ {limit:.1} × nginx's, at half of nginx's requests/s")
+        }
+        Target::MemifLateness(limit) => {
+            format!(
+                "memif, 99.9 % of requests begun within {:.0} µs",
+                1000.0 * limit
+            )
         }
         Target::MemifRate(limit) => format!("memif ≥ {:.1} M requests/s", limit / 1e6),
     }

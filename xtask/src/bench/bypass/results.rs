@@ -38,6 +38,10 @@ pub(super) enum Found {
     Ratio(Ratio),
     /// Median, least and most of the blocks.
     Rate(Spread),
+    /// Two medians of times, in milliseconds.
+    Times(f64, f64),
+    /// Of times, in milliseconds.
+    Time(Spread),
 }
 
 /// Of the blocks of a subject.
@@ -138,6 +142,23 @@ impl CellResult {
                     let rate = self.spread(MEMIF, RATE)?;
                     (Found::Rate(rate), rate.at_least(limit))
                 }
+                Target::XdpP99OfNginx(limit) => {
+                    let nginx = [NGINX, NGINX_BY_XDP].map(|nginx| self.p99(nginx));
+                    let nginx = nginx.into_iter().flatten().reduce(f64::min)?;
+                    let own = self.p99(XDP)?;
+                    let is_met = own <= limit * nginx;
+                    let verdict = if is_met {
+                        Verdict::Met
+                    } else {
+                        Verdict::Missed
+                    };
+                    (Found::Times(own, nginx), verdict)
+                }
+                Target::MemifLateness(limit) => {
+                    let late =
+                        self.spread(MEMIF, |block| block.lateness.p999.unwrap_or(f64::INFINITY))?;
+                    (Found::Time(late), late.at_most(limit))
+                }
             };
             Some(TargetResult {
                 target,
@@ -146,6 +167,14 @@ impl CellResult {
             })
         });
         results.collect()
+    }
+
+    /// The median of the blocks; `None` with errors.
+    fn p99(&self, subject: Subject) -> Option<f64> {
+        if self.errors(subject) > 0 || self.is_given_up(subject) {
+            return None;
+        }
+        self.median_told(subject, |block| block.latency.p99)
     }
 
     /// Who could do no more. Of one that spins its CPU tells nothing.
@@ -169,6 +198,16 @@ fn at_least(ratio: Ratio, limit: f64) -> (Found, Verdict) {
 }
 
 impl Spread {
+    fn at_most(self, limit: f64) -> Verdict {
+        if self.most <= limit {
+            Verdict::Met
+        } else if self.least > limit {
+            Verdict::Missed
+        } else {
+            Verdict::Open
+        }
+    }
+
     fn at_least(self, limit: f64) -> Verdict {
         if self.least >= limit {
             Verdict::Met
@@ -200,6 +239,7 @@ pub(super) mod tests {
                 p50: Some(0.05),
                 ..Latency::default()
             },
+            lateness: Latency::default(),
             server_core: CoreUse {
                 busy: 1.0,
                 softirq: 0.25,
@@ -258,6 +298,32 @@ pub(super) mod tests {
         assert_eq!(verdicts(&result), [Verdict::Missed]);
         let worse = [(NGINX, 90.0), (NGINX_BY_XDP, 100.0), (XDP, 150.0)];
         assert_eq!(verdicts(&two_passes("ka-100k-64", &worse)), [Verdict::Met]);
+    }
+
+    #[test]
+    fn times_are_held_against_the_quicker_nginx() {
+        let rates = [(NGINX, 1.0), (NGINX_BY_XDP, 1.0), (XDP, 1.0), (MEMIF, 1.0)];
+        let mut result = two_passes("half-1k-64", &rates);
+        assert_eq!(result.targets(), []);
+        for block in &mut result.blocks {
+            block.latency.p99 = Some(match block.subject {
+                NGINX => 0.5,
+                NGINX_BY_XDP => 0.3,
+                _ => 0.2,
+            });
+            block.lateness.p999 = Some(0.01);
+        }
+        assert_eq!(verdicts(&result), [Verdict::Missed]);
+        for block in &mut result.blocks {
+            if block.subject == XDP {
+                block.latency.p99 = Some(0.15);
+            }
+        }
+        assert_eq!(verdicts(&result), [Verdict::Met]);
+        let paced = two_passes("100k/s-1k-64", &rates);
+        assert_eq!(verdicts(&paced), [Verdict::Missed]);
+        result.cell = paced.cell;
+        assert_eq!(verdicts(&result), [Verdict::Met]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Who is measured: a server, and the way by which its client reaches it.
 
+use super::cell::{Cell, Pace};
+
 /// What answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -74,6 +76,15 @@ impl Subject {
             Way::Raw => Kind::Raw,
         };
         kinds.contains(&self.kind) && kinds.contains(&way)
+    }
+
+    /// Whether the cell is one for it: a pace is about few of them, and takes no more time than they need.
+    pub(super) fn takes(self, cell: &Cell) -> bool {
+        match cell.pace {
+            Pace::Closed => true,
+            Pace::HalfOfNginx => [NGINX, NGINX_BY_XDP, XDP, MEMIF].contains(&self),
+            Pace::PerSecond(_) => [XDP, MEMIF].contains(&self),
+        }
     }
 
     /// nginx asked in the same way, if there is such a thing.
