@@ -27,7 +27,7 @@ fn typing_errors_are_named_with_what_is_possible() {
     };
     check(
         "ms0",
-        "\"ms0\" is no device: a device is written as \"tap:ms0\"",
+        "\"ms0\" is no device: a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"",
     );
     check(
         "tap:ms0,adress=10.77.0.2/24",

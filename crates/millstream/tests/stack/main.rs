@@ -44,3 +44,6 @@ mod load;
 
 /// What stands in the way, as users see it.
 mod errors;
+
+/// The stack that a configuration names.
+mod directive;
