@@ -88,8 +88,13 @@ pub(crate) fn usage() -> String {
         "The network stack of our own, beside kernel sockets:\n\
          \x20 --stack tap:NAME,address=ADDRESS/LEN[,host=ADDRESS/LEN][,OPTION=VALUE]…\n\
          \x20            makes the TAP device NAME, gives this machine's side the host's address, and serves on the\n\
-         \x20            stack's; all of it is gone at the end. Making devices takes root (CAP_NET_ADMIN).\n\
-         \x20            In a configuration: network_stack tap:NAME address=ADDRESS/LEN …;\n\
+         \x20            stack's; all of it is gone at the end.\n\
+         \x20 --stack af_xdp:INTERFACE[,OPTION=VALUE]…\n\
+         \x20            takes what is for served ports from an interface of this machine; all else is the kernel's.\n\
+         \x20            Both take root.\n\
+         \x20 --stack memif:SOCKET,role=master|slave,address=ADDRESS/LEN[,OPTION=VALUE]…\n\
+         \x20            serves by memory that is shared with another process.\n\
+         \x20            In a configuration any of them: network_stack tap:NAME address=ADDRESS/LEN …;\n\
          \x20 --polling WORD  the option polling= of the stack\n\
          \x20 --pcap FILE  writes all frames to FILE, for tcpdump and Wireshark\n\
          Options of the stack, and what holds without them:\n{}\
