@@ -33,6 +33,9 @@ pub(super) struct Block {
     /// Of 1: how long the processes ran.
     pub(super) server_ran: f64,
     pub(super) client_ran: f64,
+    /// Of 1: how long they were kept waiting for their CPUs, by others or by each other.
+    pub(super) server_waited: f64,
+    pub(super) client_waited: f64,
 }
 
 /// What a CPU did, of 1.
@@ -112,7 +115,7 @@ fn load(
     server: &Server<'_>,
 ) -> Result<Block> {
     let mut child = client.start(setting, cell, server)?;
-    pause(SETTLING);
+    pause(client.warm_up(cell) + SETTLING);
     let client_pids = descendants(child.pid());
     let before = Sample::take(setting, &server.pids, &client_pids);
     let seconds = Duration::from_secs(setting.seconds.into());
@@ -126,7 +129,11 @@ fn load(
     let requests = answered(cell, subject.kind, &told, server.answer_bytes)
         .map_err(|what| Failure(format!("{} told {what}", client.name())))?;
     let [server_core, client_core] = [0, 1].map(|side| before.core_use(&after, side));
-    let [server_ran, client_ran] = [0, 1].map(|side| before.ran(&after, side));
+    let [server_time, client_time] = [0, 1].map(|side| after.times[side].since(before.times[side]));
+    let share = |time: Duration| {
+        let window = after.at.saturating_sub(before.at);
+        time.as_secs_f64() / window.as_secs_f64()
+    };
     Ok(Block {
         subject,
         pass,
@@ -137,8 +144,10 @@ fn load(
         lateness: told.lateness,
         server_core,
         client_core,
-        server_ran,
-        client_ran,
+        server_ran: share(server_time.ran),
+        client_ran: share(client_time.ran),
+        server_waited: share(server_time.waited),
+        client_waited: share(client_time.waited),
     })
 }
 
@@ -166,11 +175,6 @@ impl Sample {
             softirq: ticks.softirq_share(),
             steal: ticks.steal_share(),
         }
-    }
-
-    fn ran(&self, after: &Self, side: usize) -> f64 {
-        let ran = after.times[side].since(self.times[side]).ran;
-        ran.as_secs_f64() / after.at.saturating_sub(self.at).as_secs_f64()
     }
 }
 

@@ -57,7 +57,11 @@ pub(super) fn af_xdp(interface: &str, cell: &Cell) -> String {
 }
 
 /// Before requests of a pace count: their connections are there then.
-const WARM_UP: &str = "200ms";
+const WARM_UP: Duration = Duration::from_millis(200);
+
+/// Before requests over memif count. A question for a neighbour that leaves before the two ends have found each other is
+/// lost, and is asked again after a second.
+const WARM_UP_MEMIF: Duration = Duration::from_millis(1200);
 
 /// Connections that the usual range of ports is enough for.
 const PORTS_USUAL: u32 = 20_000;
@@ -88,6 +92,15 @@ impl Client {
         }
     }
 
+    /// How long it loads before it measures.
+    pub(super) fn warm_up(self, cell: &Cell) -> Duration {
+        match (self, cell.pace) {
+            (Self::LoadMemif, _) => WARM_UP_MEMIF,
+            (Self::LoadKernel | Self::LoadXdp, Pace::PerSecond(_)) => WARM_UP,
+            _ => Duration::ZERO,
+        }
+    }
+
     /// The program and its arguments for a block.
     fn command_line(self, setting: Setting<'_>, cell: &Cell, server: &Server<'_>) -> Vec<String> {
         let (seconds, concurrency) = (setting.seconds, cell.concurrency);
@@ -109,8 +122,10 @@ impl Client {
                 let mut line = self.load(setting, cell);
                 line.extend(words(&format!("-c{concurrency} -d{seconds}s")));
                 if let Pace::PerSecond(rate) = cell.pace {
-                    line.extend(words(&format!("--rate {rate} --warm-up {WARM_UP}")));
+                    line.extend(words(&format!("--rate {rate}")));
                 }
+                let warm_up_ms = self.warm_up(cell).as_millis();
+                line.extend(words(&format!("--warm-up {warm_up_ms}ms")));
                 line.push(url(server));
                 line
             }

@@ -124,6 +124,8 @@ fn block(block: &Block) -> Value {
             Value::Number(block.us_per_request(block.client_ran)),
         ),
     ]);
+    members.push(("server_waited", Value::Number(block.server_waited)));
+    members.push(("client_waited", Value::Number(block.client_waited)));
     let late = block.lateness.p999;
     members.push(("lateness_ms_p999", Value::of(late, Value::Number)));
     let names = [

@@ -71,8 +71,9 @@ struct End {
 /// Frames taken at once, as the stack takes them.
 const BURST: usize = 64;
 
-/// After such a silence what was in flight is lost, and must not stop the run.
-const SILENCE: Duration = Duration::from_millis(20);
+/// After such a silence what was in flight is lost, and must not stop the run. A machine that is not alone lets an end wait
+/// for its CPU for some 20 ms.
+const SILENCE: Duration = Duration::from_millis(100);
 
 /// An EtherType for local experiments (IEEE 802, 9.2.3), behind two addresses.
 const HEADER: [u8; 14] = [

@@ -108,24 +108,17 @@ impl Report {
                     ));
                 }
             }
-            let stolen = |use_: super::block::CoreUse| use_.steal > STEAL_MAX;
-            let blocks = result.blocks.iter();
-            let stolen = blocks
-                .filter(|block| stolen(block.server_core) || stolen(block.client_core))
-                .count();
-            if stolen > 0 {
+            let disturbed = result.disturbed();
+            if disturbed > 0 {
                 let blocks = result.blocks.len();
                 notes.push(format!(
-                    "{name}: in {stolen} of {blocks} blocks the machine below kept a CPU for itself"
+                    "{name}: in {disturbed} of {blocks} blocks others had a CPU: such figures are those of a busy machine"
                 ));
             }
         }
         notes
     }
 }
-
-/// Of 1. With more of it a block's figures are those of a busy machine.
-const STEAL_MAX: f64 = 0.05;
 
 fn figures(cells: &[CellResult], is_wanted: impl Fn(Subject) -> bool) -> Table {
     let mut table = Table::new(
@@ -382,12 +375,13 @@ mod tests {
             .push((XDP, "it crashed".to_owned()));
         report.cells[0].blocks[0].errors = 7;
         report.cells[0].blocks[1].server_core.steal = 0.2;
+        report.cells[0].blocks[2].client_waited = 0.2;
         assert!(!report.is_whole());
         let expected = [
             "millstream, memif: left out: no such option",
             "ka-0B-64, millstream, AF_XDP, asked over AF_XDP: given up: it crashed",
             "ka-0B-64, nginx, asked from the kernel: 7 errors; no ratios of it are told",
-            "ka-0B-64: in 1 of 8 blocks the machine below kept a CPU for itself",
+            "ka-0B-64: in 2 of 8 blocks others had a CPU: such figures are those of a busy machine",
         ];
         assert_eq!(report.notes(), expected);
     }

@@ -56,6 +56,9 @@ pub(super) type Figure = fn(&Block) -> f64;
 
 pub(super) const RATE: Figure = |block| block.requests_per_s;
 
+/// Of 1. Who was kept waiting for longer was not alone on its CPU.
+const WAITED_MAX: f64 = 0.05;
+
 impl CellResult {
     pub(super) fn new(cell: Cell) -> Self {
         Self {
@@ -124,6 +127,16 @@ impl CellResult {
         } else {
             NGINX
         }
+    }
+
+    /// Blocks in which others had one of the two CPUs.
+    pub(super) fn disturbed(&self) -> usize {
+        let is_disturbed = |block: &&Block| {
+            let waited = block.server_waited.max(block.client_waited);
+            let steal = block.server_core.steal.max(block.client_core.steal);
+            waited.max(steal) > WAITED_MAX
+        };
+        self.blocks.iter().filter(is_disturbed).count()
     }
 
     /// Those that can be judged.
@@ -251,6 +264,8 @@ pub(super) mod tests {
             },
             server_ran: 0.75,
             client_ran: 0.5,
+            server_waited: 0.0,
+            client_waited: 0.0,
         }
     }
 
