@@ -146,10 +146,9 @@ fn xsk_options(mtu: u16, settings: &AfXdpSettings) -> XskOptions {
     } else {
         Copying::Always
     };
-    let frames = (settings.frames / 2).next_power_of_two();
     XskOptions {
-        receive_frames: frames,
-        transmit_frames: frames,
+        receive_frames: settings.receive_frames.next_power_of_two(),
+        transmit_frames: settings.transmit_frames.next_power_of_two(),
         ..setup::xsk_options(mtu, copying)
     }
 }

@@ -132,7 +132,7 @@ fn an_interface_needs_no_more_than_its_name() {
     let found = Specification::parse("af_xdp:eth0").unwrap();
     assert_eq!(found.device.kind(), "af_xdp");
     assert!(found.addresses.is_empty());
-    let text = "af_xdp:eth0,queue=3,mode=native,zero-copy=off,hugepages=off,frames=4096,ring=512,\
+    let text = "af_xdp:eth0,queue=3,mode=native,zero-copy=off,hugepages=off,receive-frames=512,transmit-frames=256,\
                 ports=61000-65535,polling=spin,initial-window=20";
     let found = Specification::parse(text).unwrap();
     let expected = AfXdpSettings {
@@ -140,8 +140,8 @@ fn an_interface_needs_no_more_than_its_name() {
         mode: settings::Mode::Native,
         zero_copy: false,
         hugepages: false,
-        frames: 4096,
-        ring: 512,
+        receive_frames: 512,
+        transmit_frames: 256,
         ports: 61000..=65535,
     };
     assert_eq!(found.af_xdp, expected);
