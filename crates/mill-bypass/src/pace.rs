@@ -42,9 +42,11 @@ impl Pace {
     /// end.
     pub(crate) fn wait(&mut self, park: Park, now: Instant) -> Wait {
         let has_worked = core::mem::take(&mut self.has_worked);
+        // Whoever is to be woken looks once more and finds nothing: some links signal from then on only.
+        let sleep = if has_worked { Park::No } else { park };
         match self.polling {
-            Polling::Interrupt => Wait::Inner(park),
-            Polling::Adaptive(spin) if now.since(self.worked_at) >= spin => Wait::Inner(park),
+            Polling::Interrupt => Wait::Inner(sleep),
+            Polling::Adaptive(spin) if now.since(self.worked_at) >= spin => Wait::Inner(sleep),
             Polling::Adaptive(_) | Polling::Spin => self.spin(now),
             Polling::SleepSpin(_) if has_worked => self.spin(now),
             Polling::SleepSpin(sleep) => Wait::Inner(earlier(park, Some(now + sleep))),
@@ -104,6 +106,22 @@ mod tests {
     #[test]
     fn an_interrupt_ends_a_sleep() {
         check(Polling::Interrupt, &[(0, until(1000)), (5, until(1000))]);
+    }
+
+    #[test]
+    fn nobody_sleeps_before_a_look_that_found_nothing() {
+        for polling in [
+            Polling::Interrupt,
+            Polling::Adaptive(Duration::from_micros(50)),
+        ] {
+            let mut pace = Pace::new(polling, at(0));
+            pace.worked(at(60));
+            assert_eq!(pace.wait(Park::Forever, at(500)), NO);
+            assert_eq!(
+                pace.wait(Park::Forever, at(501)),
+                Wait::Inner(Park::Forever)
+            );
+        }
     }
 
     #[test]

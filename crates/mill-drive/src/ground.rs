@@ -90,10 +90,12 @@ impl Ground for KernelGround {
         watch: &mut dyn Watch<R::Interval>,
     ) -> Result<Ran<R>, GroundError> {
         let stop = self.interrupts.begin_run();
-        if self.stack.is_some() && plan.threads > 1 {
-            let threads = plan.threads;
+        if let Some(stack) = &self.stack
+            && plan.threads > 1
+        {
+            let (threads, device) = (plan.threads, stack.device().noun());
             return Err(GroundError(format!(
-                "a TAP device carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
+                "{device} carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
             )));
         }
         run::run(plan, hands, watch, (&stop, self.stack.as_ref()))

@@ -2,6 +2,7 @@
 
 use mill_device::attach::{AttachError, Attached, Hold};
 use mill_device::specification::Specification;
+use mill_device::specification::device::Device;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
 use std::io;
@@ -25,6 +26,10 @@ impl OwnStack {
             notices: made.notices,
             _hold: made.hold,
         })
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.specification.device
     }
 
     /// What is not as it was asked for, in sentences.

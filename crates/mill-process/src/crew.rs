@@ -96,8 +96,11 @@ impl Crew {
         let log = self.write_logs_to(configuration.logs, error_logs, log)?;
         let count = threads::thread_count(&config.main);
         let site = Arc::new(Site::new(config, configuration.generation));
-        if self.stack.is_some() && count > 1 {
-            log.write(LogLevel::Warn, &stack::one_worker_of(count));
+        if let Some(stack) = &self.stack
+            && count > 1
+        {
+            let what = stack::one_worker_of(count, &stack.specification().device);
+            log.write(LogLevel::Warn, &what);
         }
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);

@@ -9,6 +9,7 @@ use mill_config::Config;
 use mill_config::config::ListenAddress;
 use mill_device::attach::{AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
+use mill_device::specification::device::Device;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
 use std::io;
@@ -113,13 +114,14 @@ impl Lent {
 }
 
 /// What to say when there are several worker threads.
-pub(crate) fn one_worker_of(count: u32) -> String {
+pub(crate) fn one_worker_of(count: u32, device: &Device) -> String {
     let others = match count {
         2 => String::from("the other serves"),
         _ => format!("the other {} serve", count.saturating_sub(1)),
     };
+    let device = device.noun();
     format!(
-        "a TAP device carries one worker: the first worker thread serves --stack, \
+        "{device} carries one worker: the first worker thread serves --stack, \
          {others} kernel sockets only (\"worker_processes 1;\" is enough)"
     )
 }

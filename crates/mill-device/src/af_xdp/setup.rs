@@ -28,15 +28,16 @@ pub fn xsk_options(mtu: u16, copying: Copying) -> XskOptions {
     }
 }
 
-/// Makes the memory, of pages of 2 MiB if there are any to be had.
-pub fn memory(options: &XskOptions) -> io::Result<XdpMemory> {
+/// Makes the memory; of pages of 2 MiB, if they are wanted and there are any to be had.
+pub fn memory(options: &XskOptions, wanted: Pages) -> io::Result<XdpMemory> {
     let bytes = options.memory_bytes()?;
-    let (memory, not_huge) = match SharedMemory::create(NAME, bytes, Pages::Huge) {
+    let (memory, not_huge) = match SharedMemory::create(NAME, bytes, wanted) {
         Ok(memory) => (memory, None),
-        Err(error) => (
+        Err(error) if wanted == Pages::Huge => (
             SharedMemory::create(NAME, bytes, Pages::Small)?,
             Some(error),
         ),
+        Err(error) => return Err(error),
     };
     Ok(XdpMemory { memory, not_huge })
 }

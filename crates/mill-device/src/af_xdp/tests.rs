@@ -2,6 +2,7 @@
 
 use super::*;
 use mill_sys::bpf::link::Mode;
+use mill_sys::memory::Pages;
 use mill_sys::xsk::{Copying, XskOptions};
 use wire::{End, FAR, NEAR, Steering, frame, ip, lay};
 
@@ -210,7 +211,7 @@ fn zero_copy_is_refused_or_reported_where_a_driver_can_not() {
     let near = End::new(NEAR, 1500);
     assert!(!near.link.is_zero_copy().unwrap());
     let options = setup::xsk_options(1500, Copying::Never);
-    let memory = setup::memory(&options).unwrap().memory;
+    let memory = setup::memory(&options, Pages::Huge).unwrap().memory;
     let index = mill_sys::interface::index(FAR).unwrap();
     let failed = setup::socket(index, 0, &memory, &options).unwrap_err();
     let eopnotsupp = 95;
@@ -265,7 +266,7 @@ fn sizes_follow_the_mtu() {
 #[test]
 fn memory_of_small_pages_says_why() {
     let options = setup::xsk_options(1500, Copying::AsDriverCan);
-    let made = setup::memory(&options).unwrap();
+    let made = setup::memory(&options, Pages::Huge).unwrap();
     let enomem = 12;
     match &made.not_huge {
         None => assert!(made.memory.is_huge()),

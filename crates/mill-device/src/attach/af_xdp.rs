@@ -9,7 +9,7 @@ use crate::specification::settings::{AfXdpSettings, Mode};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
-use mill_sys::memory::SharedMemory;
+use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, Xsk, XskError, XskOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -37,7 +37,12 @@ impl AfXdp<OwnedFd> {
         let network = Network::of(interface).map_err(|error| refused(error.to_string()))?;
         check(&network, settings).map_err(refused)?;
         let options = xsk_options(network.link.mtu, settings);
-        let memory = setup::memory(&options)
+        let pages = if settings.hugepages {
+            Pages::Huge
+        } else {
+            Pages::Small
+        };
+        let memory = setup::memory(&options, pages)
             .map_err(|error| refused(format!("there is no packet memory: {error}")))?;
         let index = network.link.index;
         let socket = setup::socket(index, settings.queue, &memory.memory, &options)
@@ -65,7 +70,7 @@ impl AfXdp<OwnedFd> {
                  which costs more for each"
             ));
         }
-        if let Some(why) = memory.not_huge.filter(|_| settings.hugepages) {
+        if let Some(why) = memory.not_huge {
             notices.push(format!(
                 "af_xdp:{interface}: packet memory is in small pages, there are no large ones ({why}); \
                  \"sysctl vm.nr_hugepages=64\" makes some"

@@ -107,6 +107,15 @@ impl Device {
         }
     }
 
+    /// What it is, as the subject of a sentence.
+    pub const fn noun(&self) -> &'static str {
+        match self {
+            Self::Tap { .. } => "a TAP device",
+            Self::AfXdp { .. } => "a queue of an interface",
+            Self::Memif { .. } => "a memif",
+        }
+    }
+
     /// Whether the stack's addresses are the kernel's as well, which goes on with all that is not served.
     pub const fn shares_addresses(&self) -> bool {
         matches!(self, Self::AfXdp { .. })

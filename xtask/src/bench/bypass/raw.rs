@@ -14,6 +14,7 @@ use mill_sys::bpf::Instruction;
 use mill_sys::bpf::link::{Mode, attach};
 use mill_sys::bpf::map::Map;
 use mill_sys::bpf::program::Program;
+use mill_sys::memory::Pages;
 use mill_sys::xsk::{Copying, Xsk};
 use mill_sys::{clock, interface};
 
@@ -84,7 +85,7 @@ impl End {
     fn attach(name: &str, exchange: Exchange) -> Result<Self, Failed> {
         let index = interface::index(name)?;
         let options = setup::xsk_options(exchange.mtu, Copying::AsDriverCan);
-        let memory = setup::memory(&options)?.memory;
+        let memory = setup::memory(&options, Pages::Huge)?.memory;
         let socket = setup::socket(index, 0, &memory, &options).map_err(|failed| failed.error)?;
         let sockets = Map::sockets("raw_sockets", 1)?;
         sockets.set_socket(0, socket.as_fd())?;

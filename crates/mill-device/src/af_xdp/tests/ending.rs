@@ -5,7 +5,7 @@ use super::{frames, slices};
 use crate::af_xdp::{XdpTrouble, setup};
 use mill_stack::link::{Burst, Link, Offload};
 use mill_sys::interface;
-use mill_sys::memory::SharedMemory;
+use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, create};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
@@ -131,14 +131,14 @@ fn the_queue_of_a_killed_process_can_be_had_again() {
     }
     let options = setup::xsk_options(1500, Copying::AsDriverCan);
     let index = interface::index(NEAR).unwrap();
-    let memory = setup::memory(&options).unwrap().memory;
+    let memory = setup::memory(&options, Pages::Huge).unwrap().memory;
     let held = setup::socket(index, 0, &memory, &options).unwrap();
     let mut holder = Command::new("sleep")
         .arg("1000")
         .stdin(Stdio::from(held))
         .spawn()
         .unwrap();
-    let memory = setup::memory(&options).unwrap().memory;
+    let memory = setup::memory(&options, Pages::Huge).unwrap().memory;
     let ebusy = 16;
     let refused = create(index, 0, &memory, &options).unwrap_err();
     assert_eq!(

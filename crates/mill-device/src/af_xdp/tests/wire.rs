@@ -6,7 +6,7 @@ use mill_sys::bpf::Instruction;
 use mill_sys::bpf::link::{Mode, attach};
 use mill_sys::bpf::map::Map;
 use mill_sys::bpf::program::Program;
-use mill_sys::memory::SharedMemory;
+use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, Xsk, XskOptions};
 use mill_sys::{descriptor, interface, namespace};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -91,7 +91,7 @@ impl End {
         options: &XskOptions,
         steering: Steering,
     ) -> Self {
-        let memory = setup::memory(options).unwrap().memory;
+        let memory = setup::memory(options, Pages::Huge).unwrap().memory;
         let index = interface::index(name).unwrap();
         let socket = setup::socket(index, queue, &memory, options).unwrap();
         steering.sockets.set_socket(queue, socket.as_fd()).unwrap();

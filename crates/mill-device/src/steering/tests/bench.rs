@@ -6,6 +6,7 @@ use crate::steering::{Rules, SteeringCounters, SteeringError, Table};
 use mill_stack::link::Service;
 use mill_stack::wire::protocol::Protocol;
 use mill_sys::bpf::program::{Trial, Verdict};
+use mill_sys::memory::Pages;
 use mill_sys::xsk::Copying;
 use mill_sys::{interface, namespace};
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,7 +37,7 @@ impl Bench {
         }
         interface::set_up("lo").unwrap();
         let options = setup::xsk_options(1500, Copying::AsDriverCan);
-        let memory = setup::memory(&options).unwrap().memory;
+        let memory = setup::memory(&options, Pages::Huge).unwrap().memory;
         let index = interface::index("lo").unwrap();
         let socket = setup::socket(index, 0, &memory, &options).unwrap();
         rules.set_socket(0, 0, socket.as_fd()).unwrap();

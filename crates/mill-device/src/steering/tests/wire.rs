@@ -6,6 +6,7 @@ use crate::steering::{Steering, SteeringError, Table, WantedMode, attached};
 use mill_stack::link::Service;
 use mill_stack::wire::protocol::Protocol;
 use mill_sys::bpf::link::Mode;
+use mill_sys::memory::Pages;
 use mill_sys::xsk::Copying;
 use mill_sys::{descriptor, interface, namespace, process};
 use std::io::{ErrorKind, Read, Write};
@@ -128,7 +129,7 @@ fn serve(table: &Table, protocol: Protocol, port: u16) {
 /// A socket for what is ours; nobody reads from it.
 fn socket_at(index: u32) -> OwnedFd {
     let options = setup::xsk_options(1500, Copying::AsDriverCan);
-    let memory = setup::memory(&options).unwrap().memory;
+    let memory = setup::memory(&options, Pages::Huge).unwrap().memory;
     setup::socket(index, 0, &memory, &options).unwrap()
 }
 
