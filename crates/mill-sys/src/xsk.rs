@@ -111,6 +111,12 @@ impl XskOptions {
             .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
     }
 
+    /// Descriptors of the ring of frames to be filled: twice as many as frames. The kernel shows what it has received before
+    /// it shows that it took the places from the ring, so that they may come back while it still looks full.
+    const fn fill_ring(&self) -> u32 {
+        self.receive_frames.saturating_mul(2)
+    }
+
     fn frames(&self) -> Option<u32> {
         self.receive_frames.checked_add(self.transmit_frames)
     }
@@ -126,8 +132,8 @@ impl Xsk {
         let rings = socket::Rings::of(socket.as_fd())?;
         let mut xsk = Self {
             fill: Producer::new(
-                rings.map(socket::Ring::Fill, options.receive_frames)?,
-                rings.layout(socket::Ring::Fill, options.receive_frames)?,
+                rings.map(socket::Ring::Fill, options.fill_ring())?,
+                rings.layout(socket::Ring::Fill, options.fill_ring())?,
             )?,
             received: Consumer::new(
                 rings.map(socket::Ring::Received, options.receive_frames)?,

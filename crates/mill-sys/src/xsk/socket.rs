@@ -83,7 +83,7 @@ pub fn create(
     for (option, count, call) in [
         (
             libc::XDP_UMEM_FILL_RING,
-            options.receive_frames,
+            options.fill_ring(),
             "setsockopt(XDP_UMEM_FILL_RING)",
         ),
         (
