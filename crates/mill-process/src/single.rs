@@ -21,10 +21,12 @@ use std::time::Duration;
 pub(crate) fn run(
     launch: &Launch,
     cycle: Cycle,
-    stack: Option<OwnStack>,
+    mut stack: Option<OwnStack>,
     signals: SignalDescriptor,
     started: impl FnOnce(),
 ) -> ExitCode {
+    // The thread that gets the stack has copies of its descriptors; this holds its device until the end.
+    let _hold = stack.as_mut().map(OwnStack::take_hold);
     let (sender, events) = mpsc::channel();
     let crew = Crew::new(sender.clone(), &launch.options.hostname, stack);
     let listener = std::thread::Builder::new()

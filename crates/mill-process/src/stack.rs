@@ -21,7 +21,7 @@ pub(crate) struct OwnStack {
     specification: Specification,
     attached: Attached,
     /// With the process that made the device only.
-    _hold: Hold,
+    hold: Hold,
 }
 
 /// The same in another thread's eyes, whose descriptor table is a copy.
@@ -40,7 +40,7 @@ impl OwnStack {
         let stack = Self {
             specification: specification.clone(),
             attached: made.attached,
-            _hold: made.hold,
+            hold: made.hold,
         };
         Ok((stack, made.notices))
     }
@@ -50,8 +50,13 @@ impl OwnStack {
         Ok(Self {
             specification: self.specification.clone(),
             attached: self.attached.duplicate()?,
-            _hold: Hold::default(),
+            hold: Hold::default(),
         })
+    }
+
+    /// What the device vanishes with, for who outlives the thread that this value is given to.
+    pub(crate) fn take_hold(&mut self) -> Hold {
+        std::mem::take(&mut self.hold)
     }
 
     pub(crate) fn specification(&self) -> &Specification {
@@ -108,7 +113,7 @@ impl Lent {
         Ok(OwnStack {
             specification: self.specification,
             attached: self.attached.take()?,
-            _hold: Hold::default(),
+            hold: Hold::default(),
         })
     }
 }

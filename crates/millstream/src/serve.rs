@@ -7,11 +7,13 @@ use crate::stack::{self, Taken};
 use mill_config::source::Memory;
 use mill_config::suggest::nearest;
 use mill_device::specification::Specification;
+use mill_device::specification::device::Device;
 use mill_process::configuration::Texts;
 use mill_process::launch::{self, Launch, Task};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// A directory to serve.
@@ -147,9 +149,13 @@ fn configuration(path: &[u8], port: u16, stack: Option<&Specification>) -> Vec<u
     let workers = if stack.is_some() { "1" } else { "auto" };
     // The wildcard is IPv4's; what the stack has of IPv6 is its own.
     let own = stack.iter().flat_map(|stack| &stack.addresses);
+    // Those of an interface are the kernel's, all of them.
+    let all = stack.is_some_and(|stack| matches!(stack.device, Device::AfXdp { .. })) && has_ipv6();
+    let all = all.then(|| format!("listen [::]:{port}; "));
     let ipv6: String = own
         .filter(|own| own.address.is_ipv6())
         .map(|own| format!("listen [{}]:{port}; ", own.address))
+        .chain(all)
         .collect();
     let mut quoted = Vec::new();
     for &byte in path {
@@ -165,6 +171,11 @@ fn configuration(path: &[u8], port: u16, stack: Option<&Specification>) -> Vec<u
          {TYPES}    server {{\n        listen {port}; {ipv6}\n        autoindex on;\n        root \""
     );
     [head.as_bytes(), &quoted, b"\";\n    }\n}\n"].concat()
+}
+
+/// Whether this machine knows IPv6 at all.
+fn has_ipv6() -> bool {
+    Path::new("/proc/net/if_inet6").exists()
 }
 
 /// The name of the configuration in messages.
