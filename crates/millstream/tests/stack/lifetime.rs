@@ -1,25 +1,10 @@
 //! Reloads, restarts, upgrades.
 
-use crate::namespace::{in_namespace, output_of, text_of};
-use crate::server::{STACK, Server, Site, wait_for};
-use mill_sys::process::Pid;
+use crate::namespace::{get, in_namespace, text_of};
+use crate::server::{STACK, Server, Site, ticks_of, wait_for};
 use mill_sys::signal::Signal;
 
 const SERVER: &str = "server { listen 80; }";
-
-fn get(url: &str) -> Option<String> {
-    let output = output_of("curl", &["-sSf", url]);
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8(output.stdout).unwrap())
-}
-
-/// The child of the master.
-fn worker_of(master: Pid) -> Pid {
-    let text = text_of("pgrep", &["-P", &master.number().to_string()]);
-    Pid::new(text.trim().parse().unwrap()).unwrap()
-}
 
 #[test]
 fn a_reload_keeps_the_stack_and_changes_its_listeners() {
@@ -31,7 +16,7 @@ fn a_reload_keeps_the_stack_and_changes_its_listeners() {
         let new = ["http://10.77.0.2:81/", "http://[fd00::2]:82/"];
         assert_eq!(get(old).as_deref(), Some("hello\n"));
         assert!(new.iter().all(|url| get(url).is_none()));
-        let worker = worker_of(server.pid());
+        let worker = server.worker();
         // The stack's own address, which the kernel does not have; and a wildcard, which both serve.
         site.configure(
             "worker_processes 1;",
@@ -44,7 +29,7 @@ fn a_reload_keeps_the_stack_and_changes_its_listeners() {
         }
         assert_eq!(get("http://[::1]:82/").as_deref(), Some("hello\n"));
         assert_eq!(get(old), None);
-        assert_eq!(worker_of(server.pid()), worker);
+        assert_eq!(server.worker(), worker);
         site.configure("worker_processes 1;", SERVER);
         server.signal(Signal::Hangup);
         wait_for(|| site.error_log().contains("configuration 3 is in force"));
@@ -61,7 +46,7 @@ fn a_worker_process_that_is_killed_is_replaced_on_the_same_device() {
         let conf = site.configure("worker_processes 1;", SERVER);
         let server = Server::configured(&site, &conf, &["--stack", STACK]);
         let address = text_of("ip", &["-o", "link", "show", "mill0"]);
-        worker_of(server.pid()).kill(Signal::Kill.number()).unwrap();
+        server.worker().kill(Signal::Kill.number()).unwrap();
         wait_for(|| {
             site.error_log()
                 .matches("configuration 1 is in force")
@@ -113,21 +98,15 @@ fn a_device_that_somebody_deletes_is_missed_once_and_the_kernels_sockets_serve_o
         let site = Site::new();
         let conf = site.configure("worker_processes 1;", SERVER);
         let server = Server::configured(&site, &conf, &["--stack", STACK]);
-        let worker = worker_of(server.pid());
+        let worker = server.worker();
         text_of("ip", &["link", "delete", "mill0"]);
         let missed = "the device \"mill0\" was deleted";
         wait_for(|| site.error_log().contains(missed));
         assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
         // Nobody looks at the dead descriptor again and again: in a fifth of a second of waiting hardly any time is used.
-        let used = || {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", worker.number())).unwrap();
-            let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
-            let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
-            ticks(11) + ticks(12)
-        };
-        let before = used();
+        let before = ticks_of(worker);
         text_of("sleep", &["0.3"]);
-        assert!(used() - before <= 5, "in hundredths of a second");
+        assert!(ticks_of(worker) - before <= 5, "in hundredths of a second");
         assert_eq!(site.error_log().matches(missed).count(), 1);
     });
 }

@@ -1,43 +1,11 @@
 //! Load over the stack, against nginx on kernel sockets.
 
 use crate::namespace::{has, in_namespace, output_of, text_of};
-use crate::server::{STACK, Site, wait_for};
+use crate::nginx::Nginx;
+use crate::server::{STACK, Site};
 use mill_sys::interface;
-use std::process::{Child, Command, Stdio};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
-
-/// nginx in the calling thread's namespace, ended whatever happens.
-struct Nginx(Child);
-
-impl Nginx {
-    fn start(site: &Site) -> Self {
-        let conf = site.configure(
-            "master_process off;",
-            "server { listen 80; listen [::]:80; }",
-        );
-        let child = Command::new("nginx")
-            .args(["-c", &conf, "-e", "stderr"])
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait_for(|| {
-            output_of("curl", &["-s", "http://127.0.0.1/"])
-                .status
-                .success()
-        });
-        Self(child)
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // It serves in its first process.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 fn with_nginx(test: impl FnOnce(&Site) + Send) {
     if !has("nginx") {
@@ -46,7 +14,7 @@ fn with_nginx(test: impl FnOnce(&Site) + Send) {
     }
     in_namespace(|| {
         let site = Site::new();
-        let _nginx = Nginx::start(&site);
+        let _nginx = Nginx::start(&site, "server { listen 80; listen [::]:80; }");
         test(&site);
         assert!(interface::index("mill0").is_err(), "the device is gone");
     });

@@ -39,6 +39,9 @@ mod lifetime;
 /// What is left at the end, however it comes.
 mod ending;
 
+/// nginx on kernel sockets.
+mod nginx;
+
 /// Load over the stack.
 mod load;
 

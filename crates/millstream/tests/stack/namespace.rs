@@ -50,6 +50,13 @@ pub(crate) fn text_of(program: &str, arguments: &[&str]) -> String {
     text
 }
 
+/// What curl fetches, unless it fails.
+pub(crate) fn get(url: &str) -> Option<String> {
+    let output = output_of("curl", &["-sSf", url]);
+    let is_fetched = output.status.success();
+    is_fetched.then(|| String::from_utf8(output.stdout).unwrap())
+}
+
 /// Whether a program is installed.
 pub(crate) fn has(program: &str) -> bool {
     let found = Command::new("which").arg(program).output();

@@ -1,5 +1,6 @@
 //! The binary, serving: started in the calling thread's namespace, ended whatever happens.
 
+use crate::namespace::text_of;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::fs;
@@ -110,6 +111,12 @@ impl Server {
         Pid::new(i32::try_from(self.child.id()).unwrap()).unwrap()
     }
 
+    /// The child of the master, once there is one.
+    pub(crate) fn worker(&self) -> Pid {
+        let text = text_of("pgrep", &["-P", &self.pid().number().to_string()]);
+        Pid::new(text.trim().parse().unwrap()).unwrap()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         self.pid().kill(signal.number()).unwrap();
     }
@@ -142,6 +149,14 @@ impl Drop for Server {
         let _ = self.pid().kill_group(Signal::Kill.number());
         let _ = self.child.wait();
     }
+}
+
+/// Processor time that a process has used, in hundredths of a second (proc(5), stat: utime and stime).
+pub(crate) fn ticks_of(process: Pid) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.number())).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
+    ticks(11) + ticks(12)
 }
 
 /// Waits until something holds, at most ten seconds.

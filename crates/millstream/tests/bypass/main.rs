@@ -1,0 +1,53 @@
+//! The stack of our own past the kernel: over AF_XDP on an interface of this machine, and over memif.
+//!
+//! Every test runs on a thread with network namespaces of its own, one for the server and one for its clients, joined by a
+//! veth pair. They vanish with the thread and the processes that it has started, whatever happens. Without the right to
+//! make them (CAP_SYS_ADMIN) there is nothing to test, and the tests say so.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "a test that can't run says so")]
+
+/// A thread with a network namespace of its own.
+#[expect(dead_code, reason = "tests over TAP devices need more of it")]
+#[path = "../stack/namespace.rs"]
+mod namespace;
+
+/// The binary, serving.
+#[expect(dead_code, reason = "tests over TAP devices need more of it")]
+#[path = "../stack/server.rs"]
+mod server;
+
+/// nginx on kernel sockets.
+#[path = "../stack/nginx.rs"]
+mod nginx;
+
+/// Requests of one connection.
+#[expect(dead_code, reason = "tests of the processes need more of it")]
+#[path = "../process/client.rs"]
+mod client;
+
+/// Two namespaces and what joins them.
+mod topology;
+
+/// What people fetch with: curl, wrk, ab, Python.
+mod tools;
+
+/// Everything else on the same interface.
+mod others;
+
+/// Reloads under load.
+mod reload;
+
+/// Processes that are killed or stopped.
+mod signals;
+
+/// An interface that changes while it is in use.
+mod surroundings;
+
+/// What stands in the way, as users see it.
+mod errors;
+
+/// Load over the stack.
+mod load;
+
+/// Server and load over shared memory.
+mod memif;

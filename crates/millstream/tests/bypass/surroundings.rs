@@ -1,0 +1,144 @@
+//! An interface that changes while it is in use: what the kernel is told, the stack follows.
+
+use crate::client::Client;
+use crate::namespace::{get, text_of};
+use crate::server::{Server, Site, ticks_of, wait_for};
+use crate::topology::{FAR, HOSTS, INTERFACE, Topology, between, ip, is_steered, serve};
+use std::net::SocketAddr;
+
+/// A server of two processes, and a connection that is kept.
+fn with_connection(mtu: u16, test: impl FnOnce(&Topology, &Site, &Server, &mut Client) + Send) {
+    between(mtu, |topology| {
+        let site = Site::new();
+        let server = serve(&site);
+        let address: SocketAddr = format!("{}:80", HOSTS[0]).parse().unwrap();
+        let mut client = topology.at_client(|| Client::connect(address).unwrap());
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+        test(topology, &site, &server, &mut client);
+    });
+}
+
+fn is_served_at(topology: &Topology, host: &str) -> bool {
+    let url = format!("http://{host}/");
+    topology.at_client(|| {
+        crate::namespace::output_of("curl", &["-sSf", "-m2", &url])
+            .status
+            .success()
+    })
+}
+
+#[test]
+fn connections_outlive_an_interface_that_is_down_for_a_moment() {
+    with_connection(1500, |topology, _, _, client| {
+        for end in ["near", "far"] {
+            let set = |state: &str| match end {
+                "near" => ip(&format!("link set {INTERFACE} {state}")),
+                _ => topology.at_client(|| ip(&format!("link set {FAR} {state}"))),
+            };
+            set("down");
+            // Lost on its way, or not even sent.
+            let _ = client.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+            set("up");
+            assert_eq!(client.answer().unwrap().content, b"hello\n", "{end}");
+            assert_eq!(client.get("/").unwrap().content, b"hello\n", "{end}");
+            wait_for(|| is_served_at(topology, HOSTS[0]));
+            assert!(is_steered());
+        }
+    });
+}
+
+#[test]
+fn addresses_that_come_are_served_and_those_that_go_are_not() {
+    with_connection(1500, |topology, _, _, client| {
+        for (address, host) in [("10.50.0.7/24", "10.50.0.7"), ("fd50::7/64", "[fd50::7]")] {
+            let nodad = if host.starts_with('[') { "nodad" } else { "" };
+            assert!(!is_served_at(topology, host));
+            ip(&format!("address add {address} dev {INTERFACE} {nodad}"));
+            wait_for(|| is_served_at(topology, host));
+            assert_eq!(crate::topology::kernel_connections(80), "", "{host}");
+            ip(&format!("address delete {address} dev {INTERFACE}"));
+            wait_for(|| !is_served_at(topology, host));
+        }
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+    });
+}
+
+#[test]
+fn segments_keep_to_an_mtu_that_gets_lower() {
+    with_connection(9000, |topology, site, _, client| {
+        let expected = std::fs::read(site.path("large.bin")).unwrap();
+        assert!(client.get("/large.bin").unwrap().content == expected);
+        ip(&format!("link set {INTERFACE} mtu 1400"));
+        topology.at_client(|| ip(&format!("link set {FAR} mtu 1400")));
+        assert!(
+            client.get("/large.bin").unwrap().content == expected,
+            "kept"
+        );
+        for host in HOSTS {
+            let fetched = site.path("fetched");
+            let to = fetched.to_str().unwrap();
+            let url = format!("http://{host}/large.bin");
+            topology.at_client(|| text_of("curl", &["-sSfo", to, &url]));
+            assert!(std::fs::read(&fetched).unwrap() == expected, "{host}");
+        }
+    });
+}
+
+#[test]
+fn packets_too_large_for_packet_memory_are_complained_about() {
+    with_connection(1500, |topology, site, _, client| {
+        topology.at_client(|| ip(&format!("link set {FAR} mtu 9000")));
+        ip(&format!("link set {INTERFACE} mtu 9000"));
+        let complaint = "packets of 9000 bytes do not fit into packet memory";
+        wait_for(|| {
+            assert_eq!(client.get("/").unwrap().content, b"hello\n");
+            site.error_log().contains(complaint)
+        });
+        assert!(is_served_at(topology, HOSTS[0]));
+    });
+}
+
+#[test]
+fn replies_follow_a_peer_whose_ethernet_address_changes() {
+    with_connection(1500, |topology, _, _, client| {
+        topology.at_client(|| {
+            ip(&format!("link set {FAR} address 02:00:00:00:47:11"));
+            // As machines do that take over an address: they tell everybody.
+            ip("neighbor flush all");
+        });
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+        assert!(is_served_at(topology, HOSTS[0]) && is_served_at(topology, HOSTS[1]));
+    });
+}
+
+#[test]
+fn an_interface_whose_own_ethernet_address_changes_serves_on() {
+    with_connection(1500, |topology, _, _, client| {
+        ip(&format!("link set {INTERFACE} address 02:00:00:00:08:15"));
+        // Who has the old one in mind finds out by itself only after a while.
+        topology.at_client(|| ip("neighbor flush all"));
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+        assert!(is_served_at(topology, HOSTS[0]) && is_served_at(topology, HOSTS[1]));
+    });
+}
+
+#[test]
+fn an_interface_that_is_deleted_is_missed_once_and_the_kernels_sockets_serve_on() {
+    with_connection(1500, |topology, site, server, _| {
+        let worker = server.worker();
+        // From the other end, as when the other namespace is deleted.
+        topology.at_client(|| ip(&format!("link delete {FAR}")));
+        let missed = "the device \"mill0\" was deleted";
+        wait_for(|| site.error_log().contains(missed));
+        assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
+        let before = ticks_of(worker);
+        text_of("sleep", &["0.3"]);
+        assert!(ticks_of(worker) - before <= 5, "in hundredths of a second");
+        assert_eq!(site.error_log().matches(missed).count(), 1);
+        assert_eq!(server.worker(), worker);
+        // Another one of the same name is another one.
+        topology.join(1500);
+        assert!(!is_steered());
+        assert!(is_served_at(topology, HOSTS[0]), "by the kernel");
+    });
+}
