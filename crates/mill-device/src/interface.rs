@@ -1,7 +1,7 @@
 //! An interface of this machine: a queue of it by AF_XDP, what is steered to it, and what the kernel knows around it.
 //!
-//! Frames are [`XdpLink`]'s business. What is served goes into the [`Table`] that the steering program reads; addresses,
-//! routes, neighbours and the MTU are the kernel's, and the [`Follower`] tells when they change.
+//! Frames are `XdpLink`'s business. What is served goes into the `Table` that the steering program reads; addresses,
+//! routes, neighbours and the MTU are the kernel's, and the `Follower` tells when they change.
 
 use crate::af_xdp::XdpLink;
 use crate::network::follower::{Change, Follower};

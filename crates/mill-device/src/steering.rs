@@ -4,7 +4,7 @@
 //! gives to the AF_XDP socket of the queue; all else, ssh first, goes on to the kernel as ever. It is attached by a
 //! descriptor: with the process that holds it the program is gone.
 //!
-//! Attaching takes rights. Saying what is served takes none, and no system call: [`Table`].
+//! Attaching takes rights. Saying what is served takes none, and no system call: `Table`.
 
 use mill_sys::bpf::BpfError;
 use mill_sys::bpf::link::{self, Mode};

@@ -1,7 +1,7 @@
 //! Memory that several processes map: a memfd (memfd_create(2)) and this process's mapping of it.
 //!
 //! Whoever else has it mapped writes whenever it likes. What is here therefore gives out atomics, copies, and slices of
-//! frames whose owner is known ([`frames::Frames`]); whatever a peer may have written is checked after it was copied.
+//! frames whose owner is known (`frames::Frames`); whatever a peer may have written is checked after it was copied.
 
 use crate::process::check;
 use mapping::Mapping;

@@ -1,8 +1,8 @@
 //! AF_XDP: a queue of an interface as four rings and memory full of frames (the kernel's
 //! Documentation/networking/af_xdp.rst, if_xdp.h).
 //!
-//! Making the socket takes rights ([`create`]); running it ([`Xsk::open`]) takes none, and may happen in another process.
-//! Frames have numbers. Those below [`XskOptions::receive_frames`] only ever receive, the others only ever send: so each
+//! Making the socket takes rights (`create`); running it (`Xsk::open`) takes none, and may happen in another process.
+//! Frames have numbers. Those below `XskOptions::receive_frames` only ever receive, the others only ever send: so each
 //! ring has room for every frame that can be in it, and none is ever full.
 
 use crate::memory::SharedMemory;

@@ -1,6 +1,7 @@
 //! The binary, serving: started in the calling thread's namespace, ended whatever happens.
 
 use crate::namespace::text_of;
+use mill_sys::descriptor::wait_readable;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::fs;
@@ -10,6 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// The device of most tests.
 pub(crate) const STACK: &str =
@@ -130,7 +132,14 @@ impl Server {
     /// Sends a signal, and waits for the end.
     pub(crate) fn end(mut self, signal: Signal) -> ExitStatus {
         self.signal(signal);
-        self.child.wait().unwrap()
+        for _ in 0..END_TIME_MAX_MS / 10 {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            // Waits for nothing but the time.
+            wait_readable(&[], Some(Duration::from_millis(10))).unwrap();
+        }
+        panic!("the server goes on {END_TIME_MAX_MS} ms after {signal:?}");
     }
 
     /// What it wrote to standard error before it ended.
@@ -166,8 +175,11 @@ pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
             return;
         }
         // Nothing to wait for but the time: the other side is a process of its own.
-        let pause = std::time::Duration::from_millis(10);
-        mill_sys::descriptor::wait_readable(&[], Some(pause)).unwrap();
+        let pause = Duration::from_millis(10);
+        wait_readable(&[], Some(pause)).unwrap();
     }
     panic!("it does not come about");
 }
+
+/// How long a server may take to end that has nobody to serve.
+const END_TIME_MAX_MS: u32 = 30_000;
