@@ -5,7 +5,9 @@ use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
 use crate::pcap::CapturedLink;
 use crate::tap::TapLink;
-use mill_stack::link::{Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Service};
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -90,6 +92,10 @@ impl Link for AnyLink {
 
     fn resolve(&mut self, address: IpAddr) {
         each!(self, link => link.resolve(address));
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        each!(self, link => link.hand_over(frame))
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {

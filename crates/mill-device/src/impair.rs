@@ -293,6 +293,10 @@ impl<L: Link> Link for ImpairedLink<L> {
         self.link.resolve(address);
     }
 
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        self.link.hand_over(frame)
+    }
+
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         self.link.take_changes(into);
     }

@@ -5,7 +5,7 @@
 
 use crate::checksum;
 use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, ReceivedChecksum, Service,
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
 };
 use mill_sys::clock;
 use std::fs::File;
@@ -137,6 +137,10 @@ impl<L: Link> Link for CapturedLink<L> {
 
     fn resolve(&mut self, address: IpAddr) {
         self.link.resolve(address);
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        self.link.hand_over(frame)
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {

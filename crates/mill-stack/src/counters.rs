@@ -28,6 +28,8 @@ pub struct HostCounters {
     pub time_waits_forgotten: u64,
     /// Connections whose port was taken over from TIME-WAIT (RFC 6191).
     pub time_waits_reopened: u64,
+    /// Frames for which nothing stands here, given to who may know more (`Link::hand_over`).
+    pub handed_over: u64,
     /// Bytes that readers left at the end of a turn, so that they had to be copied.
     pub bytes_left: u64,
     /// Bytes copied because a second segment came before the first was read.

@@ -12,6 +12,7 @@ use crate::listener::Listeners;
 use crate::port::Ports;
 use crate::queue::SendQueue;
 use crate::rate_limit::RateLimit;
+use crate::receive::Refused;
 use crate::secrets::Secrets;
 use crate::slot::Slots;
 use crate::syn_cache::SynCache;
@@ -96,6 +97,8 @@ pub struct Host<Q> {
     /// Frames that readers may still look at, and whose bytes they hold.
     pub(crate) held: Vec<(FrameId, u32)>,
     pub(crate) resets: RateLimit,
+    /// The segment at hand, if nothing stands for it.
+    pub(crate) refused: Option<Refused>,
     pub(crate) counters: HostCounters,
     burst: Burst,
 }
@@ -134,6 +137,7 @@ impl<Q: SendQueue> Host<Q> {
             cut: None,
             held: Vec::new(),
             resets: RateLimit::default(),
+            refused: None,
             counters: HostCounters::default(),
             burst: Burst::new(burst_max),
             secrets,

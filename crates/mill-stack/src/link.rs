@@ -44,6 +44,12 @@ pub trait Link {
     /// the kernel's (`Neighboring::Kernel`). The answer is a change.
     fn resolve(&mut self, _address: IpAddr) {}
 
+    /// Somebody else may know what to do with a received frame whose segment this host has no connection or listener for:
+    /// then he gets a copy of it, and answers for it. `false` if there is nobody, or no room to him.
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
+    }
+
     /// Appends what has changed around the device since the last call. Called each turn: cheap while nothing has.
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
 }

@@ -18,6 +18,8 @@ pub struct MemoryLink {
     pub sent_max: usize,
     /// Frames that may be received and not released.
     pub held_max: usize,
+    /// Copies of frames that the host handed over, if there is somebody who wants them.
+    pub handed: Option<VecDeque<Frame>>,
     received: Vec<Option<Frame>>,
     vacant: Vec<u32>,
     room: Vec<u8>,
@@ -39,6 +41,7 @@ impl MemoryLink {
             arrived: VecDeque::new(),
             sent_max: usize::MAX,
             held_max: usize::MAX,
+            handed: None,
             received: Vec::new(),
             vacant: Vec::new(),
             room: Vec::new(),
@@ -135,6 +138,15 @@ impl Link for MemoryLink {
     }
 
     fn flush(&mut self) {}
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let Some(handed) = &mut self.handed else {
+            return false;
+        };
+        let received = self.received.get(frame.id.0 as usize);
+        handed.extend(received.cloned().flatten());
+        true
+    }
 }
 
 /// How many segments a frame holds that nobody has cut.

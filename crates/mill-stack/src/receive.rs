@@ -13,10 +13,12 @@ use mill_wire::Malformed;
 use mill_wire::arp::ArpPacket;
 use mill_wire::ethernet::{EtherType, EthernetHeader, MacAddress};
 use mill_wire::ipv4::Ecn;
+use mill_wire::ipv6;
 use mill_wire::protocol::Protocol;
 
 /// What TCP is: which connection, listener, handshake or wait a segment is for.
 mod segment;
+pub(crate) use segment::Refused;
 
 /// SYNs, and the acknowledgements that end handshakes.
 mod handshake;
@@ -111,7 +113,7 @@ impl<Q: SendQueue> Host<Q> {
         match taken {
             Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet, &mut packet.ends()),
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
-            Ok(Taken::Done) => {}
+            Ok(Taken::Done) => share_neighbors(link, received, header.ether_type, len),
             Err(reason) => self.drop_frame(reason),
         }
         false
@@ -126,6 +128,28 @@ impl<Q: SendQueue> Host<Q> {
         Ok(Taken::Done)
     }
 }
+
+/// Who takes over what this host does not know has asked for neighbours under the same Ethernet address: what they say
+/// is for both.
+fn share_neighbors<L: Link>(
+    link: &mut L,
+    received: &Received,
+    ether_type: EtherType,
+    ethernet_len: usize,
+) {
+    let packet = link.frame(received.id).get(ethernet_len..);
+    let packet = packet.unwrap_or_default();
+    let is_advertisement = ether_type == EtherType::IPV6
+        && packet.get(ip::NEXT_HEADER_AT_IPV6) == Some(&Protocol::ICMPV6.0)
+        && packet.get(ipv6::HEADER_BYTES) == Some(&NEIGHBOR_ADVERTISEMENT);
+    if ether_type == EtherType::ARP || is_advertisement {
+        // Without anybody there it is not wanted.
+        let _ = link.hand_over(received);
+    }
+}
+
+/// The type of ICMPv6 (RFC 4861 4.4).
+const NEIGHBOR_ADVERTISEMENT: u8 = 136;
 
 const fn reason_of(malformed: Malformed) -> DropReason {
     match malformed {

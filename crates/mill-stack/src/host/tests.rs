@@ -16,6 +16,9 @@ mod changing;
 /// Who is answered by which way.
 mod replies;
 
+/// One host after another at the same address.
+mod handing;
+
 /// Ports in TIME-WAIT, for connections that we open.
 mod reusing;
 

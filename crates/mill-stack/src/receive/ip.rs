@@ -227,5 +227,8 @@ fn ipv4(frame: &[u8], at: usize, received: &Received) -> Result<Option<Packet>, 
     }))
 }
 
+/// Where an IPv6 header names what follows it (RFC 8200 3).
+pub(super) const NEXT_HEADER_AT_IPV6: usize = 6;
+
 /// Where an IPv4 header names what follows it (RFC 791 3.1).
 const PROTOCOL_AT: u32 = 9;

@@ -4,7 +4,7 @@ use crate::drop_reason::DropReason;
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
-use crate::link::{FRAMES_HELD_MAX, FrameId, Link, ReceivedChecksum};
+use crate::link::{FRAMES_HELD_MAX, FrameId, Link, Received, ReceivedChecksum};
 use crate::queue::SendQueue;
 use crate::receive::Packet;
 use crate::receive::fast_open::Opened;
@@ -39,7 +39,12 @@ impl<Q: SendQueue> Host<Q> {
                 let source = Source::Frame(packet.frame, packet.body.start);
                 self.on_news(link, &news, &source)
             }
-            None => false,
+            None => {
+                if let Some(refused) = self.refused.take() {
+                    self.hand_over(link, packet, refused);
+                }
+                false
+            }
         }
     }
 
@@ -50,6 +55,24 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(news) = self.on_segment_bytes(packet, &mut packet.ends(), bytes) {
             let is_held = self.on_news(link, &news, &Source::Bytes(bytes));
             debug_assert!(!is_held, "there is no frame to hold");
+        } else if let Some(refused) = self.refused.take() {
+            self.reject(refused);
+        }
+    }
+
+    /// What nothing stands for here may be somebody else's, who answers then.
+    #[cold]
+    fn hand_over<L: Link>(&mut self, link: &mut L, packet: &Packet, refused: Refused) {
+        let frame = Received {
+            id: packet.frame,
+            // Nothing is refused that was not summed.
+            checksum: ReceivedChecksum::Verified,
+            merged: packet.merged,
+        };
+        if link.hand_over(&frame) {
+            self.counters.handed_over += 1;
+        } else {
+            self.reject(refused);
         }
     }
 
@@ -299,17 +322,26 @@ impl<Q: SendQueue> Host<Q> {
         None
     }
 
-    /// Answers with a reset, unless it is one, and as far as the limit allows.
+    /// Nothing stands for a segment: it is rejected, unless somebody else takes it.
     pub(crate) fn refuse(&mut self, flow: &Flow, segment: &Segment<'_>, reason: DropReason) {
-        self.drop_frame(reason);
-        let Some(reset) = reset_for(segment) else {
+        self.refused = Some(Refused {
+            flow: *flow,
+            reset: reset_for(segment),
+            reason,
+        });
+    }
+
+    /// Answers with a reset, unless it was one, and as far as the limit allows.
+    fn reject(&mut self, refused: Refused) {
+        self.drop_frame(refused.reason);
+        let Some(reset) = refused.reset else {
             return;
         };
         let per_second = self.limits.answers_per_second;
         let random = &mut self.lending.shared.random;
         if self.resets.take(per_second, random, self.now) {
             self.lending.shared.counters.resets_out += 1;
-            self.answer(*flow, reset);
+            self.answer(refused.flow, reset);
         } else {
             self.drop_frame(DropReason::RateLimit);
         }
@@ -321,6 +353,14 @@ impl<Q: SendQueue> Host<Q> {
             self.drop_frame(DropReason::DeviceFull);
         }
     }
+}
+
+/// A segment that nothing stands for, and what it would be answered with.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    flow: Flow,
+    reset: Option<SegmentOut>,
+    reason: DropReason,
 }
 
 /// What a segment brought.

@@ -1,0 +1,198 @@
+//! Two hosts behind one address, one after the other: what the younger does not know is the elder's.
+
+use super::pair::turn_of;
+use super::*;
+use crate::config::Prefix;
+use crate::memory_link::Frame;
+use crate::queue::ByteQueue;
+use crate::socket::{ListenOptions, SocketId};
+use mill_wire::ethernet::{EtherType, EthernetHeader};
+
+/// A client and a server, and the server's successor, who has the wire from some moment on.
+struct Succession {
+    pair: Pair,
+    younger: Option<(Host<ByteQueue>, MemoryLink)>,
+}
+
+impl Succession {
+    fn new(change: impl Fn(&mut HostConfig)) -> Self {
+        let (client, server) = (MemoryLink::ethernet(1), MemoryLink::ethernet(2));
+        Self {
+            pair: Pair::over(client, server, change),
+            younger: None,
+        }
+    }
+
+    /// From now on the younger host has the wire, listening or not.
+    fn succeed(&mut self, is_listening: bool) {
+        let now = self.pair.now;
+        let mut link = MemoryLink::ethernet(2);
+        link.handed = Some(VecDeque::new());
+        let prefix = |address: &str, len| Prefix {
+            address: address.parse().unwrap(),
+            len,
+        };
+        let addresses = alloc::vec![prefix("10.0.0.1", 24), prefix("fd00::1", 64)];
+        let mut host = Host::new(HostConfig::new(addresses, [77; 16]), link.properties(), now);
+        if is_listening {
+            let options = ListenOptions::default();
+            host.listen(SERVER_V4.parse().unwrap(), &options).unwrap();
+        }
+        self.younger = Some((host, link));
+    }
+
+    /// One turn of everybody; says whether anything moved.
+    fn turn(&mut self) -> bool {
+        let Some((host, link)) = &mut self.younger else {
+            return self.pair.turn();
+        };
+        let pair = &mut self.pair;
+        let mut moved = turn_of(&mut pair.client, &mut pair.client_link, pair.now);
+        moved += pair.client_link.carry(link);
+        moved += turn_of(host, link, pair.now);
+        pair.server_link
+            .arrived
+            .append(link.handed.as_mut().unwrap());
+        moved += turn_of(&mut pair.server, &mut pair.server_link, pair.now);
+        moved += pair.server_link.carry(&mut pair.client_link);
+        moved += link.carry(&mut pair.client_link);
+        moved > 0
+    }
+
+    fn run(&mut self) {
+        while self.turn() {}
+    }
+
+    fn younger(&mut self) -> &mut Host<ByteQueue> {
+        &mut self.younger.as_mut().unwrap().0
+    }
+
+    /// A connection of the client's, and whether it is established.
+    fn connect(&mut self, target: &str) -> (SocketId, bool) {
+        let target = target.parse().unwrap();
+        let socket = self.pair.client.connect(target, None, true, 7).unwrap();
+        self.run();
+        (socket, self.pair.client.is_established(socket))
+    }
+}
+
+#[test]
+fn a_connection_of_the_elder_goes_on_behind_the_younger() {
+    for target in [SERVER_V4, SERVER_V6] {
+        let mut world = Succession::new(|_| {});
+        let listener = world.pair.listen(target);
+        let (client, server) = world.pair.connect(listener, target);
+        let sent = pattern(1_000_000, 3);
+        write(&mut world.pair.server, server, &sent);
+        let mut got = Vec::new();
+        for _ in 0..100_000 {
+            if world.younger.is_none() && got.len() > 50_000 {
+                assert!(got.len() < sent.len());
+                world.succeed(true);
+            }
+            world.turn();
+            let pair = &mut world.pair;
+            got.extend(read(&mut pair.client, &mut pair.client_link, client));
+            if got.len() == sent.len() {
+                break;
+            }
+            pair.now = pair.now + Duration::from_micros(50);
+        }
+        assert!(got == sent, "{target}");
+        world.pair.client.close(client);
+        world.run();
+        assert!(world.pair.server.readable(server).finished);
+        assert!(world.younger().counters().handed_over > 0);
+        assert_eq!(world.younger().tcp_counters().resets_out, 0);
+        assert_eq!(world.pair.server.tcp_counters().resets_out, 0);
+    }
+}
+
+#[test]
+fn new_connections_are_the_youngers_where_it_listens() {
+    let mut world = Succession::new(|_| {});
+    let listener = world.pair.listen(SERVER_V4);
+    world.succeed(true);
+    assert!(world.connect(SERVER_V4).1);
+    assert_eq!(world.pair.server.accept(listener, 1), None);
+    assert_eq!(world.younger().counters().handed_over, 0);
+    let mut world = Succession::new(|_| {});
+    let listener = world.pair.listen(SERVER_V4);
+    world.succeed(false);
+    assert!(world.connect(SERVER_V4).1);
+    assert!(world.pair.server.accept(listener, 1).is_some());
+}
+
+#[test]
+fn what_nobody_knows_is_rejected_once() {
+    let mut world = Succession::new(|_| {});
+    world.succeed(true);
+    let (socket, is_established) = world.connect("10.0.0.1:81");
+    assert!(!is_established);
+    assert_eq!(
+        world.pair.client.readable(socket).error,
+        Some(SocketError::Refused)
+    );
+    assert_eq!(world.younger().tcp_counters().resets_out, 0);
+    assert_eq!(world.pair.server.tcp_counters().resets_out, 1);
+    let none = DropReason::NoListener;
+    assert_eq!(world.younger().counters().dropped(none), 0);
+    assert_eq!(world.pair.server.counters().dropped(none), 1);
+}
+
+/// The elder's SYN-ACK says it all; who has its answer knows nothing of that.
+#[test]
+fn a_cookie_of_the_elder_is_good_behind_the_younger() {
+    for half_open_max in [0, 1000] {
+        let mut world = Succession::new(|config| config.limits.half_open_max = half_open_max);
+        let listener = world.pair.listen(SERVER_V4);
+        let target = SERVER_V4.parse().unwrap();
+        let client = world.pair.client.connect(target, None, true, 7).unwrap();
+        while world.pair.server.counters().syns_in == 0 {
+            turn_of(
+                &mut world.pair.client,
+                &mut world.pair.client_link,
+                world.pair.now,
+            );
+            let Pair {
+                server,
+                server_link,
+                client_link,
+                now,
+                ..
+            } = &mut world.pair;
+            client_link.carry(server_link);
+            turn_of(server, server_link, *now);
+            let is_arp = |frame: &Frame| {
+                EthernetHeader::parse(&frame.bytes)
+                    .is_ok_and(|(header, _)| header.ether_type == EtherType::ARP)
+            };
+            while server_link.sent.front().is_some_and(is_arp) {
+                client_link.arrived.extend(server_link.sent.pop_front());
+            }
+        }
+        world.succeed(true);
+        world.run();
+        assert!(world.pair.client.is_established(client));
+        let elder = *world.pair.server.counters();
+        assert!(world.pair.server.accept(listener, 1).is_some(), "{elder:?}");
+        let cookies = world.pair.server.counters().cookies_taken;
+        assert_eq!(cookies, u64::from(half_open_max == 0));
+        assert_eq!(world.younger().counters().handed_over, 1);
+    }
+}
+
+/// Nobody answers a reset, and yet somebody may be waiting for it.
+#[test]
+fn a_reset_reaches_the_elders_connection() {
+    let mut world = Succession::new(|_| {});
+    let listener = world.pair.listen(SERVER_V4);
+    let (client, server) = world.pair.connect(listener, SERVER_V4);
+    world.succeed(true);
+    world.pair.client.abort(client);
+    world.run();
+    assert_eq!(
+        world.pair.server.readable(server).error,
+        Some(SocketError::Reset)
+    );
+}
