@@ -21,6 +21,9 @@ pub mod af_xdp;
 /// An interface of this machine: frames, steering, and what the kernel knows.
 pub mod interface;
 
+/// Frames between two processes that share a device.
+pub mod relay;
+
 /// What stands before each frame of a TAP device.
 mod vnet;
 

@@ -1,0 +1,175 @@
+//! Frames between two processes that share a device: the one that has it, and another that sends and receives through it.
+//!
+//! Two rings in shared memory, one each way, and two descriptors that wake who sleeps. Both ends are processes of ours, but
+//! perhaps of two versions: whatever the other has written is copied before it is checked, and an end that finds nonsense
+//! uses the relay no more.
+
+use mill_stack::link::ReceivedChecksum;
+use mill_sys::eventfd;
+use mill_sys::memory::{Pages, SharedMemory};
+use note::NOTE_BYTES;
+use ring::{Reader, Ring, Writer};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// One way of it.
+mod ring;
+
+/// What is said about a frame.
+mod note;
+
+pub use note::Note;
+
+/// One end. Frames that are put are seen by the other end after [`Relay::publish`].
+#[derive(Debug)]
+pub struct Relay {
+    memory: SharedMemory,
+    outgoing: Writer,
+    incoming: Reader,
+    own_bell: OwnedFd,
+    other_bell: OwnedFd,
+    /// Frames that found no room.
+    pub lost: u64,
+}
+
+/// What the other end is made of, in another process.
+#[derive(Debug)]
+pub struct FarEnd {
+    pub memory: OwnedFd,
+    /// The maker's bell, and the other's.
+    pub bells: [OwnedFd; 2],
+}
+
+impl Relay {
+    /// Makes the memory; the maker's end of it, and what the other end is.
+    pub fn new() -> io::Result<(Self, FarEnd)> {
+        let memory = SharedMemory::create("millstream-relay", MEMORY_BYTES, Pages::Small)?;
+        let bells = [eventfd::create()?, eventfd::create()?];
+        let [own, other] = [bells[0].try_clone()?, bells[1].try_clone()?];
+        let far = FarEnd {
+            memory: memory.as_fd().try_clone_to_owned()?,
+            bells,
+        };
+        let relay = Self::over(memory, [THERE, BACK], [own, other]);
+        Ok((relay, far))
+    }
+
+    /// The end that somebody else has sent.
+    pub fn join(far: FarEnd) -> io::Result<Self> {
+        let memory = SharedMemory::open(far.memory)?;
+        if memory.len() < MEMORY_BYTES || !memory.is_sealed() {
+            return Err(io::Error::from(io::ErrorKind::InvalidData));
+        }
+        let [other, own] = far.bells;
+        Ok(Self::over(memory, [BACK, THERE], [own, other]))
+    }
+
+    fn over(
+        memory: SharedMemory,
+        [outgoing, incoming]: [Ring; 2],
+        [own_bell, other_bell]: [OwnedFd; 2],
+    ) -> Self {
+        Self {
+            memory,
+            outgoing: Writer::new(outgoing),
+            incoming: Reader::new(incoming),
+            own_bell,
+            other_bell,
+            lost: 0,
+        }
+    }
+
+    /// Wakes this end when frames have come: its readers need not read it, but be told of each change.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.own_bell.as_fd()
+    }
+
+    /// Has this end woken as if a frame had come: something was left that could not be taken yet.
+    pub fn ring_own_bell(&self) {
+        // It can't be waited for what does not work; it is looked again with the next frame.
+        let _ = eventfd::signal(self.own_bell.as_fd());
+    }
+
+    /// Whether there is room for a frame of so many bytes.
+    pub fn has_room(&mut self, len: usize) -> bool {
+        self.outgoing.has_room(&self.memory, NOTE_BYTES + len)
+    }
+
+    /// Puts a frame in; `false`, and counted, if there is no room.
+    pub fn put(&mut self, note: &Note, frame: &[u8]) -> bool {
+        let parts = [&note.to_bytes()[..], frame];
+        let is_put = self.outgoing.put(&self.memory, parts);
+        self.lost += u64::from(!is_put);
+        is_put
+    }
+
+    /// Lets the other end see what was put, and wakes it if it may sleep.
+    pub fn publish(&mut self) {
+        if self.outgoing.publish(&self.memory) {
+            // As above.
+            let _ = eventfd::signal(self.other_bell.as_fd());
+        }
+    }
+
+    /// Bytes of the frame that waits; `None` if none does, or if there is nothing but nonsense.
+    #[inline]
+    pub fn waiting(&mut self) -> Option<usize> {
+        let len = self.incoming.waiting(&self.memory)?;
+        len.checked_sub(NOTE_BYTES)
+    }
+
+    /// Takes the frame that waits into `to`, as long as it; what does not fit is lost.
+    pub fn take(&mut self, to: &mut [u8]) -> Option<Note> {
+        let len = self.waiting()?;
+        let mut note = [0; NOTE_BYTES];
+        let is_read = self.incoming.read(&self.memory, 0, &mut note)
+            && to
+                .get_mut(..len)
+                .is_some_and(|to| self.incoming.read(&self.memory, NOTE_BYTES, to));
+        self.incoming.pass(&self.memory);
+        is_read.then(|| Note::from_bytes(&note))
+    }
+
+    /// Gives the room of what was taken back.
+    pub fn release(&mut self) {
+        self.incoming.release(&self.memory);
+    }
+
+    /// Nothing that the other end says makes sense any more.
+    pub fn is_broken(&self) -> bool {
+        self.incoming.is_broken()
+    }
+}
+
+impl Note {
+    /// Of a frame that has arrived.
+    pub fn arrived(checksum: ReceivedChecksum, merged: u16) -> Self {
+        Self {
+            checksum,
+            merged,
+            ..Self::default()
+        }
+    }
+}
+
+/// Bytes of frames and their notes on each way; a power of two. A flow's window of 4 MiB does not fit, but a device's queue
+/// of two thousand frames would not hold it either.
+const RING_BYTES: u32 = 4 << 20;
+
+/// The rings' indices, each in a cache line of its own and one between, then what they hold.
+const THERE: Ring = Ring {
+    put_at: 0,
+    taken_at: 128,
+    bytes_at: 4096,
+    bytes: RING_BYTES,
+};
+const BACK: Ring = Ring {
+    put_at: 256,
+    taken_at: 384,
+    bytes_at: 4096 + RING_BYTES as usize,
+    bytes: RING_BYTES,
+};
+const MEMORY_BYTES: usize = 4096 + 2 * RING_BYTES as usize;
+
+#[cfg(test)]
+mod tests;

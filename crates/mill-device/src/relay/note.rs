@@ -1,0 +1,140 @@
+//! What is said about a frame besides its bytes: what is known of its checksum, what is left to the device.
+
+use mill_stack::link::{Offload, PartialChecksum, ReceivedChecksum, Segmentation};
+
+/// Of a frame that has arrived the first two count, of one to be sent the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    pub checksum: ReceivedChecksum,
+    pub merged: u16,
+    pub offload: Offload,
+}
+
+/// Bytes of a note.
+pub(super) const NOTE_BYTES: usize = 12;
+
+impl Default for Note {
+    fn default() -> Self {
+        Self {
+            checksum: ReceivedChecksum::Unverified,
+            merged: 1,
+            offload: Offload::default(),
+        }
+    }
+}
+
+impl Note {
+    /// Checksum, flags, then five numbers of two bytes in the machine's order.
+    pub(super) fn to_bytes(self) -> [u8; NOTE_BYTES] {
+        let checksum = match self.checksum {
+            ReceivedChecksum::Unverified => 0,
+            ReceivedChecksum::Verified => VERIFIED,
+            ReceivedChecksum::MaybePartial => MAYBE_PARTIAL,
+        };
+        let mut flags = 0;
+        let mut numbers = [self.merged, 0, 0, 0, 0];
+        if let Some(partial) = self.offload.checksum {
+            flags |= HAS_CHECKSUM;
+            numbers[1] = partial.start;
+            numbers[2] = partial.offset;
+        }
+        if let Some(cut) = self.offload.segmentation {
+            flags |= HAS_SEGMENTS;
+            flags |= if cut.is_ipv6 { IS_IPV6 } else { 0 };
+            numbers[3] = cut.mss;
+            numbers[4] = cut.header_len;
+        }
+        let mut bytes = [0; NOTE_BYTES];
+        bytes[0] = checksum;
+        bytes[1] = flags;
+        for (to, number) in bytes[2..].chunks_exact_mut(2).zip(numbers) {
+            to.copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// All bytes make a note; what they don't know of is nothing.
+    pub(super) fn from_bytes(bytes: &[u8; NOTE_BYTES]) -> Self {
+        let mut numbers = [0; 5];
+        for (to, number) in numbers.iter_mut().zip(bytes[2..].chunks_exact(2)) {
+            *to = u16::from_ne_bytes([number[0], number[1]]);
+        }
+        let has = |flag| bytes[1] & flag != 0;
+        let [merged, start, offset, mss, header_len] = numbers;
+        Self {
+            checksum: match bytes[0] {
+                VERIFIED => ReceivedChecksum::Verified,
+                MAYBE_PARTIAL => ReceivedChecksum::MaybePartial,
+                _ => ReceivedChecksum::Unverified,
+            },
+            merged: merged.max(1),
+            offload: Offload {
+                checksum: has(HAS_CHECKSUM).then_some(PartialChecksum { start, offset }),
+                segmentation: has(HAS_SEGMENTS).then_some(Segmentation {
+                    mss,
+                    header_len,
+                    is_ipv6: has(IS_IPV6),
+                }),
+            },
+        }
+    }
+}
+
+// The first byte.
+const VERIFIED: u8 = 1;
+const MAYBE_PARTIAL: u8 = 2;
+
+// Bits of the second.
+const HAS_CHECKSUM: u8 = 1;
+const HAS_SEGMENTS: u8 = 2;
+const IS_IPV6: u8 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_says_the_same_after_its_way() {
+        let partial = PartialChecksum {
+            start: 34,
+            offset: 16,
+        };
+        let cut = |is_ipv6| Segmentation {
+            mss: 1448,
+            header_len: 66,
+            is_ipv6,
+        };
+        let mut count = 0;
+        for checksum in [
+            ReceivedChecksum::Unverified,
+            ReceivedChecksum::Verified,
+            ReceivedChecksum::MaybePartial,
+        ] {
+            for partial in [None, Some(partial)] {
+                for segmentation in [None, Some(cut(false)), Some(cut(true))] {
+                    for merged in [1, 45, u16::MAX] {
+                        let note = Note {
+                            checksum,
+                            merged,
+                            offload: Offload {
+                                checksum: partial,
+                                segmentation,
+                            },
+                        };
+                        assert_eq!(Note::from_bytes(&note.to_bytes()), note);
+                        count += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!(count, 54);
+    }
+
+    #[test]
+    fn any_bytes_are_a_note() {
+        for byte in 0..=u8::MAX {
+            let note = Note::from_bytes(&[byte; NOTE_BYTES]);
+            assert!(note.merged > 0);
+        }
+    }
+}

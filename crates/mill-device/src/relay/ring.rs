@@ -1,0 +1,217 @@
+//! Frames one way through shared memory: one process puts them in, the other takes them out.
+//!
+//! A ring of bytes. A record is its length in four bytes, then the bytes, and ends at a multiple of eight. Both indices count
+//! bytes and run freely in 32 bits; each side writes its own and reads the other's.
+
+use mill_sys::memory::SharedMemory;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// Where a ring lies in the memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ring {
+    pub(super) put_at: usize,
+    pub(super) taken_at: usize,
+    pub(super) bytes_at: usize,
+    /// A power of two.
+    pub(super) bytes: u32,
+}
+
+/// The end that puts records in.
+#[derive(Debug)]
+pub(super) struct Writer {
+    ring: Ring,
+    /// Up to where records are written, and up to where they are published.
+    next: u32,
+    published: u32,
+    /// Up to where the other side had taken when we looked last.
+    taken: u32,
+}
+
+/// The end that takes records out.
+#[derive(Debug)]
+pub(super) struct Reader {
+    ring: Ring,
+    /// Up to where records are taken, and up to where the other side knows.
+    next: u32,
+    released: u32,
+    /// Up to where the other side had put when we looked last.
+    put: u32,
+    is_broken: bool,
+}
+
+impl Ring {
+    fn put<'a>(&self, memory: &'a SharedMemory) -> &'a AtomicU32 {
+        memory.atomic_u32(self.put_at).expect(INSIDE)
+    }
+
+    fn taken<'a>(&self, memory: &'a SharedMemory) -> &'a AtomicU32 {
+        memory.atomic_u32(self.taken_at).expect(INSIDE)
+    }
+
+    /// The two parts of the ring that `len` bytes from `index` on lie in: the second begins at its beginning.
+    fn parts(&self, index: u32, len: usize) -> (usize, usize) {
+        let at = (index & (self.bytes - 1)) as usize;
+        let first = len.min(self.bytes as usize - at);
+        (self.bytes_at + at, first)
+    }
+
+    fn write(&self, memory: &SharedMemory, index: u32, from: &[u8]) {
+        let (at, first) = self.parts(index, from.len());
+        let (first, second) = from.split_at(first);
+        let is_inside =
+            memory.write(at, first).is_some() && memory.write(self.bytes_at, second).is_some();
+        debug_assert!(is_inside, "{INSIDE}");
+    }
+
+    fn read(&self, memory: &SharedMemory, index: u32, to: &mut [u8]) {
+        let (at, first) = self.parts(index, to.len());
+        let (first, second) = to.split_at_mut(first);
+        let is_inside =
+            memory.read(at, first).is_some() && memory.read(self.bytes_at, second).is_some();
+        debug_assert!(is_inside, "{INSIDE}");
+    }
+}
+
+impl Writer {
+    /// For a ring that nobody has used.
+    pub(super) const fn new(ring: Ring) -> Self {
+        Self {
+            ring,
+            next: 0,
+            published: 0,
+            taken: 0,
+        }
+    }
+
+    /// Whether a record of so many bytes has room.
+    pub(super) fn has_room(&mut self, memory: &SharedMemory, len: usize) -> bool {
+        let Some(needed) = record_bytes(len) else {
+            return false;
+        };
+        if self.ring.bytes - self.used() < needed {
+            let taken = self.ring.taken(memory).load(Ordering::Acquire);
+            // What can't be is nothing: the other side has not taken more than there is.
+            if self.next.wrapping_sub(taken) <= self.used() {
+                self.taken = taken;
+            }
+        }
+        self.ring.bytes - self.used() >= needed
+    }
+
+    /// Puts a record of two parts in, if it has room.
+    pub(super) fn put(&mut self, memory: &SharedMemory, parts: [&[u8]; 2]) -> bool {
+        let len = parts[0].len() + parts[1].len();
+        if !self.has_room(memory, len) {
+            return false;
+        }
+        let (Ok(number), Some(needed)) = (u32::try_from(len), record_bytes(len)) else {
+            return false;
+        };
+        let mut at = self.next;
+        for part in [&number.to_ne_bytes()[..], parts[0], parts[1]] {
+            self.ring.write(memory, at, part);
+            at = at.wrapping_add(u32::try_from(part.len()).unwrap_or_default());
+        }
+        self.next = self.next.wrapping_add(needed);
+        true
+    }
+
+    /// Lets the other side see what was put; whether it has to be woken, because it may have found nothing before.
+    pub(super) fn publish(&mut self, memory: &SharedMemory) -> bool {
+        if self.published == self.next {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.published, self.next);
+        self.ring.put(memory).store(self.next, Ordering::Release);
+        // The other side stores what it took, then looks whether there is more; so one of the two sees the other's.
+        fence(Ordering::SeqCst);
+        self.ring.taken(memory).load(Ordering::Acquire) == before
+    }
+
+    fn used(&self) -> u32 {
+        self.next.wrapping_sub(self.taken)
+    }
+}
+
+impl Reader {
+    /// For a ring that nobody has taken anything of.
+    pub(super) const fn new(ring: Ring) -> Self {
+        Self {
+            ring,
+            next: 0,
+            released: 0,
+            put: 0,
+            is_broken: false,
+        }
+    }
+
+    /// Bytes of the record that is taken next; `None` if there is none.
+    #[inline]
+    pub(super) fn waiting(&mut self, memory: &SharedMemory) -> Option<usize> {
+        if self.next == self.put {
+            self.put = self.ring.put(memory).load(Ordering::Acquire);
+            if self.next == self.put || self.is_broken {
+                return None;
+            }
+        }
+        self.record(memory)
+    }
+
+    fn record(&mut self, memory: &SharedMemory) -> Option<usize> {
+        let there = self.put.wrapping_sub(self.next);
+        let mut len = [0; LEN_BYTES];
+        self.ring.read(memory, self.next, &mut len);
+        let len = u32::from_ne_bytes(len) as usize;
+        let is_possible =
+            there <= self.ring.bytes && record_bytes(len).is_some_and(|needed| needed <= there);
+        self.is_broken |= !is_possible;
+        (!self.is_broken).then_some(len)
+    }
+
+    /// Copies out of the record that waits, from a byte of it on; `false` if that is not inside.
+    pub(super) fn read(&mut self, memory: &SharedMemory, from: usize, to: &mut [u8]) -> bool {
+        let len = self.waiting(memory).unwrap_or_default();
+        if from + to.len() > len {
+            return false;
+        }
+        let from = u32::try_from(LEN_BYTES + from).unwrap_or_default();
+        self.ring.read(memory, self.next.wrapping_add(from), to);
+        true
+    }
+
+    /// Goes on to the next record.
+    pub(super) fn pass(&mut self, memory: &SharedMemory) {
+        let needed = self.waiting(memory).and_then(record_bytes);
+        self.next = self.next.wrapping_add(needed.unwrap_or_default());
+    }
+
+    /// Gives the room of what was taken back.
+    pub(super) fn release(&mut self, memory: &SharedMemory) {
+        if self.released != self.next {
+            self.released = self.next;
+            self.ring.taken(memory).store(self.next, Ordering::Release);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(super) const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+}
+
+/// Bytes that a record takes; `None` of one that is longer than any frame.
+fn record_bytes(len: usize) -> Option<u32> {
+    let bytes = (LEN_BYTES + len).next_multiple_of(8);
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| *bytes <= RECORD_BYTES_MAX)
+}
+
+/// Bytes of a record's length.
+const LEN_BYTES: usize = 4;
+
+/// Bytes of the longest record: a packet of 64 KiB with its headers and note.
+const RECORD_BYTES_MAX: u32 = (64 << 10) + 256;
+
+/// Why an access can't fail.
+const INSIDE: &str = "the memory is as large as the rings, which its end has looked at";

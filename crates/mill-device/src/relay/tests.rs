@@ -1,0 +1,131 @@
+//! Both ends in one process, which makes no difference to them.
+
+use super::*;
+use mill_sys::descriptor;
+use std::time::Duration;
+
+fn ends() -> (Relay, Relay) {
+    let (near, far) = Relay::new().unwrap();
+    (near, Relay::join(far).unwrap())
+}
+
+fn note(number: u16) -> Note {
+    Note::arrived(ReceivedChecksum::MaybePartial, number)
+}
+
+fn take(relay: &mut Relay) -> Option<(Note, Vec<u8>)> {
+    let len = relay.waiting()?;
+    let mut frame = vec![0; len];
+    Some((relay.take(&mut frame)?, frame))
+}
+
+fn is_woken(relay: &Relay) -> bool {
+    descriptor::wait_readable(&[relay.bell()], Some(Duration::ZERO)).unwrap()[0]
+}
+
+#[test]
+fn frames_arrive_whole_and_in_order_in_both_directions() {
+    let (mut from, mut to) = ends();
+    let frame = |number: u16| -> Vec<u8> {
+        let bytes = (0..number % 250 * 37).map(|at| (at * 7 + number) % 251);
+        bytes.map(|byte| u8::try_from(byte).unwrap()).collect()
+    };
+    for _ in 0..2 {
+        // Several times around the ring, with a few frames in it and with many.
+        let mut taken = 0;
+        for number in 0..3000 {
+            assert!(from.put(&note(number + 1), &frame(number)));
+            from.publish();
+            if number % 7 == 0 || number % 500 > 300 {
+                while let Some((note_of, bytes)) = take(&mut to) {
+                    assert_eq!(note_of, note(taken + 1));
+                    assert!(bytes == frame(taken), "{taken}");
+                    taken += 1;
+                }
+                to.release();
+            }
+        }
+        assert_eq!(taken, 3000);
+        std::mem::swap(&mut from, &mut to);
+    }
+}
+
+#[test]
+fn nothing_is_seen_before_it_is_published() {
+    let (mut near, mut far) = ends();
+    assert!(near.put(&note(1), b"frame"));
+    assert_eq!(take(&mut far), None);
+    near.publish();
+    assert_eq!(take(&mut far), Some((note(1), b"frame".to_vec())));
+    assert_eq!(take(&mut far), None);
+}
+
+#[test]
+fn a_full_ring_takes_no_more_until_there_is_room() {
+    let (mut near, mut far) = ends();
+    let frame = [7; 1500];
+    let mut count = 0;
+    while near.has_room(frame.len()) {
+        assert!(near.put(&note(1), &frame));
+        count += 1;
+    }
+    // 4 bytes of length, 12 of the note.
+    assert_eq!(count, RING_BYTES / 1520);
+    assert!(!near.put(&note(1), &frame));
+    assert_eq!(near.lost, 1);
+    near.publish();
+    assert!(take(&mut far).is_some());
+    assert!(!near.has_room(frame.len()), "its room was not given back");
+    far.release();
+    assert!(near.put(&note(1), &frame));
+    assert!(!near.has_room(frame.len()));
+    assert!(!near.has_room(usize::MAX / 2) && !near.has_room(1 << 17));
+}
+
+#[test]
+fn who_has_seen_everything_is_woken() {
+    let (mut near, far) = ends();
+    assert!(!is_woken(&far));
+    near.publish();
+    assert!(!is_woken(&far), "there is nothing");
+    near.put(&note(1), b"a");
+    near.publish();
+    assert!(is_woken(&far) && !is_woken(&near));
+    far.ring_own_bell();
+    near.ring_own_bell();
+    assert!(is_woken(&near));
+}
+
+#[test]
+fn what_makes_no_sense_ends_it() {
+    let check = |put: u32, len: u32, is_broken: bool| {
+        let (near, far) = Relay::new().unwrap();
+        let memory = near.memory;
+        memory.write(THERE.bytes_at, &len.to_ne_bytes()).unwrap();
+        let index = memory.atomic_u32(THERE.put_at).unwrap();
+        index.store(put, std::sync::atomic::Ordering::Release);
+        let mut far = Relay::join(far).unwrap();
+        for _ in 0..3 {
+            assert_eq!(take(&mut far), None, "{put} {len}");
+        }
+        assert_eq!(far.is_broken(), is_broken, "{put} {len}");
+    };
+    check(0, 0, false);
+    // Too short for a note: passed over.
+    check(8, 4, false);
+    check(8, 5, true);
+    check(RING_BYTES + 8, 4, true);
+    check(u32::MAX, 4, true);
+    check(RING_BYTES, u32::MAX, true);
+    check(RING_BYTES, 1 << 20, true);
+}
+
+#[test]
+fn memory_that_is_too_small_is_refused() {
+    let small = SharedMemory::create("small", MEMORY_BYTES - 4096, Pages::Small).unwrap();
+    let far = FarEnd {
+        memory: small.as_fd().try_clone_to_owned().unwrap(),
+        bells: [eventfd::create().unwrap(), eventfd::create().unwrap()],
+    };
+    assert!(Relay::join(far).is_err());
+}
