@@ -24,6 +24,8 @@ pub enum Side {
     Ports,
     /// Listen queues overflowed.
     Backlog,
+    /// The server's CPUs were busy, which they are with or without work because it looks for packets while it waits.
+    Polling,
     /// Nothing was busy: latency, locks, or a rate that was asked for.
     Nothing,
     /// The figures are no good: errors, too few connections.
@@ -39,14 +41,16 @@ impl Side {
             Self::Link => "link-bound",
             Self::Ports => "port-bound",
             Self::Backlog => "backlog-bound",
+            Self::Polling => "server polls",
             Self::Nothing => "not saturated",
             Self::Invalid => "invalid",
         }
     }
 }
 
-/// Judges by what the monitors saw in the steady part; none if they saw too little.
-pub fn judge(figures: &Figures) -> Option<Limit> {
+/// Judges by what the monitors saw in the steady part; none if they saw too little. A server that polls looks for packets while it
+/// waits for them: that its CPUs are busy tells nothing.
+pub fn judge(figures: &Figures, server_polls: bool) -> Option<Limit> {
     let figure = |name: &str| figures.get(name).copied();
     let limit = |side, evidence| Some(Limit { side, evidence });
     let failed = figure("failed_share").unwrap_or(0.0);
@@ -72,6 +76,14 @@ pub fn judge(figures: &Figures) -> Option<Limit> {
     let server = 100.0 - figure("cpu.server.idle")?;
     let client = 100.0 - figure("cpu.client.idle")?;
     let evidence = format!("CPUs of the server {server:.0} % busy, of the client {client:.0} %");
+    let unloaded = figure("process_cpu_unloaded.server").unwrap_or(0.0);
+    let tells_nothing = server_polls || unloaded >= CPU_SPINNING;
+    if tells_nothing && server >= CPU_BUSY && client < CPU_BUSY {
+        let why = format!(
+            "; the server looks for packets while it waits, and takes {unloaded:.0} % of a CPU without load"
+        );
+        return limit(Side::Polling, evidence + &why);
+    }
     match (server >= CPU_BUSY, client >= CPU_BUSY) {
         (true, false) => limit(Side::Server, evidence),
         (false, true) => limit(Side::Client, evidence),
@@ -86,6 +98,9 @@ pub fn judge(figures: &Figures) -> Option<Limit> {
 
 /// Percent of its CPUs from which a side counts as saturated.
 const CPU_BUSY: f64 = 95.0;
+
+/// Percent of a CPU that nobody takes without load but who looks for packets without end.
+const CPU_SPINNING: f64 = 50.0;
 
 /// Percent of the link's rate; frame overhead takes the rest.
 const LINK_BUSY: f64 = 95.0;
@@ -107,7 +122,7 @@ mod tests {
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect();
         assert_eq!(
-            judge(&figures).map(|limit| limit.side),
+            judge(&figures, false).map(|limit| limit.side),
             expected,
             "{figures:?}"
         );
@@ -121,6 +136,27 @@ mod tests {
         check(&idle(40.0, 5.1), Some(Side::Nothing));
         check(&idle(1.0, 1.0), Some(Side::Both));
         check(&[], None);
+    }
+
+    #[test]
+    fn a_server_that_polls_is_not_known_to_be_the_limit() {
+        let check = |unloaded: f64, polls: bool, idle: [f64; 2], expected: Side| {
+            let figures = [
+                ("process_cpu_unloaded.server", unloaded),
+                ("cpu.server.idle", idle[0]),
+                ("cpu.client.idle", idle[1]),
+            ];
+            let figures = figures.map(|(name, value)| (name.to_owned(), value)).into();
+            let side = judge(&figures, polls).map(|limit| limit.side);
+            assert_eq!(side, Some(expected), "{figures:?} {polls}");
+        };
+        check(99.0, false, [0.0, 40.0], Side::Polling);
+        check(50.0, false, [5.0, 5.1], Side::Polling);
+        check(49.9, false, [0.0, 40.0], Side::Server);
+        check(0.0, true, [0.0, 40.0], Side::Polling);
+        check(99.0, true, [0.0, 5.0], Side::Both);
+        check(99.0, true, [5.1, 40.0], Side::Nothing);
+        check(99.0, true, [5.1, 5.0], Side::Client);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub fn stems() -> impl Iterator<Item = &'static str> {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 52] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 53] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -153,7 +153,7 @@ const TABLE: [(&str, &str, Unit, Better, usize); 52] = [
         Lower,
         3,
     ),
-    // What was seen from outside, in the steady part. .server .client
+    // What was seen from outside, in the steady part. .server .client, and .both together
     (
         "cpu_us_per_request",
         "CPU per request",
@@ -163,6 +163,14 @@ const TABLE: [(&str, &str, Unit, Better, usize); 52] = [
     ),
     // user and system of the processes themselves: .server .client
     ("process_cpu", "CPU of processes", Percent, Neither, 2),
+    // The same before the load began: what a server takes that has nothing to do. .server
+    (
+        "process_cpu_unloaded",
+        "CPU of processes without load",
+        Percent,
+        Lower,
+        1,
+    ),
     // The same in seconds of the steady part, and that part's length: what costs of a request are computed from.
     (
         "cpu_seconds",

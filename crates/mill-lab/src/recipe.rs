@@ -89,7 +89,7 @@ pub struct RecipeError {
 }
 
 /// Variables that only the machine knows; substitution leaves them as they are.
-pub const MACHINE_VARIABLES: [&str; 9] = [
+pub const MACHINE_VARIABLES: [&str; 12] = [
     // http://HOST:PORT and `load.path`.
     "url",
     // The server's address as clients see it.
@@ -99,8 +99,12 @@ pub const MACHINE_VARIABLES: [&str; 9] = [
     "root",
     // A private folder of this trial.
     "run",
-    // Of the client process, from 0.
+    // The server's interface towards its clients, and the clients' towards it.
+    "interface",
+    "client_interface",
+    // Of the client process: its number, from 0, and the address of its host.
     "index",
+    "client_host",
     // The server's CPUs, as taskset takes them; how many they are; nginx's worker_cpu_affinity masks for them.
     "cpus",
     "cores",

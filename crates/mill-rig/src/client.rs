@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::Journal;
 use crate::names::Names;
 use crate::needs;
+use crate::own_stack;
 use crate::process::{Process, Streams};
 use crate::shell;
 use crate::standing::Standing;
@@ -54,7 +55,14 @@ pub fn start(
         let host = chosen(&ground.clients, index).ok_or("there is no client host")?;
         let mut names = names.clone();
         names.set("index", index);
+        if let Some(address) = chosen(&ground.client_addresses, index) {
+            names.set("client_host", address);
+        }
         let mut line = Line::new(program(load, host)?);
+        if !load.stack.is_empty() {
+            let stack = names.fill(&load.stack);
+            line.argv.extend([String::from("--stack"), stack]);
+        }
         line.argv.extend(shell::words(&names.fill(args))?);
         line.cpus = cpus(load, &ground.client_cpus, index);
         line.nofile = standing.nofile;
@@ -125,8 +133,8 @@ impl Clients {
     }
 }
 
-/// Which need of the load is not met.
-pub fn unmet(load: &Load) -> Option<String> {
+/// Which need of the load is not met on a client's host.
+pub fn unmet(load: &Load, host: Option<&Host>) -> Option<String> {
     let tool = match (&load.binary, load.tool) {
         (Some(binary), _) => Some(binary.as_str()),
         (None, Tool::Wrk | Tool::Wrk2 | Tool::Ab | Tool::H2load | Tool::DpdkHttperf) => {
@@ -138,6 +146,7 @@ pub fn unmet(load: &Load) -> Option<String> {
     missing
         .map(|name| format!("not on this machine: needs {name}"))
         .or_else(|| needs::unmet(&load.needs))
+        .or_else(|| own_stack::unmet(&load.stack, host?))
 }
 
 /// The first words of the command line.
@@ -178,9 +187,9 @@ pub(crate) fn millstream(given: Option<&str>, host: &Host) -> Result<String, Str
     }
 }
 
-fn chosen(hosts: &[Host], index: u32) -> Option<&Host> {
+fn chosen<T>(all: &[T], index: u32) -> Option<&T> {
     let index = usize::try_from(index).ok()?;
-    hosts.get(index % hosts.len().max(1))
+    all.get(index % all.len().max(1))
 }
 
 /// One process may use all of the client's CPUs; of several, each has one, in turn.
@@ -203,10 +212,12 @@ fn patience(load: &Load) -> Duration {
 
 /// A tool that gave up has printed something, but no rate: nothing was measured, and the sum over several would lack it.
 fn with_rate(tool: Tool, printed: Printed) -> Result<Printed, String> {
-    if printed.figures.contains_key("requests_per_s") {
-        return Ok(printed);
-    }
     let name = tool.name();
+    match printed.figures.get("requests_per_s") {
+        Some(rate) if *rate > 0.0 => return Ok(printed),
+        Some(_) => return Err(format!("{name}: not one request was answered in time")),
+        None => {}
+    }
     Err(match printed.notes.first() {
         Some(note) => format!("{name} printed no rate: {note}"),
         None => format!("{name} printed no rate"),
@@ -237,6 +248,8 @@ mod tests {
         );
         let mut rated = Printed::default();
         rated.figures.insert(String::from("requests_per_s"), 1.0);
-        assert!(with_rate(Tool::Ab, rated).is_ok());
+        assert!(with_rate(Tool::Ab, rated.clone()).is_ok());
+        rated.figures.insert(String::from("requests_per_s"), 0.0);
+        assert!(with_rate(Tool::Ab, rated).is_err());
     }
 }

@@ -40,6 +40,9 @@ pub mod tune;
 /// The system under test.
 pub mod system;
 
+/// A network stack of our own below a system or a client.
+mod own_stack;
+
 /// How many files processes may open.
 pub mod limits;
 

@@ -54,6 +54,15 @@ pub struct Monitor {
     thread: JoinHandle<Observed>,
 }
 
+/// Seconds of CPU that processes and all that descend from them take while something is done.
+pub fn cpu_of(first: Vec<u32>, meanwhile: impl FnOnce()) -> f64 {
+    let mut tree = process::Tree::new(first);
+    let parents = process::parents();
+    let before = tree.look(Some(&parents));
+    meanwhile();
+    tree.look(None).cpu_seconds - before.cpu_seconds
+}
+
 /// What it saw.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {

@@ -9,6 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::journal::{Entry, Journal};
 use crate::names::Names;
 use crate::needs;
+use crate::own_stack;
 use crate::patience::wait_for;
 use crate::place::Place;
 use crate::process::{Process, Streams};
@@ -60,8 +61,10 @@ pub fn start(
         .chain(upstreams)
         .collect::<Vec<_>>();
     for system in all.into_iter().rev() {
-        let missing =
-            needs::unmet(&system.needs).or_else(|| nginx(system, &site.ground.server).err());
+        let host = &site.ground.server;
+        let missing = needs::unmet(&system.needs)
+            .or_else(|| nginx(system, host).err())
+            .or_else(|| own_stack::unmet(&stack_of(system, site), host));
         if let Some(reason) = missing {
             return Err(Trouble::Absent(reason));
         }
@@ -116,6 +119,7 @@ impl Running {
         interrupt: &Interrupt,
     ) -> Result<(), Trouble> {
         let port = site.names.port_of(system);
+        let stack = stack_of(system, site);
         let leaves = leaves(system);
         let process = self.processes.first_mut().expect("it was started just now");
         let failed = |what: String| Trouble::Failed(format!("{}: {what}", system.title));
@@ -123,7 +127,9 @@ impl Running {
             if interrupt.is_asked() {
                 return Some(Err(String::from("interrupted")));
             }
-            if listening::listens(&site.ground.server, process.pid(), port) {
+            let host = &site.ground.server;
+            let listens = listening::listens(host, process.pid(), port);
+            if listens && (stack.is_empty() || own_stack::is_there(&stack, host)) {
                 return Some(Ok(()));
             }
             let status = process
@@ -154,11 +160,7 @@ impl Running {
 fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<Process, Trouble> {
     let failed =
         |what: &dyn std::fmt::Display| Trouble::Failed(format!("{}: {what}", system.title));
-    let run = site.place.folder().join(&system.name);
-    let mut names = site.names.clone();
-    names
-        .set("run", run.display())
-        .set("port", site.names.port_of(system));
+    let names = folder_names(system, site);
     let mut line = Line::new(argv(system, &names, site).map_err(|what| failed(&what))?);
     line.nofile = site.nofile;
     line.cpus =
@@ -229,7 +231,24 @@ fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, S
         }
     }
     argv.extend(system.args.iter().map(|word| names.fill(word)));
+    if !system.stack.is_empty() {
+        argv.extend([String::from("--stack"), names.fill(&system.stack)]);
+    }
     Ok(argv)
+}
+
+/// What stands behind `--stack`; empty is the kernel's.
+fn stack_of(system: &System, site: Site<'_>) -> String {
+    folder_names(system, site).fill(&system.stack)
+}
+
+/// The names of a trial, with the folder and the port of this system.
+fn folder_names(system: &System, site: Site<'_>) -> Names {
+    let mut names = site.names.clone();
+    names
+        .set("run", site.place.folder().join(&system.name).display())
+        .set("port", site.names.port_of(system));
+    names
 }
 
 fn environment(system: &System, names: &Names) -> Result<Vec<(String, String)>, Trouble> {

@@ -37,6 +37,8 @@ pub struct Ground {
     pub clients: Vec<Host>,
     /// The server's address as clients see it.
     pub address: String,
+    /// The addresses of `clients`; empty where they are not the lab's to give.
+    pub client_addresses: Vec<String>,
     /// The server's interface towards the clients (`lo`, `ms0`), as named where the server lives.
     pub server_interface: String,
     /// The client's interface, of the first client host.
@@ -82,6 +84,7 @@ fn loopback(topology: &Topology) -> Result<Ground, TopologyError> {
         server: Host::Local,
         clients: vec![Host::Local],
         address: String::from("127.0.0.1"),
+        client_addresses: Vec::new(),
         server_interface: String::from("lo"),
         client_interface: String::from("lo"),
         server_cpus: split.server,

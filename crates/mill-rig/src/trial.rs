@@ -5,15 +5,17 @@ mod names;
 mod probing;
 
 use crate::client::{self, Clients, Outcome};
+use crate::host::Host;
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
-use crate::monitor::{Monitor, Observed, Watched};
+use crate::monitor::{self, Monitor, Observed, Watched};
 use crate::names::Names;
-
+use crate::own_stack;
+use crate::patience::pause;
 use crate::standing::Standing;
 use crate::system::{self, Running, Site, Trouble};
 use mill_lab::plan::Trial;
-use mill_lab::recipe::{Repeat, Tool};
+use mill_lab::recipe::{Repeat, Setup, SystemKind, Tool};
 use mill_lab::record::{Figures, Status, TrialRecord};
 use mill_sys::clock;
 use std::path::Path;
@@ -63,7 +65,10 @@ pub fn carry_out(trial: &Trial, attempt: u32, mut bench: Bench<'_>) -> Option<Tr
         return None;
     }
     match outcome {
-        Ok(()) => figures::judge(&mut record, bench.repeat),
+        Ok(()) => {
+            let polls = trial.setup.system.polls();
+            figures::judge(&mut record, bench.repeat, polls);
+        }
         Err(Trouble::Absent(reason)) => record.status = Status::Absent { reason },
         Err(Trouble::Failed(reason)) => record.status = Status::Failed { reason },
     }
@@ -72,10 +77,10 @@ pub fn carry_out(trial: &Trial, attempt: u32, mut bench: Bench<'_>) -> Option<Tr
 
 fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Result<(), Trouble> {
     let load = &trial.setup.load;
-    if let Some(reason) = client::unmet(load) {
+    let standing = bench.standing;
+    if let Some(reason) = client::unmet(load, standing.ground.clients.first()) {
         return Err(Trouble::Absent(reason));
     }
-    let standing = bench.standing;
     let (names, moved) = names::of(trial, standing);
     record.notes.extend(moved);
     let site = Site {
@@ -157,6 +162,7 @@ fn clean_pass(
     bench: &mut Bench<'_>,
 ) -> Result<(), Trouble> {
     let setup = &trial.setup;
+    let unloaded = unloaded(setup, running, bench);
     let clients = begin(trial, &setup.load.args, names, "client", bench)?;
     record.commands.extend(clients.commands());
     let monitor = Monitor::start(Watched {
@@ -173,11 +179,30 @@ fn clean_pass(
         return Ok(());
     };
     keep(trial, record, outcome, &observed);
+    record.figures.extend(unloaded);
+    let strays = own_stack::astray(setup, &bench.standing.ground.server, &record.figures);
+    if let Some(problem) = strays {
+        return Err(Trouble::Failed(problem));
+    }
     std::fs::write(bench.folder.join("monitor.csv"), observed.csv())
         .map_err(|error| Trouble::Failed(format!("monitor.csv: {error}")))?;
     record.artefacts.push(String::from("monitor.csv"));
     Ok(())
 }
+
+/// What a server takes that has nothing to do, in percent of a CPU: asked of those that may look for packets without end.
+fn unloaded(setup: &Setup, running: &Running, bench: &Bench<'_>) -> Option<(String, f64)> {
+    let may_spin = !setup.system.stack.is_empty() || setup.system.kind == SystemKind::Command;
+    if !may_spin || matches!(bench.standing.ground.server, Host::Remote(_)) {
+        return None;
+    }
+    let used = monitor::cpu_of(running.pids(), || pause(UNLOADED_LOOK));
+    let percent = used * 100.0 / UNLOADED_LOOK.as_secs_f64();
+    Some((String::from("process_cpu_unloaded.server"), percent))
+}
+
+/// /proc counts in steps of 10 ms: a server that takes 5 % of a CPU or more is seen.
+const UNLOADED_LOOK: Duration = Duration::from_millis(200);
 
 fn keep(trial: &Trial, record: &mut TrialRecord, outcome: Outcome, observed: &Observed) {
     let ramp = Duration::from_secs_f64(trial.setup.load.ramp_s.clamp(0.0, 3600.0));

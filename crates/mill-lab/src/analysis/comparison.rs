@@ -224,6 +224,7 @@ fn caution(measured: &Measured<'_>, point: &PointOfSweep, better: Better) -> Opt
 fn said(side: Side) -> &'static str {
     match side {
         Side::Both => "limited by the CPUs of both sides",
+        Side::Polling => "polling, so that a busy CPU tells nothing",
         side => side.word(),
     }
 }

@@ -102,7 +102,7 @@ fn unit_of(figure: &str) -> Option<Unit> {
 }
 
 fn is_side(part: &str) -> bool {
-    matches!(part, "server" | "client" | "machine") || numbered(part).is_some()
+    matches!(part, "server" | "client" | "both" | "machine") || numbered(part).is_some()
 }
 
 /// `cpu3` and `node0`.
@@ -120,6 +120,7 @@ fn side_word(side: &str) -> String {
     match numbered(side) {
         Some((word, number)) => format!("{word} {number}"),
         None if side == "machine" => String::from("whole machine"),
+        None if side == "both" => String::from("both sides"),
         None => String::from(side),
     }
 }

@@ -161,9 +161,14 @@ pub struct System {
     pub binary: Option<String>,
     /// nginx, millstream: nginx.conf. `${root}`, `${port}`, `${run}` (a private folder) are the machine's.
     pub config: Option<String>,
-    /// Further arguments (millstream: `--stack …`).
+    /// Further arguments.
     #[serde(default)]
     pub args: Vec<String>,
+    /// millstream: the network stack that it serves over, as `--stack` takes it; empty is the kernel's.
+    #[serde(default)]
+    pub stack: String,
+    /// The address at which clients reach it, if it is another than the topology's: of a TAP device, of a memif.
+    pub host: Option<String>,
     /// command: how it is started and stopped.
     pub start: Option<Start>,
     #[serde(default = "http_port")]
@@ -184,6 +189,14 @@ pub struct System {
     pub factors: BTreeMap<String, String>,
     /// A system that has to run behind it: a name of `[system]` (Tempesta's upstream).
     pub upstream: Option<String>,
+}
+
+impl System {
+    /// Whether it looks for packets while it waits for them, as stacks of our own do that are not told to sleep.
+    pub fn polls(&self) -> bool {
+        let sleeps = |option: &str| matches!(option, "polling=interrupt" | "profile=safe");
+        !self.stack.is_empty() && !self.stack.split(',').any(sleeps)
+    }
 }
 
 fn http_port() -> u16 {
@@ -236,6 +249,9 @@ pub struct Load {
     /// How many run at once, summed up: the cookbook's 32. Process i runs on client host i modulo hosts, and on client CPU i modulo CPUs.
     #[serde(default = "one")]
     pub processes: u32,
+    /// millstream wrk, wrk2, ab, load: the network stack of each process, as `--stack` takes it; empty is the kernel's.
+    #[serde(default)]
+    pub stack: String,
     /// The binary, if not the one in PATH.
     pub binary: Option<String>,
     /// Of each process: what a library that is preloaded reads (the cookbook's EF_… of Onload).

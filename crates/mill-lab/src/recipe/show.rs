@@ -261,6 +261,10 @@ fn commands(text: &mut String, trial: &Trial) {
             more => format!("   ({more} processes)"),
         };
         let tool = load.binary.as_deref().unwrap_or(load.tool.name());
+        let tool = match on_stack(&load.stack) {
+            Some(stack) => format!("{tool} {stack}"),
+            None => String::from(tool),
+        };
         if let Some(prime) = &load.prime {
             line("before", &format!("{tool} {prime}"));
         }
@@ -306,7 +310,12 @@ fn server_command(setup: &Setup) -> String {
         words.extend(["-c", "${run}/nginx.conf"].map(String::from));
     }
     words.extend(system.args.iter().cloned());
+    words.extend(on_stack(&system.stack));
     words.join(" ")
+}
+
+fn on_stack(stack: &str) -> Option<String> {
+    (!stack.is_empty()).then(|| format!("--stack {stack}"))
 }
 
 /// A value of an enum as recipes spell it.

@@ -64,7 +64,7 @@ fn meaning(mark: &str) -> Option<&'static str> {
         .or(other.map(|(_, meaning)| *meaning))
 }
 
-const SIDES: [(Side, &str); 8] = [
+const SIDES: [(Side, &str); 9] = [
     (
         Side::Server,
         "The server's CPUs were busy and the client's were not: the figure is the server's.",
@@ -88,6 +88,10 @@ const SIDES: [(Side, &str); 8] = [
     (
         Side::Backlog,
         "Listen queues overflowed while CPUs were idle: the figure is the queue's.",
+    ),
+    (
+        Side::Polling,
+        "The server's CPUs were busy and the client's were not; but a stack of its own looks for packets while it waits, so that this does not prove the figure to be its most.",
     ),
     (
         Side::Nothing,

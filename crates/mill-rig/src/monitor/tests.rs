@@ -191,6 +191,7 @@ fn this_machine_can_be_watched() {
         server: Host::Local,
         clients: vec![Host::Local],
         address: String::from("127.0.0.1"),
+        client_addresses: Vec::new(),
         server_interface: String::from("lo"),
         client_interface: String::from("lo"),
         server_cpus: vec![0],

@@ -43,6 +43,9 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
         server: Host::Namespace(server),
         clients,
         address: address(SERVER),
+        client_addresses: (0..count)
+            .map(|number| address(SERVER + 1 + number))
+            .collect(),
         server_interface: String::from(INTERFACE),
         client_interface: String::from(INTERFACE),
         server_cpus: split.server,

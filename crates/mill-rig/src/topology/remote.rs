@@ -35,6 +35,7 @@ pub(super) fn raise(topology: &Topology) -> Result<Ground, TopologyError> {
         server,
         clients: vec![client],
         address: remote.address.clone(),
+        client_addresses: Vec::new(),
         server_cpus,
         client_cpus,
         link_mbit: topology.rate_gbit.map(|rate| rate * 1000.0),

@@ -23,6 +23,7 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
         server: Host::Namespace(server),
         clients: vec![Host::Namespace(client)],
         address: address(SERVER),
+        client_addresses: vec![address(SERVER + 1)],
         server_interface: String::from(INTERFACE),
         client_interface: String::from(INTERFACE),
         server_cpus: split.server,

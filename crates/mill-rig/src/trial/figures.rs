@@ -20,6 +20,11 @@ pub(super) fn derive(figures: &mut Figures) {
                 more.push((format!("cpu_us_per_request.{side}"), micros));
             }
         }
+        // Packets between namespaces are worked off on one side's CPUs or the other's: only the sum is what a request costs.
+        if let [(_, server), (_, client)] = more.as_slice() {
+            let both = server + client;
+            more.push((String::from("cpu_us_per_request.both"), both));
+        }
     }
     figures.extend(more);
 }
@@ -88,14 +93,14 @@ const PER_REQUEST: [(&str, &str); 3] = [
 ];
 
 /// Says which side was the limit, and whether others disturbed.
-pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat) {
+pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat, server_polls: bool) {
     if record.figures.is_empty() && record.artefacts.is_empty() {
         record.status = Status::Absent {
             reason: nothing_because(record),
         };
         return;
     }
-    record.limit = limit::judge(&record.figures);
+    record.limit = limit::judge(&record.figures, server_polls);
     let share = |name: &str| record.figures.get(name).copied().unwrap_or(0.0);
     let (foreign, steal) = (share("foreign_cpu_share"), share("steal_share"));
     let reason = if foreign > repeat.foreign_cpu {
@@ -176,12 +181,12 @@ mod tests {
         empty
             .absent
             .insert(String::from("profile"), String::from("needs perf"));
-        judge(&mut empty, &Repeat::default());
+        judge(&mut empty, &Repeat::default(), false);
         let reason = String::from("profile: needs perf");
         assert_eq!(empty.status, Status::Absent { reason });
         let mut kept = record();
         kept.artefacts.push(String::from("environment.txt"));
-        judge(&mut kept, &Repeat::default());
+        judge(&mut kept, &Repeat::default(), false);
         assert_eq!(kept.status, Status::Measured);
     }
 
@@ -215,5 +220,9 @@ mod tests {
         derive(&mut figures);
         assert!((figures["cpu_us_per_request.server"] - 7.0).abs() < 1e-9);
         assert!(!figures.contains_key("cpu_us_per_request.client"));
+        assert!(!figures.contains_key("cpu_us_per_request.both"));
+        figures.insert(String::from("cpu_seconds.client"), 0.006);
+        derive(&mut figures);
+        assert!((figures["cpu_us_per_request.both"] - 10.0).abs() < 1e-9);
     }
 }

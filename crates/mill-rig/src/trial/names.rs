@@ -14,7 +14,8 @@ pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
     let ground = &standing.ground;
     let cpus = &ground.server_cpus;
     names
-        .set("host", &ground.address)
+        .set("interface", &ground.server_interface)
+        .set("client_interface", &ground.client_interface)
         .set("root", standing.place.folder().join("root").display())
         .set("cpus", cpu_list(cpus))
         .set("cores", cpus.len())
@@ -32,11 +33,13 @@ pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
         }
     }
     let port = names.port_of(system);
+    let host = system.host.as_ref().unwrap_or(&ground.address);
     let authority = match port {
-        80 => ground.address.clone(),
-        port => format!("{}:{port}", ground.address),
+        80 => host.clone(),
+        port => format!("{host}:{port}"),
     };
     names
+        .set("host", host)
         .set("port", port)
         .set("run", standing.place.folder().join(&system.name).display())
         .set(

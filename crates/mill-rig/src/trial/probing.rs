@@ -22,6 +22,13 @@ pub(super) fn pass(
     bench: &mut Bench<'_>,
 ) -> Result<(), Trouble> {
     let load = &trial.setup.load;
+    if probe.kind == ProbeKind::Capture && !trial.setup.system.stack.is_empty() {
+        let reason = "packets of a stack of our own pass by what captures; its own option `pcap=` writes them";
+        record
+            .absent
+            .insert(String::from("capture"), String::from(reason));
+        return Ok(());
+    }
     let alone =
         load.tool == Tool::None || matches!(probe.kind, ProbeKind::Path | ProbeKind::Environment);
     let mut scene = Scene {

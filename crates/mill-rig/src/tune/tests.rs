@@ -68,6 +68,7 @@ fn ground() -> Ground {
         server: Host::Local,
         clients: vec![Host::Local],
         address: String::from("127.0.0.1"),
+        client_addresses: Vec::new(),
         server_interface: String::from("lo"),
         client_interface: String::from("lo"),
         server_cpus: vec![1],

@@ -64,6 +64,7 @@ fn scene(folder: &Folder, server: Option<u32>, port: u16) -> Scene {
             server: Host::Local,
             clients: vec![Host::Local],
             address: String::from("127.0.0.1"),
+            client_addresses: Vec::new(),
             server_interface: String::from("lo"),
             client_interface: String::from("lo"),
             server_cpus: Vec::new(),

@@ -100,6 +100,11 @@ impl Check<'_> {
                 name(to)
             ));
         }
+        if factor != "stack" && differ("stack") {
+            return Some(String::from(
+                "the network stack changes too; compare in two steps",
+            ));
+        }
         let quiet = ["kind", "binary", "config", "args", "start"];
         let other = quiet
             .into_iter()

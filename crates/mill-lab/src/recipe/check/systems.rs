@@ -6,6 +6,9 @@ use crate::recipe::{Setup, System, SystemKind, Tool, TopologyKind};
 /// The kinds of needs, before the colon.
 const NEEDS: [&str; 5] = ["program", "file", "module", "not-built", "out-of-scope"];
 
+/// What a stack of our own runs over, as `--stack` names it.
+const DEVICES: [&str; 3] = ["af_xdp", "tap", "memif"];
+
 impl Setup {
     /// Whether a machine with so many cores can't run it: the system is absent everywhere, the topology is only described, or the
     /// server wants all cores, of which the client needs one.
@@ -97,6 +100,7 @@ impl Check<'_> {
             self.system(system);
         }
         let load = &setup.load;
+        self.stacks(setup);
         if load.processes == 0 {
             self.fail(
                 &["load", "processes"],
@@ -131,6 +135,46 @@ impl Check<'_> {
             self.fail(
                 &["system", name, "start", "argv"],
                 "an empty command starts nothing",
+            );
+        }
+    }
+
+    /// Only our own programs have a stack of our own, and only over the devices that there are.
+    fn stacks(&mut self, setup: &Setup) {
+        let Setup { system, load, .. } = setup;
+        let is_ours = system.kind == SystemKind::Millstream;
+        let key = ["system", system.name.as_str(), "stack"];
+        self.stack(&key, &system.stack, is_ours, "`kind = \"millstream\"`");
+        let is_ours = load.tool.name().starts_with("millstream ");
+        let tools = "`millstream wrk`, `wrk2`, `ab` and `load`";
+        self.stack(&["load", "stack"], &load.stack, is_ours, tools);
+        let is_memif = |stack: &str| stack.starts_with("memif:");
+        if load.tool != Tool::None && is_memif(&system.stack) != is_memif(&load.stack) {
+            let problem = "a memif has two ends: either both sides are on it, or none; leave such points out with `[[skip]]`";
+            self.fail(&["load", "stack"], problem);
+        }
+        let over_loopback = setup.topology.kind == TopologyKind::Loopback;
+        if over_loopback
+            && [&system.stack, &load.stack]
+                .iter()
+                .any(|stack| stack.starts_with("af_xdp:"))
+        {
+            let problem = "AF_XDP takes an interface of its own, and loopback is none; `tap:` and `memif:` need none";
+            self.fail(&["topology", "kind"], problem);
+        }
+    }
+
+    fn stack(&mut self, key: &[&str], stack: &str, is_ours: bool, whose: &str) {
+        if stack.is_empty() {
+            return;
+        }
+        let device = stack.split_once(':').map_or(stack, |(device, _)| device);
+        if !DEVICES.contains(&device) {
+            self.fail(key, unknown("device", device, &DEVICES));
+        } else if !is_ours {
+            self.fail(
+                key,
+                format!("only {whose} can be run on a stack of our own"),
             );
         }
     }

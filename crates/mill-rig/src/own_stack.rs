@@ -1,0 +1,153 @@
+//! A network stack of our own below a system or a client: whether it can be had here, when its device is there, and whether
+//! the load really went over it. Without the last, a figure of the kernel's stack could stand in our column.
+
+use crate::host::Host;
+use crate::journal::errand;
+use crate::needs;
+use mill_lab::recipe::Setup;
+use mill_lab::record::Figures;
+use std::path::Path;
+
+/// What of `--stack` says where packets come from: `af_xdp:ms0` of `af_xdp:ms0,polling=spin`.
+fn device(stack: &str) -> (&str, &str) {
+    let device = stack.split(',').next().unwrap_or(stack);
+    device.split_once(':').unwrap_or((device, ""))
+}
+
+/// Why a stack can't be had on this host, as the cell of a report says it; none if it can, or if only the host itself can tell.
+pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
+    if stack.is_empty() || matches!(host, Host::Remote(_)) {
+        return None;
+    }
+    let rights = Rights::of_this_process();
+    match device(stack).0 {
+        "af_xdp" => {
+            let protocols = std::fs::read_to_string("/proc/net/protocols").unwrap_or_default();
+            rights.lacks_for_xdp(&protocols)
+        }
+        "tap" if !Path::new("/dev/net/tun").exists() => {
+            Some(String::from("not on this machine: needs /dev/net/tun"))
+        }
+        "tap" => rights.lacks(&[CAP_NET_ADMIN]),
+        _ => None,
+    }
+}
+
+/// Whether the device is there, so that no connection begins on the kernel's stack.
+pub(crate) fn is_there(stack: &str, host: &Host) -> bool {
+    let (kind, name) = device(stack);
+    match kind {
+        "af_xdp" => shown(name, host).is_some_and(|text| text.contains("xdp")),
+        "tap" => shown(name, host).is_some(),
+        // Who connects to the socket makes the other end.
+        "memif" if stack.contains("role=master") => Path::new(name).exists(),
+        _ => true,
+    }
+}
+
+fn shown(interface: &str, host: &Host) -> Option<String> {
+    errand::run(host, &["ip", "-o", "link", "show", "dev", interface], None).ok()
+}
+
+/// What shows that a side's packets went through the kernel's TCP although it has a stack of its own.
+pub(crate) fn astray(setup: &Setup, server: &Host, figures: &Figures) -> Option<String> {
+    // The machine's own namespace has connections of others, and the kernel's end of a TAP device.
+    if !matches!(server, Host::Namespace(_)) {
+        return None;
+    }
+    let figure = |name: &str| figures.get(name).copied();
+    let requests = figure("requests")?;
+    let sides = [
+        ("server", &setup.system.stack),
+        ("client", &setup.load.stack),
+    ];
+    sides.into_iter().find_map(|(side, stack)| {
+        let segments = figure(&format!("tcp.{side}.segments_in"))?;
+        let is_astray =
+            !stack.is_empty() && segments > requests * STRAY_SHARE_MAX + STRAY_SEGMENTS_MAX;
+        is_astray.then(|| {
+            format!(
+                "the kernel's TCP of the {side} received {segments:.0} segments at {requests:.0} requests: \
+                 not all of the load went over {stack}"
+            )
+        })
+    })
+}
+
+/// Segments for each request from which the kernel had a part in it: each has at least one.
+const STRAY_SHARE_MAX: f64 = 0.01;
+
+/// Segments that are nobody's load: answers to what is left over from the trial before.
+const STRAY_SEGMENTS_MAX: f64 = 100.0;
+
+/// Capabilities in force, and whether they are the machine's.
+#[derive(Clone, Copy, Debug)]
+struct Rights {
+    capabilities: u64,
+    is_first_user_namespace: bool,
+}
+
+/// A capability: its bit (linux/capability.h) and name.
+type Capability = (u32, &'static str);
+
+const CAP_NET_ADMIN: Capability = (12, "CAP_NET_ADMIN");
+const CAP_NET_RAW: Capability = (13, "CAP_NET_RAW");
+const CAP_SYS_ADMIN: Capability = (21, "CAP_SYS_ADMIN");
+const CAP_PERFMON: Capability = (38, "CAP_PERFMON");
+const CAP_BPF: Capability = (39, "CAP_BPF");
+
+impl Rights {
+    fn of_this_process() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        Self::parse(&status, &map)
+    }
+
+    fn parse(status: &str, user_map: &str) -> Self {
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        let map: Vec<&str> = user_map.split_whitespace().collect();
+        Self {
+            capabilities: effective.unwrap_or(0),
+            // user_namespaces(7): the first one maps all users to themselves.
+            is_first_user_namespace: map == ["0", "0", "4294967295"],
+        }
+    }
+
+    fn has(self, (bit, _): Capability) -> bool {
+        self.capabilities & (1 << bit) != 0
+    }
+
+    fn lacks(self, wanted: &[Capability]) -> Option<String> {
+        let lacking: Vec<&str> = wanted
+            .iter()
+            .filter(|capability| !self.has(**capability))
+            .map(|(_, name)| *name)
+            .collect();
+        (!lacking.is_empty()).then(|| format!("not on this machine: needs {}", lacking.join(", ")))
+    }
+
+    /// `protocols` is /proc/net/protocols.
+    fn lacks_for_xdp(self, protocols: &str) -> Option<String> {
+        if !protocols.lines().any(|line| line.starts_with("XDP ")) {
+            let reason = "not on this machine: needs a kernel with AF_XDP (CONFIG_XDP_SOCKETS)";
+            return Some(String::from(reason));
+        }
+        if needs::program("ip").is_none() {
+            return Some(String::from("not on this machine: needs ip (iproute2)"));
+        }
+        // CAP_SYS_ADMIN stands for the two of programs in the kernel.
+        let mut wanted = vec![CAP_NET_RAW, CAP_NET_ADMIN];
+        if !self.has(CAP_SYS_ADMIN) {
+            wanted.extend([CAP_BPF, CAP_PERFMON]);
+        }
+        self.lacks(&wanted).or_else(|| {
+            let reason = "not on this machine: needs the first user namespace, \
+                 since programs in the kernel are for it alone";
+            (!self.is_first_user_namespace).then(|| String::from(reason))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

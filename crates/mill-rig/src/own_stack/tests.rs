@@ -1,0 +1,125 @@
+//! What is said of a stack that can't be had, and of a load that went elsewhere.
+
+use super::*;
+
+const XDP: &str = "protocol  size sockets\nXDP       1088      0      -1   NI\n";
+const FIRST: &str = "         0          0 4294967295\n";
+const ALL: &str = "CapEff:\t000001ffffffffff\n";
+
+#[test]
+fn what_af_xdp_lacks_is_named() {
+    let check = |status: &str, map: &str, protocols: &str, expected: Option<&str>| {
+        let said = Rights::parse(status, map).lacks_for_xdp(protocols);
+        assert_eq!(said.as_deref(), expected, "{status}{map}{protocols}");
+    };
+    let not_here = |what: &str| format!("not on this machine: needs {what}");
+    check(ALL, FIRST, XDP, None);
+    check(
+        ALL,
+        FIRST,
+        "TCP 1\n",
+        Some(&not_here("a kernel with AF_XDP (CONFIG_XDP_SOCKETS)")),
+    );
+    check(
+        ALL,
+        "0 1000 1\n",
+        XDP,
+        Some(&not_here(
+            "the first user namespace, since programs in the kernel are for it alone",
+        )),
+    );
+    check(
+        "CapEff:\t0000000000000000\n",
+        FIRST,
+        XDP,
+        Some(&not_here(
+            "CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON",
+        )),
+    );
+    // Network and administration, as before CAP_BPF.
+    check("CapEff:\t0000000000203000\n", FIRST, XDP, None);
+    check(
+        "CapEff:\t0000008000003000\n",
+        FIRST,
+        XDP,
+        Some(&not_here("CAP_PERFMON")),
+    );
+    check(
+        "",
+        FIRST,
+        XDP,
+        Some(&not_here(
+            "CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON",
+        )),
+    );
+}
+
+#[test]
+fn a_load_that_the_kernel_had_is_found() {
+    let setup = |system: &str, load: &str| -> Setup {
+        let text = format!(
+            "[system]\ntitle = 't'\nkind = 'millstream'\nstack = '{system}'\n\
+             [load]\ntool = 'millstream wrk'\nargs = '${{url}}'\nstack = '{load}'\n"
+        );
+        toml::from_str(&text).unwrap()
+    };
+    let figures = |server: f64, client: f64| -> Figures {
+        [
+            ("requests", 100_000.0),
+            ("tcp.server.segments_in", server),
+            ("tcp.client.segments_in", client),
+        ]
+        .map(|(name, value)| (String::from(name), value))
+        .into()
+    };
+    let space = Host::Namespace(String::from("ms1-s"));
+    let check = |setup: &Setup, host: &Host, figures: &Figures, expected: Option<&str>| {
+        let said = astray(setup, host, figures);
+        let side = said
+            .as_deref()
+            .and_then(|text| text.strip_prefix("the kernel's TCP of the "))
+            .and_then(|text| text.split(' ').next());
+        assert_eq!(side, expected, "{said:?}");
+    };
+    let xdp = "af_xdp:ms0";
+    check(&setup(xdp, xdp), &space, &figures(1100.0, 1100.0), None);
+    check(
+        &setup(xdp, xdp),
+        &space,
+        &figures(1101.0, 0.0),
+        Some("server"),
+    );
+    check(
+        &setup(xdp, xdp),
+        &space,
+        &figures(0.0, 1101.0),
+        Some("client"),
+    );
+    check(&setup(xdp, ""), &space, &figures(0.0, 200_000.0), None);
+    check(&setup("", xdp), &space, &figures(200_000.0, 0.0), None);
+    check(
+        &setup(xdp, xdp),
+        &Host::Local,
+        &figures(9000.0, 9000.0),
+        None,
+    );
+    check(&setup(xdp, xdp), &space, &Figures::new(), None);
+}
+
+#[test]
+fn a_device_is_what_stands_before_the_first_comma() {
+    for (stack, expected) in [
+        ("af_xdp:ms0", ("af_xdp", "ms0")),
+        ("tap:ms0,address=10.0.0.2/24", ("tap", "ms0")),
+        ("memif:/run/x.sock,role=master", ("memif", "/run/x.sock")),
+        ("tap", ("tap", "")),
+    ] {
+        assert_eq!(device(stack), expected);
+    }
+    let missing = std::env::temp_dir().join("no-such-memif.sock");
+    let memif = |role| format!("memif:{},role={role}", missing.display());
+    assert!(!is_there(&memif("master"), &Host::Local));
+    assert!(is_there(&memif("slave"), &Host::Local));
+    assert!(!is_there("tap:no-such-if", &Host::Local));
+    assert!(!is_there("af_xdp:no-such-if", &Host::Local));
+}
