@@ -61,15 +61,20 @@ impl Bench {
         let mut words = SMALLEST.to_vec();
         // Enough blocks that the run can't end before it is told to.
         words.extend(["--set", "repeat.blocks=60"]);
+        self.under_way_of(&words)
+    }
+
+    /// Some run, past its first trial.
+    pub(crate) fn under_way_of(&self, words: &[&str]) -> Lab {
         let mut child = self
-            .command(&words)
+            .command(words)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let progress = BufReader::new(child.stderr.take().unwrap());
         let mut lab = Lab { child, progress };
-        lab.read_until("1/60 ");
+        lab.read_until("1/");
         lab
     }
 
@@ -164,7 +169,7 @@ pub(crate) const SMALLEST: [&str; 6] = [
 ];
 
 #[expect(clippy::print_stderr, reason = "a test that is left out says so")]
-fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     eprintln!("{text}");
 }
 

@@ -7,6 +7,8 @@ mod bench;
 mod crash;
 /// Ctrl-C in the middle of a run.
 mod interrupt;
+/// Both sides on a stack of our own.
+mod own_stack;
 /// From command to report.
 mod report;
 /// Typing errors.
