@@ -73,6 +73,8 @@ struct Inner {
     epoll: Epoll,
     files: KernelFiles,
     mailbox: Option<OwnedFd>,
+    /// Mail that came while the mailbox was looked through for something else: to be reported without epoll.
+    has_mail: Cell<bool>,
     /// What [`KernelEngine::watch`] was told of.
     watched: RefCell<Vec<OwnedFd>>,
     precision: Cell<Precision>,
@@ -104,6 +106,7 @@ impl KernelEngine {
             epoll,
             files: KernelFiles,
             mailbox: options.mailbox,
+            has_mail: Cell::new(false),
             watched: RefCell::default(),
             precision: Cell::new(Precision::asked(options.exact_waits)),
             slots: RefCell::default(),
@@ -163,7 +166,9 @@ impl Engine for KernelEngine {
     }
 
     fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError> {
-        self.0.collect_mail();
+        if self.0.collect_mail() {
+            self.0.has_mail.set(true);
+        }
         let id = self.0.listeners.borrow_mut().open(options)?;
         Ok(Listening {
             id,
@@ -225,8 +230,9 @@ impl Engine for KernelEngine {
 
     fn poll(&self, park: Park, events: &mut Events) {
         self.0.resume_unfinished(events);
+        events.mail = self.0.has_mail.take();
         let timeout = match park {
-            _ if !events.ready.is_empty() => Some(Duration::ZERO),
+            _ if events.mail || !events.ready.is_empty() => Some(Duration::ZERO),
             Park::No => Some(Duration::ZERO),
             Park::Until(instant) => Some(instant.since(self.now())),
             Park::Forever => None,
@@ -316,19 +322,26 @@ impl Inner {
         }
     }
 
-    /// Takes what lies in the mailbox: descriptors go to the listeners, the rest was only to wake us.
-    fn collect_mail(&self) {
-        let Some(mailbox) = &self.mailbox else { return };
+    /// Takes what lies in the mailbox: descriptors go to the listeners, the rest was only to wake us. Whether there was some
+    /// of that.
+    fn collect_mail(&self) -> bool {
+        let Some(mailbox) = &self.mailbox else {
+            return false;
+        };
         let mut key = [0; OFFER_KEY_MAX];
+        let mut has_mail = false;
         while let Ok((length, descriptors)) = passing::receive(mailbox.as_fd(), &mut key) {
+            has_mail |= descriptors.is_empty();
+            // Perhaps the end, of which there is no end.
             if length == 0 && descriptors.is_empty() {
-                return;
+                break;
             }
             for descriptor in descriptors {
                 let key = key.get(..length).unwrap_or_default().to_vec();
                 self.listeners.borrow_mut().offer(key, descriptor);
             }
         }
+        has_mail
     }
 
     fn leave_watched(&self, token: u64) {

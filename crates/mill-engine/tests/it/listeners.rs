@@ -118,6 +118,21 @@ fn mail_is_reported_and_the_end_of_the_mailbox_once() {
     assert!(!server.turn().mail);
 }
 
+#[test]
+fn mail_that_comes_while_something_is_offered_is_reported_too() {
+    let mut server = start(|stream, _| echo(stream));
+    server.turn();
+    let mailbox = server.mailbox.take().unwrap();
+    for mail in [&b""[..], b"wake"] {
+        passing::send(mailbox.as_fd(), mail, &[]).unwrap();
+        // Looks into the mailbox for a socket, as whoever adopts a configuration does.
+        let anywhere = ListenOptions::new(Address::Ip("127.0.0.1:0".parse().unwrap()));
+        server.around.engine.listen(&anywhere).unwrap();
+        assert!(server.turn().mail);
+        assert!(!server.turn().mail);
+    }
+}
+
 /// Polls an engine once; which listeners have somebody?
 fn acceptable(server: &Server) -> Vec<ListenerId> {
     let mut events = Events::default();
