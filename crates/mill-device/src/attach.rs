@@ -11,6 +11,7 @@ mod af_xdp;
 
 use crate::any::AnyLink;
 use crate::impair::ImpairedLink;
+use crate::network::{ENODEV, ENXIO};
 use crate::pcap::CapturedLink;
 use crate::specification::Specification;
 use crate::specification::device::Device;
@@ -193,6 +194,11 @@ impl<D> Attached<D> {
             pcap: self.pcap.as_ref().map(&copy).transpose()?,
         })
     }
+}
+
+/// Whether a link can't be had because somebody has deleted the interface meanwhile.
+pub fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(ENODEV | ENXIO))
 }
 
 fn create(path: &Path) -> Result<File, AttachError> {

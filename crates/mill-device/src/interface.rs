@@ -4,6 +4,7 @@
 //! routes, neighbours and the MTU are the kernel's, and the `Follower` tells when they change.
 
 use crate::af_xdp::XdpLink;
+use crate::network::LinkState;
 use crate::network::follower::{Change, Follower};
 use crate::steering::Table;
 use grace::Grace;
@@ -31,7 +32,18 @@ pub struct InterfaceLink {
     heard: Vec<Change>,
     /// Until the follower is asked again.
     turns_left: u32,
+    passage: Passage,
     told: TellTrouble,
+}
+
+/// Whether frames pass an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    Open,
+    /// It is switched off.
+    Down,
+    /// It is on, and nobody is at the other end.
+    NoCarrier,
 }
 
 /// What can happen around a running interface.
@@ -39,6 +51,8 @@ pub struct InterfaceLink {
 pub enum InterfaceTrouble {
     /// It was deleted, and will not come back.
     Gone,
+    /// No frames pass now, or they do again.
+    Passage(Passage),
     /// It has more addresses than the steering has room for: so many are left to the kernel.
     AddressesLeftOut(usize),
     /// It carries longer packets now than packet memory was made for.
@@ -59,12 +73,14 @@ impl InterfaceLink {
             grace: Grace::default(),
             heard: Vec::new(),
             turns_left: 0,
+            passage: Passage::Open,
             told,
         };
         // The stack knows no tags (IEEE 802.1Q): frames that have one are the kernel's.
         link.table.set_tags(0);
         let network = link.follower.network().clone();
         link.steer(&network.addresses);
+        link.tell_passage(&network.link);
         link.heard.push(Change::Routes {
             routes: network.routes,
             elsewhere: network.elsewhere,
@@ -99,9 +115,18 @@ impl InterfaceLink {
         }
     }
 
+    /// Connections wait meanwhile, and go on afterwards; only who looks into the log knows why.
+    fn tell_passage(&mut self, state: &LinkState) {
+        let passage = Passage::of(state);
+        if std::mem::replace(&mut self.passage, passage) != passage {
+            (self.told)(InterfaceTrouble::Passage(passage));
+        }
+    }
+
     fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
         match change {
             Change::Link(state) => {
+                self.tell_passage(&state);
                 into.push(LinkChange::OwnMac(state.mac.0));
                 if self.xdp.set_mtu(state.mtu) {
                     into.push(LinkChange::Mtu(state.mtu));
@@ -121,7 +146,22 @@ impl InterfaceLink {
                 address,
                 mac: mac.map(|mac| mac.0),
             }),
-            Change::Gone => (self.told)(InterfaceTrouble::Gone),
+            Change::Gone => {
+                // In another namespace it may live on, with the program but without the socket: its frames are its
+                // kernel's there.
+                self.table.set_addresses(&[]);
+                (self.told)(InterfaceTrouble::Gone);
+            }
+        }
+    }
+}
+
+impl Passage {
+    const fn of(state: &LinkState) -> Self {
+        match (state.is_up, state.is_running) {
+            (false, _) => Self::Down,
+            (true, false) => Self::NoCarrier,
+            (true, true) => Self::Open,
         }
     }
 }

@@ -51,6 +51,9 @@ pub mod network;
 /// Which frames of an interface are ours: a program in the kernel.
 pub mod steering;
 
+/// What the calling thread may do.
+mod rights;
+
 /// What `--stack` says.
 pub mod specification;
 

@@ -178,8 +178,11 @@ impl Asking {
     pub(crate) fn read_routes(&self, network: &mut Network) -> Result<(), NetworkError> {
         let mut best: BTreeMap<(IpAddr, u8), Routing> = BTreeMap::new();
         for of_ipv6 in [false, true] {
-            let answers = ask::dump(&self.socket, question::routes(of_ipv6))
-                .map_err(|cause| self.failed("routes", cause))?;
+            let answers = match ask::dump(&self.socket, question::routes(of_ipv6)) {
+                // Nobody has ever had a route here: there is no table.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                answers => answers.map_err(|cause| self.failed("routes", cause))?,
+            };
             for routing in answers
                 .iter()
                 .filter_map(|message| read::route(message, self.index))
@@ -225,6 +228,14 @@ impl Network {
     }
 }
 
+impl NetworkError {
+    /// Whether there is no such interface.
+    pub(crate) fn is_gone(&self) -> bool {
+        let errno = self.cause.raw_os_error();
+        matches!(errno, Some(ENODEV | ENXIO))
+    }
+}
+
 impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (about, interface, cause) = (self.about, &self.interface, &self.cause);
@@ -244,3 +255,7 @@ impl std::error::Error for NetworkError {
 /// Routes that are taken, those that lead elsewhere included: finding one goes through all of them. A router of the
 /// whole Internet has a million, and its routes beyond these are not followed.
 pub const ROUTES_MAX: usize = 4096;
+
+/// "No such device" and "No such device or address", of the kernel's errno-base.h: which of them depends on who is asked.
+pub(crate) const ENODEV: i32 = 19;
+pub(crate) const ENXIO: i32 = 6;

@@ -11,7 +11,7 @@ pub mod options;
 mod value;
 
 /// What somebody may have meant.
-mod nearest;
+pub(crate) mod nearest;
 
 /// The device: what stands before the first comma.
 pub mod device;

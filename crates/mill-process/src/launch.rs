@@ -233,18 +233,22 @@ fn serve(
         log.write(LogLevel::Emerg, &error.to_string());
         Failed
     })?;
-    let stack = stack.map(|(stack, notices)| {
-        for what in notices {
-            log.write(LogLevel::Warn, &what);
-        }
-        stack
+    let (stack, notices) = stack.map_or((None, Vec::new()), |(stack, notices)| {
+        (Some(stack), notices)
     });
+    for what in &notices {
+        log.write(LogLevel::Warn, what);
+    }
     let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|error| {
         if *error == NotOpened::Sockets {
             hint_at_other_instance(launch, &log);
         }
     })?;
     drop(sockets);
+    // Again, for who was not at the terminal.
+    for what in &notices {
+        cycle.log.write_to_files(LogLevel::Warn, what);
+    }
     log_banner(launch, &cycle.log);
     let main = &cycle.config.main;
     let goes_to_background = main.daemon && !upgraded;

@@ -126,6 +126,16 @@ impl ProcessLog {
         }
     }
 
+    /// Writes a line that the terminal has had already.
+    pub fn write_to_files(&self, level: LogLevel, message: &str) {
+        for output in self.outputs.iter().filter(|output| level <= output.level) {
+            if let Target::File(file) = &output.target {
+                // As above.
+                let _ = (&**file).write_all(dated_line(level, message).as_bytes());
+            }
+        }
+    }
+
     /// Writes what is wrong with a configuration: its line into the logs, the rest (the source line with a caret,
     /// what to do) below it on the terminal, or at the end of the line where there is no terminal.
     pub fn write_diagnostic(&self, diagnostic: &Diagnostic) {

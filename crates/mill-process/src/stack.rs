@@ -7,13 +7,14 @@
 use crate::process_log::describe;
 use mill_config::Config;
 use mill_config::config::ListenAddress;
-use mill_device::attach::{AttachError, Attached, Hold, Trouble};
+use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::path::Path;
 
 /// A stack with its device, not yet running.
 #[derive(Debug)]
@@ -75,11 +76,11 @@ impl OwnStack {
         }
     }
 
-    /// What an engine is made with. `on_trouble` is told sentences, each once.
+    /// What an engine is made with; nothing if the device is there no more. `on_trouble` is told sentences, each once.
     pub(crate) fn bypass(
         self,
         on_trouble: impl Fn(String) + Clone + Send + 'static,
-    ) -> io::Result<Bypass> {
+    ) -> io::Result<Option<Bypass>> {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
         let host = self.attached.host_config(&self.specification, secret);
@@ -87,23 +88,32 @@ impl OwnStack {
         let send_buffer_bytes = self.specification.send_buffer_bytes;
         let path = self.specification.pcap.clone().unwrap_or_default();
         let name = self.specification.device.to_string();
-        let link = self.attached.link(&self.specification, move |trouble| {
-            on_trouble(match trouble {
-                Trouble::DeviceGone => format!(
-                    "the device \"{name}\" was deleted: the stack reaches nobody any more, a restart makes it anew"
-                ),
-                Trouble::Said(what) => format!("{name}: {what}"),
-                Trouble::Capture(error) => {
-                    let (path, why) = (path.display(), describe(&error));
-                    format!("write() to \"{path}\" failed {why}: no more frames are written")
-                }
-            });
-        })?;
-        Ok(Bypass {
+        let tell = move |trouble| on_trouble(sentence(trouble, &name, &path));
+        let link = match self.attached.link(&self.specification, tell.clone()) {
+            Err(error) if attach::is_gone(&error) => {
+                tell(Trouble::DeviceGone);
+                return Ok(None);
+            }
+            link => link?,
+        };
+        Ok(Some(Bypass {
             polling,
             send_buffer_bytes,
             ..Bypass::new(link, host)
-        })
+        }))
+    }
+}
+
+fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
+    match trouble {
+        Trouble::DeviceGone => format!(
+            "the device \"{name}\" was deleted: the stack reaches nobody any more, a restart makes it anew"
+        ),
+        Trouble::Said(what) => format!("{name}: {what}"),
+        Trouble::Capture(error) => {
+            let (path, why) = (path.display(), describe(&error));
+            format!("write() to \"{path}\" failed {why}: no more frames are written")
+        }
     }
 }
 

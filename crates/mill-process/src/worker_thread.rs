@@ -308,5 +308,5 @@ fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result
         let _ = events.send(Event::Warning(what));
     };
     let bypass = stack.map(|stack| stack.bypass(on_trouble)).transpose()?;
-    combined::engine(options, bypass)
+    combined::engine(options, bypass.flatten())
 }

@@ -95,6 +95,27 @@ pub fn index(name: &str) -> io::Result<u32> {
     }
 }
 
+/// What the interface of a number is called now: it may have been renamed.
+pub fn name(index: u32) -> io::Result<String> {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the length that the call writes at most, the NUL at the end included.
+    if unsafe { libc::if_indextoname(index, name.as_mut_ptr()) }.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has written a string that ends within the buffer.
+    let name = unsafe { CStr::from_ptr(name.as_ptr()) };
+    Ok(name.to_string_lossy().into_owned())
+}
+
+/// What all interfaces are called.
+pub fn names() -> io::Result<Vec<String>> {
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev")?;
+    // Two lines of headings, then one for each: proc(5).
+    let lines = table.lines().skip(2);
+    let named = lines.filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
+    Ok(named.collect())
+}
+
 /// The Ethernet address of an interface.
 pub fn hardware_address(name: &str) -> io::Result<[u8; 6]> {
     let mut request = request(name)?;
@@ -161,5 +182,16 @@ mod tests {
         };
         let addresses = addresses().unwrap();
         assert!(addresses.contains(&loopback), "{addresses:?}");
+    }
+
+    #[test]
+    fn names_and_numbers_belong_together() {
+        let names = names().unwrap();
+        assert!(names.iter().any(|name| name == "lo"), "{names:?}");
+        for expected in names {
+            assert_eq!(name(index(&expected).unwrap()).unwrap(), expected);
+        }
+        let nobody = name(u32::MAX).unwrap_err();
+        assert_eq!(nobody.raw_os_error(), Some(libc::ENXIO));
     }
 }

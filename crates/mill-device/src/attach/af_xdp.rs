@@ -2,13 +2,16 @@
 
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble, setup};
-use crate::interface::{InterfaceLink, InterfaceTrouble};
-use crate::network::Network;
+use crate::interface::{InterfaceLink, InterfaceTrouble, Passage};
 use crate::network::follower::Follower;
+use crate::network::{ENODEV, Network, NetworkError};
+use crate::rights::{Right, Rights};
+use crate::specification::nearest::nearest;
 use crate::specification::settings::{AfXdpSettings, Mode};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
+use mill_sys::interface;
 use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::xsk::{Copying, Xsk, XskError, XskOptions};
 use std::io;
@@ -34,7 +37,7 @@ pub(super) struct Made {
 impl AfXdp<OwnedFd> {
     pub(super) fn make(interface: &str, settings: &AfXdpSettings) -> Result<Made, AttachError> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
-        let network = Network::of(interface).map_err(|error| refused(error.to_string()))?;
+        let network = Network::of(interface).map_err(|error| refused(not_read(&error)))?;
         check(&network, settings).map_err(refused)?;
         let options = xsk_options(network.link.mtu, settings);
         let pages = if settings.hugepages {
@@ -97,24 +100,34 @@ impl AfXdp<OwnedFd> {
         self,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<InterfaceLink> {
+        // It may be called otherwise now. One that has its old name and another number is another one, and one that is
+        // gone has no name.
+        let name = interface::name(self.network.link.index)?;
         let memory = SharedMemory::open(self.memory)?;
-        let xsk = Xsk::open(self.socket, memory, &self.options)?;
+        let xsk = Xsk::open(self.socket, memory, &self.options).map_err(unbound_is_gone)?;
         let table = Table::open(self.table)?;
-        let follower = Follower::of(&self.network.link.name).map_err(io::Error::other)?;
+        let follower = Follower::of(&name).map_err(|error| match error.is_gone() {
+            true => error.cause,
+            false => io::Error::other(error),
+        })?;
         let state = &follower.network().link;
+        // Packet memory is what it was made as, however many processes have had it since.
         let options = XdpLinkOptions {
             address: state.mac.0,
-            mtu: state.mtu,
+            mtu: self.network.link.mtu,
             peer_may_be_local: state.peer_may_be_local(),
         };
         let tell = on_trouble.clone();
-        let xdp = XdpLink::new(xsk, options).told_of_trouble(move |trouble| match trouble {
+        let mut xdp = XdpLink::new(xsk, options).told_of_trouble(move |trouble| match trouble {
             XdpTrouble::DeviceGone => tell(Trouble::DeviceGone),
             XdpTrouble::QueueSendsNothing => tell(Trouble::Said(String::from(
                 "the interface has fewer queues to send than to receive by, and sends nothing by this one: \
                  choose a lower queue=, or give it as many (ethtool -L)",
             ))),
         });
+        if !xdp.set_mtu(state.mtu) {
+            on_trouble(said(InterfaceTrouble::MtuTooLarge(state.mtu)));
+        }
         let told = Box::new(move |trouble| on_trouble(said(trouble)));
         Ok(InterfaceLink::new(xdp, table, follower, told))
     }
@@ -142,6 +155,14 @@ impl<D> AfXdp<D> {
 
     pub(super) fn descriptors(&self) -> impl Iterator<Item = &D> {
         [&self.socket, &self.memory].into_iter().chain(&self.table)
+    }
+}
+
+/// The rings of a socket whose interface was deleted, or was away in another namespace, can't be had any more (xsk_mmap).
+fn unbound_is_gone(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::ResourceBusy => io::Error::from_raw_os_error(ENODEV),
+        _ => error,
     }
 }
 
@@ -176,22 +197,61 @@ fn check(network: &Network, settings: &AfXdpSettings) -> Result<(), String> {
     Ok(())
 }
 
+fn not_read(error: &NetworkError) -> String {
+    if !error.is_gone() {
+        return error.to_string();
+    }
+    let wanted = &error.interface;
+    let names = interface::names().unwrap_or_default();
+    match nearest(wanted, names.iter().map(String::as_str)) {
+        Some(name) => format!("there is no interface \"{wanted}\"; did you mean \"{name}\"?"),
+        None => {
+            format!("there is no interface \"{wanted}\"; \"ip link\" lists those that there are")
+        }
+    }
+}
+
 fn not_bound(failed: &XskError, queue: u32) -> String {
+    let has = |right| Rights::own().is_none_or(|own| own.has(right));
     let why = match failed.error.kind() {
+        io::ErrorKind::PermissionDenied if has(Right::NET_RAW) => String::from(
+            "the interface belongs to another user namespace, over which rights of this one count nothing",
+        ),
         io::ErrorKind::PermissionDenied => {
             String::from("the right CAP_NET_RAW is missing, which root has")
         }
         io::ErrorKind::ResourceBusy => {
             format!("somebody else has queue {queue} of the interface, another Millstream perhaps")
         }
+        // What the kernel answers where pinned pages would be more than RLIMIT_MEMLOCK (xdp_umem_account_pages).
+        _ if failed.error.raw_os_error() == Some(ENOBUFS) => {
+            let missing = if has(Right::IPC_LOCK) {
+                ""
+            } else {
+                ", and the right CAP_IPC_LOCK is missing, for which there is no limit"
+            };
+            format!("packet memory is more than may be locked (ulimit -l){missing}")
+        }
         _ => format!("{}: {}", failed.call, failed.error),
     };
     format!("the queue can't be had: {why}")
 }
 
+/// "No buffer space available" (asm-generic/errno.h).
+const ENOBUFS: i32 = 105;
+
 fn said(trouble: InterfaceTrouble) -> Trouble {
     Trouble::Said(match trouble {
         InterfaceTrouble::Gone => return Trouble::DeviceGone,
+        InterfaceTrouble::Passage(Passage::Down) => {
+            String::from("the interface is down: connections wait until it is up again")
+        }
+        InterfaceTrouble::Passage(Passage::NoCarrier) => String::from(
+            "the interface has no carrier: connections wait until somebody is at its other end",
+        ),
+        InterfaceTrouble::Passage(Passage::Open) => {
+            String::from("the interface is up again: connections go on")
+        }
         InterfaceTrouble::AddressesLeftOut(count) => {
             format!("{count} addresses of the interface are one too many: the kernel serves them")
         }

@@ -14,13 +14,12 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    /// A port is served from now on, the table does not know it yet.
+    /// A port is served from now on, the table does not know it yet. Until it does the kernel may get another connection,
+    /// and is asked only afterwards.
     pub(super) fn begin(&mut self, port: u16, table: &Table) {
-        if taken::connected_ports().contains(&port) {
-            self.ports.insert(port);
-            self.looks_left = LOOKS;
-            table.set_grace(true);
-        }
+        self.ports.insert(port);
+        self.looks_left = FIRST_LOOKS;
+        table.set_grace(true);
     }
 
     /// Ends it once the kernel has no connections left. Cheap as long as there were none.
@@ -38,6 +37,9 @@ impl Grace {
         table.set_grace(!self.ports.is_empty());
     }
 }
+
+/// Looks before the first one: frames that were on their way have arrived by then.
+const FIRST_LOOKS: u32 = 64;
 
 /// How rarely the kernel's table is read, in looks: in a worker that spins, some hundred milliseconds.
 const LOOKS: u32 = 8192;

@@ -110,7 +110,7 @@ impl Follower {
         }
         match self.read_again(dirty, into) {
             // It may have gone since it was heard of.
-            Err(error) if is_no_device(&error.cause) => {
+            Err(error) if error.is_gone() => {
                 self.go(into);
                 Ok(())
             }
@@ -259,13 +259,6 @@ impl Dirty {
         neighbors: true,
     };
 }
-
-fn is_no_device(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(ENODEV)
-}
-
-/// "No such device", of the kernel's errno-base.h.
-const ENODEV: i32 = 19;
 
 const GROUPS: [Group; 7] = [
     Group::Links,

@@ -210,3 +210,12 @@ fn an_interface_without_neighbors_has_none() {
     assert_eq!((network.link.mtu, network.link.kind), (u16::MAX, None));
     assert!(network.neighbors.is_empty());
 }
+
+#[test]
+fn a_namespace_in_which_nobody_ever_had_a_route_has_none() {
+    in_namespace(|| {
+        ip(&["link add mill0 type veth peer mill1"]);
+        let network = Network::of("mill0").unwrap();
+        assert!(network.routes.is_empty() && network.addresses.is_empty());
+    });
+}

@@ -1,6 +1,7 @@
 //! Why nothing is steered, in words for whoever has to change it.
 
 use super::attached;
+use crate::rights::{Right, Rights};
 use mill_sys::bpf::BpfError;
 use std::fmt;
 use std::io;
@@ -12,8 +13,10 @@ pub enum SteeringError {
     Rights(Vec<&'static str>),
     /// The interface has another program.
     Busy(Option<String>),
-    /// The kernel or the driver can't.
+    /// The kernel can't.
     Refused(BpfError),
+    /// The driver can't, and frames were not to be taken behind it.
+    NotInDriver(BpfError),
     /// A socket that can't be in the table.
     Socket(BpfError),
     /// The maps can't be mapped.
@@ -38,6 +41,7 @@ impl SteeringError {
             io::ErrorKind::ResourceBusy | io::ErrorKind::AlreadyExists => {
                 Self::Busy(attached::describe(interface))
             }
+            io::ErrorKind::Unsupported => Self::NotInDriver(refused),
             _ => Self::loading(refused),
         }
     }
@@ -45,33 +49,21 @@ impl SteeringError {
 
 /// The rights that loading and attaching take and that this thread does not have.
 fn missing() -> Vec<&'static str> {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    missing_of(&status)
+    Rights::own().map_or_else(Vec::new, missing_of)
 }
 
-/// `status` is what proc(5) calls so.
-fn missing_of(status: &str) -> Vec<&'static str> {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let Some(effective) = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()) else {
-        return Vec::new();
-    };
-    let has = |bit: u32| effective & 1 << bit != 0;
+fn missing_of(own: Rights) -> Vec<&'static str> {
     // CAP_SYS_ADMIN includes the two others (capabilities(7)). CAP_PERFMON is for reading behind a header of any length.
+    let is_admin = own.has(Right::SYS_ADMIN);
     [
-        ("CAP_BPF", has(CAP_BPF) || has(CAP_SYS_ADMIN)),
-        ("CAP_PERFMON", has(CAP_PERFMON) || has(CAP_SYS_ADMIN)),
-        ("CAP_NET_ADMIN", has(CAP_NET_ADMIN)),
+        ("CAP_BPF", own.has(Right::BPF) || is_admin),
+        ("CAP_PERFMON", own.has(Right::PERFMON) || is_admin),
+        ("CAP_NET_ADMIN", own.has(Right::NET_ADMIN)),
     ]
     .into_iter()
     .filter_map(|(name, is_there)| (!is_there).then_some(name))
     .collect()
 }
-
-// Of the kernel's capability.h.
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 impl fmt::Display for SteeringError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,6 +82,10 @@ impl fmt::Display for SteeringError {
             }
             Self::Busy(None) => formatter.write_str("the interface has a program already"),
             Self::Refused(refused) => refused.fmt(formatter),
+            Self::NotInDriver(refused) => write!(
+                formatter,
+                "the driver takes no program ({refused}); without mode=native frames are taken behind it"
+            ),
             Self::Socket(refused) => write!(formatter, "a socket can't be steered to: {refused}"),
             Self::Memory(error) => write!(formatter, "the steering table can't be mapped: {error}"),
         }
@@ -106,7 +102,7 @@ mod tests {
     fn missing_rights_are_named() {
         let check = |effective: u64, expected: &[&str], text: &str| {
             let status = format!("Name:\tx\nCapPrm:\t0\nCapEff:\t{effective:016x}\nCapBnd:\t0\n");
-            let missing = missing_of(&status);
+            let missing = missing_of(Rights::of(&status).unwrap());
             assert_eq!(missing, expected);
             assert_eq!(SteeringError::Rights(missing).to_string(), text);
         };
@@ -127,7 +123,5 @@ mod tests {
                     nor where locked memory is short (ulimit -l)";
         check(bpf | perfmon | net, &[], none);
         check(admin | net, &[], none);
-        assert!(missing_of("").is_empty());
-        assert!(missing_of("CapEff:\tx\n").is_empty());
     }
 }
