@@ -1,8 +1,9 @@
 //! What stands in the way, as users see it: one clear sentence each.
 
 use crate::namespace::output_of;
-use crate::server::{Server, Site};
+use crate::server::{Server, Site, wait_for};
 use crate::topology::{FAR, INTERFACE, STACK, between, ip, is_steered};
+use mill_sys::signal::Signal;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_millstream");
 
@@ -36,7 +37,11 @@ fn what_is_not_there_is_named() {
         &[
             (
                 "af_xdp:mill7",
-                "af_xdp:mill7: the number of the interface \"mill7\" could not be read: No such device (os error 19)",
+                "af_xdp:mill7: there is no interface \"mill7\"; did you mean \"mill0\"?",
+            ),
+            (
+                "af_xdp:wlp0s20f3",
+                "af_xdp:wlp0s20f3: there is no interface \"wlp0s20f3\"; \"ip link\" lists those that there are",
             ),
             (
                 "af_xdp:mill0,queue=1",
@@ -88,6 +93,7 @@ fn each_missing_right_is_named() {
         for (without, named) in [
             ("-net_raw", &["CAP_NET_RAW"][..]),
             ("-sys_admin,-net_admin", &["CAP_NET_ADMIN"]),
+            ("-net_raw,-sys_admin,-bpf", &["CAP_NET_RAW"]),
             ("-sys_admin,-bpf", &["CAP_BPF"]),
             ("-sys_admin,-perfmon", &["CAP_PERFMON"]),
             (
@@ -113,7 +119,7 @@ fn the_far_end_has_no_stack_to_offer() {
             &format!("af_xdp:{FAR}"),
         );
         assert!(
-            text.contains("the interface \"mill1\" could not be read: No such device"),
+            text.contains("there is no interface \"mill1\"; did you mean \"mill0\"?"),
             "{text}"
         );
         topology.at_client(|| assert!(!is_steered_far()));
@@ -122,4 +128,127 @@ fn the_far_end_has_no_stack_to_offer() {
 
 fn is_steered_far() -> bool {
     crate::namespace::text_of("ip", &["link", "show", FAR]).contains("xdp")
+}
+
+#[test]
+fn a_program_of_somebody_elses_is_named_with_its_process() {
+    between(1500, |topology| {
+        topology.lay_two_queues();
+        let site = Site::new();
+        let directory = site.path("");
+        let first = Server::directory(&directory, &["--stack", STACK]);
+        // Another queue of the same interface: the socket can be had, the program not.
+        for mode in ["", ",mode=native", ",mode=generic"] {
+            let stack = format!("{STACK},queue=1{mode}");
+            let text = complaint_behind(&[], directory.to_str().unwrap(), &stack);
+            let expected =
+                "af_xdp:mill0: the interface has a program already: \"mill_steering\", number ";
+            assert!(text.contains(expected), "{text}");
+            let process = format!(", of process {} (millstream)\n", first.pid().number());
+            assert!(text.ends_with(&process), "{text}");
+        }
+        assert!(is_steered());
+    });
+}
+
+#[test]
+fn memory_that_is_short_is_said_to_be() {
+    between(1500, |_| {
+        let site = Site::new();
+        let directory = site.path("");
+        let directory = directory.to_str().unwrap();
+        let check = |before: &[&str], expected: &str| {
+            let text = complaint_behind(before, directory, STACK);
+            assert_eq!(
+                text,
+                format!("millstream: [emerg] af_xdp:mill0: {expected}\n")
+            );
+        };
+        let unlocked = ["--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"];
+        check(
+            &[
+                "prlimit",
+                "--memlock=65536",
+                "setpriv",
+                unlocked[0],
+                unlocked[1],
+            ],
+            "the queue can't be had: packet memory is more than may be locked (ulimit -l), and the right CAP_IPC_LOCK \
+             is missing, for which there is no limit",
+        );
+        // What the program itself needs is there.
+        check(
+            &["prlimit", "--as=33554432"],
+            "there is no packet memory: Cannot allocate memory (os error 12)",
+        );
+        assert!(!is_steered());
+        // Whoever has the right needs no limit.
+        let server = Server::directory_behind(
+            &["prlimit", "--memlock=65536"],
+            &site.path(""),
+            &["--stack", STACK],
+        );
+        assert!(is_steered());
+        drop(server);
+    });
+}
+
+#[test]
+fn pages_of_two_megabytes_are_missed_aloud_unless_nobody_wants_them() {
+    between(1500, |_| {
+        let site = Site::new();
+        let missed = "packet memory is in small pages, there are no large ones";
+        for (option, wants) in [
+            ("", true),
+            (",hugepages=on", true),
+            (",hugepages=off", false),
+        ] {
+            let conf = crate::topology::configure(&site);
+            let log_before = site.error_log().len();
+            let server = Server::begin(&conf, &["--stack", &format!("{STACK}{option}")]);
+            wait_for(|| site.error_log()[log_before..].contains("configuration 1 is in force"));
+            let log = &site.error_log()[log_before..];
+            // Where there are such pages nothing is missed.
+            let is_missed = wants && !has_huge_pages();
+            assert_eq!(log.contains(missed), is_missed, "{option}: {log}");
+            assert_eq!(
+                log.contains("\"sysctl vm.nr_hugepages=64\" makes some"),
+                is_missed
+            );
+            assert!(server.end(Signal::Quit).success());
+        }
+    });
+}
+
+/// Enough of them for packet memory of any size here.
+fn has_huge_pages() -> bool {
+    let text = std::fs::read_to_string("/proc/sys/vm/nr_hugepages").unwrap();
+    text.trim().parse::<u32>().unwrap() >= 64
+}
+
+#[test]
+fn in_a_user_namespace_of_ones_own_the_reason_is_said() {
+    between(1500, |_| {
+        let site = Site::new();
+        let directory = site.path("");
+        let directory = directory.to_str().unwrap();
+        // Rights over everything, where nothing is.
+        let text = complaint_behind(&["unshare", "--user", "--map-root-user"], directory, STACK);
+        let expected = "the queue can't be had: the interface belongs to another user namespace";
+        assert!(text.contains(expected), "{text}");
+        // And over a network namespace with an interface of its own.
+        let (own, port) = (
+            "ip link add mill0 type veth peer mill1 && ip link set mill0 up && exec",
+            "81",
+        );
+        // As little memory as may be locked nearly everywhere.
+        let stack = format!("{STACK},receive-frames=256,transmit-frames=256");
+        let command = format!("{own} {BINARY} serve {directory} --port {port} --stack {stack}");
+        let words = ["--user", "--map-root-user", "--net", "sh", "-c", &command];
+        let output = output_of("unshare", &words);
+        let text = String::from_utf8(output.stderr).unwrap();
+        let expected = "af_xdp:mill0: the kernel allows no programs for interfaces here: not in a user namespace of one's own";
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(output.status.code(), Some(1));
+    });
 }

@@ -40,6 +40,21 @@ mod reload;
 /// Processes that are killed or stopped.
 mod signals;
 
+/// Processes that are killed at any moment.
+mod killing;
+
+/// Frames that are taken behind the driver.
+mod generic;
+
+/// Floods of what nobody asked for.
+mod flood;
+
+/// More than can be answered.
+mod overload;
+
+/// Load for a while.
+mod soak;
+
 /// An interface that changes while it is in use.
 mod surroundings;
 

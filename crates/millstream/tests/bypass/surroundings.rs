@@ -2,8 +2,12 @@
 
 use crate::client::Client;
 use crate::namespace::{get, text_of};
-use crate::server::{Server, Site, ticks_of, wait_for};
-use crate::topology::{FAR, HOSTS, INTERFACE, Topology, between, ip, is_steered, serve};
+use crate::server::{Server, Site, wait_for, wait_until_at_rest};
+use crate::topology::{
+    FAR, HOSTS, INTERFACE, Topology, between, has_program, ip, is_steered, kernel_connections,
+    move_to, serve,
+};
+use mill_sys::signal::Signal;
 use std::net::SocketAddr;
 
 /// A server of two processes, and a connection that is kept.
@@ -29,8 +33,14 @@ fn is_served_at(topology: &Topology, host: &str) -> bool {
 
 #[test]
 fn connections_outlive_an_interface_that_is_down_for_a_moment() {
-    with_connection(1500, |topology, _, _, client| {
-        for end in ["near", "far"] {
+    with_connection(1500, |topology, site, _, client| {
+        for (count, (end, why)) in [
+            ("near", "mill0: the interface is down: connections wait until it is up again"),
+            ("far", "mill0: the interface has no carrier: connections wait until somebody is at its other end"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let set = |state: &str| match end {
                 "near" => ip(&format!("link set {INTERFACE} {state}")),
                 _ => topology.at_client(|| ip(&format!("link set {FAR} {state}"))),
@@ -38,11 +48,14 @@ fn connections_outlive_an_interface_that_is_down_for_a_moment() {
             set("down");
             // Lost on its way, or not even sent.
             let _ = client.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n");
+            wait_for(|| site.error_log().contains(why));
             set("up");
             assert_eq!(client.answer().unwrap().content, b"hello\n", "{end}");
             assert_eq!(client.get("/").unwrap().content, b"hello\n", "{end}");
             wait_for(|| is_served_at(topology, HOSTS[0]));
             assert!(is_steered());
+            let again = "mill0: the interface is up again: connections go on";
+            assert_eq!(site.error_log().matches(again).count(), count + 1, "{end}");
         }
     });
 }
@@ -55,11 +68,60 @@ fn addresses_that_come_are_served_and_those_that_go_are_not() {
             assert!(!is_served_at(topology, host));
             ip(&format!("address add {address} dev {INTERFACE} {nodad}"));
             wait_for(|| is_served_at(topology, host));
-            assert_eq!(crate::topology::kernel_connections(80), "", "{host}");
+            assert_eq!(kernel_connections(80), "", "{host}");
             ip(&format!("address delete {address} dev {INTERFACE}"));
             wait_for(|| !is_served_at(topology, host));
         }
         assert_eq!(client.get("/").unwrap().content, b"hello\n");
+    });
+}
+
+#[test]
+fn a_connection_outlives_that_its_address_is_away_for_a_moment() {
+    with_connection(1500, |topology, _, _, client| {
+        ip(&format!("address delete 10.50.0.1/24 dev {INTERFACE}"));
+        wait_for(|| !is_served_at(topology, HOSTS[0]));
+        assert!(is_served_at(topology, HOSTS[1]));
+        client
+            .send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+            .unwrap();
+        ip(&format!("address add 10.50.0.1/24 dev {INTERFACE}"));
+        assert_eq!(client.answer().unwrap().content, b"hello\n");
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+        assert!(is_served_at(topology, HOSTS[0]));
+    });
+}
+
+#[test]
+fn an_interface_that_gets_another_name_is_the_same_one() {
+    with_connection(1500, |topology, site, server, client| {
+        for line in [
+            format!("link set {INTERFACE} down"),
+            format!("link set {INTERFACE} name mill9"),
+            String::from("link set mill9 up"),
+        ] {
+            ip(&line);
+        }
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+        assert!(is_served_at(topology, HOSTS[0]));
+        assert!(has_program("mill9"));
+        // Whoever takes over finds it by its number.
+        server.worker().kill(Signal::Kill.number()).unwrap();
+        let in_force = "configuration 1 is in force";
+        wait_for(|| site.error_log().matches(in_force).count() == 2);
+        assert!(is_served_at(topology, HOSTS[0]));
+        assert_eq!(kernel_connections(80), "");
+    });
+}
+
+#[test]
+fn a_namespace_that_is_deleted_lives_on_with_the_process() {
+    with_connection(1500, |topology, _, server, client| {
+        let (name, process) = (format!("mill-{}", std::process::id()), server.pid());
+        ip(&format!("netns attach {name} {}", process.number()));
+        ip(&format!("netns delete {name}"));
+        assert_eq!(client.get("/").unwrap().content, b"hello\n");
+        assert!(is_served_at(topology, HOSTS[0]) && is_steered());
     });
 }
 
@@ -86,7 +148,7 @@ fn segments_keep_to_an_mtu_that_gets_lower() {
 
 #[test]
 fn packets_too_large_for_packet_memory_are_complained_about() {
-    with_connection(1500, |topology, site, _, client| {
+    with_connection(1500, |topology, site, server, client| {
         topology.at_client(|| ip(&format!("link set {FAR} mtu 9000")));
         ip(&format!("link set {INTERFACE} mtu 9000"));
         let complaint = "packets of 9000 bytes do not fit into packet memory";
@@ -95,6 +157,18 @@ fn packets_too_large_for_packet_memory_are_complained_about() {
             site.error_log().contains(complaint)
         });
         assert!(is_served_at(topology, HOSTS[0]));
+        // The memory is the same for whoever takes over, and what is sent fits into it.
+        server.worker().kill(Signal::Kill.number()).unwrap();
+        wait_for(|| site.error_log().matches(complaint).count() == 2);
+        let expected = std::fs::read(site.path("large.bin")).unwrap();
+        for host in HOSTS {
+            let fetched = site.path("fetched");
+            let url = format!("http://{host}/large.bin");
+            let to = fetched.to_str().unwrap();
+            topology.at_client(|| text_of("curl", &["-sSfo", to, &url]));
+            assert!(std::fs::read(&fetched).unwrap() == expected, "{host}");
+        }
+        assert_eq!(kernel_connections(80), "");
     });
 }
 
@@ -131,14 +205,41 @@ fn an_interface_that_is_deleted_is_missed_once_and_the_kernels_sockets_serve_on(
         let missed = "the device \"mill0\" was deleted";
         wait_for(|| site.error_log().contains(missed));
         assert_eq!(get("http://127.0.0.1/").as_deref(), Some("hello\n"));
-        let before = ticks_of(worker);
-        text_of("sleep", &["0.3"]);
-        assert!(ticks_of(worker) - before <= 5, "in hundredths of a second");
+        wait_until_at_rest(worker);
         assert_eq!(site.error_log().matches(missed).count(), 1);
         assert_eq!(server.worker(), worker);
-        // Another one of the same name is another one.
-        topology.join(1500);
-        assert!(!is_steered());
-        assert!(is_served_at(topology, HOSTS[0]), "by the kernel");
+        // Another one of the same name is another one, for whoever takes over too.
+        for has_taken_over in [false, true] {
+            if has_taken_over {
+                server.worker().kill(Signal::Kill.number()).unwrap();
+                wait_for(|| site.error_log().matches(missed).count() == 2);
+            } else {
+                topology.join(1500);
+            }
+            assert!(!is_steered());
+            wait_for(|| is_served_at(topology, HOSTS[0]));
+        }
+        // By the kernel, from which ports come and go as before.
+        server.signal(Signal::Hangup);
+        wait_for(|| site.error_log().contains("configuration 2 is in force"));
+        assert!(is_served_at(topology, HOSTS[0]));
+    });
+}
+
+#[test]
+fn an_interface_that_is_moved_to_another_namespace_is_its_kernels() {
+    with_connection(1500, |topology, site, _, _| {
+        let third = topology.elsewhere();
+        move_to(INTERFACE, &third);
+        wait_for(|| {
+            site.error_log()
+                .contains("the device \"mill0\" was deleted")
+        });
+        mill_sys::namespace::enter_network(&third).unwrap();
+        ip("address add 10.50.0.1/24 dev mill0");
+        ip("link set mill0 up");
+        let kernels = std::net::TcpListener::bind("10.50.0.1:80").unwrap();
+        let address = kernels.local_addr().unwrap();
+        topology.at_client(|| std::net::TcpStream::connect(address).unwrap());
     });
 }

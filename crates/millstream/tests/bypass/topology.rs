@@ -44,16 +44,21 @@ impl Topology {
 
     /// Makes the pair of interfaces, with addresses.
     pub(crate) fn join(&self, mtu: u16) {
-        let one_queue = "numrxqueues 1 numtxqueues 1";
+        self.join_by(mtu, 1);
+    }
+
+    /// Makes it anew, with two queues at each end.
+    pub(crate) fn lay_two_queues(&self) {
+        ip(&format!("link delete {INTERFACE}"));
+        self.join_by(1500, 2);
+    }
+
+    fn join_by(&self, mtu: u16, queues: u32) {
+        let queues = format!("numrxqueues {queues} numtxqueues {queues}");
         ip(&format!(
-            "link add {INTERFACE} mtu {mtu} {one_queue} type veth peer name {FAR} mtu {mtu} {one_queue}"
+            "link add {INTERFACE} mtu {mtu} {queues} type veth peer name {FAR} mtu {mtu} {queues}"
         ));
-        // The namespace has no name; ip(8) takes the path of an open file as well.
-        let mut command = Command::new("ip");
-        command.args(["link", "set", FAR, "netns", "/proc/self/fd/0"]);
-        let client = self.client.try_clone().unwrap();
-        let moved = command.stdin(Stdio::from(client)).status();
-        assert!(moved.unwrap().success());
+        move_to(FAR, &self.client);
         // Without detection of duplicates, which makes addresses wait for a second or two.
         ip("address add 10.50.0.1/24 dev mill0");
         ip("address add fd50::1/64 dev mill0 nodad");
@@ -63,6 +68,15 @@ impl Topology {
             ip("address add fd50::2/64 dev mill1 nodad");
             ip("link set mill1 up");
         });
+    }
+
+    /// A third namespace, with nothing in it.
+    pub(crate) fn elsewhere(&self) -> File {
+        namespace::leave_network().unwrap();
+        ip("link set lo up");
+        let third = here();
+        namespace::enter_network(&self.server).unwrap();
+        third
     }
 
     /// Runs something in the clients' namespace; processes and threads that it starts stay there.
@@ -76,9 +90,18 @@ impl Topology {
 
 /// A server of two processes on the stack, for both families, once it serves there.
 pub(crate) fn serve(site: &Site) -> Server {
+    serve_on(site, STACK)
+}
+
+/// The same on another one.
+pub(crate) fn serve_on(site: &Site, stack: &str) -> Server {
+    Server::configured(site, &configure(site), &["--stack", stack])
+}
+
+/// The configuration of such a server.
+pub(crate) fn configure(site: &Site) -> String {
     let listening = "server { listen 80; listen [::]:80; }";
-    let conf = site.configure("worker_processes 1;", listening);
-    Server::configured(site, &conf, &["--stack", STACK])
+    site.configure("worker_processes 1;", listening)
 }
 
 /// Runs ip(8) with these words, in the thread's namespace.
@@ -87,9 +110,24 @@ pub(crate) fn ip(words: &str) {
     text_of("ip", &words);
 }
 
+/// Moves an interface of the thread's namespace into another one.
+pub(crate) fn move_to(interface: &str, namespace: &File) {
+    // It has no name; ip(8) takes the path of an open file as well.
+    let mut command = Command::new("ip");
+    command.args(["link", "set", interface, "netns", "/proc/self/fd/0"]);
+    let namespace = namespace.try_clone().unwrap();
+    let moved = command.stdin(Stdio::from(namespace)).status();
+    assert!(moved.unwrap().success());
+}
+
 /// Whether a program is attached to the server's interface.
 pub(crate) fn is_steered() -> bool {
-    text_of("ip", &["link", "show", INTERFACE]).contains("xdp")
+    has_program(INTERFACE)
+}
+
+/// The same of any interface of the thread's namespace.
+pub(crate) fn has_program(interface: &str) -> bool {
+    text_of("ip", &["link", "show", interface]).contains("xdp")
 }
 
 /// The kernel's TCP connections at a port, seen from the thread's namespace: lines of ss(8).

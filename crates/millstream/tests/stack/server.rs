@@ -1,6 +1,6 @@
 //! The binary, serving: started in the calling thread's namespace, ended whatever happens.
 
-use crate::namespace::text_of;
+use crate::namespace::output_of;
 use mill_sys::descriptor::wait_readable;
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
@@ -73,9 +73,14 @@ pub(crate) struct Server {
 impl Server {
     /// `millstream serve DIRECTORY`; returns once it serves.
     pub(crate) fn directory(directory: &Path, arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", directory.to_str().unwrap(), "--port", "80"];
-        all.extend_from_slice(arguments);
-        let mut server = Self::start(&all, Stdio::piped());
+        Self::directory_behind(&[], directory, arguments)
+    }
+
+    /// The same behind other words: a program that runs this one, as prlimit(1).
+    pub(crate) fn directory_behind(before: &[&str], directory: &Path, arguments: &[&str]) -> Self {
+        let own = ["serve", directory.to_str().unwrap(), "--port", "80"];
+        let all = [&own, arguments].concat();
+        let mut server = Self::start(before, &all, Stdio::piped());
         let mut line = String::new();
         let out = server.child.stdout.as_mut().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
@@ -89,16 +94,21 @@ impl Server {
 
     /// `millstream serve -c CONF`; returns once the configuration is in force.
     pub(crate) fn configured(site: &Site, conf: &str, arguments: &[&str]) -> Self {
-        let mut all = vec!["serve", "-c", conf];
-        all.extend_from_slice(arguments);
-        let server = Self::start(&all, Stdio::null());
+        let server = Self::begin(conf, arguments);
         wait_for(|| site.error_log().contains("configuration 1 is in force"));
         server
     }
 
-    fn start(arguments: &[&str], stdout: Stdio) -> Self {
-        let child = Command::new(env!("CARGO_BIN_EXE_millstream"))
-            .args(arguments)
+    /// The same, which returns at once.
+    pub(crate) fn begin(conf: &str, arguments: &[&str]) -> Self {
+        let words = ["serve", "-c", conf];
+        Self::start(&[], &[&words, arguments].concat(), Stdio::null())
+    }
+
+    fn start(before: &[&str], arguments: &[&str], stdout: Stdio) -> Self {
+        let words = [before, &[env!("CARGO_BIN_EXE_millstream")], arguments].concat();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(Stdio::piped())
@@ -115,8 +125,13 @@ impl Server {
 
     /// The child of the master, once there is one.
     pub(crate) fn worker(&self) -> Pid {
-        let text = text_of("pgrep", &["-P", &self.pid().number().to_string()]);
-        Pid::new(text.trim().parse().unwrap()).unwrap()
+        self.worker_if_any().unwrap()
+    }
+
+    pub(crate) fn worker_if_any(&self) -> Option<Pid> {
+        let output = output_of("pgrep", &["-P", &self.pid().number().to_string()]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        Pid::new(text.trim().parse().ok()?)
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -166,6 +181,17 @@ pub(crate) fn ticks_of(process: Pid) -> u64 {
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
     ticks(11) + ticks(12)
+}
+
+/// Waits until a process does nothing any more: it uses no time of the processor for a fifth of a second.
+pub(crate) fn wait_until_at_rest(process: Pid) {
+    let (mut before, mut quiet_looks) = (0, 0);
+    wait_for(|| {
+        let now = ticks_of(process);
+        quiet_looks = if now == before { quiet_looks + 1 } else { 0 };
+        before = now;
+        quiet_looks == 20
+    });
 }
 
 /// Waits until something holds, at most ten seconds.
