@@ -213,10 +213,22 @@ fn patience(load: &Load) -> Duration {
 /// A tool that gave up has printed something, but no rate: nothing was measured, and the sum over several would lack it.
 fn with_rate(tool: Tool, printed: Printed) -> Result<Printed, String> {
     let name = tool.name();
-    match printed.figures.get("requests_per_s") {
-        Some(rate) if *rate > 0.0 => return Ok(printed),
-        Some(_) => return Err(format!("{name}: not one request was answered in time")),
-        None => {}
+    let is_above_zero = |metric: &str| {
+        printed
+            .figures
+            .get(metric)
+            .is_some_and(|figure| *figure > 0.0)
+    };
+    if printed.figures.contains_key("requests_per_s") {
+        // Parts of large answers are throughput.
+        return if ["requests_per_s", "transfer_bytes_per_s"]
+            .into_iter()
+            .any(is_above_zero)
+        {
+            Ok(printed)
+        } else {
+            Err(format!("{name} got no answer at all within its time"))
+        };
     }
     Err(match printed.notes.first() {
         Some(note) => format!("{name} printed no rate: {note}"),
@@ -227,6 +239,10 @@ fn with_rate(tool: Tool, printed: Printed) -> Result<Printed, String> {
 fn explain(error: &str, status: std::process::ExitStatus, err: &Path) -> String {
     let said = std::fs::read_to_string(err).unwrap_or_default();
     let last = said.lines().rev().find(|line| !line.trim().is_empty());
+    if status.success() {
+        // What a tool that is content has said last is no reason.
+        return String::from(error);
+    }
     match last {
         Some(line) => format!("{error}; it ended with {status} and said: {}", line.trim()),
         None => format!("{error}; it ended with {status} and said nothing"),
@@ -250,6 +266,10 @@ mod tests {
         rated.figures.insert(String::from("requests_per_s"), 1.0);
         assert!(with_rate(Tool::Ab, rated.clone()).is_ok());
         rated.figures.insert(String::from("requests_per_s"), 0.0);
-        assert!(with_rate(Tool::Ab, rated).is_err());
+        assert!(with_rate(Tool::Ab, rated.clone()).is_err());
+        rated
+            .figures
+            .insert(String::from("transfer_bytes_per_s"), 1e6);
+        assert!(with_rate(Tool::Ab, rated).is_ok());
     }
 }

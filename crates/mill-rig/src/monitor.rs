@@ -17,7 +17,7 @@ pub(crate) mod cpu;
 pub(crate) mod network;
 
 /// What TCP counts.
-mod tcp;
+pub(crate) mod tcp;
 
 /// What processes used.
 pub(crate) mod process;

@@ -3,10 +3,15 @@
 
 use crate::host::Host;
 use crate::journal::errand;
+use crate::monitor::tcp::Tcp;
 use crate::needs;
 use mill_lab::recipe::Setup;
 use mill_lab::record::Figures;
+use mill_sys::namespace::enter_network;
+use std::fs::File;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 
 /// What of `--stack` says where packets come from: `af_xdp:ms0` of `af_xdp:ms0,polling=spin`.
 fn device(stack: &str) -> (&str, &str) {
@@ -45,40 +50,73 @@ pub(crate) fn is_there(stack: &str, host: &Host) -> bool {
     }
 }
 
+/// Whether a connection from a client's host ends on the stack: between the device and the ports that it takes packets for lies a moment in
+/// which the kernel accepts connections, and keeps them. `process` is one of the server's.
+pub(crate) fn takes_connections(
+    stack: &str,
+    client: Option<&Host>,
+    process: u32,
+    address: &str,
+    port: u16,
+) -> bool {
+    let Some(Host::Namespace(namespace)) = client.filter(|_| device(stack).0 == "af_xdp") else {
+        return true;
+    };
+    let Ok(address) = address
+        .parse()
+        .map(|address| SocketAddr::new(address, port))
+    else {
+        return true;
+    };
+    let before = accepted_by_kernel(process);
+    let is_connected = std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            let namespace = File::open(Path::new(NAMESPACES).join(namespace))?;
+            enter_network(&namespace)?;
+            TcpStream::connect_timeout(&address, CONNECT_PATIENCE).map(drop)
+        });
+        inside.join().is_ok_and(|connected| connected.is_ok())
+    });
+    is_connected && accepted_by_kernel(process) == before
+}
+
+/// Where ip-netns(8) keeps namespaces.
+const NAMESPACES: &str = "/run/netns";
+
+/// A SYN that is lost is sent again after a second.
+const CONNECT_PATIENCE: Duration = Duration::from_millis(300);
+
+fn accepted_by_kernel(process: u32) -> Option<u64> {
+    let snmp = std::fs::read_to_string(format!("/proc/{process}/net/snmp")).ok()?;
+    Tcp::parse(&snmp, "", "")
+        .counters
+        .get("passive_opens")
+        .copied()
+}
+
 fn shown(interface: &str, host: &Host) -> Option<String> {
     errand::run(host, &["ip", "-o", "link", "show", "dev", interface], None).ok()
 }
 
-/// What shows that a side's packets went through the kernel's TCP although it has a stack of its own.
+/// What shows that a side's connections were the kernel's although it has a stack of its own.
 pub(crate) fn astray(setup: &Setup, server: &Host, figures: &Figures) -> Option<String> {
     // The machine's own namespace has connections of others, and the kernel's end of a TAP device.
     if !matches!(server, Host::Namespace(_)) {
         return None;
     }
-    let figure = |name: &str| figures.get(name).copied();
-    let requests = figure("requests")?;
+    // Segments would tell less: those that are under way when a client ends are answered by the kernel.
     let sides = [
-        ("server", &setup.system.stack),
-        ("client", &setup.load.stack),
+        ("server", "accepted", "passive_opens", &setup.system.stack),
+        ("client", "opened", "active_opens", &setup.load.stack),
     ];
-    sides.into_iter().find_map(|(side, stack)| {
-        let segments = figure(&format!("tcp.{side}.segments_in"))?;
-        let is_astray =
-            !stack.is_empty() && segments > requests * STRAY_SHARE_MAX + STRAY_SEGMENTS_MAX;
+    sides.into_iter().find_map(|(side, did, counter, stack)| {
+        let opens = figures.get(&format!("tcp.{side}.{counter}"))?;
+        let is_astray = !stack.is_empty() && *opens > 0.0;
         is_astray.then(|| {
-            format!(
-                "the kernel's TCP of the {side} received {segments:.0} segments at {requests:.0} requests: \
-                 not all of the load went over {stack}"
-            )
+            format!("the kernel's TCP of the {side} {did} {opens:.0} connections: not all of the load went over the stack of our own")
         })
     })
 }
-
-/// Segments for each request from which the kernel had a part in it: each has at least one.
-const STRAY_SHARE_MAX: f64 = 0.01;
-
-/// Segments that are nobody's load: answers to what is left over from the trial before.
-const STRAY_SEGMENTS_MAX: f64 = 100.0;
 
 /// Capabilities in force, and whether they are the machine's.
 #[derive(Clone, Copy, Debug)]

@@ -129,7 +129,13 @@ impl Running {
             }
             let host = &site.ground.server;
             let listens = listening::listens(host, process.pid(), port);
-            if listens && (stack.is_empty() || own_stack::is_there(&stack, host)) {
+            let is_there = || {
+                let client = site.ground.clients.first();
+                let address = system.host.as_ref().unwrap_or(&site.ground.address);
+                own_stack::is_there(&stack, host)
+                    && own_stack::takes_connections(&stack, client, process.pid(), address, port)
+            };
+            if listens && (stack.is_empty() || is_there()) {
                 return Some(Ok(()));
             }
             let status = process

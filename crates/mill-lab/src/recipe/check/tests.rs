@@ -294,3 +294,41 @@ fn all_mistakes_of_a_file_are_found_at_once_in_its_order() {
         ]
     );
 }
+
+#[test]
+fn a_stack_of_our_own_is_for_our_own_programs_and_devices() {
+    let only = "only `kind = \"millstream\"` can be run on a stack of our own";
+    let tools = "only `millstream wrk`, `wrk2`, `ab` and `load` can be run on a stack of our own";
+    let ends = "a memif has two ends: either both sides are on it, or none; leave such points out with `[[skip]]`";
+    let loopback =
+        "AF_XDP takes an interface of its own, and loopback is none; `tap:` and `memif:` need none";
+    let veth = "kind = \"millstream\" => kind = \"millstream\"\nstack = ";
+    expect(&format!("{veth}\"tap:ms0,address=10.0.0.2/24\""), &[]);
+    expect(&format!("{veth}\"af_xdp:${{interface}}\""), &[loopback]);
+    expect(&format!("{veth}\"memif:/x\""), &[ends]);
+    let found = mistakes(&format!("{veth}\"af-xdp:eth0\""));
+    assert_eq!(
+        found,
+        ["there is no device `af-xdp`; did you mean `af_xdp`?"]
+    );
+    let nginx = "kind = \"nginx\" => kind = \"nginx\"\nstack = \"tap:ms0\"";
+    expect(nginx, &[only]);
+    let load = |tool: &str| format!("tool = \"wrk\" => tool = \"{tool}\"\nstack = \"tap:ms1\"");
+    expect(&load("wrk"), &[tools]);
+    expect(&load("millstream wrk"), &[]);
+}
+
+#[test]
+fn a_stack_that_factors_keep_quiet_is_found() {
+    let of = |factor: &str| {
+        format!(
+            "[[compare]]\nfrom = \"own\"\nto = \"x\"\nfactor = \"{factor}\"\n[system.x]\nparent = \"own\"\n\
+             stack = \"tap:ms0\"\nfactors = {{ {factor} = \"other\" }}\n"
+        )
+    };
+    expect(&of("stack"), &[]);
+    expect(
+        &of("server"),
+        &["the network stack changes too; compare in two steps"],
+    );
+}
