@@ -44,13 +44,13 @@ pub(crate) fn run(
         launch,
         cycle,
         crew,
+        started: Some(started),
         end_at: None,
         ending: false,
     };
     if !process.configure() {
         return ExitCode::FAILURE;
     }
-    started();
     let code = loop {
         let event = match process.end_at {
             None => events.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -80,16 +80,18 @@ fn listen(signals: &SignalDescriptor, events: &Sender<Event>) {
     }
 }
 
-struct Process<'a> {
+struct Process<'a, Started> {
     launch: &'a Launch,
     cycle: Cycle,
     crew: Crew,
+    /// Called once, when all threads listen.
+    started: Option<Started>,
     /// When it ends although requests are under way.
     end_at: Option<Duration>,
     ending: bool,
 }
 
-impl Process<'_> {
+impl<Started: FnOnce()> Process<'_, Started> {
     /// Has the threads serve the present cycle.
     fn configure(&mut self) -> bool {
         let taken = self
@@ -124,12 +126,18 @@ impl Process<'_> {
             Event::Thread(Report::Failed { index, what }) => {
                 let what = format!("worker thread {index}: {what}");
                 self.cycle.log.write(LogLevel::Emerg, &what);
+                if self.started.is_some() {
+                    return Err(ExitCode::FAILURE);
+                }
             }
             Event::Thread(Report::Adopted { index, generation }) => {
                 self.crew.on_adopted(index, generation);
                 if self.crew.ready() == Some(generation) {
                     let what = format!("configuration {generation} is in force");
                     self.cycle.log.write(LogLevel::Notice, &what);
+                    if let Some(started) = self.started.take() {
+                        started();
+                    }
                 }
             }
             // There is no master that could say anything.

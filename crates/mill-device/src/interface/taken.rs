@@ -10,18 +10,26 @@ pub(super) fn ports() -> BTreeSet<u16> {
     entries.map(|entry| entry.port).collect()
 }
 
-/// Ports of which the kernel has connections, also such that have just ended.
+/// Ports of which the kernel has connections that have not ended.
 pub(super) fn connected_ports() -> BTreeSet<u16> {
     let tables = tables();
     let entries = tables.iter().flat_map(|table| entries_of(table));
-    let connected = entries.filter(|entry| !entry.is_listening);
+    let connected = entries.filter(|entry| entry.state == State::Connected);
     connected.map(|entry| entry.port).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     port: u16,
-    is_listening: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Listening,
+    Connected,
+    /// Only waits for late segments (RFC 9293's TIME-WAIT).
+    Waiting,
 }
 
 fn tables() -> [String; 2] {
@@ -37,12 +45,17 @@ fn entries_of(table: &str) -> impl Iterator<Item = Entry> {
         let (_, port) = columns.nth(1)?.split_once(':')?;
         Some(Entry {
             port: u16::from_str_radix(port, 16).ok()?,
-            is_listening: columns.nth(1)? == LISTEN,
+            state: match columns.nth(1)? {
+                LISTEN => State::Listening,
+                TIME_WAIT => State::Waiting,
+                _ => State::Connected,
+            },
         })
     })
 }
 
-/// TCP_LISTEN of the kernel's tcp_states.h.
+/// Of the kernel's tcp_states.h.
+const TIME_WAIT: &str = "06";
 const LISTEN: &str = "0A";
 
 #[cfg(test)]
@@ -53,9 +66,14 @@ mod tests {
     #[test]
     fn a_table_says_which_ports_are_taken() {
         let table = "  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A\n   1: bad\n \
-                     2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 01\n";
-        let entry = |port, is_listening| Entry { port, is_listening };
-        let expected = [entry(8080, true), entry(22, false)];
+                     2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 01\n \
+                     3: 0100007F:1F91 0100007F:0050 06\n";
+        let entry = |port, state| Entry { port, state };
+        let expected = [
+            entry(8080, State::Listening),
+            entry(22, State::Connected),
+            entry(8081, State::Waiting),
+        ];
         assert_eq!(entries_of(table).collect::<Vec<_>>(), expected);
     }
 

@@ -225,8 +225,6 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
 /// Connections that the kernel had before the port was served stay with it.
 fn grace(to: &mut Assembler) {
     need(to, 14, "malformed");
-    to.load(Byte, R9, R7, 13);
-    to.calculate(And, R9, SYN | ACK);
     // struct bpf_sock_tuple: both addresses, then both ports, as they are in the packet.
     to.load(Word, R0, R7, 0);
     to.load(Double, R1, R10, IP_VERSION);
@@ -263,12 +261,10 @@ fn grace(to: &mut Assembler) {
     to.store(Double, R10, TUPLE, R0);
     to.call(Helper::SocketRelease);
     to.load(Double, R0, R10, TUPLE);
-    // A listener is no connection.
+    // A listener is no connection, and one that has ended only waits: the peer may use its port for a new one, of which
+    // the kernel would know nothing.
     to.jump_if(R0, Equal, LISTEN, "steer");
-    to.jump_if(R9, NotEqual, SYN, "kept");
-    // Who asks for a connection once more may still be waiting for the kernel's answer; any other is a new one.
-    to.jump_if(R0, Equal, SYN_RECEIVED, "kept");
-    to.jump_if(R0, Equal, NEW_SYN_RECEIVED, "kept");
+    to.jump_if(R0, NotEqual, TIME_WAIT, "kept");
 }
 
 /// To the socket of the queue and of the worker that the flow belongs to (see flow.rs, which computes the same).
@@ -377,10 +373,6 @@ const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 const IPV4_MORE_FRAGMENTS: u16 = 0x2000;
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
 
-// RFC 9293, section 3.1.
-const SYN: i32 = 0x02;
-const ACK: i32 = 0x10;
-
 // The stack, from its end down; the tuple is the longest.
 const SOURCE_LOW: i16 = -8;
 const SOURCE_HIGH: i16 = -16;
@@ -394,6 +386,5 @@ const CURRENT_NETWORK_NAMESPACE: i32 = -1;
 
 /// `state` of struct bpf_sock, and its values (the kernel's tcp_states.h).
 const SOCKET_STATE: i16 = 72;
-const SYN_RECEIVED: i32 = 3;
+const TIME_WAIT: i32 = 6;
 const LISTEN: i32 = 10;
-const NEW_SYN_RECEIVED: i32 = 12;
