@@ -131,6 +131,13 @@ where
         self.inner.now()
     }
 
+    fn turn_clock(&self) -> (Instant, UnixTime) {
+        match &self.stacked {
+            Some(stacked) => stacked.turn_clock(|| self.inner.clock()),
+            None => self.inner.turn_clock(),
+        }
+    }
+
     fn random(&self) -> u64 {
         self.inner.random()
     }
@@ -162,10 +169,24 @@ where
             is_dual: listen_options(options).dual_stack,
             accepting: false,
             is_waiting: false,
+            is_inner_waiting: false,
             stack_first: true,
         };
         let id = stacked.listeners.borrow_mut().insert(entry);
         Ok(Listening { id, unsupported })
+    }
+
+    fn finish_listener(&self, listener: ListenerId) {
+        let Some(stacked) = &self.stacked else {
+            return self.inner.finish_listener(listener);
+        };
+        let mut listeners = stacked.listeners.borrow_mut();
+        if let Some(entry) = listeners.entry(listener) {
+            entry.is_inner_waiting = true;
+            if let Some(inner) = entry.inner {
+                self.inner.finish_listener(inner);
+            }
+        }
     }
 
     fn close_listener(&self, listener: ListenerId) {
@@ -209,9 +230,11 @@ where
         if stack_first && let Some(stream) = stacked.accept(entry, task) {
             return Accept::Stream(BypassStream::of_stack(stream));
         }
-        if let Some(inner) = entry.inner {
+        if entry.is_inner_waiting
+            && let Some(inner) = entry.inner
+        {
             match self.accept_inner(inner, task) {
-                Accept::Empty => {}
+                Accept::Empty => entry.is_inner_waiting = false,
                 found => return found,
             }
         }
@@ -250,7 +273,7 @@ where
         if let Wait::Inner(park) = stacked.wait(park, || self.inner.now()) {
             self.inner.poll(park, events);
         }
-        let listeners = stacked.listeners.borrow();
+        let mut listeners = stacked.listeners.borrow_mut();
         listeners.translate(&mut events.acceptable, reported);
         drop(listeners);
         stacked.receive(self.inner.now(), events);
@@ -258,7 +281,7 @@ where
 
     fn settle(&self) {
         if let Some(stacked) = &self.stacked {
-            stacked.stack.borrow_mut().settle(self.inner.now());
+            stacked.settle(|| self.inner.now());
         }
         self.inner.settle();
     }

@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     pub(crate) accepting: bool,
     /// Somebody waits at the stack, or did when it was asked last.
     pub(crate) is_waiting: bool,
+    /// The same at the inner engine, where a question is a system call.
+    pub(crate) is_inner_waiting: bool,
     /// Which of the two is asked first the next time, so that neither starves.
     pub(crate) stack_first: bool,
 }
@@ -49,8 +51,8 @@ impl Listeners {
         self.entries.get_mut(id.0 as usize)?.take()
     }
 
-    /// Replaces the inner engine's numbers, from position `from` on, by the worker's.
-    pub(crate) fn translate(&self, acceptable: &mut Vec<ListenerId>, from: usize) {
+    /// Replaces the inner engine's numbers, from position `from` on, by the worker's. Somebody waits there.
+    pub(crate) fn translate(&mut self, acceptable: &mut Vec<ListenerId>, from: usize) {
         let mut kept = from;
         for index in from..acceptable.len() {
             let Some(inner) = acceptable.get(index).copied() else {
@@ -61,6 +63,9 @@ impl Listeners {
             {
                 *place = id;
                 kept += 1;
+                if let Some(entry) = self.entry(id) {
+                    entry.is_inner_waiting = true;
+                }
             }
         }
         acceptable.truncate(kept);
@@ -119,6 +124,7 @@ mod tests {
             is_dual: false,
             accepting: true,
             is_waiting: false,
+            is_inner_waiting: false,
             stack_first: true,
         }
     }
@@ -132,6 +138,9 @@ mod tests {
         let mut acceptable = alloc::vec![first, ListenerId(9), ListenerId(0), ListenerId(5)];
         listeners.translate(&mut acceptable, 1);
         assert_eq!(acceptable, [first, third, second]);
+        for (id, expected) in [(first, false), (second, true), (third, true)] {
+            assert_eq!(listeners.entry(id).unwrap().is_inner_waiting, expected);
+        }
 
         listeners.note_waiting(socket::ListenerId(7));
         listeners.report(&mut acceptable);

@@ -117,6 +117,11 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         }
     }
 
+    /// The time of the last packet call.
+    pub(crate) const fn now(&self) -> Instant {
+        self.now
+    }
+
     /// The tasks have something to do, whatever it is.
     pub(crate) const fn worked(&mut self) {
         self.pace.worked(self.now);

@@ -17,7 +17,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Events, ListenOptions, Park};
 use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
-use mill_runtime::time::Instant;
+use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_stack::config::Neighboring;
 use mill_stack::host::Host;
 use mill_stack::link::{Link, Service};
@@ -36,6 +36,10 @@ pub(crate) struct Stacked<L: Link, F: FileBytes> {
     /// Where connections are opened from, until the link knows.
     ports: Cell<Option<RangeInclusive<u16>>>,
     send_buffer_bytes: u32,
+    /// The clocks when the civil one was read last.
+    clocks: Cell<Option<(Instant, UnixTime)>>,
+    /// The turn found nothing to do so far.
+    is_idle: Cell<bool>,
 }
 
 impl<L: Link, F: FileBytes> Stacked<L, F> {
@@ -52,6 +56,8 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             shares_addresses,
             ports: Cell::new(Some(ports)),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
+            clocks: Cell::default(),
+            is_idle: Cell::new(true),
         }
     }
 
@@ -189,9 +195,39 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             listeners.note_waiting(listener);
         }
         listeners.report(&mut events.acceptable);
-        if !events.ready.is_empty() || !events.acceptable.is_empty() {
+        let is_idle = events.ready.is_empty() && events.acceptable.is_empty();
+        if !is_idle {
             stack.worked();
         }
+        self.is_idle.set(is_idle && !events.mail);
+    }
+
+    /// The time of `receive`, and the civil time then; `read` reads the clocks.
+    pub(crate) fn turn_clock(
+        &self,
+        read: impl FnOnce() -> (Instant, UnixTime),
+    ) -> (Instant, UnixTime) {
+        let now = self.stack.borrow().now();
+        if let Some((then, civil)) = self.clocks.get()
+            && now >= then
+            && now.since(then) < CIVIL_TIME_AGE
+        {
+            return (now, civil.after(now.since(then)));
+        }
+        let (then, civil) = read();
+        self.clocks.set(Some((then, civil)));
+        (now, civil)
+    }
+
+    /// A turn without anything to do, of which one that spins makes millions, takes no time to speak of.
+    pub(crate) fn settle(&self, now: impl FnOnce() -> Instant) {
+        let mut stack = self.stack.borrow_mut();
+        let now = if self.is_idle.get() {
+            stack.now()
+        } else {
+            now()
+        };
+        stack.settle(now);
     }
 }
 
@@ -224,6 +260,9 @@ impl<L: Link, F: FileBytes> Drop for Stacked<L, F> {
         }
     }
 }
+
+/// How old the civil time may be that a turn goes by: what the log's milliseconds don't show.
+const CIVIL_TIME_AGE: Duration = Duration::from_millis(1);
 
 /// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`). With less a writer would wait for the acknowledgement of each
 /// segment, which its peer delays.

@@ -25,11 +25,21 @@ pub trait Engine: Clone + 'static {
     /// simulation it is virtual time.
     fn now(&self) -> Instant;
 
+    /// The clocks when the last [`Engine::poll`] returned, as a turn needs them. An engine that has just read them does
+    /// not read them again; its civil time may be a millisecond old where the system's clock was set.
+    fn turn_clock(&self) -> (Instant, UnixTime) {
+        self.clock()
+    }
+
     /// A random number, for seeds and identifiers; the same sequence again in a replayed simulation.
     fn random(&self) -> u64;
 
     /// Starts to listen. Options that the engine lacks come back in [`Listening::unsupported`].
     fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError>;
+
+    /// The listener is about to be closed: from now on [`Engine::accept`] finds everybody who waits, also those who
+    /// were not reported yet.
+    fn finish_listener(&self, _listener: ListenerId) {}
 
     /// Stops listening. Connections that still wait to be accepted are lost: accept them first.
     fn close_listener(&self, listener: ListenerId);
@@ -37,7 +47,7 @@ pub trait Engine: Clone + 'static {
     /// Pauses or resumes the reporting of a listener that has connections to accept.
     fn set_accepting(&self, listener: ListenerId, accepting: bool);
 
-    /// Takes one waiting connection, whose events will be reported to `task`.
+    /// Takes one waiting connection, whose events will be reported to `task`. Asked for a listener that was reported.
     fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<Self::Stream>;
 
     /// Opens a connection for `task`; the stream is writable (and drained) once it is established.

@@ -60,11 +60,38 @@ impl UnixTime {
     pub const fn millis(self) -> u32 {
         self.nanos / 1_000_000
     }
+
+    /// So much later.
+    #[must_use]
+    pub fn after(self, time: Duration) -> Self {
+        let nanos = self.nanos + time.subsec_nanos();
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        let carry = i64::from(nanos / NANOS_PER_SECOND);
+        Self {
+            seconds: self.seconds.saturating_add(seconds).saturating_add(carry),
+            nanos: nanos % NANOS_PER_SECOND,
+        }
+    }
 }
+
+const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn civil_time_carries_its_seconds() {
+        let check = |nanos, millis, expected| {
+            let time = UnixTime { seconds: 7, nanos };
+            let (seconds, nanos) = expected;
+            let later = UnixTime { seconds, nanos };
+            assert_eq!(time.after(Duration::from_millis(millis)), later);
+        };
+        check(999_999_999, 0, (7, 999_999_999));
+        check(999_000_000, 1, (8, 0));
+        check(999_999_999, 1999, (9, 998_999_999));
+    }
 
     #[test]
     fn adding_to_the_far_future_stays_there() {

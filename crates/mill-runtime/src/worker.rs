@@ -91,7 +91,7 @@ where
         // First of all those who waited for this turn, not behind everything that the engine reports.
         self.scheduler.drain_woken(&mut self.events.ready);
         self.engine.poll(park, &mut self.events);
-        let (now, wall_clock) = self.engine.clock();
+        let (now, wall_clock) = self.engine.turn_clock();
         self.scheduler.set_time(now, wall_clock);
 
         self.expire_timers(now);
@@ -126,6 +126,7 @@ where
     #[must_use]
     pub fn close_listener(&mut self, listener: ListenerId) -> bool {
         self.next_turn();
+        self.engine.finish_listener(listener);
         let closed = loop {
             match self.accept_one(listener) {
                 Taken::One => {}
