@@ -239,6 +239,9 @@ impl Drop for End {
     }
 }
 
+/// The least there is: TCP's timers, and a stack that looks for frames at times of its own, are told to the microsecond.
+const TIMER_SLACK: Duration = Duration::from_nanos(1);
+
 /// What a thread takes over from whoever starts it, who keeps the descriptors open until he is told.
 struct Inherited {
     mailbox: RawFd,
@@ -307,6 +310,10 @@ fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result
         // Nobody listens only when the process is ending.
         let _ = events.send(Event::Warning(what));
     };
+    if stack.is_some() {
+        // Else the kernel ends a wait up to 50 µs late. Who can't have it waits a little longer.
+        let _ = process::set_timer_slack(TIMER_SLACK);
+    }
     let bypass = stack.map(|stack| stack.bypass(on_trouble)).transpose()?;
     combined::engine(options, bypass.flatten())
 }
