@@ -1,5 +1,7 @@
 //! Whether what a system or a tool needs is here: the words of `needs` in a recipe.
 
+use crate::host::Host;
+use crate::limits;
 use std::path::{Path, PathBuf};
 
 /// The first need that is not met, as a report's cell shows it; none if all are.
@@ -31,6 +33,7 @@ fn problem(need: &str) -> Option<String> {
         "program" => program(what).is_none(),
         "file" => !Path::new(what).exists(),
         "module" => !has_module(what),
+        "open-files" => return too_few_files(what),
         "not-built" => return Some(format!("not built yet: {what}")),
         "out-of-scope" => return Some(format!("out of scope: {what}")),
         _ => return Some(format!("needs {need}, which this lab does not know")),
@@ -38,6 +41,19 @@ fn problem(need: &str) -> Option<String> {
     missing.then(|| match kind {
         "module" => format!("not on this machine: needs the kernel module {what}"),
         _ => format!("not on this machine: needs {what}"),
+    })
+}
+
+/// Whether a process can be given so many descriptors.
+fn too_few_files(wanted: &str) -> Option<String> {
+    let Ok(count) = wanted.trim().parse() else {
+        return Some(format!("needs {wanted} open files, which is no number"));
+    };
+    let limit = limits::open_files(&Host::Local, count)?.limit;
+    (limit < count).then(|| {
+        format!(
+            "not on this machine: needs {count} open files in a process, and {limit} are allowed"
+        )
     })
 }
 
@@ -64,6 +80,15 @@ mod tests {
             &["module:no_such_module"],
             Some("not on this machine: needs the kernel module no_such_module"),
         );
+        check(&["open-files:64"], None);
+        check(
+            &["open-files:many"],
+            Some("needs many open files, which is no number"),
+        );
+        let endless = unmet(&[String::from("open-files:9000000000000000000")]).unwrap();
+        let beginning =
+            "not on this machine: needs 9000000000000000000 open files in a process, and ";
+        assert!(endless.starts_with(beginning), "{endless}");
         check(
             &["not-built:the own stack"],
             Some("not built yet: the own stack"),

@@ -5,8 +5,8 @@ use super::comparison::exists;
 use super::measured::{Filter, Measured, named};
 use super::wording::counted;
 use crate::findings::{Block, Counts};
-use crate::recipe::{Recipe, Topology, diagram};
-use crate::record::{CommandLine, Status, TunedKey};
+use crate::recipe::{AxisValue, Recipe, Topology, diagram, value_name};
+use crate::record::{CommandLine, Point, Status, TunedKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// "Seed 004, rows N1 and N2".
@@ -210,7 +210,7 @@ pub(super) fn commands(measured: &Measured<'_>) -> Vec<(String, Vec<CommandLine>
 
 /// What the first client printed and what probes left as text, of the middle trial: of each point if they are few, else of each system's last point.
 pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
-    let filter = |point: &crate::record::Point| -> Filter {
+    let filter = |point: &Point| -> Filter {
         point
             .iter()
             .map(|(axis, value)| (axis.clone(), named(value)))
@@ -240,11 +240,6 @@ pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
         .iter()
         .map(|axis| &axis.name)
         .collect();
-    let tool = measured
-        .recipe
-        .load
-        .get("tool")
-        .and_then(toml::Value::as_str);
     let mut blocks: Vec<Block> = Vec::new();
     for point in points.into_iter().take(BLOCKS_MAX) {
         let Some(trial) = measured.middle(&point, "requests_per_s") else {
@@ -254,7 +249,7 @@ pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
         told.retain(|axis, _| axis == "system" || moving.contains(&axis));
         let told = measured.told(&told);
         let printed = |file: &KeptFile| match file.name.as_str() {
-            "client-0.out" => Some(format!("{}, {told}", tool.unwrap_or("client"))),
+            "client-0.out" => Some(format!("{}, {told}", tool(measured, &trial.point))),
             // Figures over time and stacks are pictures already.
             name if name.ends_with(".txt") => Some(format!("{name}, {told}")),
             _ => None,
@@ -269,6 +264,24 @@ pub(super) fn blocks(measured: &Measured<'_>) -> Vec<Block> {
         }));
     }
     blocks
+}
+
+/// The client's name; where it varies, an axis brings it as a variable.
+fn tool(measured: &Measured<'_>, point: &Point) -> String {
+    let tool = measured.recipe.load.get("tool");
+    let tool = tool.and_then(toml::Value::as_str).unwrap_or("client");
+    let Some(name) = tool
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+    else {
+        return String::from(tool);
+    };
+    let value = measured.axes.iter().find_map(|axis| {
+        let is_here = |value: &&AxisValue| point.get(&axis.name) == Some(&value.name);
+        axis.values.iter().find(is_here)?.vars.get(name)
+    });
+    let value = value.or_else(|| measured.recipe.vars.get(name));
+    value.map_or_else(|| String::from("client"), value_name)
 }
 
 /// Points with printed blocks in a report: what T1's three sizes of two servers need, and two more.

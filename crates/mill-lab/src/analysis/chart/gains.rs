@@ -29,7 +29,11 @@ pub(super) fn bars(
         compared.metric == chart.metric
             && asked.iter().all(|words| places.contains(&words.as_str()))
     };
-    let bars: Vec<Bar> = comparisons.iter().filter(fits).map(bar).collect();
+    let bars: Vec<Bar> = comparisons
+        .iter()
+        .filter(fits)
+        .map(|compared| bar(compared, &asked))
+        .collect();
     if bars.is_empty() {
         return None;
     }
@@ -45,15 +49,32 @@ pub(super) fn bars(
     Some((drawing, String::from(caption)))
 }
 
-fn bar(compared: &Compared) -> Bar {
+/// `asked` is what all of the picture have in common, and its title says.
+fn bar(compared: &Compared, asked: &[String]) -> Bar {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     Bar {
-        name: compared.title.clone(),
+        name: name(compared, asked),
         value: percent(compared.ratio),
         low: compared.interval.map(|(low, _)| percent(low)),
         high: compared.interval.map(|(_, high)| percent(high)),
         tone: tone(compared.verdict),
     }
+}
+
+/// The comparison, and where it is, without what is asked for.
+fn name(compared: &Compared, asked: &[String]) -> String {
+    let ending = format!(" at {}", compared.at);
+    let Some(what) = compared.title.strip_suffix(&ending) else {
+        return compared.title.clone();
+    };
+    let places = compared.at.split(", ");
+    let places: Vec<&str> = places
+        .filter(|place| !asked.iter().any(|asked| asked == place))
+        .collect();
+    if places.is_empty() {
+        return String::from(what);
+    }
+    format!("{what} at {}", places.join(", "))
 }
 
 pub(in super::super) fn tone(verdict: Verdict) -> Tone {

@@ -4,7 +4,14 @@ use super::{Check, unknown};
 use crate::recipe::{Setup, System, SystemKind, Tool, TopologyKind};
 
 /// The kinds of needs, before the colon.
-const NEEDS: [&str; 5] = ["program", "file", "module", "not-built", "out-of-scope"];
+const NEEDS: [&str; 6] = [
+    "program",
+    "file",
+    "module",
+    "open-files",
+    "not-built",
+    "out-of-scope",
+];
 
 /// What a stack of our own runs over, as `--stack` names it.
 const DEVICES: [&str; 3] = ["af_xdp", "tap", "memif"];

@@ -2,7 +2,7 @@
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Area, Canvas};
-use super::legend::{fitted, text_width};
+use super::legend::{squeezed, text_width};
 use crate::findings::{Bar, Scale, Tone};
 use crate::metric::Unit;
 use crate::report::number::{figure, significant};
@@ -41,7 +41,7 @@ pub(super) fn draw(scale: &Scale, zero: f64, all: &[Bar]) -> Canvas {
     let origin = across(zero).unwrap_or(plot.left);
     for (row, bar) in bars.iter().enumerate() {
         let middle = plot.top + ROW * (f64::from(u32::try_from(row).unwrap_or(0)) + 0.5);
-        let name = fitted(&bar.name, NAMES_MAX);
+        let name = squeezed(&bar.name, NAMES_MAX);
         canvas.text("", (plot.left - 30.0, middle + 4.5), Anchor::End, &name);
         let sign = (plot.left - 16.0, middle + 4.5);
         canvas.text("", sign, Anchor::Middle, bar.tone.sign());

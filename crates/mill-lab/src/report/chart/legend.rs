@@ -37,6 +37,29 @@ pub(super) fn fitted(text: &str, width: f64) -> String {
     out.trim_end().to_owned() + "…"
 }
 
+/// Shortened to so many pixels in the middle: names of bars begin alike and differ at their ends.
+pub(super) fn squeezed(text: &str, width: f64) -> String {
+    if text_width(text) <= width {
+        return text.to_owned();
+    }
+    let room = width - text_width("…");
+    let taken = |characters: &mut dyn Iterator<Item = char>, room: f64| {
+        let mut used = 0.0;
+        let fits = |character: &char| {
+            used += character_width(*character);
+            used <= room
+        };
+        characters.take_while(fits).collect::<Vec<char>>()
+    };
+    let end: String = {
+        let backwards = taken(&mut text.chars().rev(), room / 2.0);
+        backwards.into_iter().rev().collect()
+    };
+    let left = room - text_width(&end);
+    let start: String = taken(&mut text.chars(), left).into_iter().collect();
+    format!("{}…{}", start.trim_end(), end.trim_start())
+}
+
 /// What stands before a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sample {
@@ -160,5 +183,18 @@ mod tests {
         assert_eq!(fitted("short", 100.0), "short");
         let cut = fitted(&"long ".repeat(100), 100.0);
         assert!(cut.ends_with('…') && text_width(&cut) <= 100.0, "{cut}");
+    }
+
+    #[test]
+    fn a_name_that_is_squeezed_keeps_both_ends() {
+        let name = "test = thr100M, Own stack performance: server";
+        let cut = squeezed(name, 160.0);
+        assert!(text_width(&cut) <= 160.0, "{cut}");
+        assert!(
+            cut.starts_with("test = ") && cut.ends_with(": server"),
+            "{cut}"
+        );
+        assert_eq!(squeezed(name, 1000.0), name);
+        assert_eq!(squeezed(name, 0.0), "…");
     }
 }

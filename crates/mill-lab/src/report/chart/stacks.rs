@@ -1,7 +1,7 @@
 //! Shares of a hundred, side by side in one bar each.
 
 use super::canvas::{Anchor, Area, Canvas};
-use super::legend::{Legend, Sample, fitted, text_width};
+use super::legend::{Legend, Sample, squeezed, text_width};
 use super::style::PARTS_COUNT;
 use crate::report::number::significant;
 
@@ -29,7 +29,7 @@ pub(super) fn draw(parts: &[String], bars: &[(String, Vec<f64>)]) -> Canvas {
     }
     for (row, (name, values)) in bars.iter().enumerate() {
         let top = plot.top + ROW * f64::from(u32::try_from(row).unwrap_or(0));
-        let name = fitted(name, NAMES_MAX);
+        let name = squeezed(name, NAMES_MAX);
         let at = (plot.left - 10.0, top + ROW / 2.0 + 4.5);
         canvas.text("", at, Anchor::End, &name);
         draw_bar(&mut canvas, parts, values, plot, top);
@@ -47,7 +47,7 @@ const ROW: f64 = 30.0;
 const BAR: f64 = 20.0;
 
 /// Pixels of the names; longer ones are cut.
-const NAMES_MAX: f64 = 260.0;
+const NAMES_MAX: f64 = 330.0;
 
 /// Idle is pale wherever it stands, so that what works is seen.
 fn class(part: &str, index: usize) -> String {
