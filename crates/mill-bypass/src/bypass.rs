@@ -186,6 +186,37 @@ where
             if let Some(inner) = entry.inner {
                 self.inner.finish_listener(inner);
             }
+            if let Some(id) = entry.stack {
+                stacked.finish_listener(id);
+            }
+        }
+    }
+
+    fn is_finished(&self, listener: ListenerId) -> bool {
+        let Some(stacked) = &self.stacked else {
+            return self.inner.is_finished(listener);
+        };
+        let mut listeners = stacked.listeners.borrow_mut();
+        let Some(entry) = listeners.entry(listener) else {
+            return true;
+        };
+        let is_inner_finished = entry.inner.is_none_or(|id| self.inner.is_finished(id));
+        is_inner_finished && entry.stack.is_none_or(|id| stacked.is_finished(id))
+    }
+
+    fn keep_listener(&self, listener: ListenerId) {
+        let Some(stacked) = &self.stacked else {
+            return self.inner.keep_listener(listener);
+        };
+        let mut listeners = stacked.listeners.borrow_mut();
+        let Some(entry) = listeners.entry(listener) else {
+            return;
+        };
+        if let Some(inner) = entry.inner {
+            self.inner.keep_listener(inner);
+        }
+        if let Some(id) = entry.stack {
+            stacked.keep_listener(id);
         }
     }
 

@@ -6,8 +6,9 @@ use crate::listeners::{Entry, Listeners};
 use crate::mapping::{EADDRNOTAVAIL, canonical, connect_error, listen_options, to_stack};
 use crate::pace::Wait;
 use crate::slot::Flags;
-use crate::stack::Stack;
+use crate::stack::{Stack, earlier};
 use crate::stream::StackStream;
+use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -31,6 +32,11 @@ pub(crate) struct Stacked<L: Link, F: FileBytes> {
     pub(crate) listeners: RefCell<Listeners>,
     /// Where the stack's listeners listen; at some places perhaps several of them.
     served: RefCell<Vec<(ListenerId, Service)>>,
+    /// Listeners that are about to be closed, since when, and where: who asks for a connection there asks the kernel.
+    finishing: RefCell<Vec<Finishing>>,
+    /// Where nobody listens any more, and connections may be left; and when that was looked at last.
+    closing: RefCell<Vec<Service>>,
+    looked_at: Cell<Instant>,
     /// The kernel has the stack's addresses too: whatever listens there listens at both.
     shares_addresses: bool,
     /// Where connections are opened from, until the link knows.
@@ -53,6 +59,9 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             stack: Rc::new(RefCell::new(stack)),
             listeners: RefCell::default(),
             served: RefCell::default(),
+            finishing: RefCell::default(),
+            closing: RefCell::default(),
+            looked_at: Cell::new(now),
             shares_addresses,
             ports: Cell::new(Some(ports)),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
@@ -88,25 +97,108 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         let listener = stack.host.listen(address, &listen);
         if let Ok(id) = listener {
             for service in services(&stack.host, id, listen.dual_stack) {
-                self.served.borrow_mut().push((id, service));
-                stack.link.serve(service, true);
+                self.serve(&mut stack, id, service);
             }
         }
         Some(listener)
     }
 
+    /// No new handshakes begin at a listener that the kernel has too; those under way may come to their end.
+    pub(crate) fn finish_listener(&self, listener: ListenerId) {
+        let mut finishing = self.finishing.borrow_mut();
+        if !self.shares_addresses || finishing.iter().any(|one| one.listener == listener) {
+            return;
+        }
+        let mut stack = self.stack.borrow_mut();
+        finishing.push(Finishing {
+            listener,
+            since: stack.now(),
+            services: self.stop_serving(&mut stack, listener),
+        });
+    }
+
+    /// Whether nobody is about to wait at a listener: frames that were on their way have come, and no handshake is under
+    /// way, or only those of peers who do not go on.
+    pub(crate) fn is_finished(&self, listener: ListenerId) -> bool {
+        let finishing = self.finishing.borrow();
+        let Some(one) = finishing.iter().find(|one| one.listener == listener) else {
+            return true;
+        };
+        let stack = self.stack.borrow();
+        let patience = if stack.host.half_open(listener) > 0 {
+            HANDSHAKE_PATIENCE
+        } else {
+            FRAMES_PATIENCE
+        };
+        stack.now() >= one.since + patience
+    }
+
+    pub(crate) fn keep_listener(&self, listener: ListenerId) {
+        let mut finishing = self.finishing.borrow_mut();
+        let mut stack = self.stack.borrow_mut();
+        for one in finishing.extract_if(.., |one| one.listener == listener) {
+            for service in one.services {
+                self.serve(&mut stack, listener, service);
+            }
+        }
+    }
+
     pub(crate) fn close_listener(&self, listener: ListenerId) {
         let mut stack = self.stack.borrow_mut();
         stack.host.close_listener(listener);
+        self.stop_serving(&mut stack, listener);
+        let mut finishing = self.finishing.borrow_mut();
+        finishing.retain(|one| one.listener != listener);
+    }
+
+    fn serve(&self, stack: &mut Stack<L, F>, listener: ListenerId, service: Service) {
+        self.served.borrow_mut().push((listener, service));
+        self.closing.borrow_mut().retain(|other| *other != service);
+        stack.link.serve(service, true);
+    }
+
+    /// Has the link bring no new connections of a listener, unless others share its services; where that is.
+    fn stop_serving(&self, stack: &mut Stack<L, F>, listener: ListenerId) -> Vec<Service> {
         let mut served = self.served.borrow_mut();
-        let closed: Vec<Service> = served
+        let stopped: Vec<Service> = served
             .extract_if(.., |(id, _)| *id == listener)
             .map(|(_, service)| service)
             .collect();
-        for service in closed {
-            if served.iter().all(|(_, other)| *other != service) {
-                stack.link.serve(service, false);
+        for service in &stopped {
+            if served.iter().all(|(_, other)| other != service) {
+                stack.link.serve(*service, false);
+                self.closing.borrow_mut().push(*service);
             }
+        }
+        stopped
+    }
+
+    /// When it has to be looked next whether a listener can be closed.
+    fn next_finish(&self, now: Instant) -> Option<Instant> {
+        let finishing = self.finishing.borrow();
+        let ends = finishing.iter().map(|one| {
+            let first = one.since + FRAMES_PATIENCE;
+            if now < first {
+                first
+            } else {
+                one.since + HANDSHAKE_PATIENCE
+            }
+        });
+        // Who can't be closed later either waits for something else.
+        ends.filter(|end| *end > now).min()
+    }
+
+    /// Has the link forget where no connections are left, looking now and then.
+    fn forget_closed(&self, stack: &mut Stack<L, F>, now: Instant) {
+        let mut closing = self.closing.borrow_mut();
+        if closing.is_empty() || now.since(self.looked_at.get()) < LOOK_INTERVAL {
+            return;
+        }
+        self.looked_at.set(now);
+        let connections = stack.host.connections();
+        let ports: BTreeSet<u16> = connections.map(|status| status.flow.local_port).collect();
+        for service in closing.extract_if(.., |service| !ports.contains(&service.address.port())) {
+            stack.link.forget(service);
         }
     }
 
@@ -182,13 +274,16 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         } else {
             park
         };
-        self.stack.borrow_mut().wait(park, now)
+        let mut stack = self.stack.borrow_mut();
+        let park = earlier(park, self.next_finish(stack.now()));
+        stack.wait(park, now)
     }
 
     /// What the frames and timers of this turn changed.
     pub(crate) fn receive(&self, now: Instant, events: &mut Events) {
         let mut stack = self.stack.borrow_mut();
         stack.receive(now);
+        self.forget_closed(&mut stack, now);
         stack.report(&mut events.ready);
         let mut listeners = self.listeners.borrow_mut();
         for listener in stack.drain_acceptable() {
@@ -231,6 +326,13 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
     }
 }
 
+/// A listener that is about to be closed.
+struct Finishing {
+    listener: ListenerId,
+    since: Instant,
+    services: Vec<Service>,
+}
+
 /// Where a listener listens: the wildcard of IPv6 may be that of IPv4 too.
 fn services<Q: SendQueue>(
     host: &Host<Q>,
@@ -257,12 +359,26 @@ impl<L: Link, F: FileBytes> Drop for Stacked<L, F> {
                     stack.host.close_listener(listener);
                 }
             }
+            for service in self.closing.borrow_mut().drain(..) {
+                stack.link.forget(service);
+            }
         }
     }
 }
 
 /// How old the civil time may be that a turn goes by: what the log's milliseconds don't show.
 const CIVIL_TIME_AGE: Duration = Duration::from_millis(1);
+
+/// How long frames may be on their way that the link brought before it was told to bring no more.
+const FRAMES_PATIENCE: Duration = Duration::from_millis(2);
+
+/// How long handshakes may take that are under way when a listener is closed: as long as the first SYN-ACK that was lost is
+/// sent again after.
+const HANDSHAKE_PATIENCE: Duration = Duration::from_millis(1200);
+
+/// How often it is looked whether connections are left where nobody listens any more: so long after the last one the kernel
+/// gets what comes there. The look takes time for each connection.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`). With less a writer would wait for the acknowledgement of each
 /// segment, which its peer delays.

@@ -144,6 +144,21 @@ impl XdpLink {
         is_possible
     }
 
+    /// Bytes of the longest frame that can be sent.
+    pub fn frame_len_max(&self) -> usize {
+        frame_len_max(self.properties.mtu)
+    }
+
+    /// Leaves everything as whoever opens the socket next wants to find it. No frame is held by anybody.
+    pub fn leave(&mut self) {
+        self.flush();
+        let mut pieces = std::mem::take(&mut self.pieces);
+        for piece in pieces.drain(..) {
+            self.filling.release(piece.number);
+        }
+        self.fill();
+    }
+
     /// Takes one frame of a single piece, or puts one together.
     fn take(&mut self, piece: Piece) -> Option<FrameId> {
         if piece.continues || !self.pieces.is_empty() {

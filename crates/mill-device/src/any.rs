@@ -1,13 +1,16 @@
 //! Any of the links, as one type: so one engine serves all, and no call per frame goes through `dyn`.
 
+use crate::apart::ApartLink;
 use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
+use crate::nowhere::Nowhere;
 use crate::pcap::CapturedLink;
 use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
 };
+use mill_sys::epoll::Watcher;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,6 +27,10 @@ pub enum AnyLink {
     CapturedMemif(CapturedLink<MemifLink>),
     AfXdp(InterfaceLink),
     CapturedAfXdp(CapturedLink<InterfaceLink>),
+    /// The interface is another process's, at present or for good.
+    Apart(Box<ApartLink>),
+    /// For the moment in which one of these becomes another.
+    Moving(Nowhere),
 }
 
 impl AnyLink {
@@ -32,8 +39,38 @@ impl AnyLink {
         match self {
             Self::AfXdp(link) => Some(link.surroundings()),
             Self::CapturedAfXdp(link) => Some(link.inner().surroundings()),
+            Self::Apart(link) => Some(link.surroundings()),
             _ => None,
         }
+    }
+
+    /// Has frames end waits by this watcher, from when on and as long as they come to this process. It comes back where the
+    /// descriptor of the link stays the same, which can be watched as well.
+    pub fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
+        match self {
+            Self::AfXdp(link) => link.set_watcher(watcher),
+            Self::Apart(link) => {
+                link.set_watcher(watcher);
+                None
+            }
+            _ => Some(watcher),
+        }
+    }
+
+    /// Gives the device to another process that asks for it, or takes one that has become ours.
+    #[cold]
+    fn change_places(&mut self) {
+        *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
+            Self::AfXdp(link) => match link.give() {
+                Ok(apart) => Self::Apart(apart),
+                Err(link) => Self::AfXdp(*link),
+            },
+            Self::Apart(link) => match InterfaceLink::take(link.into_parts()) {
+                Ok(link) => Self::AfXdp(*link),
+                Err(apart) => Self::Apart(apart),
+            },
+            other => other,
+        };
     }
 }
 
@@ -49,6 +86,8 @@ macro_rules! each {
             AnyLink::CapturedMemif($link) => $expression,
             AnyLink::AfXdp($link) => $expression,
             AnyLink::CapturedAfXdp($link) => $expression,
+            AnyLink::Apart($link) => $expression,
+            AnyLink::Moving($link) => $expression,
         }
     };
 }
@@ -94,12 +133,24 @@ impl Link for AnyLink {
         each!(self, link => link.resolve(address));
     }
 
+    fn forget(&mut self, service: Service) {
+        each!(self, link => link.forget(service));
+    }
+
     fn hand_over(&mut self, frame: &Received) -> bool {
         each!(self, link => link.hand_over(frame))
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         each!(self, link => link.take_changes(into));
+        let is_due = match self {
+            Self::AfXdp(link) => link.is_asked(),
+            Self::Apart(link) => link.is_owner(),
+            _ => false,
+        };
+        if is_due {
+            self.change_places();
+        }
     }
 }
 

@@ -9,6 +9,9 @@ mod memif;
 /// A queue of an interface.
 mod af_xdp;
 
+/// From a process to its successor.
+pub mod heritage;
+
 use crate::any::AnyLink;
 use crate::impair::ImpairedLink;
 use crate::network::{ENODEV, ENXIO};
@@ -16,7 +19,8 @@ use crate::pcap::CapturedLink;
 use crate::specification::Specification;
 use crate::specification::device::Device;
 use crate::steering::Steering;
-use af_xdp::AfXdp;
+use crate::succession::Chair;
+use af_xdp::{AfXdp, Placed};
 use memif::Memif;
 use mill_stack::config::HostConfig;
 use mill_sys::descriptor;
@@ -33,6 +37,8 @@ use tap::Tap;
 #[derive(Clone, Debug)]
 pub struct Attached<D = OwnedFd> {
     wire: Wire<D>,
+    /// What other processes know us by that may have the device after us, if any can.
+    chair: Option<Chair<D>>,
     /// Where frames are to be written down.
     pcap: Option<D>,
 }
@@ -57,7 +63,34 @@ pub struct Made {
 /// What holds a device at its place beside its descriptors: it stays with the process in charge. When that ends, the
 /// kernel has all frames again.
 #[derive(Debug, Default)]
-pub struct Hold(#[expect(dead_code, reason = "it is held")] Option<Steering>);
+pub struct Hold(Option<Held>);
+
+/// The program at the interface.
+#[derive(Debug)]
+enum Held {
+    Made(Steering),
+    /// What a predecessor has made.
+    Inherited(OwnedFd),
+}
+
+impl Hold {
+    fn made(steering: Steering) -> Self {
+        Self(Some(Held::Made(steering)))
+    }
+
+    fn inherited(link: OwnedFd) -> Self {
+        Self(Some(Held::Inherited(link)))
+    }
+}
+
+impl Held {
+    fn link(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Made(steering) => steering.link(),
+            Self::Inherited(link) => link.as_fd(),
+        }
+    }
+}
 
 /// What can happen to a running link.
 #[derive(Debug)]
@@ -91,8 +124,15 @@ impl Attached {
         };
         // Only now, so that a start that fails anyway empties no file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
+        let chair = match &wire {
+            // What is written down is written by one.
+            Wire::AfXdp(_) if pcap.is_none() => Some(Chair::new()),
+            _ => None,
+        };
+        let chair = chair.transpose();
         let attached = Self {
             wire,
+            chair: chair.map_err(|error| AttachError(format!("memfd_create() failed: {error}")))?,
             pcap: pcap.map(OwnedFd::from),
         };
         Ok(Made {
@@ -120,7 +160,9 @@ impl Attached {
             Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
             Wire::AfXdp(queue) => queue.descriptors().collect(),
         };
-        of_wire.into_iter().chain(&self.pcap).map(AsFd::as_fd)
+        let of_chair = self.chair.iter().flat_map(Chair::descriptors);
+        let all = of_wire.into_iter().chain(of_chair).chain(&self.pcap);
+        all.map(AsFd::as_fd)
     }
 
     /// The link, as the specification wants it. `on_trouble` is told each kind of trouble once.
@@ -148,13 +190,13 @@ impl Attached {
                     }
                 }
             }
-            Wire::AfXdp(queue) => {
-                let queue = queue.link(on_gone)?;
-                match pcap {
-                    None => AnyLink::AfXdp(queue),
-                    Some(file) => AnyLink::CapturedAfXdp(CapturedLink::new(queue, file, on_error)),
+            Wire::AfXdp(queue) => match (queue.link(self.chair, on_gone)?, pcap) {
+                (Placed::There(link), None) => AnyLink::AfXdp(*link),
+                (Placed::There(link), Some(file)) => {
+                    AnyLink::CapturedAfXdp(CapturedLink::new(*link, file, on_error))
                 }
-            }
+                (Placed::Apart(link), _) => AnyLink::Apart(link),
+            },
             Wire::Memif(memif) => {
                 let memif = memif.link(specification)?;
                 match pcap {
@@ -191,6 +233,10 @@ impl<D> Attached<D> {
         };
         Ok(Attached {
             wire,
+            chair: match &self.chair {
+                Some(chair) => Some(chair.try_map(&copy)?),
+                None => None,
+            },
             pcap: self.pcap.as_ref().map(&copy).transpose()?,
         })
     }

@@ -293,6 +293,10 @@ impl<L: Link> Link for ImpairedLink<L> {
         self.link.resolve(address);
     }
 
+    fn forget(&mut self, service: Service) {
+        self.link.forget(service);
+    }
+
     fn hand_over(&mut self, frame: &Received) -> bool {
         self.link.hand_over(frame)
     }

@@ -7,9 +7,12 @@ use crate::af_xdp::XdpLink;
 use crate::network::LinkState;
 use crate::network::follower::{Change, Follower};
 use crate::steering::Table;
+use crate::wanted::Wanted;
 use grace::Grace;
 use mill_stack::config::Prefix;
-use mill_stack::link::{Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Service};
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+};
 use mill_stack::wire::protocol::Protocol;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,6 +24,11 @@ mod taken;
 
 /// Connections that the kernel had on a port before it was served.
 mod grace;
+
+/// How the interface goes from one process to another.
+mod passing;
+pub(crate) use passing::OpenQueue;
+use passing::Succession;
 
 /// An interface as the stack uses it.
 pub struct InterfaceLink {
@@ -34,6 +42,9 @@ pub struct InterfaceLink {
     turns_left: u32,
     passage: Passage,
     told: TellTrouble,
+    wanted: Wanted,
+    /// Other processes that could have the interface, if there can be any.
+    succession: Option<Box<Succession>>,
 }
 
 /// Whether frames pass an interface.
@@ -59,9 +70,11 @@ pub enum InterfaceTrouble {
     MtuTooLarge(u16),
     /// What has changed can't be read.
     Deaf(String),
+    /// It was taken over from another process, and can't be used.
+    NotTaken(String),
 }
 
-type TellTrouble = Box<dyn FnMut(InterfaceTrouble) + Send>;
+pub(crate) type TellTrouble = Box<dyn FnMut(InterfaceTrouble) + Send>;
 
 impl InterfaceLink {
     /// A link of these three, which are of one interface.
@@ -75,6 +88,8 @@ impl InterfaceLink {
             turns_left: 0,
             passage: Passage::Open,
             told,
+            wanted: Wanted::default(),
+            succession: None,
         };
         // The stack knows no tags (IEEE 802.1Q): frames that have one are the kernel's.
         link.table.set_tags(0);
@@ -104,7 +119,10 @@ impl InterfaceLink {
 
     /// What ends a wait beside frames: something has changed around the interface.
     pub fn surroundings(&self) -> BorrowedFd<'_> {
-        self.follower.as_fd()
+        match &self.succession {
+            Some(succession) => succession.as_fd(),
+            None => self.follower.as_fd(),
+        }
     }
 
     fn steer(&mut self, addresses: &[Prefix]) {
@@ -198,19 +216,35 @@ impl Link for InterfaceLink {
 
     #[inline]
     fn flush(&mut self) {
+        if let Some(succession) = &mut self.succession {
+            succession.carry(&mut self.xdp);
+        }
         self.xdp.flush();
     }
 
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let Some(succession) = &mut self.succession else {
+            return false;
+        };
+        succession.hand_over(frame, self.xdp.frame(frame.id))
+    }
+
     fn serve(&mut self, service: Service, on: bool) {
+        self.wanted.serve(service, on);
         if on {
             self.grace.begin(service.address.port(), &self.table);
         }
         self.table.serve(service, on);
     }
 
+    fn forget(&mut self, service: Service) {
+        self.table.forget(service);
+    }
+
     /// Ports at which the kernel listens or has connections stay its own; a connection that the stack opens from one of
     /// them gets no answer.
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.wanted.ports = Some(ports.clone());
         let taken = taken::ports();
         for port in ports.filter(|port| !taken.contains(port)) {
             for any in [
@@ -241,6 +275,9 @@ impl Link for InterfaceLink {
         }
         self.turns_left = TURNS_BETWEEN;
         self.grace.look(&self.table);
+        if let Some(succession) = &mut self.succession {
+            succession.look(&mut self.xdp, &self.table, &self.wanted);
+        }
         let mut heard = std::mem::take(&mut self.heard);
         if let Err(error) = self.follower.changes(&mut heard) {
             (self.told)(InterfaceTrouble::Deaf(error.to_string()));
@@ -252,6 +289,7 @@ impl Link for InterfaceLink {
     }
 }
 
+/// Where the interface's frames come.
 impl AsFd for InterfaceLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.xdp.as_fd()

@@ -24,6 +24,18 @@ pub mod interface;
 /// Frames between two processes that share a device.
 pub mod relay;
 
+/// Who has a device, of several processes that could.
+pub mod succession;
+
+/// What a host wants of its link.
+mod wanted;
+
+/// The link of a process while another one has the device.
+pub mod apart;
+
+/// No device at all.
+pub mod nowhere;
+
 /// What stands before each frame of a TAP device.
 mod vnet;
 

@@ -17,10 +17,13 @@ pub type Bypass = StackOptions<AnyLink>;
 
 /// Makes a thread's engine. Costs a few system calls more with a bypass than without; errors are those of
 /// [`KernelEngine::new`].
-pub fn engine(options: KernelOptions, bypass: Option<Bypass>) -> io::Result<CombinedEngine> {
+pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<CombinedEngine> {
     let kernel = KernelEngine::new(options)?;
-    if let Some(bypass) = &bypass {
-        watch(&kernel, bypass)?;
+    if let Some(bypass) = &mut bypass {
+        // A link that has its device at times only says itself when it is watched.
+        if !bypass.polling.is_woken() || bypass.link.set_watcher(kernel.watcher()?).is_some() {
+            watch(&kernel, bypass)?;
+        }
         if let Some(surroundings) = bypass.link.surroundings() {
             kernel.watch(surroundings)?;
         }

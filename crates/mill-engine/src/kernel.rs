@@ -43,7 +43,7 @@ use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_sys::address::Peer;
-use mill_sys::epoll::{Epoll, Event, Interest};
+use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
 use mill_sys::{clock, passing, random, socket};
 use outbound::Outbound;
 use precision::Precision;
@@ -132,6 +132,13 @@ impl KernelEngine {
         self.0.epoll.add(own.as_fd(), LEVEL_READABLE, token)?;
         watched.push(own);
         Ok(())
+    }
+}
+
+impl KernelEngine {
+    /// As [`Self::watch`], for whoever changes his mind about what is watched.
+    pub fn watcher(&self) -> io::Result<Watcher> {
+        Watcher::new(&self.0.epoll, WATCHER_TOKEN)
     }
 }
 
@@ -394,6 +401,7 @@ const MAILBOX_TOKEN: u64 = u64::MAX;
 /// Tokens of watched descriptors, the first of them the highest: an engine has one link, and few descriptors of it.
 const WATCH_TOKEN_MAX: u64 = u64::MAX - 1;
 const WATCH_TOKEN_MIN: u64 = u64::MAX - 8;
+const WATCHER_TOKEN: u64 = WATCH_TOKEN_MIN;
 
 const LEVEL_READABLE: Interest = Interest {
     readable: true,

@@ -36,6 +36,12 @@ impl Channel {
         Ok((Self(first), Self(second)))
     }
 
+    /// An end that somebody else has made.
+    pub fn of(end: OwnedFd) -> io::Result<Self> {
+        passing::set_send_timeout(end.as_fd(), SEND_PATIENCE)?;
+        Ok(Self(end))
+    }
+
     /// Sends a message; the descriptors are duplicated on the way. Waits for a reader who is behind, at most
     /// [`SEND_PATIENCE`]; after an error the channel is of no use any more.
     pub fn send(&self, kind: u8, body: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use crate::configuration::Texts;
 use crate::cycle::{self, Cycle, NotOpened};
 use crate::daemon::{self, Side};
+use crate::heritage;
 use crate::listening::{Listening, Opening};
 use crate::log_files;
 use crate::pid_file::{Content, PidFile};
@@ -22,6 +23,7 @@ use mill_sys::rlimit::Resource;
 use mill_sys::signal::{Signal, SignalDescriptor};
 use mill_sys::title::Title;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 /// What the command line and the name of the program say.
@@ -73,11 +75,12 @@ pub enum Task {
 pub fn run(launch: &Launch, task: &Task) -> ExitCode {
     // Before anything is opened: the numbers must still be those that the old binary meant.
     let inherited = upgrade::inherited();
+    let line = upgrade::inherited_line();
     // What cannot be had is done without: `ps` then shows how the process was called.
     let title = Title::claim().ok();
     let log = early_log(launch);
     let result = match task {
-        Task::Serve => serve(launch, inherited, title, log),
+        Task::Serve => serve(launch, (inherited, line), title, log),
         Task::Test { dump, quiet } => test(launch, *dump, *quiet, &log),
         Task::Send(signal) => send(launch, *signal, &log),
     };
@@ -216,11 +219,11 @@ fn test_steps(
     Ok(bundle)
 }
 
-type Inherited = Option<(String, Result<Vec<std::os::fd::OwnedFd>, String>)>;
+type Inherited = Option<(String, Result<Vec<OwnedFd>, String>)>;
 
 fn serve(
     launch: &Launch,
-    inherited: Inherited,
+    (inherited, line): (Inherited, Option<OwnedFd>),
     title: Option<Title>,
     log: ProcessLog,
 ) -> Result<ExitCode, Failed> {
@@ -228,9 +231,12 @@ fn serve(
     let sockets = take_over(inherited, &log)?;
     let launch = &stack_choice::settle(launch, &log)?;
     // Before the sockets: some may be at an address that this machine gets by it.
-    let stack = launch.stack.as_ref().map(OwnStack::attach).transpose();
-    let stack = stack.map_err(|error| {
-        log.write(LogLevel::Emerg, &error.to_string());
+    let stack = launch.stack.as_ref().map(|stack| match line {
+        Some(line) => heritage::ask(line, stack),
+        None => OwnStack::attach(stack).map_err(|error| error.to_string()),
+    });
+    let stack = stack.transpose().map_err(|why| {
+        log.write(LogLevel::Emerg, &why);
         Failed
     })?;
     let (stack, notices) = stack.map_or((None, Vec::new()), |(stack, notices)| {

@@ -17,6 +17,9 @@ pub mod configuration;
 /// A configuration with everything that is held open for it.
 pub mod cycle;
 
+/// The network stack's device, from an old binary to a new one.
+mod heritage;
+
 /// The listening sockets, from one configuration to the next.
 pub mod listening;
 

@@ -7,13 +7,14 @@
 use crate::process_log::describe;
 use mill_config::Config;
 use mill_config::config::ListenAddress;
+use mill_device::attach::heritage::Heritage;
 use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
 use std::io;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 /// A stack with its device, not yet running.
@@ -44,6 +45,31 @@ impl OwnStack {
             hold: made.hold,
         };
         Ok((stack, made.notices))
+    }
+
+    /// Takes the device over that the binary before this one has; it serves until a worker process of ours does.
+    pub(crate) fn inherit(
+        specification: &Specification,
+        text: &str,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(Self, Vec<String>), AttachError> {
+        let made = Attached::inherit(specification, text, descriptors)?;
+        let stack = Self {
+            specification: specification.clone(),
+            attached: made.attached,
+            hold: made.hold,
+        };
+        Ok((stack, made.notices))
+    }
+
+    /// Whether another binary can have the device; if not, why.
+    pub(crate) fn bequeathable(&self) -> Result<(), &'static str> {
+        self.attached.bequeathable()
+    }
+
+    /// What [`Self::inherit`] takes.
+    pub(crate) fn bequeath(&self) -> Option<Heritage<'_>> {
+        self.attached.bequeath(&self.specification, &self.hold)
     }
 
     /// For another process, with descriptors of its own.

@@ -2,6 +2,7 @@
 
 use crate::channel::Channel;
 use crate::cycle::{self, Cycle};
+use crate::heritage;
 use crate::launch::Launch;
 use crate::master::{Action, Ending, Master};
 use crate::message::{Order, Report};
@@ -29,6 +30,8 @@ pub struct Supervisor<'a> {
     stack: Option<OwnStack>,
     signals: SignalDescriptor,
     workers: Vec<WorkerProcess>,
+    /// The line to a new binary, until it has what it asked for.
+    heir: Option<Channel>,
     /// The process that started this one by an upgrade.
     old_binary: Option<Pid>,
     title: Option<Title>,
@@ -61,6 +64,7 @@ impl<'a> Supervisor<'a> {
             stack,
             signals,
             workers: Vec::new(),
+            heir: None,
             old_binary,
         }
     }
@@ -76,7 +80,7 @@ impl<'a> Supervisor<'a> {
         }
         started();
         loop {
-            let (on_signals, on_workers) = match self.wait() {
+            let (on_signals, on_heir, on_workers) = match self.wait() {
                 Ok(ready) => ready,
                 Err(error) => {
                     self.log(
@@ -89,6 +93,9 @@ impl<'a> Supervisor<'a> {
             for pid in on_workers {
                 self.on_report(pid);
             }
+            if on_heir {
+                self.on_heir();
+            }
             if on_signals {
                 self.on_signals();
             }
@@ -99,8 +106,9 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Sleeps until something happens: whether signals came, and which worker processes have something to say.
-    fn wait(&self) -> io::Result<(bool, Vec<Pid>)> {
+    /// Sleeps until something happens: whether signals came, whether a new binary asks, and which worker processes have
+    /// something to say.
+    fn wait(&self) -> io::Result<(bool, bool, Vec<Pid>)> {
         let speaking: Vec<_> = self
             .workers
             .iter()
@@ -108,6 +116,7 @@ impl<'a> Supervisor<'a> {
             .collect();
         let mut sources: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
         sources.extend(speaking.iter().map(|worker| worker.channel.as_fd()));
+        sources.extend(self.heir.as_ref().map(AsFd::as_fd));
         let wake_at = self.master.wake_at();
         let timeout = wake_at.map(|at| at.saturating_sub(clock::monotonic()));
         let ready = descriptor::wait_readable(&sources, timeout)?;
@@ -116,7 +125,21 @@ impl<'a> Supervisor<'a> {
         let pids = pids
             .filter(|(_, ready)| **ready)
             .map(|(worker, _)| worker.pid);
-        Ok((on_signals, pids.collect()))
+        let on_heir = self.heir.is_some() && ready.last() == Some(&true);
+        Ok((on_signals, on_heir, pids.collect()))
+    }
+
+    /// The new binary asks for the device of the network stack, or has ended.
+    fn on_heir(&mut self) {
+        if let (Some(heir), Some(stack)) = (self.heir.take(), &self.stack)
+            && let Err(error) = heritage::answer(&heir, stack)
+        {
+            let what = format!(
+                "the network stack could not be handed to the new binary {}",
+                describe(&error)
+            );
+            self.log(LogLevel::Alert, &what);
+        }
     }
 
     fn on_signals(&mut self) {
@@ -291,12 +314,10 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start_binary(&mut self) {
-        if self.stack.is_some() {
-            // Its connections live in this process's children, and one device can't have two readers.
-            let what = "the binary is not changed: a network stack of its own (--stack) can't be handed over; \
-                        stop it and start the new one";
-            return self.log(LogLevel::Crit, what);
-        }
+        let line = match self.stack.as_ref().map(heritage::line).transpose() {
+            Ok(line) => line,
+            Err(why) => return self.log(LogLevel::Crit, &why),
+        };
         if let Some(pid_file) = &self.cycle.pid_file
             && let Err(error) = pid_file.set_aside()
         {
@@ -308,9 +329,14 @@ impl<'a> Supervisor<'a> {
             return;
         }
         let environment = privileges::environment(&self.cycle.config.main.env);
+        let (own, far) = line.unzip();
         let sockets = self.cycle.listening.descriptors();
-        match self.launch.invocation.start(sockets, environment) {
-            Ok(pid) => self.master.on_binary_started(pid),
+        let far = far.as_ref().map(AsFd::as_fd);
+        match self.launch.invocation.start(sockets, far, environment) {
+            Ok(pid) => {
+                self.heir = own;
+                self.master.on_binary_started(pid);
+            }
             Err(error) => {
                 let name = self.launch.invocation.executable.display();
                 let what = format!(

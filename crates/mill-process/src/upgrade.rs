@@ -14,6 +14,10 @@ use std::process::Command;
 /// The descriptors of the listening sockets, each followed by a semicolon.
 pub const VARIABLE: &str = "NGINX";
 
+/// The descriptor of a line to the old binary, of whose network stack the new one may ask. It is our own, and one that
+/// does not know it has nothing of the stack.
+const LINE_VARIABLE: &str = "MILLSTREAM_LINE";
+
 /// Takes room in the environment of a new binary, for the title of its process; the name is nginx's too.
 const SPARE: &str = "SPARE";
 
@@ -44,13 +48,14 @@ impl Invocation {
         }
     }
 
-    /// Starts the binary with these sockets and nothing else of the environment.
+    /// Starts the binary with these sockets, a line to ask this one by, and nothing else of the environment.
     pub fn start<'a>(
         &self,
         sockets: impl Iterator<Item = BorrowedFd<'a>>,
+        line: Option<BorrowedFd<'a>>,
         environment: Vec<(OsString, OsString)>,
     ) -> io::Result<Pid> {
-        let sockets: Vec<BorrowedFd<'a>> = sockets.collect();
+        let mut sockets: Vec<BorrowedFd<'a>> = sockets.collect();
         let mut value = String::new();
         for socket in &sockets {
             value.push_str(&format!("{};", socket.as_raw_fd()));
@@ -58,6 +63,10 @@ impl Invocation {
         let mut command = Command::new(without_deleted(&self.executable));
         command.env_clear().envs(environment).env(VARIABLE, value);
         command.env(SPARE, "X".repeat(SPARE_LEN));
+        if let Some(line) = line {
+            command.env(LINE_VARIABLE, line.as_raw_fd().to_string());
+            sockets.push(line);
+        }
         if let Some((name, rest)) = self.arguments.split_first() {
             command.arg0(name).args(rest);
         }
@@ -97,6 +106,12 @@ pub fn inherited() -> Option<(String, Result<Vec<OwnedFd>, String>)> {
         numbers.into_iter().map(own).collect()
     });
     Some((value.to_string_lossy().into_owned(), sockets))
+}
+
+/// The line to the old binary, if it has made one. To be called once, before anything is opened.
+pub fn inherited_line() -> Option<OwnedFd> {
+    let number = std::env::var(LINE_VARIABLE).ok()?.parse().ok()?;
+    descriptor::inherited(number).ok()
 }
 
 /// Where a program is: a name with a slash as it stands (made absolute), else along PATH.

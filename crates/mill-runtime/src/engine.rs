@@ -41,6 +41,14 @@ pub trait Engine: Clone + 'static {
     /// were not reported yet.
     fn finish_listener(&self, _listener: ListenerId) {}
 
+    /// Whether it may be closed as far as the engine knows: nobody is about to wait there. If not, ask again in a later turn.
+    fn is_finished(&self, _listener: ListenerId) -> bool {
+        true
+    }
+
+    /// It is not closed after all, and goes on as it was before [`Engine::finish_listener`].
+    fn keep_listener(&self, _listener: ListenerId) {}
+
     /// Stops listening. Connections that still wait to be accepted are lost: accept them first.
     fn close_listener(&self, listener: ListenerId);
 

@@ -122,7 +122,7 @@ where
     }
 
     /// Accepts what waits at a listener and then closes it. False if something still waits that could not be
-    /// accepted now, for want of descriptors: the listener stays as it is, try again in a later turn.
+    /// accepted now, for want of descriptors, or is about to wait: the listener stays as it is, try again in a later turn.
     #[must_use]
     pub fn close_listener(&mut self, listener: ListenerId) -> bool {
         self.next_turn();
@@ -134,6 +134,7 @@ where
                 Taken::Exhausted(_) => break false,
             }
         };
+        let closed = closed && self.engine.is_finished(listener);
         if closed {
             self.accepting.listeners.retain(|other| *other != listener);
             self.engine.close_listener(listener);

@@ -266,6 +266,7 @@ where
         };
         if let Some(known) = known {
             self.closing.retain(|id| *id != known.id);
+            self.worker.engine().keep_listener(known.id);
             known.context.set(site, listener);
             return Ok(Entry { options, ..known });
         }

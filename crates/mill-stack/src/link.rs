@@ -32,9 +32,13 @@ pub trait Link {
     /// Everything of this turn has been transmitted.
     fn flush(&mut self);
 
-    /// From now on frames for this address and port are wanted, or no longer. Of interest to a device that brings
-    /// nothing else; an unspecified address stands for all that the host has.
+    /// From now on frames for this address and port are wanted, or no longer, but for those of connections that are there
+    /// until [`Self::forget`]. Of interest to a device that brings nothing else; an unspecified address stands for all that
+    /// the host has.
     fn serve(&mut self, _service: Service, _on: bool) {}
+
+    /// Of the connections that were there when this was served no longer none is left.
+    fn forget(&mut self, _service: Service) {}
 
     /// Connections are about to be opened from these ports: frames for them are wanted from now on. Of interest to the
     /// same devices.

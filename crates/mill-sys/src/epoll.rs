@@ -25,6 +25,38 @@ pub struct Interest {
 #[repr(transparent)]
 pub struct Event(libc::epoll_event);
 
+/// Has one descriptor at a time end the waits of a set that somebody else has.
+#[derive(Debug)]
+pub struct Watcher {
+    epoll: Epoll,
+    token: u64,
+}
+
+impl Watcher {
+    /// Whose reports carry `token`.
+    pub fn new(epoll: &Epoll, token: u64) -> io::Result<Self> {
+        let epoll = Epoll(epoll.0.try_clone()?);
+        Ok(Self { epoll, token })
+    }
+
+    /// From now on while it is readable.
+    pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.epoll.add(descriptor, LEVEL_READABLE, self.token)
+    }
+
+    /// No longer. Closing it would not be enough if other processes have it too.
+    pub fn leave(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.epoll.remove(descriptor)
+    }
+}
+
+const LEVEL_READABLE: Interest = Interest {
+    readable: true,
+    writable: false,
+    edge: false,
+    exclusive: false,
+};
+
 impl Epoll {
     pub fn new() -> io::Result<Self> {
         // SAFETY: epoll_create1(2) takes no pointer.

@@ -11,10 +11,84 @@ pub fn lock_exclusive(file: &impl AsFd) -> io::Result<()> {
     check(unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) })
 }
 
+/// Locks a file for the descriptor table of the calling thread, until [`unlock_for_table`] or until that table, hence the
+/// process at the latest, is no more: fcntl(2), F_SETLK. `WouldBlock` if another table has it. Closing any descriptor of
+/// the file in the same table unlocks it too, so that a table should have one only.
+pub fn lock_for_table(file: &impl AsFd) -> io::Result<()> {
+    match set_lock(file, libc::F_WRLCK) {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            Err(io::Error::from(io::ErrorKind::WouldBlock))
+        }
+        result => result,
+    }
+}
+
+/// Gives up what [`lock_for_table`] has locked.
+pub fn unlock_for_table(file: &impl AsFd) -> io::Result<()> {
+    set_lock(file, libc::F_UNLCK)
+}
+
+fn set_lock(file: &impl AsFd, kind: libc::c_int) -> io::Result<()> {
+    // SAFETY: a flock is plain numbers, for which zero is valid: the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::c_short::try_from(kind).unwrap_or_default();
+    lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or_default();
+    let descriptor = file.as_fd().as_raw_fd();
+    // SAFETY: the pointer is to a value that outlives the call; the descriptor is open through it.
+    check(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &raw const lock) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{descriptor, passing};
     use std::fs::File;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_table_of_descriptors_locks_against_another_until_it_is_gone() {
+        let file = passing::memory_file(c"lock").unwrap();
+        let same = file.try_clone().unwrap();
+        let (is_locked, told) = mpsc::channel();
+        let (end, ending) = mpsc::channel::<()>();
+        let other = std::thread::spawn(move || {
+            descriptor::unshare_table().unwrap();
+            lock_for_table(&same).unwrap();
+            lock_for_table(&same).unwrap();
+            is_locked.send(()).unwrap();
+            let _ = ending.recv();
+            unlock_for_table(&same).unwrap();
+            is_locked.send(()).unwrap();
+            let _ = ending.recv();
+            lock_for_table(&same).unwrap_err()
+        });
+        told.recv().unwrap();
+        let refused = lock_for_table(&file).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        end.send(()).unwrap();
+        told.recv().unwrap();
+        lock_for_table(&file).unwrap();
+        end.send(()).unwrap();
+        assert_eq!(other.join().unwrap().kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_lock_ends_with_its_table() {
+        let file = passing::memory_file(c"lock").unwrap();
+        let same = file.try_clone().unwrap();
+        let other = std::thread::spawn(move || {
+            descriptor::unshare_table().unwrap();
+            lock_for_table(&same).unwrap();
+            // Not closed by us: the table goes with the thread.
+            std::mem::forget(same);
+        });
+        other.join().unwrap();
+        // The thread has ended for its joiner a moment before it has for the kernel.
+        let patience = std::time::Duration::from_millis(1);
+        while lock_for_table(&file).is_err() {
+            descriptor::wait_readable(&[], Some(patience)).unwrap();
+        }
+    }
 
     #[test]
     fn a_locked_file_cannot_be_locked_again_until_it_is_closed() {

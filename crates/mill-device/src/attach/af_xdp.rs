@@ -2,13 +2,16 @@
 
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble, setup};
+use crate::apart::{ApartLink, Parts};
 use crate::interface::{InterfaceLink, InterfaceTrouble, Passage};
 use crate::network::follower::Follower;
-use crate::network::{ENODEV, Network, NetworkError};
+use crate::network::{ENODEV, LinkState, Network, NetworkError};
 use crate::rights::{Right, Rights};
 use crate::specification::nearest::nearest;
 use crate::specification::settings::{AfXdpSettings, Mode};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
+use crate::succession::{Chair, Seat, VERSION};
+use crate::wanted::Wanted;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
 use mill_sys::interface;
@@ -90,46 +93,185 @@ impl AfXdp<OwnedFd> {
         };
         Ok(Made {
             queue,
-            hold: Hold(Some(steering)),
+            hold: Hold::made(steering),
             notices,
         })
     }
 
-    /// Takes the queue over, in whichever process.
+    /// The queue, in whichever process; with a chair it may be another's, and go from one to the other.
     pub(super) fn link(
         self,
+        chair: Option<Chair>,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
-    ) -> io::Result<InterfaceLink> {
+    ) -> io::Result<Placed> {
         // It may be called otherwise now. One that has its old name and another number is another one, and one that is
         // gone has no name.
         let name = interface::name(self.network.link.index)?;
-        let memory = SharedMemory::open(self.memory)?;
-        let xsk = Xsk::open(self.socket, memory, &self.options).map_err(unbound_is_gone)?;
-        let table = Table::open(self.table)?;
         let follower = Follower::of(&name).map_err(|error| match error.is_gone() {
             true => error.cause,
             false => io::Error::other(error),
         })?;
-        let state = &follower.network().link;
+        let tell = on_trouble.clone();
+        let told = Box::new(move |trouble| on_trouble(said(trouble)));
+        let Some(chair) = chair else {
+            let (xdp, table) = self.open(&follower.network().link, Table::open, tell)?;
+            let link = InterfaceLink::new(xdp, table, follower, told);
+            return Ok(Placed::There(Box::new(link)));
+        };
+        let (seat, is_ours) = Seat::at(chair)?;
+        if is_ours {
+            let (xdp, table) = self.open(&follower.network().link, Table::open, tell.clone())?;
+            let open =
+                Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
+            let link = InterfaceLink::new(xdp, table, follower, told);
+            return Ok(Placed::There(Box::new(link.seated(seat, open))));
+        }
+        let link = ApartLink::waiting(Parts {
+            seat,
+            open: Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone())),
+            follower,
+            told,
+            wanted: Wanted::default(),
+            behind: None,
+            heard: Vec::new(),
+        });
+        Ok(Placed::Apart(Box::new(link)))
+    }
+
+    fn open(
+        &self,
+        state: &LinkState,
+        table: impl FnOnce([OwnedFd; 2]) -> io::Result<Table>,
+        tell: impl Fn(Trouble) + Clone + Send + 'static,
+    ) -> io::Result<(XdpLink, Table)> {
+        let memory = SharedMemory::open(self.memory.try_clone()?)?;
+        let xsk = Xsk::open(self.socket.try_clone()?, memory, &self.options);
+        let xsk = xsk.map_err(unbound_is_gone)?;
+        let [served, counters] = &self.table;
+        let table = table([served.try_clone()?, counters.try_clone()?])?;
         // Packet memory is what it was made as, however many processes have had it since.
         let options = XdpLinkOptions {
             address: state.mac.0,
             mtu: self.network.link.mtu,
             peer_may_be_local: state.peer_may_be_local(),
         };
-        let tell = on_trouble.clone();
+        let on_trouble = tell.clone();
         let mut xdp = XdpLink::new(xsk, options).told_of_trouble(move |trouble| match trouble {
-            XdpTrouble::DeviceGone => tell(Trouble::DeviceGone),
-            XdpTrouble::QueueSendsNothing => tell(Trouble::Said(String::from(
+            XdpTrouble::DeviceGone => on_trouble(Trouble::DeviceGone),
+            XdpTrouble::QueueSendsNothing => on_trouble(Trouble::Said(String::from(
                 "the interface has fewer queues to send than to receive by, and sends nothing by this one: \
                  choose a lower queue=, or give it as many (ethtool -L)",
             ))),
         });
         if !xdp.set_mtu(state.mtu) {
-            on_trouble(said(InterfaceTrouble::MtuTooLarge(state.mtu)));
+            tell(said(InterfaceTrouble::MtuTooLarge(state.mtu)));
         }
-        let told = Box::new(move |trouble| on_trouble(said(trouble)));
-        Ok(InterfaceLink::new(xdp, table, follower, told))
+        Ok((xdp, table))
+    }
+}
+
+/// A link as a process finds the interface.
+pub(super) enum Placed {
+    There(Box<InterfaceLink>),
+    Apart(Box<ApartLink>),
+}
+
+impl AfXdp<OwnedFd> {
+    /// What a successor has to know besides the descriptors.
+    pub(super) fn describe(&self, settings: &AfXdpSettings) -> String {
+        let XskOptions {
+            frame_bytes,
+            receive_frames,
+            transmit_frames,
+            copying,
+            in_pieces,
+        } = self.options;
+        let copying = match copying {
+            Copying::AsDriverCan => "as-driver-can",
+            Copying::Always => "always",
+            Copying::Never => "never",
+        };
+        let (name, mtu, queue) = (
+            &self.network.link.name,
+            self.network.link.mtu,
+            settings.queue,
+        );
+        format!(
+            "{VERSION} af_xdp {name} mtu {mtu} queue {queue} bytes {frame_bytes} receive {receive_frames} send {transmit_frames} \
+             copying {copying} pieces {in_pieces}"
+        )
+    }
+
+    /// The queue as a predecessor has described it.
+    pub(super) fn inherit(
+        interface: &str,
+        settings: &AfXdpSettings,
+        text: &str,
+        descriptors: impl Iterator<Item = OwnedFd>,
+    ) -> Result<Self, AttachError> {
+        let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
+        let strange = || {
+            refused(format!(
+                "the old binary has a device that this one does not know ({text})"
+            ))
+        };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let [
+            version,
+            "af_xdp",
+            name,
+            "mtu",
+            mtu,
+            "queue",
+            queue,
+            "bytes",
+            bytes,
+            "receive",
+            receive,
+            "send",
+            send,
+            "copying",
+            copying,
+            "pieces",
+            pieces,
+        ] = words.as_slice()
+        else {
+            return Err(strange());
+        };
+        if *version != VERSION.to_string() {
+            return Err(refused(format!(
+                "the old binary speaks of it in version {version}, and this one in {VERSION}: stop it and start the new one"
+            )));
+        }
+        if *name != interface || *queue != settings.queue.to_string() {
+            return Err(refused(format!(
+                "the device can't be changed together with the binary: the old one has af_xdp:{name},queue={queue}"
+            )));
+        }
+        let number = |text: &str| text.parse().map_err(|_| strange());
+        let options = XskOptions {
+            frame_bytes: number(bytes)?,
+            receive_frames: number(receive)?,
+            transmit_frames: number(send)?,
+            copying: match *copying {
+                "as-driver-can" => Copying::AsDriverCan,
+                "always" => Copying::Always,
+                "never" => Copying::Never,
+                _ => return Err(strange()),
+            },
+            in_pieces: pieces.parse().map_err(|_| strange())?,
+        };
+        let mut network = Network::of(interface).map_err(|error| refused(error.to_string()))?;
+        network.link.mtu = mtu.parse().map_err(|_| strange())?;
+        let descriptors: Vec<OwnedFd> = descriptors.collect();
+        let [socket, memory, served, counters] = descriptors.try_into().map_err(|_| strange())?;
+        Ok(Self {
+            socket,
+            memory,
+            table: [served, counters],
+            options,
+            network,
+        })
     }
 }
 
@@ -259,6 +401,9 @@ fn said(trouble: InterfaceTrouble) -> Trouble {
             "packets of {mtu} bytes do not fit into packet memory, which was made for less: \
              longer ones are dropped until a restart"
         ),
+        InterfaceTrouble::NotTaken(why) => {
+            format!("the interface can't be taken over from another process: {why}")
+        }
         InterfaceTrouble::Deaf(why) => format!("changes of the interface are not followed: {why}"),
     })
 }

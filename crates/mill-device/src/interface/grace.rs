@@ -2,6 +2,7 @@
 
 use super::taken;
 use crate::steering::Table;
+use mill_stack::link::Service;
 use std::collections::BTreeSet;
 
 /// The ports of which the kernel has connections still. While there are any the steering looks each segment up, which
@@ -14,6 +15,15 @@ pub(super) struct Grace {
 }
 
 impl Grace {
+    /// Another process has served the table, perhaps not these: the kernel may have connections on any of them.
+    pub(super) fn inherited(services: &[Service], table: &Table) -> Self {
+        let mut grace = Self::default();
+        for service in services {
+            grace.begin(service.address.port(), table);
+        }
+        grace
+    }
+
     /// A port is served from now on, the table does not know it yet. Until it does the kernel may get another connection,
     /// and is asked only afterwards.
     pub(super) fn begin(&mut self, port: u16, table: &Table) {

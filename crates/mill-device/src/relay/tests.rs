@@ -27,6 +27,7 @@ fn is_woken(relay: &Relay) -> bool {
 fn frames_arrive_whole_and_in_order_in_both_directions() {
     let (mut from, mut to) = ends();
     let frame = |number: u16| -> Vec<u8> {
+        let number = u32::from(number);
         let bytes = (0..number % 250 * 37).map(|at| (at * 7 + number) % 251);
         bytes.map(|byte| u8::try_from(byte).unwrap()).collect()
     };

@@ -1,6 +1,6 @@
 //! Which worker of a queue a flow belongs to: a hash that the program and the processes compute alike.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Spreads the flows of a queue over its workers. The seed is secret, so that nobody can send all flows to one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,4 +43,13 @@ pub(super) fn halves_of(address: IpAddr) -> (u64, u64) {
         unreachable!("16 are two times 8")
     };
     (u64::from_ne_bytes(*high), u64::from_ne_bytes(*low))
+}
+
+/// The address of these numbers, IPv4's as such; `None` of an empty place.
+pub(super) fn address_of((high, low): (u64, u64)) -> Option<IpAddr> {
+    let mut octets = [0; 16];
+    octets[..8].copy_from_slice(&high.to_ne_bytes());
+    octets[8..].copy_from_slice(&low.to_ne_bytes());
+    let address = Ipv6Addr::from(octets);
+    (!address.is_unspecified()).then(|| address.to_canonical())
 }

@@ -10,10 +10,11 @@
 //! 64   addresses: 16 bytes, IPv4's as ::ffff:a.b.c.d; then 8 with the beginning of its bitmaps, from the first's on
 //! 832  ports of TCP: a bitmap of 8192 bytes for each address
 //! …    ports of UDP, likewise
+//! …    ports of TCP at which nobody listens any more, and connections go on, likewise
 //! ```
 //! A bit lies in a word of four bytes in the machine's order: port / 32 is the word, port % 32 the bit.
 
-/// How many addresses are served at most: those of one interface. Each takes 16 KiB of the kernel's memory.
+/// How many addresses are served at most: those of one interface. Each takes 24 KiB of the kernel's memory.
 pub const ADDRESSES_MAX: usize = 32;
 
 /// How many workers share a queue at most: as many sockets for each queue are in the kernel's table.
@@ -30,7 +31,8 @@ pub(super) const SEED: usize = 16;
 pub(super) const ADDRESSES: usize = 64;
 pub(super) const TCP_PORTS: usize = ADDRESSES + ADDRESSES_MAX * ADDRESS_BYTES;
 pub(super) const UDP_PORTS: usize = TCP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
-pub(super) const TABLE_BYTES: usize = UDP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
+pub(super) const CLOSING_PORTS: usize = UDP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
+pub(super) const TABLE_BYTES: usize = CLOSING_PORTS + ADDRESSES_MAX * BITMAP_BYTES;
 
 /// An address and the number behind it.
 pub(super) const ADDRESS_BYTES: usize = 24;

@@ -15,8 +15,9 @@ use super::assembler::{AssembleError, Assembler, Condition, Helper, Operation, R
 use super::counters::Counter;
 use super::flow::{GOLDEN, PI};
 use super::layout::{
-    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS, GRACE,
-    ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
+    CLOSING_PORTS, GRACE, ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS,
+    WORKERS_MAX,
 };
 use Condition::{Above, Below, Common, Equal, NotEqual};
 use Operation::{Add, And, Multiply, Or, ShiftLeft, ShiftRight, Xor};
@@ -208,11 +209,34 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.calculate(And, R0, 31);
     to.calculate(ShiftRight, R1, R0);
     to.calculate(And, R1, 1);
+    to.jump_if(R1, NotEqual, 0, "served");
+    closing(to, maps);
+}
+
+/// Where nobody listens any more connections go on; who asks for a new one asks the kernel, who may have others besides.
+fn closing(to: &mut Assembler, maps: Maps<'_>) {
+    to.load(Byte, R3, R10, PROTOCOL);
+    to.jump_if(R3, NotEqual, TCP, "pass");
+    // TCP's words have no higher bit; it is new to the kernel only.
+    to.calculate(And, R9, offset(ADDRESSES_MAX * BITMAP_BYTES - 4));
+    to.set_map_value(R1, maps.table, offset(CLOSING_PORTS));
+    to.calculate(Add, R1, R9);
+    to.load(Word, R1, R1, 0);
+    to.calculate(ShiftRight, R1, R0);
+    to.calculate(And, R1, 1);
     to.jump_if(R1, Equal, 0, "pass");
+    to.load(Double, R0, R10, IS_FRAGMENT);
+    to.jump_if(R0, NotEqual, 0, "fragment");
+    need(to, 14, "malformed");
+    to.load(Byte, R3, R7, 13);
+    to.calculate(And, R3, SYN | ACK);
+    to.jump_if(R3, Equal, SYN, "pass");
+    to.jump("grace");
 }
 
 /// The frame is for what is served. Fragments are not ours to join, and nobody else's to answer.
 fn served(to: &mut Assembler, maps: Maps<'_>) {
+    to.label("served");
     to.load(Double, R0, R10, IS_FRAGMENT);
     to.jump_if(R0, NotEqual, 0, "fragment");
     to.set_map_value(R1, maps.table, offset(GRACE));
@@ -224,6 +248,7 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
 
 /// Connections that the kernel had before the port was served stay with it.
 fn grace(to: &mut Assembler) {
+    to.label("grace");
     need(to, 14, "malformed");
     // struct bpf_sock_tuple: both addresses, then both ports, as they are in the packet.
     to.load(Word, R0, R7, 0);
@@ -372,6 +397,10 @@ const FRAGMENT: i32 = 44;
 const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 const IPV4_MORE_FRAGMENTS: u16 = 0x2000;
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
+
+// RFC 9293, section 3.1.
+const SYN: i32 = 0x02;
+const ACK: i32 = 0x10;
 
 // The stack, from its end down; the tuple is the longest.
 const SOURCE_LOW: i16 = -8;

@@ -1,19 +1,19 @@
 //! What is served, as the processes that serve see it: written into the memory that the program reads.
 
 use super::counters::SteeringCounters;
-use super::flow::{FlowHash, halves_of};
+use super::flow::{FlowHash, address_of, halves_of};
 use super::layout::{
     ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
-    COUNTERS_BYTES, GRACE, SEED, TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS,
-    WORKERS_MAX,
+    CLOSING_PORTS, COUNTERS_BYTES, GRACE, SEED, TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS,
+    WORKERS, WORKERS_MAX,
 };
 use mill_stack::link::Service;
 use mill_stack::wire::protocol::Protocol;
 use mill_sys::bpf::map::ArrayMemory;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +33,10 @@ struct State {
     addresses: [Option<IpAddr>; ADDRESSES_MAX],
     /// How often each service was asked for; an unspecified address is all those of its family.
     services: BTreeMap<(Transport, SocketAddr), u32>,
+    /// What nobody serves any more, and connections of TCP are left of.
+    closing: BTreeSet<SocketAddr>,
+    /// What another process serves at the places of the table, who writes no more: offsets of words, and their bits.
+    kept: BTreeMap<usize, u32>,
 }
 
 /// The protocols that have a bitmap.
@@ -45,13 +49,7 @@ enum Transport {
 impl Table {
     /// Maps the table and the counters of a steering program, and begins anew: nothing is served, on no address.
     pub fn open(descriptors: [OwnedFd; 2]) -> io::Result<Self> {
-        let [served, counters] = descriptors;
-        let mut state = State {
-            served: ArrayMemory::open(std::os::fd::AsFd::as_fd(&served), TABLE_BYTES)?,
-            counters: ArrayMemory::open(std::os::fd::AsFd::as_fd(&counters), COUNTERS_BYTES)?,
-            addresses: [None; ADDRESSES_MAX],
-            services: BTreeMap::new(),
-        };
+        let mut state = State::open(&descriptors)?;
         for place in 0..ADDRESSES_MAX {
             state.clear(place);
         }
@@ -59,10 +57,29 @@ impl Table {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
+    /// As [`Self::open`], but goes on with what another process has served, who writes no more: that stays as it is until
+    /// [`Self::forget_kept`], and what we serve comes on top of it. No frame is steered otherwise meanwhile.
+    pub fn inherit(descriptors: [OwnedFd; 2]) -> io::Result<Self> {
+        let mut state = State::open(&descriptors)?;
+        state.keep();
+        Ok(Self(Arc::new(Mutex::new(state))))
+    }
+
+    /// What only another process served is served no more.
+    pub fn forget_kept(&self) {
+        self.state().forget_kept();
+    }
+
     /// From now on frames for this are wanted; or no longer, once everyone who wanted them has said so. Protocols other
     /// than TCP and UDP are never ours.
     pub fn serve(&self, service: Service, on: bool) {
         self.state().serve(service, on);
+    }
+
+    /// Connections of what is served no longer are none left; until then segments of TCP went on coming here, but for those
+    /// that ask for a new one.
+    pub fn forget(&self, service: Service) {
+        self.state().forget(service);
     }
 
     /// All addresses that the interface has now. Gives how many of them found no room, and stay the kernel's: there is room
@@ -123,6 +140,52 @@ impl Table {
 }
 
 impl State {
+    fn open([served, counters]: &[OwnedFd; 2]) -> io::Result<Self> {
+        Ok(Self {
+            served: ArrayMemory::open(served.as_fd(), TABLE_BYTES)?,
+            counters: ArrayMemory::open(counters.as_fd(), COUNTERS_BYTES)?,
+            addresses: [None; ADDRESSES_MAX],
+            services: BTreeMap::new(),
+            closing: BTreeSet::new(),
+            kept: BTreeMap::new(),
+        })
+    }
+
+    /// Takes over what the table says.
+    fn keep(&mut self) {
+        for place in 0..ADDRESSES_MAX {
+            self.addresses[place] = address_of(self.read_address(place));
+            if self.addresses[place].is_none() {
+                continue;
+            }
+            for offset in bitmaps_of(place) {
+                let bits = self.word(offset).load(Ordering::Acquire);
+                if bits != 0 {
+                    self.kept.insert(offset, bits);
+                }
+            }
+        }
+    }
+
+    fn forget_kept(&mut self) {
+        let kept = std::mem::take(&mut self.kept);
+        for place in 0..ADDRESSES_MAX {
+            let Some(own) = self.addresses[place] else {
+                continue;
+            };
+            for (transport, bitmaps) in [(Transport::Tcp, TCP_PORTS), (Transport::Udp, UDP_PORTS)] {
+                let bitmap = bitmaps + place * BITMAP_BYTES;
+                for (offset, bits) in kept.range(bitmap..bitmap + BITMAP_BYTES) {
+                    let first = (offset - bitmap) / 4 * 32;
+                    for port in (0..32).filter(|bit| bits & (1 << bit) != 0) {
+                        let port = u16::try_from(first + port).expect("a bitmap has 65536 bits");
+                        self.write_bit(place, own, transport, port);
+                    }
+                }
+            }
+        }
+    }
+
     fn serve(&mut self, service: Service, on: bool) {
         let transport = match service.protocol {
             Protocol::TCP => Transport::Tcp,
@@ -133,6 +196,7 @@ impl State {
         let (address, port) = (service.address.ip(), service.address.port());
         let key = (transport, SocketAddr::new(address, port));
         if on {
+            self.closing.remove(&key.1);
             *self.services.entry(key).or_default() += 1;
         } else {
             let Some(count) = self.services.get_mut(&key) else {
@@ -141,13 +205,28 @@ impl State {
             *count -= 1;
             if *count == 0 {
                 self.services.remove(&key);
+                if transport == Transport::Tcp {
+                    self.closing.insert(key.1);
+                }
             }
         }
+        self.write_bits(key);
+    }
+
+    fn forget(&mut self, service: Service) {
+        let key = SocketAddr::new(service.address.ip(), service.address.port());
+        if service.protocol == Protocol::TCP && self.closing.remove(&key) {
+            self.write_bits((Transport::Tcp, key));
+        }
+    }
+
+    /// Writes down what has changed about a service.
+    fn write_bits(&self, (transport, service): (Transport, SocketAddr)) {
         for place in 0..ADDRESSES_MAX {
             if let Some(own) = self.addresses[place]
-                && (own == address || all_of(own) == address)
+                && (own == service.ip() || all_of(own) == service.ip())
             {
-                self.write_bit(place, own, transport, port);
+                self.write_bit(place, own, transport, service.port());
             }
         }
     }
@@ -186,18 +265,30 @@ impl State {
                 self.write_bit(place, address, transport, service.port());
             }
         }
+        for service in &self.closing {
+            if service.ip() == address || service.ip() == all_of(address) {
+                self.write_bit(place, address, Transport::Tcp, service.port());
+            }
+        }
     }
 
     /// Its ports go before the address does: while it changes, nothing is served by it.
     fn clear(&mut self, place: usize) {
-        for bitmaps in [TCP_PORTS, UDP_PORTS] {
-            let bitmap = bitmaps + place * BITMAP_BYTES;
-            for offset in (bitmap..bitmap + BITMAP_BYTES).step_by(4) {
-                self.word(offset).store(0, Ordering::Release);
-            }
+        for offset in bitmaps_of(place) {
+            self.kept.remove(&offset);
+            self.word(offset).store(0, Ordering::Release);
         }
         self.addresses[place] = None;
         self.write_address(place, (0, 0));
+    }
+
+    fn read_address(&self, place: usize) -> (u64, u64) {
+        let offset = ADDRESSES + place * ADDRESS_BYTES;
+        let [high, low] = [offset, offset + 8].map(|offset| {
+            let half = self.served.atomic_u64(offset).expect(INSIDE);
+            half.load(Ordering::Acquire)
+        });
+        (high, low)
     }
 
     fn write_address(&self, place: usize, (high, low): (u64, u64)) {
@@ -223,9 +314,21 @@ impl State {
             Transport::Tcp => TCP_PORTS,
             Transport::Udp => UDP_PORTS,
         };
-        let word = self.word(bitmaps + place * BITMAP_BYTES + usize::from(port / 32) * 4);
+        self.set_bit(bitmaps, (place, port), is_served);
+        if transport == Transport::Tcp {
+            let is_closing = [own, all_of(own)]
+                .iter()
+                .any(|address| self.closing.contains(&SocketAddr::new(*address, port)));
+            self.set_bit(CLOSING_PORTS, (place, port), is_closing && !is_served);
+        }
+    }
+
+    /// Sets or clears a bit, unless it is kept.
+    fn set_bit(&self, bitmaps: usize, (place, port): (usize, u16), on: bool) {
+        let offset = bitmaps + place * BITMAP_BYTES + usize::from(port / 32) * 4;
+        let word = self.word(offset);
         let bit = 1_u32 << (port % 32);
-        if is_served {
+        if on || self.kept.get(&offset).is_some_and(|kept| kept & bit != 0) {
             word.fetch_or(bit, Ordering::Release);
         } else {
             word.fetch_and(!bit, Ordering::Release);
@@ -235,6 +338,15 @@ impl State {
     fn word(&self, offset: usize) -> &AtomicU32 {
         self.served.atomic_u32(offset).expect(INSIDE)
     }
+}
+
+/// Where the words of an address's bitmaps lie.
+fn bitmaps_of(place: usize) -> impl Iterator<Item = usize> {
+    let bitmaps = [TCP_PORTS, UDP_PORTS, CLOSING_PORTS];
+    bitmaps.into_iter().flat_map(move |bitmaps| {
+        let bitmap = bitmaps + place * BITMAP_BYTES;
+        (bitmap..bitmap + BITMAP_BYTES).step_by(4)
+    })
 }
 
 /// The unspecified address of the same family.

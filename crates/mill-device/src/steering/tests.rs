@@ -68,6 +68,7 @@ fn every_port_has_its_own_bit() {
         return;
     };
     bench.table.serve(of_tcp("192.0.2.1:1"), false);
+    bench.table.forget(of_tcp("192.0.2.1:1"));
     for port in [
         0, 1, 7, 8, 31, 32, 33, 63, 255, 256, 4095, 32767, 32768, 65534, 65535_u16,
     ] {
@@ -80,6 +81,7 @@ fn every_port_has_its_own_bit() {
         bench.check(tcp(V4, &at(before)), Fate::Passed);
         bench.check(tcp(V4, &at(after)), Fate::Passed);
         bench.table.serve(of_tcp(&at(port)), false);
+        bench.table.forget(of_tcp(&at(port)));
         bench.check(tcp(V4, &at(port)), Fate::Passed);
         bench.table.serve(of_udp(&at(port)), true);
         bench.check(udp(V4, &at(port)), Fate::Ours);

@@ -55,6 +55,13 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// How many handshakes of a listener are under way, of which it knows; not those that a cookie stands for.
+    pub fn half_open(&self, listener: ListenerId) -> u32 {
+        self.listeners
+            .at(listener)
+            .map_or(0, |listener| listener.half_open)
+    }
+
     /// The address a listener has, with the port that was chosen.
     pub fn listener_address(&self, listener: ListenerId) -> Option<SocketAddr> {
         self.listeners.at(listener).map(|listener| listener.address)

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::steering::tests::bench::{Bench, Fate, of_tcp, of_udp};
-use crate::steering::tests::frames::{tcp, udp};
+use crate::steering::tests::frames::{Frame, SYN, tcp, udp};
 
-/// Whether segments for these targets are ours.
+/// Whether segments that ask these targets for a connection are ours.
 fn ours(bench: &Bench, targets: &[&str]) -> Vec<bool> {
     let is_ours = |target: &&str| {
         let source = if target.starts_with('[') {
@@ -12,7 +12,11 @@ fn ours(bench: &Bench, targets: &[&str]) -> Vec<bool> {
         } else {
             "9.9.9.9:9"
         };
-        bench.fate(&tcp(source, target).bytes()) == Fate::Ours
+        let segment = Frame {
+            flags: SYN,
+            ..tcp(source, target)
+        };
+        bench.fate(&segment.bytes()) == Fate::Ours
     };
     targets.iter().map(is_ours).collect()
 }
@@ -121,4 +125,37 @@ fn whoever_opens_the_table_begins_anew() {
     assert_eq!(ours(&bench, &["10.0.0.1:80"]), [false]);
     again.serve(of_tcp("10.0.0.1:80"), true);
     assert_eq!(ours(&bench, &["10.0.0.1:80"]), [true]);
+}
+
+#[test]
+fn who_inherits_a_table_goes_on_with_what_it_says() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    let targets = ["10.0.0.1:80", "10.0.0.1:81", "[fd00::1]:80", "10.0.0.2:81"];
+    set(&bench, &["10.0.0.1", "fd00::1"]);
+    bench.table.serve(of_tcp("0.0.0.0:80"), true);
+    bench.table.serve(of_tcp("[::]:80"), true);
+    bench.table.serve(of_tcp("0.0.0.0:81"), true);
+    let heir = Table::inherit(bench.descriptors()).unwrap();
+    assert_eq!(ours(&bench, &targets), [true, true, true, false]);
+    heir.serve(of_tcp("0.0.0.0:80"), true);
+    heir.serve(of_tcp("[::]:80"), true);
+    heir.serve(of_tcp("0.0.0.0:80"), false);
+    let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
+    assert_eq!(
+        heir.set_addresses(&["fd00::1".parse().unwrap(), two, one]),
+        0
+    );
+    // What is kept is not the heir's to give up, and not for new addresses.
+    assert_eq!(ours(&bench, &targets), [true, true, true, false]);
+    heir.forget_kept();
+    assert_eq!(ours(&bench, &targets), [false, false, true, false]);
+    heir.serve(of_tcp("0.0.0.0:81"), true);
+    assert_eq!(ours(&bench, &targets), [false, true, true, true]);
+    // An address that is gone for a while comes back without what was kept of it.
+    let heir = Table::inherit(bench.descriptors()).unwrap();
+    heir.set_addresses(&[two]);
+    heir.set_addresses(&[one, two]);
+    assert_eq!(ours(&bench, &targets), [false, false, false, true]);
 }

@@ -49,6 +49,12 @@ impl Bench {
         })
     }
 
+    /// The table's, as another process gets them.
+    pub(in crate::steering) fn descriptors(&self) -> [OwnedFd; 2] {
+        let maps = self.rules.descriptors();
+        maps.map(|map| map.try_clone_to_owned().unwrap())
+    }
+
     /// A bench that serves TCP of these addresses, which are the interface's.
     pub(in crate::steering) fn serving(services: &[&str]) -> Option<Self> {
         let bench = Self::new()?;

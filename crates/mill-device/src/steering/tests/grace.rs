@@ -80,3 +80,39 @@ fn datagrams_are_not_looked_up() {
     bench.table.set_grace(true);
     bench.check(super::udp("127.0.0.1:9", "127.0.0.1:9"), Fate::Ours);
 }
+
+#[test]
+fn where_nobody_listens_any_more_connections_go_on() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    let (near, _far) = connection(&listener);
+    let (known, unknown) = (near.local_addr().unwrap(), "127.0.0.9:9".parse().unwrap());
+    let service = super::of_tcp(&target.to_string());
+    bench.table.set_addresses(&[target.ip()]);
+    bench.table.serve(service, true);
+    bench.check(segment(unknown, target, SYN), Fate::Ours);
+    for _ in 0..2 {
+        bench.table.serve(service, false);
+        bench.check(segment(unknown, target, ACK), Fate::Ours);
+        bench.check(segment(unknown, target, SYN | ACK), Fate::Ours);
+        bench.check(segment(unknown, target, SYN), Fate::Passed);
+        // The kernel may have got connections since.
+        bench.check(segment(known, target, ACK), Fate::Kept);
+        let other = SocketAddr::new(target.ip(), target.port() ^ 1);
+        bench.check(segment(unknown, other, ACK), Fate::Passed);
+        // Whoever listens again has all of it again.
+        bench.table.serve(service, true);
+        bench.check(segment(unknown, target, SYN), Fate::Ours);
+        bench.check(segment(known, target, ACK), Fate::Ours);
+    }
+    bench.table.serve(service, false);
+    bench.table.forget(service);
+    bench.check(segment(unknown, target, ACK), Fate::Passed);
+    let udp = super::of_udp(&target.to_string());
+    bench.table.serve(udp, true);
+    bench.table.serve(udp, false);
+    bench.check(segment(unknown, target, ACK), Fate::Passed);
+}

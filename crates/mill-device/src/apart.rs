@@ -1,0 +1,444 @@
+//! The link of a process that has no part of the device itself: it waits for it, or sends and receives through the process
+//! that has it.
+
+use crate::frames::Frames;
+use crate::interface::{InterfaceTrouble, OpenQueue, TellTrouble};
+use crate::network::follower::{Change, Follower};
+use crate::relay::Note;
+use crate::succession::{self, Door, Neighbor, Request, Seat, Wish, Word};
+use crate::wanted::Wanted;
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+};
+use mill_sys::epoll::Watcher;
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// An interface that another process has.
+pub struct ApartLink {
+    parts: Parts,
+    properties: LinkProperties,
+    /// Who has the device, or is nearer to it.
+    before: Option<Neighbor>,
+    /// Whom we have asked has not answered.
+    asked: Option<OwnedFd>,
+    /// The device was given to us, and how often we may look yet whether it is ours.
+    looks_left: u32,
+    /// Who was before us is gone.
+    is_orphan: bool,
+    /// Who is before us leaves, and whoever serves may take the device.
+    is_called: bool,
+    is_owner: bool,
+    frames: Frames,
+    /// Where the next frame to be sent is written.
+    room: Vec<u8>,
+    /// Until the doors are looked at.
+    turns_left: u32,
+}
+
+/// What stays, whoever has the device.
+pub(crate) struct Parts {
+    pub(crate) seat: Seat,
+    pub(crate) open: OpenQueue,
+    pub(crate) follower: Follower,
+    pub(crate) told: TellTrouble,
+    pub(crate) wanted: Wanted,
+    pub(crate) behind: Option<Neighbor>,
+    /// Memory for what the follower says.
+    pub(crate) heard: Vec<Change>,
+}
+
+impl ApartLink {
+    /// The first link of a process, while another has the device.
+    pub(crate) fn waiting(mut parts: Parts) -> Self {
+        let follower = &parts.follower;
+        parts.seat.open(Door::Surroundings, follower.as_fd());
+        let network = follower.network().clone();
+        parts.heard.push(Change::Routes {
+            routes: network.routes,
+            elsewhere: network.elsewhere,
+        });
+        let known = network.neighbors.into_iter();
+        let known = known.map(|(address, mac)| Change::Neighbor {
+            address,
+            mac: Some(mac),
+        });
+        parts.heard.extend(known);
+        Self::new(parts, None)
+    }
+
+    /// Has frames of the device end the waits of whoever has the watcher, once it is ours.
+    pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
+        self.parts.seat.set_watcher(watcher);
+    }
+
+    /// A link behind somebody, or one that still has to find out who has the device.
+    pub(crate) fn new(parts: Parts, before: Option<Neighbor>) -> Self {
+        let state = &parts.follower.network().link;
+        match &before {
+            Some(before) => before.open(&parts.seat, [Door::Before, Door::BellBefore]),
+            None => parts.seat.set_timer(Some(PAUSE)),
+        }
+        Self {
+            frames: Frames::new(FRAMES, frame_len_max(state.mtu)),
+            room: vec![0; frame_len_max(state.mtu)],
+            properties: LinkProperties {
+                address: state.mac.0,
+                mtu: state.mtu,
+                completes_checksums: false,
+                segment_bytes_max: u32::from(state.mtu),
+            },
+            before,
+            asked: None,
+            looks_left: 0,
+            is_orphan: false,
+            is_called: false,
+            is_owner: false,
+            turns_left: 0,
+            parts,
+        }
+    }
+
+    /// Whether the device has become ours: then it is time for [`Self::into_parts`].
+    #[inline]
+    pub(crate) fn is_owner(&self) -> bool {
+        self.is_owner
+    }
+
+    /// What goes on over the device itself.
+    pub(crate) fn into_parts(self) -> Parts {
+        if let Some(before) = &self.before {
+            before.close(&self.parts.seat);
+        }
+        if let Some(asked) = &self.asked {
+            self.parts.seat.close(asked.as_fd());
+        }
+        self.parts.seat.set_timer(None);
+        self.parts
+    }
+
+    /// What ends a wait.
+    pub fn surroundings(&self) -> BorrowedFd<'_> {
+        self.parts.seat.as_fd()
+    }
+
+    /// Looks who is at the doors.
+    fn look(&mut self) {
+        let knocks = self.parts.seat.look();
+        if knocks.at(Door::Before) {
+            self.hear_asked();
+            self.hear_before();
+        }
+        if knocks.at(Door::Behind) {
+            self.hear_behind();
+        }
+        // Who was before us may be gone without anybody to say so but the lock.
+        if self.before.is_none() || (self.is_called && self.parts.wanted.is_serving()) {
+            self.seek();
+            self.parts.seat.set_timer(Some(PAUSE));
+        } else if knocks.at(Door::Timer) {
+            self.parts.seat.set_timer(None);
+        }
+    }
+
+    /// Looks for the device, or for a place behind who has it.
+    fn seek(&mut self) {
+        if self.looks_left > 0 {
+            self.is_owner = self.parts.seat.lock();
+            self.looks_left = if self.is_owner {
+                0
+            } else {
+                self.looks_left - 1
+            };
+            return;
+        }
+        if self.before.is_none() && self.parts.seat.lock() {
+            // Perhaps it was given to us this moment, by somebody who is behind us then.
+            self.hear_asked();
+            self.looks_left = 0;
+            self.is_owner = true;
+            return;
+        }
+        let wish = if self.is_orphan {
+            Wish::Join
+        } else {
+            Wish::Take
+        };
+        let is_wanted = self.is_orphan || self.parts.wanted.is_serving();
+        if self.asked.is_none() && is_wanted {
+            // If that can't be it is tried again.
+            self.asked = self.parts.seat.ask(wish).ok();
+        }
+    }
+
+    /// What somebody whom we have asked answers.
+    fn hear_asked(&mut self) {
+        let Some(asked) = self.asked.take() else {
+            return;
+        };
+        let Some(word) = succession::word(&asked) else {
+            self.asked = Some(asked);
+            return;
+        };
+        self.parts.seat.close(asked.as_fd());
+        match word {
+            Word::Given(far) => {
+                self.settle_behind(Neighbor::joined(asked, far));
+                self.looks_left = LOOKS;
+            }
+            Word::Welcome(far) => {
+                if let Ok(before) = Neighbor::joined(asked, far) {
+                    before.open(&self.parts.seat, [Door::Before, Door::BellBefore]);
+                    self.before = Some(before);
+                    self.is_orphan = false;
+                }
+            }
+            Word::Leaving | Word::Join(_) | Word::End => {}
+        }
+    }
+
+    /// Somebody is behind us from now on. Who was there before finds a place further behind.
+    fn settle_behind(&mut self, behind: io::Result<Neighbor>) {
+        let Ok(behind) = behind else {
+            return;
+        };
+        behind.open(&self.parts.seat, [Door::Behind, Door::BellBehind]);
+        if let Some(former) = self.parts.behind.replace(behind) {
+            former.close(&self.parts.seat);
+        }
+    }
+
+    fn hear_before(&mut self) {
+        while let Some(before) = &self.before
+            && let Some(word) = before.word()
+        {
+            match word {
+                Word::Leaving => self.is_called = true,
+                Word::Join(conversation) => {
+                    let request = Request {
+                        wish: Wish::Join,
+                        conversation,
+                    };
+                    match &self.parts.behind {
+                        Some(behind) => behind.pass_on(&request),
+                        None => self.settle_behind(Neighbor::admit(request)),
+                    }
+                }
+                Word::Given(_) | Word::Welcome(_) | Word::End => {
+                    before.close(&self.parts.seat);
+                    self.before = None;
+                    self.is_orphan = true;
+                    self.is_called = false;
+                }
+            }
+        }
+    }
+
+    fn hear_behind(&mut self) {
+        if let Some(behind) = &self.parts.behind
+            && let Some(Word::End) = behind.word()
+        {
+            // What it has sent last.
+            self.carry();
+            if let Some(behind) = self.parts.behind.take() {
+                behind.close(&self.parts.seat);
+            }
+        }
+    }
+
+    /// Passes on what who is behind us sends.
+    fn carry(&mut self) {
+        let (Some(before), Some(behind)) = (&mut self.before, &mut self.parts.behind) else {
+            return;
+        };
+        while let Some(len) = behind.relay.waiting() {
+            if !before.relay.has_room(len) {
+                behind.relay.ring_own_bell();
+                break;
+            }
+            let room = self.room.get_mut(..len).unwrap_or_default();
+            if let Some(note) = behind.relay.take(room) {
+                before.relay.put(&note, room);
+            }
+        }
+        behind.relay.release();
+    }
+
+    fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
+        match change {
+            Change::Link(state) => {
+                into.push(LinkChange::OwnMac(state.mac.0));
+                if frame_len_max(state.mtu) <= self.room.len() {
+                    self.properties.mtu = state.mtu;
+                    self.properties.segment_bytes_max = u32::from(state.mtu);
+                    into.push(LinkChange::Mtu(state.mtu));
+                } else {
+                    (self.parts.told)(InterfaceTrouble::MtuTooLarge(state.mtu));
+                }
+            }
+            Change::Addresses(addresses) => into.push(LinkChange::Addresses(addresses)),
+            Change::Routes { routes, elsewhere } => {
+                into.push(LinkChange::Elsewhere(elsewhere));
+                into.push(LinkChange::Routes(routes));
+            }
+            Change::Neighbor { address, mac } => into.push(LinkChange::Neighbor {
+                address,
+                mac: mac.map(|mac| mac.0),
+            }),
+            Change::Gone => (self.parts.told)(InterfaceTrouble::Gone),
+        }
+    }
+}
+
+impl Link for ApartLink {
+    fn properties(&self) -> &LinkProperties {
+        &self.properties
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        let Some(before) = &mut self.before else {
+            return;
+        };
+        let relay = &mut before.relay;
+        while burst.room() > 0
+            && let Some(len) = relay.waiting()
+        {
+            if len == 0 || len > self.frames.place_bytes() {
+                // Of an interface whose packets are longer by now.
+                relay.take(&mut []);
+                continue;
+            }
+            let mut note = Note::default();
+            let filled = self.frames.fill(|place| {
+                let place = place.get_mut(..len).ok_or(())?;
+                note = relay.take(place).ok_or(())?;
+                Ok::<_, ()>(len)
+            });
+            match filled {
+                Some(Ok(id)) => burst.push(Received {
+                    id,
+                    checksum: note.checksum,
+                    merged: note.merged,
+                }),
+                Some(Err(())) => {}
+                None => break,
+            }
+        }
+        relay.release();
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        self.frames.frame(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.frames.release(id);
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        let before = self.before.as_mut()?;
+        if !before.relay.has_room(len_max) {
+            return None;
+        }
+        self.room.get_mut(..len_max)
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        let Some(before) = &mut self.before else {
+            return;
+        };
+        let note = Note {
+            offload,
+            ..Note::default()
+        };
+        let frame = self.room.get(..len).unwrap_or_default();
+        let is_put = before.relay.put(&note, frame);
+        debug_assert!(is_put, "room was reserved");
+    }
+
+    fn flush(&mut self) {
+        self.carry();
+        let neighbors = [&mut self.before, &mut self.parts.behind];
+        for neighbor in neighbors.into_iter().flatten() {
+            neighbor.relay.publish();
+        }
+    }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        self.parts.wanted.serve(service, on);
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.parts.wanted.ports = Some(ports);
+    }
+
+    fn resolve(&mut self, address: IpAddr) {
+        // Whoever waits asks again, and gives up in the end.
+        let _ = self.parts.follower.ask(address);
+        self.turns_left = 0;
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let Some(behind) = &mut self.parts.behind else {
+            return false;
+        };
+        let note = Note::arrived(frame.checksum, frame.merged);
+        // Without room it is lost, as it might be on its way.
+        behind.relay.put(&note, self.frames.frame(frame.id));
+        true
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        if let Some(left) = self.turns_left.checked_sub(1) {
+            self.turns_left = left;
+            return;
+        }
+        self.turns_left = TURNS_BETWEEN;
+        self.look();
+        let mut heard = std::mem::take(&mut self.parts.heard);
+        if let Err(error) = self.parts.follower.changes(&mut heard) {
+            (self.parts.told)(InterfaceTrouble::Deaf(error.to_string()));
+        }
+        for change in heard.drain(..) {
+            self.on_heard(change, into);
+        }
+        self.parts.heard = heard;
+    }
+}
+
+impl AsFd for ApartLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.surroundings()
+    }
+}
+
+impl fmt::Debug for ApartLink {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ApartLink")
+            .field("before", &self.before)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes of the longest frame: Ethernet's header with two VLAN tags, and the packet.
+fn frame_len_max(mtu: u16) -> usize {
+    22 + usize::from(mtu)
+}
+
+/// Frames that may be received and not released: those that a host holds, and a few bursts.
+const FRAMES: u32 = 512;
+
+/// Turns without a look at the doors after one with; as an interface's between two questions to its follower.
+const TURNS_BETWEEN: u32 = 63;
+
+/// How long it is waited until it is looked again whether the device has become free: without frames meanwhile, peers send
+/// again what they have sent after some hundred milliseconds.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How often it is looked whether who gave us the device has let go of it, until it is asked for again.
+const LOOKS: u32 = 200;

@@ -1,0 +1,43 @@
+//! No device at all: what is there while one link makes way for another.
+
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Brings nothing and takes nothing.
+#[derive(Debug)]
+pub struct Nowhere;
+
+static NOTHING: LinkProperties = LinkProperties {
+    address: [0; 6],
+    mtu: 0,
+    completes_checksums: false,
+    segment_bytes_max: 0,
+};
+
+impl Link for Nowhere {
+    fn properties(&self) -> &LinkProperties {
+        &NOTHING
+    }
+
+    fn receive(&mut self, _burst: &mut Burst) {}
+
+    fn frame(&mut self, _id: FrameId) -> &mut [u8] {
+        &mut []
+    }
+
+    fn release(&mut self, _id: FrameId) {}
+
+    fn reserve(&mut self, _len_max: usize) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn transmit(&mut self, _len: usize, _offload: Offload) {}
+
+    fn flush(&mut self) {}
+}
+
+impl AsFd for Nowhere {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        unreachable!("nobody waits for a link while it makes way")
+    }
+}
