@@ -37,6 +37,9 @@ mod others;
 /// Reloads under load.
 mod reload;
 
+/// The binary is replaced.
+mod upgrade;
+
 /// Processes that are killed or stopped.
 mod signals;
 
