@@ -93,6 +93,12 @@ where
         Some(look(&stacked.stack.borrow().host))
     }
 
+    /// Looks at the link, for what it counts; `None` without one.
+    pub fn with_link<R>(&self, look: impl FnOnce(&mut L) -> R) -> Option<R> {
+        let stacked = self.stacked.as_ref()?;
+        Some(look(&mut stacked.stack.borrow_mut().link))
+    }
+
     /// How many streams the stack has; 0 without one.
     pub fn stack_streams(&self) -> usize {
         let stacked = self.stacked.as_ref();

@@ -132,7 +132,7 @@ fn an_if_inherits_from_its_location_and_keeps_its_instructions_in_order() {
 #[test]
 fn an_if_keeps_the_locations_handler_but_not_its_try_files() {
     let config = config(
-        "server { location / { stub_status; try_files /a =404; if ($arg_a) { gzip on; } } }",
+        "server { location / { stub_status; millstream_metrics; try_files /a =404; if ($arg_a) { gzip on; } } }",
     );
     let location = location(&config, "/");
     let Instruction::If {
@@ -142,7 +142,7 @@ fn an_if_keeps_the_locations_handler_but_not_its_try_files() {
     else {
         panic!("{:?}", location.instructions);
     };
-    assert!(inner.stub_status && inner.try_files.is_none() && inner.gzip);
+    assert!(inner.stub_status && inner.metrics && inner.try_files.is_none() && inner.gzip);
 }
 
 #[test]

@@ -123,6 +123,17 @@ impl XdpLink {
         self.xsk.is_zero_copy()
     }
 
+    /// Pieces that wait to be received, and places that wait to be sent, as far as is known; and places that the kernel may
+    /// send from.
+    pub fn ring_depths(&mut self) -> (u32, u32, u32) {
+        let senders = self.xsk.senders();
+        (
+            self.xsk.waiting(),
+            self.xsk.unsent(),
+            senders.end - senders.start,
+        )
+    }
+
     /// What the link's predecessor on the same socket has left.
     pub fn recovered(&self) -> Recovered {
         self.xsk.recovered()

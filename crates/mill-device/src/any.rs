@@ -6,6 +6,7 @@ use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
 use crate::nowhere::Nowhere;
 use crate::pcap::CapturedLink;
+use crate::pcap::sink::FrameSender;
 use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
@@ -34,6 +35,82 @@ pub enum AnyLink {
 }
 
 impl AnyLink {
+    /// The interface, if it is one of this machine's.
+    pub fn interface(&self) -> Option<&InterfaceLink> {
+        match self {
+            Self::AfXdp(link) => Some(link),
+            Self::CapturedAfXdp(link) => Some(link.inner()),
+            _ => None,
+        }
+    }
+
+    /// The same, to be asked more.
+    pub fn interface_mut(&mut self) -> Option<&mut InterfaceLink> {
+        match self {
+            Self::AfXdp(link) => Some(link),
+            Self::CapturedAfXdp(link) => Some(link.inner_mut()),
+            _ => None,
+        }
+    }
+
+    /// Has what passes given to a queue, from now on. False if it is written down already.
+    pub fn begin_capture(&mut self, frames: FrameSender) -> bool {
+        let (captured, has_begun) = match std::mem::replace(self, Self::Moving(Nowhere)) {
+            Self::Tap(link) => (
+                Self::CapturedTap(CapturedLink::for_a_while(link, frames)),
+                true,
+            ),
+            Self::Impaired(link) => {
+                let link = CapturedLink::for_a_while(link, frames);
+                (Self::CapturedImpaired(link), true)
+            }
+            Self::Memif(link) => (
+                Self::CapturedMemif(CapturedLink::for_a_while(link, frames)),
+                true,
+            ),
+            Self::AfXdp(link) => (
+                Self::CapturedAfXdp(CapturedLink::for_a_while(link, frames)),
+                true,
+            ),
+            other => (other, false),
+        };
+        *self = captured;
+        has_begun
+    }
+
+    /// Ends what [`Self::begin_capture`] has begun.
+    pub fn end_capture(&mut self) {
+        *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
+            Self::CapturedTap(link) => Self::Tap(link.into_inner()),
+            Self::CapturedImpaired(link) => Self::Impaired(link.into_inner()),
+            Self::CapturedMemif(link) => Self::Memif(link.into_inner()),
+            Self::CapturedAfXdp(link) => Self::AfXdp(link.into_inner()),
+            other => other,
+        };
+    }
+
+    /// Its kind, as the first word of a specification.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Tap(_) | Self::CapturedTap(_) | Self::Impaired(_) | Self::CapturedImpaired(_) => {
+                "tap"
+            }
+            Self::Memif(_) | Self::CapturedMemif(_) => "memif",
+            Self::AfXdp(_) | Self::CapturedAfXdp(_) => "af_xdp",
+            Self::Apart(_) => "af_xdp",
+            Self::Moving(_) => "none",
+        }
+    }
+
+    /// The memif, if it is one.
+    pub fn memif(&self) -> Option<&MemifLink> {
+        match self {
+            Self::Memif(link) => Some(link),
+            Self::CapturedMemif(link) => Some(link.inner()),
+            _ => None,
+        }
+    }
+
     /// What ends a wait beside frames, if there is anything.
     pub fn surroundings(&self) -> Option<BorrowedFd<'_>> {
         match self {

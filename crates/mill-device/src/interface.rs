@@ -113,6 +113,11 @@ impl InterfaceLink {
         &self.xdp
     }
 
+    /// The queue, to be asked more.
+    pub fn xdp_mut(&mut self) -> &mut XdpLink {
+        &mut self.xdp
+    }
+
     pub fn table(&self) -> &Table {
         &self.table
     }

@@ -9,15 +9,29 @@ use mill_stack::link::{
 };
 use mill_sys::clock;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A link whose frames are written to a file. An error of the file ends the writing, not the traffic.
+/// Which frames are meant.
+pub mod filter;
+
+/// Where frames are written to.
+pub mod sink;
+
+use filter::FrameFilter;
+use sink::{FrameSender, Sink};
+
+/// A link whose frames are written down. An error of the file ends the writing, not the traffic.
 pub struct CapturedLink<L> {
     link: L,
-    file: Option<File>,
+    recorder: Recorder,
+}
+
+/// What passes a link, on its way to where it is written.
+struct Recorder {
+    sink: Option<Sink>,
     /// Whole records, not yet written.
     buffer: Vec<u8>,
     /// Told of the first error, and of nothing after it.
@@ -27,34 +41,75 @@ pub struct CapturedLink<L> {
 impl<L> CapturedLink<L> {
     /// Goes on with a file, or begins one with its header if it is empty.
     pub fn new(link: L, file: File, on_error: Box<dyn FnMut(io::Error) + Send>) -> Self {
-        let mut buffer = Vec::with_capacity(BUFFER_BYTES);
         // A worker process that is restarted finds what the one before has written.
-        if file.metadata().map_or(0, |metadata| metadata.len()) == 0 {
-            buffer.extend_from_slice(&FILE_HEADER);
+        let is_empty = file.metadata().map_or(0, |metadata| metadata.len()) == 0;
+        let mut recorder = Recorder::new(Sink::File(file), on_error);
+        if is_empty {
+            recorder.buffer.extend_from_slice(&FILE_HEADER);
         }
-        let mut captured = Self {
-            link,
-            file: Some(file),
-            buffer,
-            on_error,
-        };
-        captured.write();
-        captured
+        recorder.write();
+        Self { link, recorder }
+    }
+
+    /// Gives frames to whoever waits at the other end of a queue, until he leaves it.
+    pub fn for_a_while(link: L, frames: FrameSender) -> Self {
+        let recorder = Recorder::new(Sink::Queue(frames), Box::new(|_| {}));
+        Self { link, recorder }
+    }
+
+    /// The link itself; what was gathered is written.
+    pub fn into_inner(self) -> L {
+        self.link
     }
 
     pub fn inner(&self) -> &L {
         &self.link
     }
 
+    pub(crate) fn inner_mut(&mut self) -> &mut L {
+        &mut self.link
+    }
+}
+
+impl Recorder {
+    fn new(sink: Sink, on_error: Box<dyn FnMut(io::Error) + Send>) -> Self {
+        Self {
+            sink: Some(sink),
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+            on_error,
+        }
+    }
+
+    /// Which frames are to be written; `None` if none is.
+    fn filter(&self) -> Option<FrameFilter> {
+        self.sink.as_ref().map(Sink::filter)
+    }
+
+    fn record(&mut self, frame: &[u8], is_partial: bool) {
+        record(&mut self.buffer, frame, is_partial);
+        if self.buffer.len() > BUFFER_BYTES - RECORD_BYTES_MAX {
+            self.write();
+        }
+    }
+
     /// Writes what is gathered.
     fn write(&mut self) {
-        if let Some(file) = &mut self.file
-            && let Err(error) = file.write_all(&self.buffer)
+        if self.buffer.is_empty() {
+            return;
+        }
+        if let Some(sink) = &mut self.sink
+            && let Err(error) = sink.write(&self.buffer)
         {
-            self.file = None;
+            self.sink = None;
             (self.on_error)(error);
         }
         self.buffer.clear();
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.write();
     }
 }
 
@@ -83,18 +138,18 @@ impl<L: Link> Link for CapturedLink<L> {
         let before = burst.as_slice().len();
         self.link.receive(burst);
         let new = burst.as_slice().get(before..).unwrap_or_default();
-        if new.is_empty() && !self.buffer.is_empty() {
+        if new.is_empty() {
             // Nothing more to do now: whoever looks at the file finds it up to date.
-            self.write();
+            self.recorder.write();
         }
-        if self.file.is_none() {
+        let Some(filter) = self.recorder.filter() else {
             return;
-        }
+        };
         for received in new {
             let is_partial = received.checksum != ReceivedChecksum::Unverified;
-            record(&mut self.buffer, self.link.frame(received.id), is_partial);
-            if self.buffer.len() > BUFFER_BYTES - RECORD_BYTES_MAX {
-                self.write();
+            let frame = self.link.frame(received.id);
+            if filter.has(frame) {
+                self.recorder.record(frame, is_partial);
             }
         }
     }
@@ -112,15 +167,13 @@ impl<L: Link> Link for CapturedLink<L> {
     }
 
     fn transmit(&mut self, len: usize, offload: Offload) {
-        if self.file.is_some()
+        if let Some(filter) = self.recorder.filter()
             && let Some(frame) = self.link.reserve(len)
+            && filter.has(frame)
         {
-            record(&mut self.buffer, frame, offload.checksum.is_some());
+            self.recorder.record(frame, offload.checksum.is_some());
         }
         self.link.transmit(len, offload);
-        if self.buffer.len() > BUFFER_BYTES - RECORD_BYTES_MAX {
-            self.write();
-        }
     }
 
     fn flush(&mut self) {
@@ -152,12 +205,6 @@ impl<L: Link> Link for CapturedLink<L> {
     }
 }
 
-impl<L> Drop for CapturedLink<L> {
-    fn drop(&mut self) {
-        self.write();
-    }
-}
-
 impl<L: AsFd> AsFd for CapturedLink<L> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
@@ -169,13 +216,13 @@ impl<L: std::fmt::Debug> std::fmt::Debug for CapturedLink<L> {
         formatter
             .debug_struct("CapturedLink")
             .field("link", &self.link)
-            .field("is_writing", &self.file.is_some())
+            .field("is_writing", &self.recorder.sink.is_some())
             .finish_non_exhaustive()
     }
 }
 
 /// Magic number of times in nanoseconds, version 2.4, two words of nothing, longest frame, Ethernet (link type 1).
-const FILE_HEADER: [u8; 24] = [
+pub const FILE_HEADER: [u8; 24] = [
     0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0,
 ];
 

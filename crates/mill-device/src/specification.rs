@@ -13,6 +13,9 @@ mod value;
 /// What somebody may have meant.
 pub(crate) mod nearest;
 
+/// Who said what.
+pub mod said;
+
 /// The device: what stands before the first comma.
 pub mod device;
 
@@ -28,6 +31,7 @@ use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
 pub use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
+use said::Said;
 use settings::{AfXdpSettings, MemifSettings};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -61,6 +65,9 @@ pub struct Specification {
     pub memif: MemifSettings,
     pub tcp: Config,
     pub limits: Limits,
+    /// Where it is written, for whoever asks: `--stack`, or a directive's place.
+    pub origin: String,
+    said: Said,
 }
 
 /// Why a text is no specification, with what is possible: a sentence.
@@ -113,6 +120,7 @@ impl Specification {
         depth: usize,
     ) -> Result<(), SpecificationError> {
         let (name, value) = split(word);
+        self.said.note(name, value.unwrap_or_default());
         if name == PROFILE {
             let Some(value) = value.filter(|value| !value.is_empty()) else {
                 let what = "\"profile\" needs a value: a name, as \"wan\", or a file, as \"/etc/mill.profile\"";
@@ -185,6 +193,8 @@ impl Specification {
             memif: MemifSettings::default(),
             tcp: Config::default(),
             limits: Limits::default(),
+            origin: String::from("--stack"),
+            said: Said::default(),
         }
     }
 

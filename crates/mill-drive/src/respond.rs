@@ -199,6 +199,7 @@ fn settle_in(mailbox: RawFd) -> io::Result<CombinedEngine> {
     let options = KernelOptions {
         mailbox: Some(mailbox),
         exact_waits: true,
+        ..KernelOptions::default()
     };
     combined::engine(options, None)
 }

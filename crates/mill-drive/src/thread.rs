@@ -97,8 +97,8 @@ fn settle_in(
     // Refused nowhere; a wait that ends 50 us late is measured as lateness.
     let _ = process::set_timer_slack(TIMER_SLACK);
     let options = KernelOptions {
-        mailbox: None,
         exact_waits: true,
+        ..KernelOptions::default()
     };
     let stack = stack.map(OwnStack::bypass).transpose();
     let engine = stack.and_then(|stack| combined::engine(options, stack));

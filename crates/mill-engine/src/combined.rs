@@ -8,6 +8,20 @@ use mill_runtime::engine::Engine;
 use std::io;
 use std::os::fd::AsFd;
 
+/// What can be learnt of a host by [`BypassEngine::with_host`].
+pub mod stack {
+    pub use mill_bypass::drop_reason::DropReason;
+    pub use mill_bypass::flow::Flow;
+    pub use mill_bypass::host::status::ConnectionStatus;
+    pub use mill_bypass::host::tables::ListenerStatus;
+    pub use mill_bypass::link::Link;
+    pub use mill_bypass::neighbor::NeighborStatus;
+    pub use mill_bypass::route::RouteStatus;
+    pub use mill_bypass::tcp::arrived::SegmentDrop;
+    pub use mill_bypass::tcp::info::CongestionState;
+    pub use mill_bypass::tcp::state::State;
+}
+
 /// What every thread of the server and of the load generator runs over. Without a [`Bypass`] it is kernel sockets
 /// alone, at the price of one comparison a call.
 pub type CombinedEngine = BypassEngine<AnyLink, KernelEngine>;

@@ -52,6 +52,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What an engine is made with.
 #[derive(Debug, Default)]
@@ -62,6 +63,8 @@ pub struct KernelOptions {
     /// [`Engine::poll`] waits to the nanosecond (epoll_pwait2) instead of rounding up to a millisecond; where the
     /// kernel lacks that it returns up to a millisecond early, never late. The thread's timer slack comes on top.
     pub exact_waits: bool,
+    /// Where to show that the thread sleeps: until when at the latest, in nanoseconds of the clock, and 0 afterwards.
+    pub parked_until: Option<&'static AtomicU64>,
 }
 
 /// A worker's connections on kernel sockets. Clones are handles on the same engine.
@@ -78,6 +81,7 @@ struct Inner {
     /// What [`KernelEngine::watch`] was told of.
     watched: RefCell<Vec<OwnedFd>>,
     precision: Cell<Precision>,
+    parked_until: Option<&'static AtomicU64>,
     slots: RefCell<Slots>,
     listeners: RefCell<Listeners>,
     /// The epoll reports of this turn.
@@ -109,6 +113,7 @@ impl KernelEngine {
             has_mail: Cell::new(false),
             watched: RefCell::default(),
             precision: Cell::new(Precision::asked(options.exact_waits)),
+            parked_until: options.parked_until,
             slots: RefCell::default(),
             listeners: RefCell::default(),
             reports: RefCell::new(vec![Event::EMPTY; REPORTS_PER_TURN]),
@@ -139,6 +144,30 @@ impl KernelEngine {
     /// As [`Self::watch`], for whoever changes his mind about what is watched.
     pub fn watcher(&self) -> io::Result<Watcher> {
         Watcher::new(&self.0.epoll, WATCHER_TOKEN)
+    }
+
+    /// How many connections there are.
+    pub fn connections_count(&self) -> usize {
+        self.0.slots.borrow().count()
+    }
+
+    /// Shows `look` the sockets and peers of connections in slots from `from` on, at most `look_max` of them; returns the
+    /// slot to go on with.
+    pub fn connections_from(
+        &self,
+        from: u32,
+        look_max: u32,
+        mut look: impl FnMut(BorrowedFd<'_>, Address),
+    ) -> Option<u32> {
+        let mut slots = self.0.slots.borrow_mut();
+        let places = slots.places();
+        let to = from.saturating_add(look_max).min(places);
+        for index in from..to {
+            if let Some(slot) = slots.slot(index) {
+                look(slot.descriptor.as_fd(), slot.peer());
+            }
+        }
+        (to < places).then_some(to)
     }
 }
 
@@ -245,7 +274,14 @@ impl Engine for KernelEngine {
             Park::Forever => None,
         };
         let timeout = self.0.complete_listeners(timeout);
+        let sleeps = timeout != Some(Duration::ZERO);
+        if sleeps {
+            self.0.show_park(park);
+        }
         self.0.collect_reports(timeout, events);
+        if sleeps {
+            self.0.show_park(Park::No);
+        }
     }
 
     fn settle(&self) {
@@ -259,6 +295,18 @@ impl Inner {
     fn open_slot(self: &Rc<Self>, slot: Slot) -> KernelStream {
         let index = self.slots.borrow_mut().insert(slot);
         KernelStream::new(Rc::clone(self), index)
+    }
+
+    /// Two plain stores for each sleep, which is a system call.
+    fn show_park(&self, park: Park) {
+        let until = match park {
+            Park::No => 0,
+            Park::Until(instant) => instant.as_nanos(),
+            Park::Forever => u64::MAX,
+        };
+        if let Some(shown) = self.parked_until {
+            shown.store(until, Ordering::Relaxed);
+        }
     }
 
     /// Tries again to register listeners for which the kernel had no memory. While some are missing a turn waits

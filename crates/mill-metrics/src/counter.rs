@@ -37,6 +37,12 @@ pub enum Unit {
     Responses,
     /// Lines of a log.
     Lines,
+    /// Frames of a link.
+    Frames,
+    /// TCP segments.
+    Segments,
+    /// Buffers in memory.
+    Buffers,
 }
 
 impl Unit {
@@ -49,6 +55,9 @@ impl Unit {
             Self::Requests => "requests",
             Self::Responses => "responses",
             Self::Lines => "lines",
+            Self::Frames => "frames",
+            Self::Segments => "segments",
+            Self::Buffers => "buffers",
         }
     }
 }

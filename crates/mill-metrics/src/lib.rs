@@ -1,7 +1,7 @@
 //! Counters: what every worker counts, how it publishes the figures, and how their sum is shown.
 //!
 //! Place in the walk: a worker adds to its own `ServerCounters` while it serves requests, and
-//! publishes them to its `Published` once a turn. Whoever answers `stub_status` or
+//! shows them on its place of the `Board` once a turn. Whoever answers `stub_status` or
 //! `millstream status` reads all of them and adds them up.
 //!
 //! Whoever measures durations keeps them in a `Histogram`: the load generator, and the lab later.
@@ -12,18 +12,23 @@
 
 /// Bytes as text (RFC 4648).
 pub mod base64;
+/// Where the workers of one process show their figures.
+pub mod board;
 /// What a counter is called, what it counts, and the macro that makes a set from one table.
 mod counter;
 /// Durations by their frequency.
 mod histogram;
-/// A worker's figures, readable from other threads.
-mod published;
+/// The text format of Prometheus.
+pub mod prometheus;
 /// Everything the server counts, one field each.
 mod server_counters;
+/// Everything that a stack of our own counts, one field each.
+pub mod stack_counters;
 /// The four lines of nginx's `stub_status`.
 mod stub_status;
 
+pub use board::{Board, WorkerFigures};
 pub use counter::{Description, Kind, Unit};
 pub use histogram::{Histogram, HistogramError, Step};
-pub use published::Published;
 pub use server_counters::ServerCounters;
+pub use stack_counters::StackCounters;

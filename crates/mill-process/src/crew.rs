@@ -3,13 +3,16 @@
 use crate::message::{Configuration, ListeningSocket, LogFile};
 use crate::process_log::{ProcessLog, describe};
 use crate::stack::{self, OwnStack};
+use crate::status::board::NUMBERS;
+use crate::status::door::Question;
+use crate::status::inspect::Desk;
 use crate::threads::{self, SocketName};
 use crate::worker_process::Event;
 use crate::worker_thread::{Start, THREAD_NAME, WorkerThread};
 use mill_config::Config;
 use mill_config::config::{ErrorLog, LogLevel};
 use mill_device::specification::Specification;
-use mill_metrics::Published;
+use mill_metrics::Board;
 use mill_runtime::time::{Instant, UnixTime};
 use mill_server::local::Environment;
 use mill_server::log::writer::WriterEnvironment;
@@ -29,8 +32,8 @@ pub(crate) struct Crew {
     threads: Vec<WorkerThread>,
     events: Sender<Event>,
     reports: Sender<Report>,
-    /// One a thread, by the number of the thread.
-    counters: Arc<[Published]>,
+    /// Where threads show their figures, by their numbers.
+    board: Board,
     /// The number of the next thread.
     next_number: u32,
     hostname: Arc<[u8]>,
@@ -42,6 +45,7 @@ pub(crate) struct Crew {
     /// The stack of our own, until the thread that runs it is started; and what it was asked to be.
     stack: Option<OwnStack>,
     specification: Option<Specification>,
+    desk: Desk,
 }
 
 impl Crew {
@@ -50,6 +54,7 @@ impl Crew {
         events: Sender<Event>,
         hostname: &[u8],
         stack: Option<OwnStack>,
+        board: Board,
     ) -> io::Result<Self> {
         report_panics(events.clone());
         let (reports, reported) = mpsc::channel();
@@ -67,7 +72,8 @@ impl Crew {
             threads: Vec::new(),
             events,
             reports,
-            counters: (0..NUMBERS).map(|_| Published::new()).collect(),
+            desk: Desk::new(board.clone()),
+            board,
             next_number: 0,
             hostname: hostname.into(),
             connection_numbers: Arc::default(),
@@ -190,6 +196,13 @@ impl Crew {
         Ok(())
     }
 
+    /// Has all threads tell what somebody asks.
+    pub(crate) fn inspect(&self, question: Question) {
+        let askers = self.threads.iter().map(|thread| thread.asker().duplicate());
+        // Without descriptors nobody is asked.
+        self.desk.answer(question, askers.flatten().collect());
+    }
+
     /// Lets all threads end once their requests are answered; how long that may take.
     pub(crate) fn drain(&mut self) -> Option<Duration> {
         let site = self.site.as_ref();
@@ -283,7 +296,7 @@ impl Crew {
             inbox,
             reports: self.reports.clone(),
             logs,
-            counters: Arc::clone(&self.counters),
+            board: self.board.clone(),
         }
     }
 
@@ -374,10 +387,6 @@ const STACK_PLACE: u32 = 0;
 
 /// How long a panicking thread waits for its last words to be written.
 const PANIC_PATIENCE: Duration = Duration::from_secs(1);
-
-/// How many threads have counters of their own, running and ended ones: 512 × some 400 bytes. There cannot be more
-/// threads than that at once.
-const NUMBERS: u32 = 512;
 
 #[cfg(test)]
 mod tests {

@@ -12,12 +12,16 @@ use crate::process_log::{ProcessLog, describe, redirect_stderr};
 use crate::single;
 use crate::stack::OwnStack;
 use crate::stack_choice;
+use crate::status::answer::Identity as StatusIdentity;
+use crate::status::door::Door;
+use crate::status::place;
 use crate::supervisor::Supervisor;
 use crate::threads;
 use crate::upgrade::{self, Invocation};
 use mill_config::config::LogLevel;
 use mill_config::load::Options;
 use mill_device::specification::{Polling, Specification};
+use mill_sys::clock;
 use mill_sys::process::Pid;
 use mill_sys::rlimit::Resource;
 use mill_sys::signal::{Signal, SignalDescriptor};
@@ -285,6 +289,12 @@ fn serve(
         cycle::write_pid_file(pid_file, &cycle.log)?;
     }
     redirect_stderr(&cycle.log);
+    let identity = StatusIdentity {
+        role: if has_master { "master" } else { "single" },
+        started_at: clock::monotonic(),
+        fallbacks: notices,
+    };
+    let door = open_door(&cycle.log);
     cycle.log.leave_terminal();
     let started = || {
         if let Some(announcement) = &launch.announcement {
@@ -297,12 +307,38 @@ fn serve(
     };
     if has_master {
         let old_binary = upgraded.then(Pid::parent);
-        let supervisor =
-            Supervisor::new(launch, cycle, stack, signals, daemonized, old_binary, title);
+        let supervisor = Supervisor::new(
+            launch,
+            cycle,
+            stack,
+            (signals, door, identity),
+            daemonized,
+            old_binary,
+            title,
+        );
         Ok(supervisor.run(started))
     } else {
-        Ok(single::run(launch, cycle, stack, signals, started))
+        Ok(single::run(
+            launch,
+            cycle,
+            stack,
+            (signals, door),
+            &identity,
+            started,
+        ))
     }
+}
+
+/// Where the server is asked what it does. It serves without, too.
+fn open_door(log: &ProcessLog) -> Option<Door> {
+    let door = Door::open();
+    if let Err(error) = &door {
+        let folder = place::own_folder();
+        let (folder, why) = (folder.display(), describe(error));
+        let what = format!("\"millstream status\" will get no answer: no socket in {folder} {why}");
+        log.write(LogLevel::Notice, &what);
+    }
+    door.ok()
 }
 
 /// The sockets that an old binary left open for this one.

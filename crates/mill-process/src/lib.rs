@@ -71,6 +71,9 @@ mod stack_choice;
 /// Both in one process.
 mod single;
 
+/// What a running server tells of itself.
+pub mod status;
+
 /// The error log of the master and of the control thread.
 pub mod process_log;
 

@@ -1,6 +1,7 @@
 //! What the master and the worker process tell each other.
 
 use crate::channel::{Channel, Parcel};
+use crate::status::door::Question;
 use mill_config::bundle::Bundle;
 use mill_config::config::ListenAddress;
 use std::fs::File;
@@ -16,6 +17,8 @@ pub enum Order {
     ReopenLogs(Vec<LogFile>),
     /// End when the requests under way are answered.
     Quit,
+    /// Have the worker threads tell somebody what he asks.
+    Answer(Question),
 }
 
 /// A configuration with what the worker process may not open itself.
@@ -53,6 +56,8 @@ pub enum Report {
     Ready { generation: u64 },
     /// That configuration could not be taken; the one before is still in force.
     Refused { generation: u64, why: String },
+    /// `Order::Answer` has arrived.
+    QuestionTaken,
 }
 
 impl Configuration {
@@ -110,6 +115,14 @@ impl Order {
         channel.send(REOPEN_LOGS, &body, &descriptors)
     }
 
+    /// Hands a question on, with who asks.
+    pub(crate) fn send_question(channel: &Channel, question: &Question) -> io::Result<()> {
+        let client = question.client.as_fd();
+        let files = question.files.iter().map(AsFd::as_fd);
+        let descriptors: Vec<BorrowedFd<'_>> = [client].into_iter().chain(files).collect();
+        channel.send(ANSWER, &question.body, &descriptors)
+    }
+
     pub fn send_quit(channel: &Channel) -> io::Result<()> {
         channel.send(QUIT, &[], &[])
     }
@@ -135,6 +148,15 @@ impl Order {
                 parse_logs(&mut parcel.body.as_slice(), &mut descriptors).map(Self::ReopenLogs)
             }
             QUIT => Some(Self::Quit),
+            ANSWER => {
+                let mut descriptors = parcel.descriptors.into_iter();
+                Some(Self::Answer(Question {
+                    client: Channel::of(descriptors.next()?).ok()?,
+                    request: serde_json::from_slice(&parcel.body).ok()?,
+                    body: parcel.body,
+                    files: descriptors.collect(),
+                }))
+            }
             _ => None,
         }
     }
@@ -145,6 +167,7 @@ impl Report {
         let (kind, generation, why) = match self {
             Self::Ready { generation } => (READY, generation, ""),
             Self::Refused { generation, why } => (REFUSED, generation, why.as_str()),
+            Self::QuestionTaken => (QUESTION_TAKEN, &0, ""),
         };
         let mut body = generation.to_le_bytes().to_vec();
         body.extend_from_slice(why.as_bytes());
@@ -167,6 +190,7 @@ impl Report {
         let generation = u64::from_le_bytes(*generation);
         match parcel.kind {
             READY => Some(Self::Ready { generation }),
+            QUESTION_TAKEN => Some(Self::QuestionTaken),
             REFUSED => Some(Self::Refused {
                 generation,
                 why: String::from_utf8_lossy(why).into_owned(),
@@ -206,6 +230,8 @@ const REOPEN_LOGS: u8 = 2;
 const QUIT: u8 = 3;
 const READY: u8 = 4;
 const REFUSED: u8 = 5;
+const ANSWER: u8 = 6;
+const QUESTION_TAKEN: u8 = 7;
 
 fn emit_count(body: &mut Vec<u8>, count: usize) {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
@@ -324,6 +350,7 @@ mod tests {
     fn reports_arrive() {
         let (master, worker) = Channel::pair().unwrap();
         let reports = [
+            Report::QuestionTaken,
             Report::Ready { generation: 1 },
             Report::Refused {
                 generation: 2,

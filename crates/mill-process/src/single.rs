@@ -5,6 +5,10 @@ use crate::cycle::{self, Cycle};
 use crate::launch::Launch;
 use crate::process_log::{describe, redirect_stderr};
 use crate::stack::OwnStack;
+use crate::status::answer::{self, Identity};
+use crate::status::board::BoardFile;
+use crate::status::door::{Door, Question};
+use crate::status::parcel;
 use crate::worker_process::Event;
 use mill_config::config::LogLevel;
 use mill_config::load::load;
@@ -22,17 +26,24 @@ pub(crate) fn run(
     launch: &Launch,
     cycle: Cycle,
     mut stack: Option<OwnStack>,
-    signals: SignalDescriptor,
+    (signals, mut door): (SignalDescriptor, Option<Door>),
+    identity: &Identity,
     started: impl FnOnce(),
 ) -> ExitCode {
     // The thread that gets the stack has copies of its descriptors; this holds its device until the end.
     let _hold = stack.as_mut().map(OwnStack::take_hold);
     let (sender, events) = mpsc::channel();
-    let crew = Crew::new(sender.clone(), &launch.options.hostname, stack);
+    let _socket = door.as_mut().and_then(Door::take_file);
+    // Its descriptor stays open: by it the figures are found if this process does not answer.
+    let board = BoardFile::create().and_then(|file| Ok((file.map()?, file)));
+    let crew = board.and_then(|(board, file)| {
+        let crew = Crew::new(sender.clone(), &launch.options.hostname, stack, board)?;
+        Ok((crew, file))
+    });
     let listener = std::thread::Builder::new()
         .name(String::from("signals"))
-        .spawn(move || listen(&signals, &sender));
-    let crew = match (crew, listener) {
+        .spawn(move || listen(&signals, door, &sender));
+    let (crew, board) = match (crew, listener) {
         (Ok(crew), Ok(_)) => crew,
         (Err(error), _) | (_, Err(error)) => {
             let what = format!("starting threads failed {}", describe(&error));
@@ -45,6 +56,8 @@ pub(crate) fn run(
         cycle,
         crew,
         started: Some(started),
+        identity,
+        board,
         end_at: None,
         ending: false,
     };
@@ -70,10 +83,22 @@ pub(crate) fn run(
     code
 }
 
-fn listen(signals: &SignalDescriptor, events: &Sender<Event>) {
-    while descriptor::wait_readable(&[signals.as_fd()], None).is_ok() {
+fn listen(signals: &SignalDescriptor, mut door: Option<Door>, events: &Sender<Event>) {
+    loop {
+        let at_door = door.iter().flat_map(Door::descriptors);
+        let sources: Vec<_> = [signals.as_fd()].into_iter().chain(at_door).collect();
+        let Ok(ready) = descriptor::wait_readable(&sources, None) else {
+            return;
+        };
         while let Ok(Some(received)) = signals.read() {
             if events.send(Event::Signal(received)).is_err() {
+                return;
+            }
+        }
+        let at_door = ready.get(1..).unwrap_or_default();
+        let questions = door.as_mut().map(|door| door.questions(at_door));
+        for question in questions.into_iter().flatten() {
+            if events.send(Event::Question(question)).is_err() {
                 return;
             }
         }
@@ -86,6 +111,9 @@ struct Process<'a, Started> {
     crew: Crew,
     /// Called once, when all threads listen.
     started: Option<Started>,
+    identity: &'a Identity,
+    /// What the threads show.
+    board: BoardFile,
     /// When it ends although requests are under way.
     end_at: Option<Duration>,
     ending: bool,
@@ -113,6 +141,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
     fn on_event(&mut self, event: Event) -> Result<(), ExitCode> {
         match event {
             Event::Signal(received) => self.on_signal(received),
+            Event::Question(question) => self.answer(question),
             Event::Panicked { what, written } => {
                 self.cycle.log.write(LogLevel::Alert, &what);
                 // It may have lost patience.
@@ -180,6 +209,16 @@ impl<Started: FnOnce()> Process<'_, Started> {
             }
             _ => {}
         }
+    }
+
+    fn answer(&self, question: Question) {
+        let boards = [(std::process::id(), self.board.read())];
+        let status = answer::status(self.identity, self.launch, &self.cycle, &boards);
+        // Who asked may be gone.
+        let _ = question
+            .client
+            .send(parcel::STATUS, &answer::encode(&status), &[]);
+        self.crew.inspect(question);
     }
 
     fn reconfigure(&mut self) {

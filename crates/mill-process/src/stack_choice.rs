@@ -54,13 +54,18 @@ pub(crate) fn settle(launch: &Launch, log: &ProcessLog) -> Result<Launch, NotOpe
             log.write_diagnostic(&directive.diagnostic(LogLevel::Warn, message));
         }
         (Some(_), None) => {}
-        (None, _) => settled.stack = named,
+        (None, directive) => {
+            settled.stack = named;
+            if let (Some(stack), Some(directive)) = (&mut settled.stack, directive) {
+                stack.origin = format!("network_stack, {}", directive.place());
+            }
+        }
     }
     let Some(polling) = launch.polling else {
         return Ok(settled);
     };
     match &mut settled.stack {
-        Some(stack) => stack.polling = polling,
+        Some(stack) => stack.set_polling(polling, "--polling"),
         None => {
             let what = "\"--polling\" says when a stack of our own looks for frames: it needs \"--stack\", \
                         or \"network_stack\" in the configuration";

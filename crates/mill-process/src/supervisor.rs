@@ -9,6 +9,10 @@ use crate::message::{Order, Report};
 use crate::privileges;
 use crate::process_log::{describe, redirect_stderr};
 use crate::stack::OwnStack;
+use crate::status::answer::{self, Identity};
+use crate::status::board::BoardFile;
+use crate::status::door::{Door, Question};
+use crate::status::parcel;
 use crate::worker_process::{self, Inheritance};
 use mill_config::config::LogLevel;
 use mill_sys::process::{self, Fork, Pid};
@@ -29,6 +33,9 @@ pub struct Supervisor<'a> {
     /// What worker processes get duplicates of.
     stack: Option<OwnStack>,
     signals: SignalDescriptor,
+    /// Where it is asked what it and its workers do, unless that can't be.
+    door: Option<Door>,
+    identity: Identity,
     workers: Vec<WorkerProcess>,
     /// The line to a new binary, until it has what it asked for.
     heir: Option<Channel>,
@@ -37,10 +44,25 @@ pub struct Supervisor<'a> {
     title: Option<Title>,
 }
 
+/// What has happened.
+struct Ready {
+    on_signals: bool,
+    /// A new binary asks.
+    on_heir: bool,
+    /// Worker processes that have something to say.
+    on_workers: Vec<Pid>,
+    /// What is readable at the door.
+    at_door: Vec<bool>,
+}
+
 #[derive(Debug)]
 struct WorkerProcess {
     pid: Pid,
     channel: Channel,
+    /// What its threads show.
+    board: BoardFile,
+    /// Questions that it was handed and has not taken yet.
+    untaken: u32,
     /// It has closed its end: nothing more is to be read.
     silent: bool,
 }
@@ -51,13 +73,15 @@ impl<'a> Supervisor<'a> {
         launch: &'a Launch,
         cycle: Cycle,
         stack: Option<OwnStack>,
-        signals: SignalDescriptor,
+        (signals, door, identity): (SignalDescriptor, Option<Door>, Identity),
         daemonized: bool,
         old_binary: Option<Pid>,
         title: Option<Title>,
     ) -> Self {
         Self {
             launch,
+            door,
+            identity,
             title,
             master: Master::new(daemonized),
             cycle,
@@ -80,7 +104,12 @@ impl<'a> Supervisor<'a> {
         }
         started();
         loop {
-            let (on_signals, on_heir, on_workers) = match self.wait() {
+            let Ready {
+                on_signals,
+                on_heir,
+                on_workers,
+                at_door,
+            } = match self.wait() {
                 Ok(ready) => ready,
                 Err(error) => {
                     self.log(
@@ -99,6 +128,7 @@ impl<'a> Supervisor<'a> {
             if on_signals {
                 self.on_signals();
             }
+            self.on_door(&at_door);
             self.master.on_time(clock::monotonic());
             if let Some(code) = self.act() {
                 return code;
@@ -106,9 +136,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Sleeps until something happens: whether signals came, whether a new binary asks, and which worker processes have
-    /// something to say.
-    fn wait(&self) -> io::Result<(bool, bool, Vec<Pid>)> {
+    /// Sleeps until something happens.
+    fn wait(&self) -> io::Result<Ready> {
         let speaking: Vec<_> = self
             .workers
             .iter()
@@ -117,6 +146,7 @@ impl<'a> Supervisor<'a> {
         let mut sources: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
         sources.extend(speaking.iter().map(|worker| worker.channel.as_fd()));
         sources.extend(self.heir.as_ref().map(AsFd::as_fd));
+        sources.extend(self.door.iter().flat_map(Door::descriptors));
         let wake_at = self.master.wake_at();
         let timeout = wake_at.map(|at| at.saturating_sub(clock::monotonic()));
         let ready = descriptor::wait_readable(&sources, timeout)?;
@@ -125,8 +155,15 @@ impl<'a> Supervisor<'a> {
         let pids = pids
             .filter(|(_, ready)| **ready)
             .map(|(worker, _)| worker.pid);
-        let on_heir = self.heir.is_some() && ready.last() == Some(&true);
-        Ok((on_signals, on_heir, pids.collect()))
+        let behind = 1 + speaking.len();
+        let on_heir = self.heir.is_some() && ready.get(behind) == Some(&true);
+        let at_door = ready.iter().skip(behind + usize::from(self.heir.is_some()));
+        Ok(Ready {
+            on_signals,
+            on_heir,
+            on_workers: pids.collect(),
+            at_door: at_door.copied().collect(),
+        })
     }
 
     /// The new binary asks for the device of the network stack, or has ended.
@@ -139,6 +176,35 @@ impl<'a> Supervisor<'a> {
                 describe(&error)
             );
             self.log(LogLevel::Alert, &what);
+        }
+    }
+
+    /// Answers who asks what goes on here.
+    fn on_door(&mut self, ready: &[bool]) {
+        let questions = self.door.as_mut().map(|door| door.questions(ready));
+        for question in questions.into_iter().flatten() {
+            self.answer(&question);
+        }
+    }
+
+    fn answer(&mut self, question: &Question) {
+        let boards = self.workers.iter().map(|worker| {
+            let process = u32::try_from(worker.pid.number()).unwrap_or(0);
+            (process, worker.board.read())
+        });
+        let boards: Vec<_> = boards.collect();
+        let status = answer::status(&self.identity, self.launch, &self.cycle, &boards);
+        // Who asked may be gone.
+        let _ = question
+            .client
+            .send(parcel::STATUS, &answer::encode(&status), &[]);
+        for worker in &mut self.workers {
+            // One that does not take questions is not asked any more: a full socket would stop this process.
+            if worker.untaken < UNTAKEN_MAX
+                && Order::send_question(&worker.channel, question).is_ok()
+            {
+                worker.untaken += 1;
+            }
         }
     }
 
@@ -176,6 +242,7 @@ impl<'a> Supervisor<'a> {
                     format!("worker process {pid} refused configuration {generation}: {why}");
                 self.log(LogLevel::Alert, &what);
             }
+            Ok(Some(Report::QuestionTaken)) => worker.untaken = worker.untaken.saturating_sub(1),
             // Its end is told by a signal.
             Ok(None) | Err(_) => worker.silent = true,
         }
@@ -204,7 +271,8 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start_worker(&mut self) {
-        let started = Channel::pair().and_then(|(ours, theirs)| match process::fork()? {
+        let made = BoardFile::create().and_then(|board| Ok((board, Channel::pair()?)));
+        let started = made.and_then(|(board, (ours, theirs))| match process::fork()? {
             Fork::Child => {
                 let inheritance = Inheritance {
                     main: &self.cycle.config.main,
@@ -212,18 +280,21 @@ impl<'a> Supervisor<'a> {
                     options: &self.launch.options,
                     log: self.cycle.log.clone(),
                     stack: self.stack.as_ref(),
+                    board: &board,
                     program: self.launch.program,
                     title: self.title.take(),
                 };
                 worker_process::run(theirs, inheritance)
             }
-            Fork::Parent(pid) => Ok((pid, ours)),
+            Fork::Parent(pid) => Ok((pid, ours, board)),
         });
         match started {
-            Ok((pid, channel)) => {
+            Ok((pid, channel, board)) => {
                 self.workers.push(WorkerProcess {
                     pid,
                     channel,
+                    board,
+                    untaken: 0,
                     silent: false,
                 });
                 self.master.on_worker_started(pid);
@@ -387,6 +458,9 @@ impl<'a> Supervisor<'a> {
         self.cycle.log.write(level, line);
     }
 }
+
+/// Questions handed to a worker process that may wait there.
+const UNTAKEN_MAX: u32 = 4;
 
 /// `nginx: master process /usr/sbin/nginx -c FILE`.
 fn master_title(launch: &Launch) -> String {

@@ -11,6 +11,8 @@ use crate::message::{Configuration, Order, Report};
 use crate::privileges::{self, Identity};
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
 use crate::stack::OwnStack;
+use crate::status::board::BoardFile;
+use crate::status::door::Question;
 use mill_config::config::{LogLevel, Main};
 use mill_config::load::{self, Options};
 use mill_server::worker::Report as ThreadReport;
@@ -32,6 +34,8 @@ pub struct Inheritance<'a> {
     pub options: &'a Options,
     pub log: ProcessLog,
     pub(crate) stack: Option<&'a OwnStack>,
+    /// Where the worker threads show their figures, for the master to see.
+    pub(crate) board: &'a BoardFile,
     /// What the titles of processes begin with.
     pub program: &'static str,
     pub title: Option<Title>,
@@ -44,6 +48,8 @@ pub(crate) enum Event {
     /// The master has ended without a word.
     MasterGone,
     Signal(Received),
+    /// Somebody asks what goes on here.
+    Question(Question),
     Thread(ThreadReport),
     ThreadEnded {
         number: u32,
@@ -74,6 +80,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
         options,
         log,
         stack,
+        board,
         program,
         title,
     } = inheritance;
@@ -83,6 +90,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
         .map_err(|error| fatal(&log, "dup()", &error))?;
     let stack = stack.map(OwnStack::duplicate).transpose();
     let stack = stack.map_err(|error| fatal(&log, "dup()", &error))?;
+    let board = board.map().map_err(|error| fatal(&log, "mmap()", &error))?;
     let mut kept = vec![channel.as_fd()];
     kept.extend(stack.iter().flat_map(OwnStack::descriptors));
     kept.extend(log.files().map(AsFd::as_fd));
@@ -91,7 +99,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
     let signals = SignalDescriptor::open().map_err(|error| fatal(&log, "signalfd()", &error))?;
     let channel = Arc::new(channel);
     let (sender, events) = mpsc::channel();
-    let crew = Crew::new(sender.clone(), &options.hostname, stack)
+    let crew = Crew::new(sender.clone(), &options.hostname, stack, board)
         .map_err(|error| fatal(&log, "starting threads", &error))?;
     let intake = Arc::clone(&channel);
     std::thread::Builder::new()
@@ -222,12 +230,17 @@ impl Control {
                 redirect_stderr(&self.log);
             }
             Event::Order(Order::Quit) => self.drain(),
+            Event::Order(Order::Answer(question)) => {
+                self.report(&Report::QuestionTaken);
+                self.crew.inspect(question);
+            }
             Event::MasterGone if self.ending.is_none() => {
                 let what = "the master process is gone: finishing requests, then exiting";
                 self.log.write(LogLevel::Alert, what);
                 self.drain();
             }
-            Event::MasterGone => {}
+            // Questions come to the master.
+            Event::MasterGone | Event::Question(_) => {}
             Event::Signal(received) => self.on_signal(received),
             Event::Thread(report) => self.on_report(report)?,
             Event::Panicked { what, written } => {

@@ -5,20 +5,24 @@ use crate::channel::SEND_PATIENCE;
 use crate::message::ListeningSocket;
 use crate::process_log;
 use crate::stack::{Lent, OwnStack};
+use crate::status::inspect::{self, Asked, Asker};
+use crate::status::show::Show;
 use crate::threads::SocketName;
 use crate::worker_process::Event;
 use mill_config::config::ListenAddress;
 use mill_engine::combined::{self, CombinedEngine};
 use mill_engine::{KernelOptions, offer};
+use mill_metrics::board::{Beginning, Board};
 use mill_runtime::address::Address;
 use mill_server::site::Site;
 use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
 use mill_sys::descriptor::Stream;
-use mill_sys::{affinity, descriptor, passing, process};
+use mill_sys::{affinity, clock, descriptor, passing, process};
 use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -33,6 +37,8 @@ pub(crate) struct WorkerThread {
     /// Our end of the thread's mailbox.
     mailbox: OwnedFd,
     orders: Sender<Order>,
+    /// Our end of questions.
+    asker: Asker,
     /// The sockets that it has.
     held: Vec<SocketName>,
     draining: bool,
@@ -70,6 +76,7 @@ impl WorkerThread {
         let (mailbox, far) = passing::pair()?;
         passing::set_send_timeout(mailbox.as_fd(), SEND_PATIENCE)?;
         let (orders, inbox) = mpsc::channel();
+        let (asker, asked) = inspect::pair(start.number, mailbox.try_clone()?);
         let setup = setup(inbox);
         let (taken, told) = mpsc::channel();
         let Start {
@@ -83,12 +90,17 @@ impl WorkerThread {
             mailbox: far.as_raw_fd(),
             stack: stack.as_ref().map(OwnStack::lend),
             events: events.clone(),
+            asked,
         };
         let thread = std::thread::Builder::new()
             .name(format!("{THREAD_NAME}{number}"))
             .spawn(move || {
-                let _end = End { number, events };
-                live(inherited, cpus, taken, setup);
+                let _end = End {
+                    number,
+                    events,
+                    board: setup.board.clone(),
+                };
+                live(place, inherited, cpus, taken, setup);
             })?;
         let mut warnings = Vec::new();
         // Each message is something that did not work; the end of the channel says that `far` is not needed any more.
@@ -101,6 +113,7 @@ impl WorkerThread {
             number,
             mailbox,
             orders,
+            asker,
             held: Vec::new(),
             draining: false,
             adopted: 0,
@@ -115,6 +128,11 @@ impl WorkerThread {
 
     pub(crate) fn number(&self) -> u32 {
         self.number
+    }
+
+    /// How to ask it.
+    pub(crate) fn asker(&self) -> &Asker {
+        &self.asker
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -229,12 +247,14 @@ fn leave_behind(mailbox: BorrowedFd<'_>, stack: Option<&OwnStack>) -> io::Result
 struct End {
     number: u32,
     events: Sender<Event>,
+    board: Board,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        // Nobody listens only when the process is ending.
         let number = self.number;
+        self.board.end_worker(number);
+        // Nobody listens only when the process is ending.
         let _ = self.events.send(Event::ThreadEnded { number });
     }
 }
@@ -248,10 +268,12 @@ struct Inherited {
     stack: Option<Lent>,
     /// Where to say what stopped working.
     events: Sender<Event>,
+    asked: Asked,
 }
 
 /// The whole life of the thread.
 fn live(
+    place: u32,
     inherited: Inherited,
     cpus: Option<Vec<u16>>,
     taken: Sender<String>,
@@ -267,10 +289,22 @@ fn live(
     {
         warn("sched_setaffinity()", error);
     }
-    match settle_in(inherited, warn) {
-        Ok(engine) => {
+    let (board, number) = (setup.board.clone(), setup.index);
+    let beginning = Beginning {
+        place,
+        thread: setup.environment.thread_id,
+        has_stack: inherited.stack.is_some(),
+        at_ns: u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
+    };
+    board.begin_worker(number, beginning);
+    match settle_in(inherited, board.parked_until(number), warn) {
+        Ok((engine, asked)) => {
             drop(taken);
-            worker::run(engine, setup);
+            let mut show = Show::new(engine.clone(), board, number, asked);
+            let mut turn = worker::start(engine, setup);
+            while turn() {
+                show.after_turn();
+            }
         }
         Err(error) => {
             let what = format!(
@@ -287,7 +321,11 @@ fn live(
 }
 
 /// Goes over to a descriptor table of the thread's own, and makes its engine.
-fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result<CombinedEngine> {
+fn settle_in(
+    inherited: Inherited,
+    parked_until: Option<&'static AtomicU64>,
+    warn: impl Fn(&str, io::Error),
+) -> io::Result<(CombinedEngine, Asked)> {
     let table = descriptor::unshare_table();
     // The numbers are the same in both tables.
     let mailbox = descriptor::duplicate(inherited.mailbox)?;
@@ -304,6 +342,7 @@ fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result
         mailbox: Some(mailbox),
         // TCP's timers are finer than epoll's milliseconds.
         exact_waits: stack.is_some(),
+        parked_until,
     };
     let events = inherited.events;
     let on_trouble = move |what| {
@@ -315,5 +354,8 @@ fn settle_in(inherited: Inherited, warn: impl Fn(&str, io::Error)) -> io::Result
         let _ = process::set_timer_slack(TIMER_SLACK);
     }
     let bypass = stack.map(|stack| stack.bypass(on_trouble)).transpose()?;
-    combined::engine(options, bypass.flatten())
+    Ok((
+        combined::engine(options, bypass.flatten())?,
+        inherited.asked,
+    ))
 }

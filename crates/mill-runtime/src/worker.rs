@@ -37,6 +37,8 @@ pub struct Turn {
     pub mail: bool,
     /// Accepting paused in this turn, for this reason.
     pub paused: Option<Pause>,
+    /// There was something to do: a task to run or a connection to accept.
+    pub is_busy: bool,
 }
 
 /// Why a worker accepts no connections for a while.
@@ -102,6 +104,7 @@ where
         Turn {
             mail: self.events.mail,
             paused,
+            is_busy: !(self.events.ready.is_empty() && self.events.acceptable.is_empty()),
         }
     }
 

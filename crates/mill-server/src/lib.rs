@@ -68,6 +68,9 @@ pub mod autoindex;
 /// The server's counters.
 pub mod stub_status;
 
+/// `millstream_metrics`.
+pub mod metrics;
+
 /// What is done to every answer before it is sent.
 pub mod filter;
 

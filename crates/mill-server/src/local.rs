@@ -7,7 +7,7 @@ use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
 use crate::site::Site;
 use mill_http::date::imf_fixdate;
-use mill_metrics::{Published, ServerCounters};
+use mill_metrics::{Board, ServerCounters};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::pool::FuturePool;
@@ -43,7 +43,7 @@ pub struct Local<E: Engine> {
     pub log: WorkerLog,
     pub counters: RefCell<ServerCounters>,
     /// What each worker counted, as of its last turn.
-    pub published: Arc<[Published]>,
+    pub board: Board,
     /// The worker finishes what is under way and keeps no connection alive.
     pub draining: Cell<bool>,
     pub hot: RefCell<HotAnswers>,
@@ -77,8 +77,8 @@ pub struct Shared {
     pub index: u32,
     pub environment: Environment,
     pub logs: LogSender,
-    /// What all workers count.
-    pub counters: Arc<[Published]>,
+    /// Where all workers show what they count.
+    pub board: Board,
 }
 
 impl<E: Engine> Local<E> {
@@ -91,7 +91,7 @@ impl<E: Engine> Local<E> {
             environment: shared.environment,
             log: WorkerLog::new(&shared.logs, thread_id),
             counters: RefCell::default(),
-            published: shared.counters,
+            board: shared.board,
             draining: Cell::new(false),
             hot: RefCell::default(),
             cycles: FuturePool::new(POOLED_MAX),
@@ -115,16 +115,15 @@ impl<E: Engine> Local<E> {
 
     /// What all workers counted, as of the last turn of each.
     pub fn all_counters(&self) -> ServerCounters {
-        let own = usize::try_from(self.index).unwrap_or(usize::MAX);
-        let each = self.published.iter().enumerate().map(|(index, published)| {
-            // What this worker shows to the others is as of its last turn.
-            if index == own {
-                *self.counters.borrow()
-            } else {
-                published.read()
-            }
-        });
-        each.sum()
+        self.show_counters();
+        self.board.server_counters()
+    }
+
+    /// Shows the others what this worker has counted until now, in the midst of a turn.
+    pub fn show_counters(&self) {
+        if let Some(place) = self.board.place(self.index) {
+            place.show_server(&self.counters.borrow());
+        }
     }
 
     /// Puts a configuration in force for all requests from now on.

@@ -6,7 +6,7 @@ use crate::local::{Environment, Local, Shared};
 use crate::log::{Errno, LogSender};
 use crate::site::Site;
 use mill_config::config::{Listener, LogLevel, SocketKeepalive};
-use mill_metrics::Published;
+use mill_metrics::Board;
 use mill_runtime::engine::{Engine, Keepalive, ListenOptions, ListenerId};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::{Duration, Instant};
@@ -24,8 +24,8 @@ pub struct WorkerSetup {
     pub inbox: Receiver<Order>,
     pub reports: Sender<Report>,
     pub logs: LogSender,
-    /// What all workers count, this one's at `index`.
-    pub counters: Arc<[Published]>,
+    /// Where all workers show what they count, this one at the place of number `index`.
+    pub board: Board,
 }
 
 /// What a worker is told. Whoever sends one also wakes the engine.
@@ -84,7 +84,7 @@ pub fn start<E: Engine>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
         inbox,
         reports,
         logs,
-        counters,
+        board,
     } = setup;
     let mut run = first_site(&inbox).map(|(site, assigned)| {
         let (now, wall_clock) = engine.clock();
@@ -93,7 +93,7 @@ pub fn start<E: Engine>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
             index,
             environment,
             logs,
-            counters: Arc::clone(&counters),
+            board: board.clone(),
         };
         let local = Local::new(
             engine.clone(),
@@ -123,9 +123,10 @@ pub fn start<E: Engine>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
     });
     move || {
         let Some(run) = &mut run else { return false };
-        run.turn(&inbox);
-        if let Some(published) = counters.get(index as usize) {
-            published.publish(&run.local.counters.borrow());
+        let is_busy = run.turn(&inbox);
+        if let Some(place) = board.place(index) {
+            let now = run.local.scheduler.now().as_nanos();
+            place.show_turn(now, is_busy, &run.local.counters.borrow());
         }
         !run.ended
     }
@@ -172,7 +173,8 @@ where
     F: Future<Output = ()>,
     Accepted: FnMut(E::Stream, ListenerId) -> F,
 {
-    fn turn(&mut self, inbox: &Receiver<Order>) {
+    /// Whether there was something to do.
+    fn turn(&mut self, inbox: &Receiver<Order>) -> bool {
         let turn = self.worker.turn();
         // Who was asked to make room has heard it.
         self.local.ask_for_room(0);
@@ -185,6 +187,7 @@ where
         self.on_pause(turn.paused);
         self.local.hand_over_logs();
         self.end_if_drained();
+        turn.is_busy
     }
 
     fn read_mail(&mut self, inbox: &Receiver<Order>) {

@@ -8,6 +8,9 @@ use mill_tcp::arrived::SegmentDrop;
 pub struct HostCounters {
     pub frames_in: u64,
     pub frames_out: u64,
+    /// Received and not dropped, which each of them is for one reason at most:
+    /// `frames_in` = `frames_handled` + `received_drops()`.
+    pub frames_handled: u64,
     /// Connections opened by peers, and by us.
     pub passive_opens: u64,
     pub active_opens: u64,
@@ -35,6 +38,8 @@ pub struct HostCounters {
     /// Bytes copied because a second segment came before the first was read.
     pub bytes_gathered: u64,
     drops: [u64; DropReason::COUNT],
+    /// Of them, received frames.
+    received_drops: u64,
 }
 
 impl HostCounters {
@@ -42,6 +47,12 @@ impl HostCounters {
         if let Some(count) = self.drops.get_mut(reason.index()) {
             *count += 1;
         }
+        self.received_drops += u64::from(!reason.is_late());
+    }
+
+    /// Received frames that were dropped.
+    pub const fn received_drops(&self) -> u64 {
+        self.received_drops
     }
 
     /// Frames dropped for this reason.
@@ -76,6 +87,7 @@ impl DropReason {
             Self::Unresolved,
             Self::NoRoute,
             Self::RateLimit,
+            Self::FragmentTimeout,
             Self::Segment(Tcp::OutsideWindow),
             Self::Segment(Tcp::Paws),
             Self::Segment(Tcp::BlindReset),
@@ -90,7 +102,7 @@ impl DropReason {
         ]
     };
 
-    const COUNT: usize = 24;
+    const COUNT: usize = 25;
 
     const fn index(self) -> usize {
         match self {
@@ -107,8 +119,21 @@ impl DropReason {
             Self::Unresolved => 10,
             Self::NoRoute => 11,
             Self::RateLimit => 12,
-            Self::Segment(reason) => 13 + segment_index(reason),
+            Self::FragmentTimeout => 13,
+            Self::Segment(reason) => 14 + segment_index(reason),
         }
+    }
+
+    /// Whether it befalls what we send, or what has been handled a while ago, and not the frame that comes in.
+    pub const fn is_late(self) -> bool {
+        matches!(
+            self,
+            Self::DeviceFull
+                | Self::Unresolved
+                | Self::NoRoute
+                | Self::RateLimit
+                | Self::FragmentTimeout
+        )
     }
 }
 

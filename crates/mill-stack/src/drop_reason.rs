@@ -33,4 +33,6 @@ pub enum DropReason {
     NoRoute,
     /// The limit of answers per second is used up (ICMP errors, echo replies, resets).
     RateLimit,
+    /// Pieces of a datagram whose others did not come in time; each datagram counts once.
+    FragmentTimeout,
 }

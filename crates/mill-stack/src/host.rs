@@ -54,6 +54,9 @@ mod changing;
 /// What can be asked about the host and its connections.
 pub mod status;
 
+/// What the host holds, row by row.
+pub mod tables;
+
 /// Timers.
 mod expiring;
 
@@ -154,9 +157,12 @@ impl<Q: SendQueue> Host<Q> {
         link.receive(&mut burst);
         for received in burst.as_slice() {
             self.counters.frames_in += 1;
+            let dropped = self.counters.received_drops();
             if !self.on_frame(link, received) {
                 link.release(received.id);
             }
+            let is_handled = self.counters.received_drops() == dropped;
+            self.counters.frames_handled += u64::from(is_handled);
         }
         if self.answers.is_nearly_full() {
             self.transmit_answers(link);

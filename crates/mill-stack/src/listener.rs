@@ -100,6 +100,10 @@ impl Listeners {
         self.all.get_mut(&id.0)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Listener> {
+        self.all.values()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.all.len()
     }

@@ -75,7 +75,26 @@ pub enum Resolution {
     Failed,
 }
 
+/// A neighbour, for whoever looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighborStatus {
+    pub address: IpAddr,
+    /// `None` while nobody has answered.
+    pub mac: Option<MacAddress>,
+    /// In the words of `ip neigh`: `reachable`, `stale`, `delay`, `probe`, `incomplete`, `failed`.
+    pub state: &'static str,
+}
+
 impl Neighbors {
+    /// All that are known or asked for.
+    pub fn iter(&self) -> impl Iterator<Item = NeighborStatus> {
+        self.entries.iter().map(|(address, entry)| NeighborStatus {
+            address: *address,
+            mac: entry.is_known().then_some(entry.mac),
+            state: entry.state.word(),
+        })
+    }
+
     /// `addresses` are ours, the link-local one is added if there is one of IPv6. With `detect_duplicates` they are
     /// used only once nobody has claimed them; else they are announced at once.
     pub fn new(

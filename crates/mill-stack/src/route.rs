@@ -26,7 +26,44 @@ pub struct Hop {
     pub source: IpAddr,
 }
 
+/// A route, for whoever looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteStatus {
+    pub target: Prefix,
+    /// `None`: the targets are on the link.
+    pub gateway: Option<IpAddr>,
+    /// Another interface leads there.
+    pub is_elsewhere: bool,
+}
+
 impl Routes {
+    /// All that is known: of addresses, of routes that can be used, and of what lies elsewhere.
+    pub fn iter(&self) -> impl Iterator<Item = RouteStatus> {
+        let is_own = self.neighboring == Neighboring::Own;
+        let addresses = self.addresses.iter().filter(move |_| is_own);
+        let on_link = addresses.map(|prefix| RouteStatus {
+            target: *prefix,
+            gateway: None,
+            is_elsewhere: false,
+        });
+        let given = self.gateways.iter().map(|route| RouteStatus {
+            target: route.target,
+            gateway: (!route.is_on_link()).then_some(route.gateway),
+            is_elsewhere: false,
+        });
+        let elsewhere = self.elsewhere.iter().map(|prefix| RouteStatus {
+            target: *prefix,
+            gateway: None,
+            is_elsewhere: true,
+        });
+        on_link.chain(given).chain(elsewhere)
+    }
+
+    /// Our addresses.
+    pub fn addresses(&self) -> &[Prefix] {
+        &self.addresses
+    }
+
     /// Each address' prefix is on the link. With IPv6 the link-local address is added. A route whose gateway is not on
     /// the link leads nowhere and is left out; whoever read the configuration has refused it.
     pub fn new(mac: MacAddress, addresses: &[Prefix], routes: &[Route]) -> Self {

@@ -56,6 +56,11 @@ impl SynCache {
         index
     }
 
+    /// Entries that ever were in use: all indices are below.
+    pub(crate) fn places(&self) -> u32 {
+        u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn at(&self, index: u32) -> Option<&Entry> {
         let entry = self.entries.get(index as usize)?;
         (entry.listener != NO_LISTENER).then_some(entry)

@@ -60,6 +60,12 @@ impl TimeWaitTable {
         self.entries.len()
     }
 
+    /// The flow at a place counted from the oldest; `None` for holes.
+    pub(crate) fn flow_at_place(&self, place: usize) -> Option<Flow> {
+        let entry = self.entries.get(place)?;
+        (!entry.is_hole).then_some(entry.flow)
+    }
+
     /// Adds an entry; returns its number. The caller has made room if there is a limit.
     pub(crate) fn push(&mut self, flow: Flow, time_wait: TimeWait) -> u32 {
         let number = self.number_at(self.entries.len());

@@ -15,8 +15,13 @@ pub struct Account {
 
 /// Whether this process may do what only the super-user may.
 pub fn is_super_user() -> bool {
+    own_user() == 0
+}
+
+/// The number of the user that this process acts for.
+pub fn own_user() -> u32 {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    unsafe { libc::geteuid() }
 }
 
 /// The user of that name; `None` if there is none.

@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicU16, AtomicU32};
 /// Frames of equal size, and who owns each.
 pub mod frames;
 
+/// Memory as numbers that others may read while they are written.
+pub mod words;
+
 /// Mapped memory of any descriptor.
 pub(crate) mod mapping;
 

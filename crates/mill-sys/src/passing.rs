@@ -111,8 +111,17 @@ pub fn set_send_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result
 
 /// A file in memory, closed on exec; `name` is only for /proc.
 pub fn memory_file(name: &CStr) -> io::Result<std::fs::File> {
+    memory_file_with(name, libc::MFD_CLOEXEC)
+}
+
+/// The same, whose length can be made fixed.
+pub(crate) fn sealable_memory_file(name: &CStr) -> io::Result<std::fs::File> {
+    memory_file_with(name, libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
+}
+
+fn memory_file_with(name: &CStr, flags: libc::c_uint) -> io::Result<std::fs::File> {
     // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
-    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), flags) };
     check(descriptor)?;
     // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
     Ok(std::fs::File::from(unsafe {

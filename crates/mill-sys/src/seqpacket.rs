@@ -43,6 +43,39 @@ pub fn connect(name: &[u8]) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The number of its process; 0 if that is in no namespace of ours.
+    pub process: i32,
+    /// The number of its user when it connected, or listened.
+    pub user: u32,
+}
+
+/// Who is at the other end (SO_PEERCRED).
+pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut found = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut size = libc::socklen_t::try_from(size_of::<libc::ucred>()).unwrap_or_default();
+    // SAFETY: pointer and size describe `found`, plain numbers, which outlives the call.
+    check(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut size,
+        )
+    })?;
+    Ok(Peer {
+        process: found.pid,
+        user: found.uid,
+    })
+}
+
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket takes numbers.
@@ -92,6 +125,12 @@ mod tests {
         );
         let near = connect(name).unwrap();
         let far = accept(listener.as_fd()).unwrap();
+        let own = Peer {
+            process: std::process::id().cast_signed(),
+            user: crate::account::own_user(),
+        };
+        assert_eq!(peer(far.as_fd()).unwrap(), own);
+        assert_eq!(peer(near.as_fd()).unwrap(), own);
         passing::send(near.as_fd(), b"whole", &[]).unwrap();
         let mut buffer = [0; 16];
         assert_eq!(passing::receive(far.as_fd(), &mut buffer).unwrap().0, 5);

@@ -202,6 +202,71 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<(Duration, Duration, u32, 
     ))
 }
 
+/// What the kernel's TCP tells of a connection: tcp(7), TCP_INFO, and its queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpState {
+    /// The number of its state (tcp_states.h): 1 is ESTABLISHED.
+    pub state: u8,
+    /// Of loss recovery (`tcp_ca_state`): 0 is open.
+    pub recovery: u8,
+    /// Retransmission timers that expired in a row.
+    pub backoff: u8,
+    /// Bits of what was agreed on: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
+    pub options: u8,
+    pub rto_us: u32,
+    pub mss: u32,
+    /// Segments.
+    pub in_flight: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retransmitted: u32,
+    pub rtt_us: u32,
+    pub rttvar_us: u32,
+    /// Segments; `i32::MAX` before the first reduction.
+    pub ssthresh: u32,
+    pub cwnd: u32,
+    pub receive_space: u32,
+    /// Bytes.
+    pub receive_queue: u32,
+    pub send_queue: u32,
+}
+
+/// Asks for it: three system calls.
+pub fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
+    let info: libc::tcp_info = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    Ok(TcpState {
+        state: info.tcpi_state,
+        recovery: info.tcpi_ca_state,
+        backoff: info.tcpi_backoff,
+        options: info.tcpi_options,
+        rto_us: info.tcpi_rto,
+        mss: info.tcpi_snd_mss,
+        in_flight: info.tcpi_unacked,
+        sacked: info.tcpi_sacked,
+        lost: info.tcpi_lost,
+        retransmitted: info.tcpi_retrans,
+        rtt_us: info.tcpi_rtt,
+        rttvar_us: info.tcpi_rttvar,
+        ssthresh: info.tcpi_snd_ssthresh,
+        cwnd: info.tcpi_snd_cwnd,
+        receive_space: info.tcpi_rcv_space,
+        receive_queue: queue(socket, libc::FIONREAD)?,
+        send_queue: queue(socket, libc::TIOCOUTQ)?,
+    })
+}
+
+/// Bytes that a socket has, received or to be sent.
+fn queue(socket: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: FIONREAD and TIOCOUTQ write an int, which the pointer is to.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), which, &raw mut bytes) };
+    if result == 0 {
+        Ok(u32::try_from(bytes).unwrap_or(0))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Reads an option whose value is plain data.
 fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
     // SAFETY: only plain data types are asked for in this file; all zero is a valid value of each.
@@ -251,6 +316,25 @@ mod tests {
             target.connect(socket.as_fd()).unwrap();
             assert_ne!(local_address(socket.as_fd()).unwrap(), Peer::Ip(source));
         }
+    }
+
+    #[test]
+    fn the_state_of_a_connection_is_what_its_ends_have_done() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = listener.local_addr().unwrap();
+        let mut near = std::net::TcpStream::connect(target).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut near, b"hello").unwrap();
+        let state = tcp_state(far.as_fd()).unwrap();
+        assert_eq!(
+            (state.state, state.receive_queue, state.send_queue),
+            (1, 5, 0)
+        );
+        assert!(
+            state.mss > 0 && state.cwnd > 0 && state.rto_us > 0,
+            "{state:?}"
+        );
+        assert!(tcp_state(listener.as_fd()).unwrap().state != 1);
     }
 
     #[test]

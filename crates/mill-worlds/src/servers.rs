@@ -5,7 +5,7 @@ use crate::content::Hash;
 use crate::plan::{Plan, Talk};
 use crate::talk::{Addresses, POST_ANSWER, POST_PATH, WorldStream, path};
 use mill_config::{Memory, Options, load};
-use mill_metrics::Published;
+use mill_metrics::Board;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, Keepalive, ListenOptions};
 use mill_runtime::payload::Payload;
@@ -31,7 +31,7 @@ pub type Turn = Box<dyn FnMut() -> usize>;
 /// Our server, with one worker.
 pub struct HttpServer {
     turn: Box<dyn FnMut() -> bool>,
-    counters: Arc<[Published]>,
+    board: Board,
     /// Their other ends are the worker's: it ends when nobody can give it orders.
     _orders: Sender<Order>,
     _reports: Receiver<worker::Report>,
@@ -40,7 +40,7 @@ pub struct HttpServer {
 impl HttpServer {
     pub fn new(engine: WorldEngine, address: &Address, seed: u64) -> Self {
         let site = site(address, seed);
-        let counters: Arc<[Published]> = Arc::from([Published::new()]);
+        let board = Board::in_memory(1);
         let (orders, inbox) = channel();
         let (reporter, reports) = channel();
         let listeners = vec![Assigned {
@@ -61,11 +61,11 @@ impl HttpServer {
             inbox,
             reports: reporter,
             logs: LogSender::memory(),
-            counters: Arc::clone(&counters),
+            board: board.clone(),
         };
         Self {
             turn: Box::new(worker::start(engine, setup)),
-            counters,
+            board,
             _orders: orders,
             _reports: reports,
         }
@@ -77,8 +77,7 @@ impl HttpServer {
 
     /// Connections that the server has.
     pub fn connections(&self) -> u64 {
-        let counters = self.counters.iter().map(Published::read);
-        counters.map(|counted| counted.connections_active).sum()
+        self.board.server_counters().connections_active
     }
 }
 

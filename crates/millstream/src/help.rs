@@ -16,7 +16,9 @@ pub(crate) const PRODUCT: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"
 pub(crate) const WORDS: &[&[u8]] = &[b"help", b"--help", b"-h", b"-?"];
 
 /// What the first argument may be.
-const COMMANDS: &[&str] = &["serve", "wrk", "wrk2", "ab", "load", "lab", "help"];
+const COMMANDS: &[&str] = &[
+    "serve", "wrk", "wrk2", "ab", "load", "lab", "status", "help",
+];
 
 /// What stands behind `nginx version: `. Scripts take the number behind `nginx/`, as distributions write theirs:
 /// `nginx/1.18.0 (Ubuntu)`; so it is the version that is compatible, and what this really is stands in parentheses.
@@ -105,7 +107,7 @@ pub(crate) fn complain(text: &str) {
 }
 
 /// Commands that are planned and not there.
-const LATER: &[&str] = &["run", "status"];
+const LATER: &[&str] = &["run"];
 
 const OVERVIEW: &str = "\
 Millstream: an HTTP server that takes nginx.conf as it is, load generators, and a lab that measures.
@@ -128,7 +130,9 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
   millstream lab list                          experiments that come with it
   millstream lab run RECIPE                    topology, tuning, load, monitors, and a report with a verdict
 
-Not in this version: acceleration of other programs (run) and a status command (status). They come later.
+  millstream status [PID|NAME]                 what a running server does: its workers, its stack, who hangs
+
+Not in this version: acceleration of other programs (run). It comes later.
 ";
 
 const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]

@@ -25,6 +25,9 @@ mod load;
 /// `millstream lab`.
 mod lab;
 
+/// `millstream status`.
+mod status;
+
 /// The terminal.
 mod screen;
 
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
     match rest.split_first() {
         Some((first, rest)) if first == b"serve" => serve::run(rest),
         Some((first, rest)) if first == b"lab" => lab::run(rest),
+        Some((first, rest)) if first == b"status" => status::run(rest),
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
         Some((first, _)) if !help::WORDS.contains(&first.as_slice()) => help::unknown(first),
         _ => help::show(),

@@ -55,7 +55,7 @@ pub(crate) fn take(arguments: &[Vec<u8>]) -> Result<Taken, String> {
     let mut stack = text.map(|text| parse(&text)).transpose()?;
     let polling = match (&mut stack, polling) {
         (Some(stack), Some(polling)) => {
-            stack.polling = polling;
+            stack.set_polling(polling, "--polling");
             None
         }
         (_, polling) => polling,

@@ -23,6 +23,8 @@ pub struct Location {
     pub limit_except: Option<LimitExcept>,
     /// `stub_status`: this location answers with counters.
     pub stub_status: bool,
+    /// `millstream_metrics`: this location answers with all counters, for Prometheus.
+    pub metrics: bool,
     /// Locations inside this one.
     pub locations: LocationTree,
 }

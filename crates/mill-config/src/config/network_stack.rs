@@ -14,6 +14,15 @@ pub struct NetworkStack {
 }
 
 impl NetworkStack {
+    /// Where it stands: `FILE:LINE`.
+    pub fn place(&self) -> String {
+        match &self.place {
+            Place::None => String::new(),
+            Place::CommandLine => String::from("the command line"),
+            Place::File { path, line } => format!("{}:{line}", path.display()),
+        }
+    }
+
     /// A message about it.
     pub fn diagnostic(&self, level: LogLevel, message: impl Into<String>) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(level, message, self.place.clone());

@@ -230,6 +230,16 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         }),
         "Answers with the numbers of connections and requests.",
     ),
+    many(
+        "millstream_metrics",
+        SERVER_LOCATION,
+        Arity::Exactly(0),
+        Apply::With(|r, _| {
+            r.level.metrics = true;
+            Ok(())
+        }),
+        "Millstream's own: answers with all counters of all workers, in the text format of Prometheus.",
+    ),
     once(
         "resolver",
         LEVELS_AND_UPSTREAM,

@@ -95,6 +95,7 @@ pub(crate) struct LocationDraft {
     pub(crate) try_files: Option<TryFiles>,
     pub(crate) limit_except: Option<(MethodSet, Box<Self>)>,
     pub(crate) stub_status: bool,
+    pub(crate) metrics: bool,
     pub(crate) locations: Vec<Self>,
     /// Said `access_log off` in this block.
     pub(crate) access_log_off: bool,

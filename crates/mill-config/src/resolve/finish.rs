@@ -146,12 +146,13 @@ fn finish_server(draft: &mut ServerDraft, outer: &SettingsDraft) -> Server {
         instructions: finish_steps(
             std::mem::take(&mut level.steps),
             &settings,
-            level.stub_status,
+            (level.stub_status, level.metrics),
         )
         .into(),
         try_files: level.try_files.take(),
         limit_except: None,
         stub_status: level.stub_status,
+        metrics: level.metrics,
         locations: LocationTree::default(),
         settings: settings.finish(),
     };
@@ -192,17 +193,23 @@ fn finish_location(mut draft: LocationDraft, outer: &SettingsDraft) -> Location 
         });
     Location {
         name: draft.name.unwrap_or(LocationName::Condition),
-        instructions: finish_steps(draft.steps, &settings, draft.stub_status).into(),
+        instructions: finish_steps(draft.steps, &settings, (draft.stub_status, draft.metrics))
+            .into(),
         try_files: draft.try_files,
         limit_except,
         stub_status: draft.stub_status,
+        metrics: draft.metrics,
         locations: LocationTree::new(nested),
         settings: settings.finish(),
     }
 }
 
-/// `stub_status` of the location around: as in nginx, an `if` changes settings, not what answers.
-fn finish_steps(steps: Vec<Step>, outer: &SettingsDraft, stub_status: bool) -> Vec<Instruction> {
+/// `stub_status` and `millstream_metrics` of the location around: as in nginx, an `if` changes settings, not what answers.
+fn finish_steps(
+    steps: Vec<Step>,
+    outer: &SettingsDraft,
+    (stub_status, metrics): (bool, bool),
+) -> Vec<Instruction> {
     let finished = steps.into_iter().map(|step| match step {
         Step::Ready(instruction) => instruction,
         Step::If {
@@ -210,8 +217,10 @@ fn finish_steps(steps: Vec<Step>, outer: &SettingsDraft, stub_status: bool) -> V
             mut level,
             in_server,
         } => {
-            let body = finish_steps(std::mem::take(&mut level.steps), outer, stub_status);
+            let inner = std::mem::take(&mut level.steps);
+            let body = finish_steps(inner, outer, (stub_status, metrics));
             level.stub_status |= stub_status;
+            level.metrics |= metrics;
             let location = (!in_server).then(|| Arc::new(finish_location(*level, outer)));
             Instruction::If {
                 condition,

@@ -83,7 +83,10 @@ pub(super) fn apply(
         )));
     }
     if name.contains('/') {
-        return apply_file(specification, &directory.join(name), depth);
+        let before = specification.said.speaks(Some(format!("profile {name}")));
+        let applied = apply_file(specification, &directory.join(name), depth);
+        specification.said.speaks(before);
+        return applied;
     }
     let names = || PROFILES.iter().map(|profile| profile.name);
     let Some(profile) = PROFILES.iter().find(|profile| profile.name == name) else {
@@ -98,7 +101,10 @@ pub(super) fn apply(
         return Err(error(format!("\"{name}\" is no profile, {what}")));
     };
     let words: Vec<_> = profile.options.split(',').collect();
-    specification.set_all(&words, directory, depth)
+    let before = specification.said.speaks(Some(format!("profile {name}")));
+    let applied = specification.set_all(&words, directory, depth);
+    specification.said.speaks(before);
+    applied
 }
 
 /// Lines of options. Profiles in it are looked for from where it is.

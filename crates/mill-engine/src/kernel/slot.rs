@@ -175,6 +175,15 @@ impl Slots {
         self.entries.get_mut(index as usize)?.slot.as_mut()
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.entries.len() - self.vacant.len()
+    }
+
+    /// Slots that ever were in use: all indices are below.
+    pub(super) fn places(&self) -> u32 {
+        u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
+    }
+
     pub(super) fn token(&self, index: u32) -> u64 {
         let generation = self
             .entries

@@ -5,7 +5,7 @@ use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::request::document::{document_path, has_document};
 use crate::request::{Phase, Request};
-use crate::{autoindex, index, static_file, stub_status};
+use crate::{autoindex, index, metrics, static_file, stub_status};
 use mill_config::config::LogLevel;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -20,6 +20,10 @@ pub(super) async fn respond<E: Engine>(
     if request.location.stub_status {
         request.pure = false;
         answered(stub_status::respond(request, local).await)?;
+    }
+    if request.location.metrics {
+        request.pure = false;
+        answered(metrics::respond(request, local))?;
     }
     if !has_document(request, local) {
         return ControlFlow::Break(Answer::Status(Status::INTERNAL_SERVER_ERROR));

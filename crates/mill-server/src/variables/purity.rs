@@ -12,7 +12,7 @@
 //! | errors | a status of 400 or more: it is logged, and may come from what is not there |
 //! | `rewrite_log`, unset variables | that a line is logged |
 //! | redirects | the local address in place of a missing host |
-//! | `stub_status` | any |
+//! | `stub_status`, `millstream_metrics` | any |
 //! | variables | all but those that [`is_pure`](crate::variables::purity::is_pure) lists |
 //!
 //! Handlers and filters add their own: index files that are missing, conditions, ranges, `expires`.

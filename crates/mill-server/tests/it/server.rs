@@ -1,7 +1,7 @@
 //! A whole server in a simulated world.
 
 use mill_config::{Memory, Options, load};
-use mill_metrics::{Published, ServerCounters};
+use mill_metrics::{Board, ServerCounters};
 use mill_server::local::Environment;
 use mill_server::log::LogSender;
 use mill_server::site::Site;
@@ -27,7 +27,7 @@ pub(crate) struct Server {
     pub(crate) world: World,
     pub(crate) logs: LogSender,
     pub(crate) workers: Vec<RunningWorker>,
-    counters: Arc<[Published]>,
+    board: Board,
     connection_numbers: Arc<AtomicU64>,
     generation: u64,
 }
@@ -80,7 +80,7 @@ impl Server {
         world.files().write("/site/a.txt", "file a\n");
         world.files().write("/site/b.txt", "file b\n");
         world.files().write("/site/big.bin", big());
-        let counters: Arc<[Published]> = (0..count).map(|_| Published::new()).collect();
+        let board = Board::in_memory(u32::try_from(count).expect("few workers"));
         let logs = LogSender::memory();
         let site = site(text, 1);
         let mut server = Self {
@@ -88,7 +88,7 @@ impl Server {
             logs,
             connection_numbers: Arc::default(),
             workers: Vec::new(),
-            counters,
+            board,
             generation: 1,
         };
         for index in 0..count {
@@ -115,7 +115,7 @@ impl Server {
             inbox,
             reports: reporter,
             logs: self.logs.clone(),
-            counters: Arc::clone(&self.counters),
+            board: self.board.clone(),
         };
         let turn = Box::new(worker::start(engine.clone(), setup));
         RunningWorker {
@@ -172,11 +172,7 @@ impl Server {
 
     /// What all workers counted.
     pub(crate) fn counters(&self) -> ServerCounters {
-        let mut sum = ServerCounters::default();
-        for published in self.counters.iter() {
-            sum.merge(&published.read());
-        }
-        sum
+        self.board.server_counters()
     }
 
     /// The streams that are open at all workers.

@@ -1,7 +1,7 @@
 //! Bytes per connection.
 
 use crate::server::{ADDRESS, one_server, site};
-use mill_metrics::Published;
+use mill_metrics::Board;
 use mill_runtime::engine::{Accept, Engine, ListenOptions};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
@@ -41,7 +41,7 @@ fn an_idle_connections_future_is_at_most_128_bytes() {
             connection_numbers: Arc::default(),
         },
         logs: LogSender::memory(),
-        counters: Arc::new([Published::new()]),
+        board: Board::in_memory(1),
     };
     let scheduler = Scheduler::new(now, wall_clock);
     let local = Local::new(engine.clone(), scheduler, Arc::clone(&site), shared);

@@ -119,3 +119,27 @@ fn stub_status_tells_the_sum() {
     );
     assert!(text.contains("Reading: 0 Writing: 1 Waiting: 20"), "{text}");
 }
+
+#[test]
+fn metrics_tell_what_each_worker_counted() {
+    let mut server = two(3, true, "location /metrics { millstream_metrics; }");
+    for _ in 0..20 {
+        let received = server.ask("GET /a.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        assert_eq!(answer(&received).status, 200);
+    }
+    let received = server.ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n");
+    let text = answer(&received).text();
+    assert!(
+        text.starts_with("# HELP millstream_connections_accepted_total "),
+        "{text}"
+    );
+    let requests = |line: &str| -> Option<u64> {
+        let rest = line.strip_prefix("millstream_requests_total{worker=\"")?;
+        rest.rsplit_once(' ')?.1.parse().ok()
+    };
+    let each: Vec<u64> = text.lines().filter_map(requests).collect();
+    // The one that is being answered counts.
+    assert_eq!((each.len(), each.iter().sum::<u64>()), (2, 21), "{text}");
+    let refused = server.ask("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(answer(&refused).status, 405);
+}

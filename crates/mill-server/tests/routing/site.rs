@@ -4,7 +4,7 @@ use mill_config::{Memory, Options, load};
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::limits::HeadRules;
 use mill_http::method::Method;
-use mill_metrics::Published;
+use mill_metrics::Board;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
@@ -84,7 +84,7 @@ impl Site {
                 connection_numbers: Arc::default(),
             },
             logs: logs.clone(),
-            counters: Arc::from([Published::new()]),
+            board: Board::in_memory(1),
         };
         let scheduler = Scheduler::new(now, wall_clock);
         let local = Local::new(

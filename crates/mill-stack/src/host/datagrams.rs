@@ -130,7 +130,7 @@ impl<Q: SendQueue> Host<Q> {
             icmp.send_error(Problem::ReassemblyTimeout, &offending, routes, outbox, now);
         });
         for _ in 0..count {
-            self.drop_frame(DropReason::Fragment);
+            self.drop_frame(DropReason::FragmentTimeout);
         }
     }
 

@@ -113,7 +113,19 @@ impl<Q: SendQueue> Host<Q> {
 
     /// All connections, in no order.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionStatus> {
-        self.slots.iter().map(|(_, slot)| ConnectionStatus {
+        self.slots.iter().map(|(_, slot)| self.status_of(slot))
+    }
+
+    /// The connection in a slot, if there is one.
+    pub(crate) fn connection_at(&self, index: u32) -> Option<ConnectionStatus> {
+        let slot = self.slots.at(index)?;
+        slot.flags
+            .has(SlotFlags::IN_USE)
+            .then(|| self.status_of(slot))
+    }
+
+    fn status_of(&self, slot: &Slot<Q>) -> ConnectionStatus {
+        ConnectionStatus {
             flow: slot.flow,
             token: slot.token,
             info: slot.connection.info(self.config_of(slot)),
@@ -121,7 +133,7 @@ impl<Q: SendQueue> Host<Q> {
             queued: slot.queue.as_ref().map_or(0, |queue| queue.len()),
             acked: slot.acked,
             is_orphan: slot.flags.has(SlotFlags::ORPHAN),
-        })
+        }
     }
 
     /// Bytes of memory of all tables together, without what waits to be read or sent.

@@ -43,6 +43,20 @@ pub(super) enum State {
     },
 }
 
+impl State {
+    /// As `ip neigh` calls it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Incomplete { .. } => "incomplete",
+            Self::Reachable { .. } => "reachable",
+            Self::Stale => "stale",
+            Self::Delay { .. } => "delay",
+            Self::Probe { .. } => "probe",
+            Self::Failed { .. } => "failed",
+        }
+    }
+}
+
 impl Entry {
     pub(super) const fn new(mac: MacAddress, state: State, now: Instant) -> Self {
         Self {

@@ -178,8 +178,6 @@ impl<Q: SendQueue> Host<Q> {
         let is_full = !segment.payload.is_empty() && self.lending.is_full();
         let without_text;
         let segment = if is_full {
-            self.counters
-                .count_drop(DropReason::Segment(SegmentDrop::NoBuffer));
             without_text = Segment {
                 payload: &[],
                 flags: segment.flags & !Flags::FIN,
@@ -201,7 +199,9 @@ impl<Q: SendQueue> Host<Q> {
             self.confirm_next_hop(index);
             self.mark_ready(index);
         }
-        if let Some(reason) = arrived.dropped {
+        // What TCP says of the segment without its text goes before: a frame is dropped for one reason.
+        let no_buffer = is_full.then_some(SegmentDrop::NoBuffer);
+        if let Some(reason) = arrived.dropped.or(no_buffer) {
             self.drop_frame(DropReason::Segment(reason));
         }
         self.want_transmit(index);

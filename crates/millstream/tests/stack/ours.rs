@@ -51,6 +51,7 @@ impl Ours {
             let options = KernelOptions {
                 mailbox: Some(far),
                 exact_waits: true,
+                ..KernelOptions::default()
             };
             let engine = combined::engine(options, Some(Bypass::new(link, host))).unwrap();
             run(&engine, transfer, targets, &ready, &outcome);

@@ -1,0 +1,136 @@
+//! Who said what: the options in force, for whoever looks inside.
+
+use super::{PROFILE, Polling, Specification, options};
+
+/// What was said of options, by whom.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Said {
+    /// Name, value, and the profile that says so; the last one counts, unless the option may stand several times.
+    words: Vec<(String, String, Option<String>)>,
+    /// The profile that is being read.
+    profile: Option<String>,
+}
+
+/// An option in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InForce {
+    pub name: &'static str,
+    pub value: String,
+    /// `default`, `profile wan`, `--stack`, or where the stack is named.
+    pub from: String,
+}
+
+impl Said {
+    /// Notes a word that is about to be read.
+    pub(super) fn note(&mut self, name: &str, value: &str) {
+        if name != PROFILE {
+            let word = (name.to_owned(), value.to_owned(), self.profile.clone());
+            self.words.push(word);
+        }
+    }
+
+    /// From now on a profile speaks, or again who spoke before; gives who that was.
+    pub(super) fn speaks(&mut self, profile: Option<String>) -> Option<String> {
+        std::mem::replace(&mut self.profile, profile)
+    }
+}
+
+impl Specification {
+    /// `polling=` as something beside the specification says.
+    pub fn set_polling(&mut self, polling: Polling, from: &str) {
+        self.polling = polling;
+        let word = (
+            String::from("polling"),
+            word_of(polling),
+            Some(from.to_owned()),
+        );
+        self.said.words.push(word);
+    }
+
+    /// All options that the device knows, as they are in force.
+    pub fn in_force(&self) -> Vec<InForce> {
+        let known = options::all().filter(|option| option.devices.has(&self.device));
+        let each = known.map(|option| {
+            let said: Vec<_> = self
+                .said
+                .words
+                .iter()
+                .filter(|(name, ..)| name == option.name)
+                .collect();
+            let from =
+                |profile: &Option<String>| profile.clone().unwrap_or_else(|| self.origin.clone());
+            let (value, from) = match said.as_slice() {
+                [] => (option.default.to_owned(), String::from("default")),
+                [.., (_, _, profile)] if option.value.repeats() => {
+                    let values: Vec<&str> =
+                        said.iter().map(|(_, value, _)| value.as_str()).collect();
+                    (values.join(", "), from(profile))
+                }
+                [.., (_, value, profile)] => (value.clone(), from(profile)),
+            };
+            InForce {
+                name: option.name,
+                value,
+                from,
+            }
+        });
+        each.collect()
+    }
+}
+
+/// As it is written behind `polling=`.
+fn word_of(polling: Polling) -> String {
+    match polling {
+        Polling::Interrupt => String::from("interrupt"),
+        Polling::Adaptive(time) => format!("adaptive={}us", time.as_micros()),
+        Polling::SleepSpin(time) => format!("sleep-spin={}us", time.as_micros()),
+        Polling::Spin => String::from("spin"),
+        Polling::Rate(hz) => format!("hz={hz}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, name: &str, value: &str, from: &str) {
+        let mut specification = Specification::parse(text).unwrap();
+        specification.origin = String::from("nginx.conf:3");
+        let all = specification.in_force();
+        let found = all.iter().find(|option| option.name == name).unwrap();
+        assert_eq!(
+            (found.value.as_str(), found.from.as_str()),
+            (value, from),
+            "{text} {name}"
+        );
+    }
+
+    #[test]
+    fn every_option_says_where_it_comes_from() {
+        let text = "tap:ms0,address=10.0.0.1/24,address=fd00::1/64,profile=balanced,polling=spin";
+        check(text, "address", "10.0.0.1/24, fd00::1/64", "nginx.conf:3");
+        check(text, "polling", "spin", "nginx.conf:3");
+        check(text, "initial-window", "10", "profile wan");
+        check(text, "burst", "256", "profile throughput");
+        let default = options::all()
+            .find(|option| option.name == "msl")
+            .unwrap()
+            .default;
+        check(text, "msl", default, "default");
+    }
+
+    #[test]
+    fn what_stands_beside_a_specification_counts_most() {
+        let mut specification = Specification::parse("af_xdp:eth0,polling=spin").unwrap();
+        let polling = super::super::polling("interrupt").unwrap();
+        specification.set_polling(polling, "--polling");
+        let all = specification.in_force();
+        let found = all.iter().find(|option| option.name == "polling").unwrap();
+        assert_eq!(
+            (found.value.as_str(), found.from.as_str()),
+            ("interrupt", "--polling")
+        );
+        // What is no option of the device is not listed.
+        assert!(all.iter().all(|option| option.name != "gateway"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The memory in which workers show their figures: made by the process in charge, which reads it whatever the worker
+//! process does.
+
+use mill_metrics::WorkerFigures;
+use mill_metrics::board::{self, Board};
+use mill_sys::memory::words;
+use std::fs::File;
+use std::io;
+
+/// How many threads have figures of their own, running and ended ones; there cannot be more threads than that at once.
+/// A place takes memory once somebody has had it.
+pub(crate) const NUMBERS: u32 = 512;
+
+/// What /proc shows as the target of its descriptor, behind `/memfd:`: by it the memory of a server that does not answer
+/// is found.
+pub(crate) const NAME: &str = "millstream-status";
+
+/// The memory of one board.
+#[derive(Debug)]
+pub(crate) struct BoardFile(File);
+
+impl BoardFile {
+    pub(crate) fn create() -> io::Result<Self> {
+        words::create(NAME, words_of_board()).map(Self)
+    }
+
+    /// The board itself, for the process whose workers these are.
+    pub(crate) fn map(&self) -> io::Result<Board> {
+        let words = words::map(&self.0, words_of_board())?;
+        Ok(Board::mapped(words, std::process::id()))
+    }
+
+    /// What the workers have shown last.
+    pub(crate) fn read(&self) -> Vec<WorkerFigures> {
+        read(&self.0).map_or_else(Vec::new, |(_, workers)| workers)
+    }
+}
+
+/// Whose board a file is, and what is shown there.
+pub(crate) fn read(file: &File) -> Option<(u32, Vec<WorkerFigures>)> {
+    let words = words::copy(file, words_of_board()).ok()?;
+    board::parse(&words).ok()
+}
+
+fn words_of_board() -> usize {
+    Board::words(NUMBERS as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_metrics::ServerCounters;
+    use mill_metrics::board::Beginning;
+
+    #[test]
+    fn what_a_worker_shows_is_read_from_the_file() {
+        let file = BoardFile::create().unwrap();
+        assert_eq!(file.read(), []);
+        let board = file.map().unwrap();
+        board.begin_worker(1, Beginning::default());
+        let shown = ServerCounters {
+            requests: 7,
+            ..Default::default()
+        };
+        board.place(1).unwrap().show_turn(9, true, &shown);
+        let workers = file.read();
+        assert_eq!(workers.len(), 2);
+        let requests = workers.iter().map(|worker| worker.server.requests);
+        assert_eq!(requests.sum::<u64>(), 7);
+    }
+}

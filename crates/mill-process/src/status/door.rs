@@ -1,0 +1,255 @@
+//! Where the process in charge is asked: a socket that only its user and root may connect to.
+
+use super::{parcel, place};
+use crate::channel::{Channel, Parcel};
+use mill_status::Request;
+use mill_sys::{account, seqpacket};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The socket of this process, and who has come to it.
+#[derive(Debug)]
+pub(crate) struct Door {
+    listener: OwnedFd,
+    file: Option<SocketFile>,
+    /// Who has not asked anything yet.
+    guests: Vec<Channel>,
+}
+
+/// The name of the socket, gone with this value.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// The process that made it: a child that has a copy leaves the file alone.
+    process: u32,
+}
+
+/// Somebody's question.
+#[derive(Debug)]
+pub struct Question {
+    pub(crate) client: Channel,
+    pub(crate) request: Request,
+    /// The request as it came, and what came with it, to be handed on.
+    pub(crate) body: Vec<u8>,
+    pub(crate) files: Vec<OwnedFd>,
+}
+
+impl Door {
+    /// Opens the door of this process, and clears away those of processes that are no more.
+    pub(crate) fn open() -> io::Result<Self> {
+        Self::open_in(&place::own_folder())
+    }
+
+    fn open_in(folder: &Path) -> io::Result<Self> {
+        place::make(folder)?;
+        clear(folder);
+        let process = std::process::id();
+        let path = place::socket_in(folder, process);
+        // Of a process that had the same number, and was killed.
+        let _ = fs::remove_file(&path);
+        let listener = seqpacket::listen(path.as_os_str().as_bytes(), GUESTS_MAX)?;
+        // Nobody could reach it before: the folder is the user's alone.
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        Ok(Self {
+            listener,
+            file: Some(SocketFile { path, process }),
+            guests: Vec::new(),
+        })
+    }
+
+    /// The name, for who outlives the thread that has the door.
+    pub(crate) fn take_file(&mut self) -> Option<SocketFile> {
+        self.file.take()
+    }
+
+    /// What is readable when there is something to do, in the order of [`Self::questions`].
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let guests = self.guests.iter().map(AsFd::as_fd);
+        [self.listener.as_fd()].into_iter().chain(guests)
+    }
+
+    /// Lets in who waits, and takes what those ask whose descriptors were `ready`. Never waits.
+    pub(crate) fn questions(&mut self, ready: &[bool]) -> Vec<Question> {
+        let mut questions = Vec::new();
+        let mut silent = Vec::new();
+        let is_ready = |place: usize| ready.get(place + 1) == Some(&true);
+        for (place, guest) in std::mem::take(&mut self.guests).into_iter().enumerate() {
+            if is_ready(place) {
+                questions.extend(question(guest));
+            } else {
+                silent.push(guest);
+            }
+        }
+        self.guests = silent;
+        if ready.first() == Some(&true) {
+            self.let_in();
+        }
+        questions
+    }
+
+    fn let_in(&mut self) {
+        while let Ok(guest) = seqpacket::accept(self.listener.as_fd()) {
+            let user = seqpacket::peer(guest.as_fd()).map(|peer| peer.user);
+            let Ok(guest) = Channel::of(guest) else {
+                continue;
+            };
+            let is_welcome = matches!(user, Ok(user) if user == 0 || user == account::own_user());
+            if !is_welcome {
+                let what = "only root and the user that the server runs as may ask";
+                let _ = guest.send(parcel::REFUSED, what.as_bytes(), &[]);
+                continue;
+            }
+            // Whoever says nothing makes room for the others.
+            if self.guests.len() >= usize::from(GUESTS_MAX) {
+                self.guests.remove(0);
+            }
+            self.guests.push(guest);
+        }
+    }
+}
+
+/// What somebody asks; who asks nonsense is told so.
+fn question(client: Channel) -> Option<Question> {
+    let Parcel {
+        kind,
+        body,
+        descriptors,
+    } = client.receive().ok()??;
+    let request = (kind == parcel::QUESTION)
+        .then(|| serde_json::from_slice(&body))
+        .and_then(Result::ok);
+    let Some(request) = request else {
+        let what = "the question is not understood: is it of another version?";
+        let _ = client.send(parcel::REFUSED, what.as_bytes(), &[]);
+        return None;
+    };
+    Some(Question {
+        client,
+        request,
+        body,
+        files: descriptors,
+    })
+}
+
+/// Removes sockets that nobody listens at any more.
+pub(crate) fn clear(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        if place::process_of(&path).is_some() && is_dead(&path) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_dead(socket: &Path) -> bool {
+    let connected = seqpacket::connect(socket.as_os_str().as_bytes());
+    matches!(connected, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if std::process::id() == self.process {
+            // It may have been cleared away by hand.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Connections that may wait, and that may be open without a question.
+const GUESTS_MAX: u16 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Directory;
+    use mill_sys::descriptor::wait_readable;
+
+    fn ready(door: &Door) -> Vec<bool> {
+        let descriptors: Vec<_> = door.descriptors().collect();
+        wait_readable(&descriptors, None).unwrap()
+    }
+
+    fn path_of(door: &Door) -> &Path {
+        &door.file.as_ref().unwrap().path
+    }
+
+    fn connect(door: &Door) -> Channel {
+        Channel::of(seqpacket::connect(path_of(door).as_os_str().as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_question_arrives_with_what_it_brings() {
+        let scratch = Directory::new();
+        let mut door = Door::open_in(&scratch.path("run/servers")).unwrap();
+        let mode = path_of(&door).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let client = connect(&door);
+        let request = Request {
+            limit: 7,
+            ..Default::default()
+        };
+        let body = serde_json::to_vec(&request).unwrap();
+        let file = mill_sys::passing::memory_file(c"test").unwrap();
+        client
+            .send(parcel::QUESTION, &body, &[file.as_fd()])
+            .unwrap();
+        let silent = connect(&door);
+        assert!(door.questions(&ready(&door)).is_empty(), "both come in");
+        let questions = door.questions(&ready(&door));
+        let [question] = questions.as_slice() else {
+            panic!("{questions:?}");
+        };
+        assert_eq!(question.request, request);
+        assert_eq!((&question.body, question.files.len()), (&body, 1));
+        question.client.send(parcel::STATUS, b"x", &[]).unwrap();
+        assert_eq!(client.receive().unwrap().unwrap().body, b"x");
+        assert_eq!(door.guests.len(), 1);
+        drop(silent);
+        assert!(door.questions(&ready(&door)).is_empty());
+        assert_eq!(door.guests.len(), 0, "who went away is forgotten");
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let scratch = Directory::new();
+        let mut door = Door::open_in(&scratch.path("run/servers")).unwrap();
+        let client = connect(&door);
+        client.send(parcel::QUESTION, b"{", &[]).unwrap();
+        door.questions(&ready(&door));
+        assert!(door.questions(&ready(&door)).is_empty());
+        assert_eq!(client.receive().unwrap().unwrap().kind, parcel::REFUSED);
+    }
+
+    #[test]
+    fn who_says_nothing_makes_room() {
+        let scratch = Directory::new();
+        let mut door = Door::open_in(&scratch.path("run/servers")).unwrap();
+        let mut guests = Vec::new();
+        for _ in 0..2 {
+            guests.extend((0..GUESTS_MAX).map(|_| connect(&door)));
+            door.questions(&ready(&door));
+            assert_eq!(door.guests.len(), usize::from(GUESTS_MAX));
+        }
+    }
+
+    #[test]
+    fn sockets_of_the_dead_are_cleared_away_and_ones_own_goes_with_it() {
+        let scratch = Directory::new();
+        let folder = scratch.path("run/servers");
+        place::make(&folder).unwrap();
+        let dead = place::socket_in(&folder, 1);
+        drop(seqpacket::listen(dead.as_os_str().as_bytes(), 1).unwrap());
+        let alive = place::socket_in(&folder, 2);
+        let _listener = seqpacket::listen(alive.as_os_str().as_bytes(), 1).unwrap();
+        let door = Door::open_in(&folder).unwrap();
+        assert!(!dead.exists() && alive.exists());
+        let path = path_of(&door).to_owned();
+        assert!(path.exists());
+        drop(door);
+        assert!(!path.exists());
+    }
+}

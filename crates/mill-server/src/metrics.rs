@@ -1,0 +1,26 @@
+//! `millstream_metrics`: all counters of all workers, in the text format of Prometheus.
+
+use crate::answer::Answer;
+use crate::local::{FileOf, Local};
+use crate::request::Request;
+use crate::response::Response;
+use mill_http::method::Method;
+use mill_http::status::Status;
+use mill_metrics::WorkerFigures;
+use mill_metrics::prometheus;
+use mill_runtime::engine::Engine;
+
+/// Answers GET and HEAD with what each worker has shown, this one as of now.
+pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return Answer::Status(Status::METHOD_NOT_ALLOWED);
+    }
+    local.show_counters();
+    let workers: Vec<WorkerFigures> = local.board.workers().collect();
+    let text = prometheus::render(&workers, local.scheduler.now().as_nanos());
+    Answer::Response(Response::with_bytes(
+        Status::OK,
+        prometheus::CONTENT_TYPE.as_bytes(),
+        text.into_bytes(),
+    ))
+}

@@ -1,0 +1,125 @@
+//! The tables of one worker.
+
+use crate::document::Worker;
+use serde::{Deserialize, Serialize};
+
+/// What a worker has answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    pub process: u32,
+    pub worker: u32,
+    /// The worker's figures as of its answer, on their way to `Status::workers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<Box<Worker>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
+    /// Connections that the worker has, in every state, shown or not.
+    #[serde(default)]
+    pub connections_total: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listeners: Vec<Listener>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbors: Vec<Neighbor>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<Fact>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timers: Vec<Fact>,
+    /// What came of a capture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub captured: Option<Captured>,
+}
+
+/// What was written down.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Captured {
+    pub frames: u64,
+    /// Of records, headers included.
+    pub bytes: u64,
+    pub seconds: f64,
+    /// Blocks of frames for which there was no time.
+    pub lost_blocks: u64,
+    /// Why it ended early, if it failed: a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+}
+
+/// A connection, in the words of `ss -ti`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// `established`, `syn-sent`, …
+    pub state: String,
+    /// `stack` or `kernel`: whose connection it is.
+    pub by: String,
+    pub local: String,
+    pub remote: String,
+    /// Bytes that the application has not read.
+    pub receive_queue: u64,
+    /// Bytes that the application has written and the peer has not acknowledged.
+    pub send_queue: u64,
+    pub rtt_us: u64,
+    pub rttvar_us: u64,
+    pub rto_us: u64,
+    pub mss: u16,
+    /// Bytes.
+    pub cwnd: u32,
+    /// Bytes; `None` before the first reduction.
+    pub ssthresh: Option<u32>,
+    /// The window that the peer gives, and the one that it is given.
+    pub send_window: u32,
+    pub receive_window: u32,
+    pub in_flight: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retransmitted: u32,
+    /// Retransmission timers that expired in a row.
+    pub backoff: u8,
+    /// Of loss recovery: `open`, `disorder`, `cwr`, `recovery`, `loss`.
+    pub recovery: String,
+    /// What was agreed on: `ts`, `sack`, `ecn`, `wscale:7,7`.
+    pub options: Vec<String>,
+    pub bytes_acked: u64,
+    /// The application has closed it.
+    pub is_orphan: bool,
+}
+
+/// A listening address of the stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listener {
+    pub address: String,
+    /// Connections that wait to be accepted, and how many may.
+    pub waiting: u32,
+    pub backlog: u32,
+    /// Handshakes under way, and how many may be before cookies are sent.
+    pub half_open: u32,
+    pub half_open_max: u32,
+    /// Cookies are sent at present.
+    pub sends_cookies: bool,
+}
+
+/// A neighbour on the link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbor {
+    pub address: String,
+    pub mac: String,
+    /// `reachable`, `stale`, `asked`, …
+    pub state: String,
+}
+
+/// Where packets for a network go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    pub target: String,
+    /// `None` is on the link.
+    pub gateway: Option<String>,
+    /// Another interface leads there: the kernel's sockets reach it.
+    pub is_elsewhere: bool,
+}
+
+/// A figure of a device, a table or a ring, in its words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    pub name: String,
+    pub value: String,
+}

@@ -1,0 +1,88 @@
+//! `millstream status`: what a running server does.
+
+/// The command line.
+mod arguments;
+
+/// `--pcap`.
+mod capture;
+
+/// What was answered, as text.
+mod show;
+
+/// Looking again and again.
+mod watch;
+
+use crate::help;
+use arguments::Arguments;
+use mill_process::status::client::{self, StatusError};
+use std::process::ExitCode;
+
+/// `millstream status …`.
+pub(crate) fn run(words: &[Vec<u8>]) -> ExitCode {
+    let words = words
+        .iter()
+        .map(|word| String::from_utf8_lossy(word).into_owned());
+    let words: Vec<String> = words.collect();
+    let arguments = Arguments::parse(&words).and_then(|parsed| parsed.check().map(|()| parsed));
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(what) => {
+            help::complain(&format!("millstream status: {what}\n"));
+            return ExitCode::from(USAGE_CODE);
+        }
+    };
+    if arguments.help {
+        help::print(arguments::HELP);
+        return ExitCode::SUCCESS;
+    }
+    match look(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            help::complain(&format!("millstream status: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn look(arguments: &Arguments) -> Result<ExitCode, StatusError> {
+    let found = match &arguments.server {
+        Some(word) => client::find(word)?,
+        None => match client::servers().as_slice() {
+            [] => {
+                help::complain("millstream status: no server runs here that you may ask\n");
+                return Ok(ExitCode::FAILURE);
+            }
+            [one] => one.clone(),
+            several => {
+                help::print(&show::list(several));
+                return Ok(ExitCode::SUCCESS);
+            }
+        },
+    };
+    if let Some(interval) = arguments.watch {
+        watch::run(&found, arguments, interval)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(capture) = &arguments.capture {
+        return capture::run(&found, arguments, capture);
+    }
+    let status = client::ask(&found, &arguments.request(), None)?;
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&status).unwrap_or_default();
+        help::print(&format!("{text}\n"));
+    } else {
+        help::print(&show::page(&status, &arguments.views));
+    }
+    let is_well = status.workers.iter().all(|worker| !worker.state.is_bad());
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(BAD_CODE)
+    })
+}
+
+/// Of a command line that is wrong.
+const USAGE_CODE: u8 = 2;
+
+/// Of a server that answers, or whose memory does, and of which a worker hangs or is stopped.
+const BAD_CODE: u8 = 3;

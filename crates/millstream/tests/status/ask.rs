@@ -1,0 +1,44 @@
+//! Asking, and what comes of it.
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+/// `millstream status` with these words, run to its end.
+pub(crate) fn run(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .arg("status")
+        .args(words)
+        .output()
+        .unwrap()
+}
+
+/// Its text, and its exit code.
+pub(crate) fn text(words: &[&str]) -> (String, Option<i32>) {
+    let output = run(words);
+    let mut text = String::from_utf8(output.stdout).unwrap();
+    text.push_str(&String::from_utf8(output.stderr).unwrap());
+    (text, output.status.code())
+}
+
+/// The same as JSON; the server is well.
+pub(crate) fn json(words: &[&str]) -> Value {
+    let mut all = words.to_vec();
+    all.push("--json");
+    let output = run(&all);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A figure, by the way to it: `total.server.requests`.
+pub(crate) fn figure(status: &Value, way: &str) -> u64 {
+    let found = way.split('.').fold(status, |value, name| &value[name]);
+    found.as_u64().unwrap_or_else(|| panic!("no figure {way}"))
+}
+
+/// The rows of a table, of all workers.
+pub(crate) fn rows<'a>(status: &'a Value, table: &'a str) -> Vec<&'a Value> {
+    let parts = status["parts"].as_array().into_iter().flatten();
+    let rows = parts.filter_map(move |part| part[table].as_array());
+    rows.flatten().collect()
+}

@@ -1,0 +1,234 @@
+//! Servers on kernel sockets, and those that do not answer.
+
+use crate::ask::{figure, json, run, text};
+use crate::client::{Client, get};
+use crate::server::{Server, Site, wait_for};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+/// An address of this machine that nobody used a moment ago.
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+}
+
+/// A server of two worker threads at a port of its own.
+fn serve(site: &Site, more: &str) -> (Server, SocketAddr) {
+    let address = free_address();
+    let http = format!("server {{ listen {address}; {more} }}");
+    let conf = site.configure("worker_processes 2;", &http);
+    let server = Server::configured(site, &conf, &[]);
+    (server, address)
+}
+
+fn number(process: Pid) -> String {
+    process.number().to_string()
+}
+
+/// Stops a process, or lets it go on.
+fn send(process: Pid, signal: &str) {
+    let command = format!("kill -{signal} {process}");
+    crate::namespace::text_of("sh", &["-c", &command]);
+}
+
+#[test]
+fn a_server_tells_what_its_clients_did() {
+    let site = Site::new();
+    let (server, address) = serve(&site, "location /metrics { millstream_metrics; }");
+    for _ in 0..7 {
+        assert_eq!(get(address, "/").unwrap().status, 200);
+    }
+    assert_eq!(get(address, "/nothing").unwrap().status, 404);
+    let mut kept = Client::connect(address).unwrap();
+    assert_eq!(kept.get("/").unwrap().status, 200);
+    let process = number(server.pid());
+    // Those that have said goodbye are gone a moment later.
+    wait_for(|| figure(&json(&[&process]), "total.server.connections_active") == 1);
+    let status = json(&[&process]);
+    assert_eq!(figure(&status, "format"), 1);
+    assert_eq!(figure(&status, "server.pid").to_string(), process);
+    assert_eq!(status["server"]["role"], "master");
+    assert_eq!(figure(&status, "total.server.requests"), 9);
+    assert_eq!(figure(&status, "total.server.connections_accepted"), 9);
+    assert_eq!(figure(&status, "total.server.responses_2xx"), 8);
+    assert_eq!(figure(&status, "total.server.responses_4xx"), 1);
+    assert_eq!(status["workers"].as_array().unwrap().len(), 2);
+    for worker in status["workers"].as_array().unwrap() {
+        assert!(
+            matches!(worker["state"].as_str(), Some("runs" | "sleeps")),
+            "{worker}"
+        );
+        assert!(worker["stack"].is_null());
+    }
+    assert_eq!(
+        status["parts"].as_array().unwrap().len(),
+        2,
+        "all have answered"
+    );
+    let of_kernel = json(&[&process, "--connections"]);
+    let [row] = crate::ask::rows(&of_kernel, "connections")[..] else {
+        panic!("{of_kernel}");
+    };
+    assert_eq!(
+        (&row["state"], &row["by"]),
+        (&"established".into(), &"kernel".into())
+    );
+    assert_eq!(row["local"], address.to_string());
+    metrics_tell_the_same(address);
+    drop(kept);
+    assert!(server.end(Signal::Quit).success());
+    let (text, code) = text(&[&process]);
+    assert_eq!(
+        (text.as_str(), code),
+        (
+            format!("millstream status: there is no process {process}\n").as_str(),
+            Some(1)
+        )
+    );
+}
+
+/// Sums of what is scraped; each request of this counts itself.
+fn metrics_tell_the_same(address: SocketAddr) {
+    let answer = get(address, "/metrics").unwrap();
+    let text = String::from_utf8(answer.content).unwrap();
+    let sum = |family: &str| -> u64 {
+        let samples = text.lines().filter(|line| {
+            let rest = line.strip_prefix(family);
+            rest.is_some_and(|rest| rest.starts_with('{'))
+        });
+        samples
+            .map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap())
+            .sum()
+    };
+    assert_eq!(sum("millstream_requests_total"), 10, "{text}");
+    assert_eq!(sum("millstream_responses_total"), 9, "{text}");
+    assert_eq!(sum("millstream_connections_accepted_total"), 10);
+}
+
+#[test]
+fn a_server_is_found_by_each_of_its_names() {
+    let site = Site::new();
+    let (server, _) = serve(&site, "");
+    let process = number(server.pid());
+    let (pid_file, conf) = (site.path("pid"), site.path("nginx.conf"));
+    let worker = number(server.worker());
+    for name in [&process, pid_file.to_str().unwrap(), &worker] {
+        assert_eq!(
+            figure(&json(&[name]), "server.pid").to_string(),
+            process,
+            "{name}"
+        );
+    }
+    let (text, code) = text(&[&process]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains(&format!("process {process}, the master, up ")),
+        "{text}"
+    );
+    assert!(text.contains(conf.to_str().unwrap()), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    // Its socket is its user's alone, and goes with it.
+    let socket = mill_socket(&process);
+    assert!(socket.exists());
+    assert!(server.end(Signal::Terminate).success());
+    assert!(!socket.exists());
+}
+
+fn mill_socket(process: &str) -> PathBuf {
+    mill_process::status::place::own_folder().join(format!("{process}.socket"))
+}
+
+#[test]
+fn a_worker_process_that_is_stopped_is_named_with_its_last_figures() {
+    let site = Site::new();
+    let (server, address) = serve(&site, "");
+    for _ in 0..5 {
+        assert_eq!(get(address, "/").unwrap().status, 200);
+    }
+    let (process, worker) = (number(server.pid()), server.worker());
+    wait_for(|| figure(&json(&[&process]), "total.server.requests") == 5);
+    send(worker, "STOP");
+    let (told, code) = text(&[&process]);
+    send(worker, "CONT");
+    assert_eq!(code, Some(3), "{told}");
+    for worker in 0..2 {
+        let named = told.lines().any(|line| {
+            line.starts_with(&format!("worker {worker}: no turn for ")) && line.contains("SIGSTOP")
+        });
+        assert!(named, "{told}");
+    }
+    assert!(
+        told.contains("requests      5, answered with 5 2xx"),
+        "{told}"
+    );
+    wait_for(|| text(&[&process]).1 == Some(0));
+}
+
+#[test]
+fn of_a_server_that_does_not_answer_its_memory_is_told() {
+    let site = Site::new();
+    let (server, address) = serve(&site, "");
+    assert_eq!(get(address, "/").unwrap().status, 200);
+    let (process, worker) = (number(server.pid()), server.worker());
+    wait_for(|| figure(&json(&[&process]), "total.server.requests") == 1);
+    send(server.pid(), "STOP");
+    let (of_master, _) = text(&[&process]);
+    send(worker, "STOP");
+    let (of_both, code) = text(&[&process]);
+    send(worker, "CONT");
+    send(server.pid(), "CONT");
+    let begin = format!(
+        "process {process} does not answer (it has not answered for 2 s), since it is stopped"
+    );
+    assert!(of_master.starts_with(&begin), "{of_master}");
+    assert!(
+        of_master.contains("requests      1, answered with 1 2xx"),
+        "{of_master}"
+    );
+    assert!(of_both.contains("STOPPED"), "{of_both}");
+    assert_eq!(code, Some(3));
+    wait_for(|| text(&[&process]).1 == Some(0));
+}
+
+#[test]
+fn one_process_without_a_master_tells_of_itself() {
+    let site = Site::new();
+    let address = free_address();
+    let port = address.port().to_string();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_millstream"))
+        .arg("serve")
+        .arg(site.path(""))
+        .args(["--port", &port])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let process = child.id().to_string();
+    wait_for(|| get(address, "/").is_ok());
+    let status = json(&[&process]);
+    assert_eq!(status["server"]["role"], "single");
+    assert!(figure(&status, "total.server.requests") >= 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Killed, it could not clear away what it had made: the next one who looks does.
+    let _ = run(&[]);
+    assert!(!mill_socket(&process).exists());
+}
+
+#[test]
+fn what_is_no_server_is_said_to_be_none() {
+    let own = std::process::id().to_string();
+    let (told, code) = text(&[&own]);
+    assert!(told.contains("is no server of Millstream's"), "{told}");
+    assert_eq!(code, Some(1));
+    let (told, code) = text(&["--conections"]);
+    assert!(told.contains("did you mean \"--connections\"?"), "{told}");
+    assert_eq!(code, Some(2));
+    assert!(text(&["--help"]).0.starts_with("Usage: millstream status"));
+}
