@@ -65,7 +65,7 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
         if orders.stop.is_asked() {
             break;
         }
-        match generator.turn(cpu.next_look(now + STOP_DELAY_MAX)) {
+        match generator.turn(now, cpu.next_look(now + STOP_DELAY_MAX)) {
             Progress::Running => {}
             Progress::Interval(interval) => {
                 let elapsed = now.since(measure_from);

@@ -32,6 +32,7 @@ mod stream;
 
 pub use stream::KernelStream;
 
+use crate::civil::Civil;
 use crate::files::KernelFiles;
 use buffers::{Gather, Inbound};
 use listeners::Listeners;
@@ -96,6 +97,7 @@ struct Inner {
     /// Tokens of slots that sent their share of this turn and have more: to be reported without epoll.
     unfinished: RefCell<Vec<u64>>,
     random: Cell<u64>,
+    civil: Civil,
 }
 
 impl KernelEngine {
@@ -123,6 +125,7 @@ impl KernelEngine {
             unsent: RefCell::default(),
             unfinished: RefCell::default(),
             random: Cell::new(random::seed()? | 1),
+            civil: Civil::default(),
         })))
     }
 
@@ -180,10 +183,7 @@ impl Engine for KernelEngine {
     }
 
     fn clock(&self) -> (Instant, UnixTime) {
-        let civil = clock::realtime();
-        let seconds = i64::try_from(civil.as_secs()).unwrap_or(i64::MAX);
-        let nanos = civil.subsec_nanos();
-        (self.now(), UnixTime { seconds, nanos })
+        self.0.civil.clock(self.now())
     }
 
     fn now(&self) -> Instant {

@@ -25,6 +25,8 @@ struct Connection<E: Engine, R: Record> {
     finished: u64,
     /// Connects that failed in a row.
     failed_connects: u32,
+    /// When the last request was done, if the next one follows at once: that is when it is started.
+    done: Option<Instant>,
     /// Since when the connection lags behind its schedule, and what was finished then.
     behind: Option<(Instant, u64)>,
 }
@@ -38,6 +40,7 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u3
         left: None,
         finished: 0,
         failed_connects: 0,
+        done: None,
         behind: None,
     };
     connection.prepare().await;
@@ -83,6 +86,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
             Pace::Closed { think } => {
                 let pause = self.pause(think)?;
                 if !pause.is_zero() {
+                    self.done = None;
                     let at = self.local.scheduler.now() + pause;
                     self.local.pacer.until(&self.local.scheduler, at).await;
                 }
@@ -209,12 +213,16 @@ impl<E: Engine, R: Record> Connection<E, R> {
 /// One request and its response.
 impl<E: Engine, R: Record> Connection<E, R> {
     async fn exchange(&mut self, intended: Option<Instant>) -> Result<(), Failure> {
-        let started = self.local.engine.now();
+        let at_once = self.done.take().filter(|_| intended.is_none());
+        let started = at_once.unwrap_or_else(|| self.local.engine.now());
         let intended = intended.unwrap_or(started);
         self.count_start(started.since(intended));
         let result = self.answer(intended, started).await;
         match &result {
-            Ok(sample) => self.record(sample),
+            Ok(sample) => {
+                self.record(sample);
+                self.done = self.stream.is_some().then_some(sample.done);
+            }
             Err(failure) => self.record_failure(*failure),
         }
         result.map(|_| ())

@@ -87,10 +87,9 @@ pub fn generator<E: Engine, R: Record>(
 }
 
 impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
-    /// One turn of the worker; waits at most until `wake_at`.
-    pub fn turn(&mut self, wake_at: Instant) -> Progress<R::Interval> {
+    /// One turn of the worker, begun at `now`; waits at most until `wake_at`.
+    pub fn turn(&mut self, now: Instant, wake_at: Instant) -> Progress<R::Interval> {
         let local = &self.local;
-        let now = local.engine.now();
         if now >= self.end || self.is_over() {
             return Progress::Ended;
         }

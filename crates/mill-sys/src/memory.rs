@@ -147,6 +147,11 @@ impl SharedMemory {
         self.mapping.write(offset, from)
     }
 
+    /// Has the processor fetch what will be read soon; nothing if that is not inside.
+    pub fn fetch(&self, offset: usize, len: usize) {
+        self.mapping.fetch(offset, len);
+    }
+
     /// Where it begins in this process.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.mapping

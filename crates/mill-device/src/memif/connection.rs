@@ -111,6 +111,11 @@ impl Connection {
         for (receiver, _) in &mut self.receivers {
             receiver.start(&self.regions);
         }
+        // A master that has something to send waits for the buffers that it was just given.
+        for (_, event) in &self.transmitters {
+            // Fails for no event of ours; of a peer's it is the peer who does not wake then.
+            let _ = eventfd::signal(event.as_fd());
+        }
     }
 
     /// What becomes readable when there is something to receive.
@@ -134,8 +139,10 @@ impl Connection {
                 continue;
             };
             let regions = &self.regions;
+            let so_far = counters.received + counters.refused;
             let taken = take_all(receiver, regions, self.offload, frames, burst, counters);
-            receiver.give_back(regions);
+            let is_idle = so_far == counters.received + counters.refused;
+            receiver.give_back(regions, is_idle);
             taken?;
         }
         let after = counters.received + counters.refused;

@@ -24,7 +24,7 @@ fn run(plan: Plan, requests: Requests, conduct: &Conduct) -> (Part<Keep>, Served
     let mut generator = generator(world.engine(), part, world.now(), requests, Keep::default());
     loop {
         responder.turn(world.now() + 20 * MS);
-        if let Progress::Ended = generator.turn(world.now() + 20 * MS) {
+        if let Progress::Ended = generator.turn(world.now(), world.now() + 20 * MS) {
             return (generator.finish(), responder.served());
         }
     }

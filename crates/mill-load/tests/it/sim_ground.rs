@@ -112,7 +112,10 @@ impl Ground for SimGround {
             for (index, slot) in generators.iter_mut().enumerate() {
                 let Some(generator) = slot else { continue };
                 let elapsed = self.world.now().since(begin + plan.warm_up);
-                match generator.turn(self.world.now() + Duration::from_millis(20)) {
+                match generator.turn(
+                    self.world.now(),
+                    self.world.now() + Duration::from_millis(20),
+                ) {
                     Progress::Running => {}
                     Progress::Interval(interval) => {
                         let thread = u32::try_from(index).expect("few threads");

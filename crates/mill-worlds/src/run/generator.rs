@@ -66,7 +66,7 @@ impl Load {
         let own = engine.clone();
         let mut running = Some(generator(own, (plan, share), begin, asked, NoRecord));
         let turn = move |now: Instant| {
-            let ended = match running.as_mut()?.turn(now + GENERATOR_STEP) {
+            let ended = match running.as_mut()?.turn(now, now + GENERATOR_STEP) {
                 Progress::Running | Progress::Interval(()) => None,
                 Progress::Ended => running.take(),
             };
