@@ -161,7 +161,7 @@ impl World {
             }
             7 | 8 => self.take(),
             9 => {
-                self.receiver.give_back(&self.regions);
+                self.receiver.give_back(&self.regions, true);
                 self.taken = 0;
             }
             10 => self.put(usize::from(script.byte()) + 1),

@@ -324,8 +324,18 @@ where
     }
 
     fn lingers(&self) -> bool {
-        let lingers = self.with_host(|host| host.connections().any(|status| is_under_way(&status)));
-        lingers.unwrap_or(false) || self.inner.lingers()
+        let stacked = self.stacked.as_ref();
+        stacked.is_some_and(|stacked| stacked.stack.borrow().lingers()) || self.inner.lingers()
+    }
+
+    fn unfinished(&self) -> usize {
+        self.with_host(Host::unfinished).unwrap_or(0) + self.inner.unfinished()
+    }
+
+    fn abort_unfinished(&self) -> bool {
+        let stacked = self.stacked.as_ref();
+        let has_more = stacked.is_some_and(|stacked| stacked.stack.borrow_mut().abort_orphans());
+        self.inner.abort_unfinished() || has_more
     }
 }
 
@@ -369,7 +379,7 @@ where
 
 /// Whether a closed connection has bytes or a FIN that its peer has not acknowledged, and is there to do so. A peer whose
 /// window is closed is.
-fn is_under_way(status: &ConnectionStatus) -> bool {
+pub(crate) fn is_under_way(status: &ConnectionStatus) -> bool {
     let is_gone = status.info.backoff >= BACKOFF_OF_THE_GONE && status.info.snd_wnd > 0;
     let is_finishing = matches!(
         status.info.state,

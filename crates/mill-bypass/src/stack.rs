@@ -1,5 +1,6 @@
 //! One host, its link, and the slots of its streams.
 
+use crate::bypass::is_under_way;
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
 use crate::pace::{Pace, Wait};
@@ -36,6 +37,10 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     /// Memory for what changed around the link, and for neighbours that somebody waits for.
     changes: Vec<LinkChange>,
     wanted: Vec<IpAddr>,
+    /// Who was at the other end is gone, so that nobody will ever take what is on its way.
+    is_alone: bool,
+    /// Where to go on with ending what was closed and is not over.
+    aborted_to: u32,
     /// The time of the last packet call.
     now: Instant,
 }
@@ -60,6 +65,8 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             pace: Pace::new(polling, now),
             changes: Vec::new(),
             wanted: Vec::new(),
+            is_alone: false,
+            aborted_to: 0,
             now,
         }
     }
@@ -113,6 +120,11 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     fn hear_of_changes(&mut self) {
         self.link.take_changes(&mut self.changes);
         for change in self.changes.drain(..) {
+            match change {
+                LinkChange::PeerGone => self.is_alone = true,
+                LinkChange::PeerThere => self.is_alone = false,
+                _ => {}
+            }
             self.host.on_change(&change, to_stack(self.now));
         }
     }
@@ -120,6 +132,19 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     /// The time of the last packet call.
     pub(crate) const fn now(&self) -> Instant {
         self.now
+    }
+
+    /// Whether something is on its way that somebody will take.
+    pub(crate) fn lingers(&self) -> bool {
+        let mut connections = self.host.connections();
+        !self.is_alone && connections.any(|status| is_under_way(&status))
+    }
+
+    /// Resets some of the connections that were closed and are not over; says whether there may be more.
+    pub(crate) fn abort_orphans(&mut self) -> bool {
+        let next = self.host.abort_orphans(self.aborted_to);
+        self.aborted_to = next.unwrap_or(0);
+        next.is_some()
     }
 
     /// The tasks have something to do, whatever it is.

@@ -4,7 +4,7 @@
 mod tap;
 
 /// One end of a memif.
-mod memif;
+pub(crate) mod memif;
 
 /// A queue of an interface.
 mod af_xdp;
@@ -101,6 +101,8 @@ pub enum Trouble {
     Capture(io::Error),
     /// Something else: a sentence.
     Said(String),
+    /// Nothing bad, and good to know: a sentence.
+    Noticed(String),
 }
 
 /// Why there is no device: a sentence.
@@ -198,7 +200,7 @@ impl Attached {
                 (Placed::Apart(link), _) => AnyLink::Apart(link),
             },
             Wire::Memif(memif) => {
-                let memif = memif.link(specification)?;
+                let memif = memif.link(specification, on_gone)?;
                 match pcap {
                     None => AnyLink::Memif(memif),
                     Some(file) => AnyLink::CapturedMemif(CapturedLink::new(memif, file, on_error)),

@@ -15,6 +15,12 @@ mod options;
 /// Counters, and what becomes of the peer.
 mod report;
 
+/// Frames that wait for the peer.
+mod waiting;
+
+/// The peer comes and goes.
+mod peer;
+
 /// The socket's name.
 mod place;
 
@@ -58,13 +64,16 @@ use crate::segment;
 use connection::Connection;
 use control::{Control, News, Side};
 use extra::Extra;
-use handshake::Refusal;
-use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload};
+use mill_stack::link::{
+    Burst, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties, Offload,
+};
 use place::name;
+use report::Told;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use waiting::Waiting;
 
 /// One end of a memif interface.
 #[derive(Debug)]
@@ -85,8 +94,13 @@ pub struct MemifLink {
     room: Box<[u8]>,
     /// A frame that is being cut for a peer that wants no large ones.
     piece: Vec<u8>,
+    /// What was sent before there was anybody.
+    waiting: Waiting,
     news: Vec<News>,
     changes: VecDeque<MemifChange>,
+    told: Option<Told>,
+    /// What has become of the peer, until the host has heard of it.
+    host_hears: Option<LinkChange>,
     counters: MemifCounters,
 }
 
@@ -135,8 +149,11 @@ impl MemifLink {
             frames: Frames::new(FRAMES, PLACE_BYTES),
             room: vec![0; PLACE_BYTES].into_boxed_slice(),
             piece: Vec::new(),
+            waiting: Waiting::default(),
             news: Vec::new(),
             changes: VecDeque::new(),
+            told: None,
+            host_hears: None,
             counters: MemifCounters::default(),
         })
     }
@@ -153,6 +170,11 @@ impl MemifLink {
     /// What has become of the peer since this was asked last, in order; of many changes the last ones.
     pub fn take_change(&mut self) -> Option<MemifChange> {
         self.changes.pop_front()
+    }
+
+    /// Has `told` hear of changes as well: not of the first peer if it comes at once, and not twice in a row of the same.
+    pub fn on_change(&mut self, told: impl Fn(&MemifChange) + Send + 'static) {
+        self.told = Some(Told::new(told));
     }
 
     /// While polling, the peer is told not to signal, and the descriptor says nothing of frames: somebody has to
@@ -175,69 +197,6 @@ impl MemifLink {
         }
     }
 
-    /// Looks after the control channel, where there is a reason to: nobody there, somebody woke us, or it is time.
-    fn look(&mut self) {
-        if self.connection.is_some() && !self.armed && !self.is_leaving && self.until_look > 0 {
-            self.until_look -= 1;
-            return;
-        }
-        self.until_look = CALLS_PER_LOOK;
-        let mut news = std::mem::take(&mut self.news);
-        self.control.look(&mut news);
-        for what in news.drain(..) {
-            match what {
-                News::Up(connection) => self.begin(connection),
-                News::Down(end) => {
-                    self.is_leaving = true;
-                    self.note(MemifChange::Down(end.to_string()));
-                }
-                News::Failed(end) => {
-                    self.counters.failed += 1;
-                    self.note(MemifChange::Failed(end.to_string()));
-                }
-            }
-        }
-        self.news = news;
-    }
-
-    fn begin(&mut self, connection: Box<Connection>) {
-        self.end();
-        if self.control.watch(&connection).is_err() {
-            self.control.forget(&connection);
-            self.counters.failed += 1;
-            return self.control.hang_up(Refusal::EventFile);
-        }
-        connection.set_wakeups(false);
-        self.counters.connected += 1;
-        let offload = connection.offload;
-        self.connection = Some(connection);
-        self.note(MemifChange::Up { offload });
-    }
-
-    /// Gives the memory up.
-    fn end(&mut self) {
-        self.is_leaving = false;
-        self.armed = false;
-        if let Some(mut connection) = self.connection.take() {
-            self.counters.untaken += connection.count_untaken();
-            self.control.forget(&connection);
-        }
-    }
-
-    /// The peer broke the rules of the rings.
-    fn refuse(&mut self, Broken: Broken) {
-        self.end();
-        self.control.hang_up(Refusal::Ring);
-        self.note(MemifChange::Down(Refusal::Ring.to_string()));
-    }
-
-    fn note(&mut self, change: MemifChange) {
-        if self.changes.len() == CHANGES_MAX {
-            self.changes.pop_front();
-        }
-        self.changes.push_back(change);
-    }
-
     /// Takes what there is; says whether it was anything.
     fn take(&mut self, burst: &mut Burst) -> bool {
         let Some(connection) = &mut self.connection else {
@@ -254,9 +213,12 @@ impl MemifLink {
 
     /// Puts the first `len` bytes of the room into the ring, as the peer takes them.
     fn put(&mut self, len: usize, offload: Offload) -> Result<(), Broken> {
-        let (Some(connection), Some(frame)) = (&mut self.connection, self.room.get_mut(..len))
-        else {
-            self.counters.unconnected += 1;
+        let Some(frame) = self.room.get_mut(..len) else {
+            debug_assert!(false, "no frame is {len} bytes long");
+            return Ok(());
+        };
+        let Some(connection) = &mut self.connection else {
+            self.counters.unconnected += self.waiting.push(frame, offload);
             return Ok(());
         };
         if connection.offload {
@@ -304,6 +266,11 @@ impl Link for MemifLink {
 
     fn receive(&mut self, burst: &mut Burst) {
         self.look();
+        if !self.waiting.is_empty()
+            && let Err(broken) = self.send_waiting()
+        {
+            self.refuse(broken);
+        }
         let is_any = self.take(burst);
         if is_any && self.armed {
             self.disarm();
@@ -359,6 +326,10 @@ impl Link for MemifLink {
             connection.publish(&mut self.counters);
         }
     }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        into.extend(self.host_hears.take());
+    }
 }
 
 /// Readable when `receive` has something to do: frames after it found none, peers that come and go.
@@ -380,13 +351,6 @@ const _: () = assert!(PLACE_BYTES / 64 % 2 == 1);
 const FRAMES: u32 = 128;
 
 const _: () = assert!(FRAMES > FRAMES_HELD_MAX);
-
-/// Calls of `receive` between two looks at the control channel while frames keep coming: a look is a system call, and
-/// a peer that has left may be noticed some milliseconds later.
-const CALLS_PER_LOOK: u32 = 256;
-
-/// Changes that are remembered for who asks.
-const CHANGES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests;

@@ -243,6 +243,10 @@ impl Specification {
             // A wire carries packets.
             self.offload = false;
         }
+        if let Device::Memif { .. } = self.device {
+            let checked = crate::attach::memif::options(self).check();
+            return checked.map_err(|why| error(why.to_string()));
+        }
         Ok(())
     }
 

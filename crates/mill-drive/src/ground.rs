@@ -78,9 +78,21 @@ impl Ground for KernelGround {
         u32::try_from(allowed).map_or(1, |cpus| cpus.max(1))
     }
 
-    fn crew(&self) -> Option<&dyn Crew> {
-        // A device can be in one process only.
-        self.stack.is_none().then_some(&self.processes as &dyn Crew)
+    fn crew(&self) -> Result<&dyn Crew, GroundError> {
+        match &self.stack {
+            None => Ok(&self.processes),
+            Some(stack) => Err(GroundError(format!(
+                "{} can be in one process only: with \"--stack\" load is made by one",
+                stack.device().noun()
+            ))),
+        }
+    }
+
+    fn prepare(&self) -> Result<(), GroundError> {
+        match &self.stack {
+            Some(stack) => stack.attach().map(|_| ()).map_err(GroundError),
+            None => Ok(()),
+        }
     }
 
     fn run<R: Record>(

@@ -9,6 +9,8 @@
 //! - Whatever this machine does not tell is `None`, never a guess.
 #![forbid(unsafe_code)]
 
+/// The end of a thread's connections.
+mod ending;
 /// The machine, as a run asks for it.
 mod ground;
 /// Ctrl-C, once and twice.

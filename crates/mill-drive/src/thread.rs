@@ -1,5 +1,6 @@
 //! One generating thread: a descriptor table, an engine, turns until the end.
 
+use crate::ending;
 use crate::interrupt::Stop;
 use crate::stack::OwnStack;
 use mill_engine::{CombinedEngine, KernelOptions, combined};
@@ -75,8 +76,9 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
         }
     }
     let used = cpu.end(engine.now());
-    drop(engine);
-    tell(Told::Ended(Box::new(generator.finish()), used));
+    let part = generator.finish();
+    ending::end(&engine);
+    tell(Told::Ended(Box::new(part), used));
 }
 
 /// Makes the thread what it has to be; the error is a sentence.

@@ -28,9 +28,17 @@ pub trait Ground {
     /// CPUs that this process may use.
     fn cpus(&self) -> u32;
 
-    /// Other processes that may take a part of a run; `None`: there is only this one.
-    fn crew(&self) -> Option<&dyn Crew> {
-        None
+    /// Other processes that may take a part of a run; the error says why there is only this one.
+    fn crew(&self) -> Result<&dyn Crew, GroundError> {
+        Err(GroundError(String::from(
+            "several processes are not possible here",
+        )))
+    }
+
+    /// Makes what runs need and what is not made lightly, once it is known that there will be one: a user who asks for
+    /// help, or has made a mistake, changes nothing. `run` does it too.
+    fn prepare(&self) -> Result<(), GroundError> {
+        Ok(())
     }
 
     /// Carries out a plan: one thread per hand, started together. `watch` is called on the caller's thread.

@@ -147,7 +147,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
                 // It may have lost patience.
                 let _ = written.send(());
             }
-            Event::Warning(what) => self.cycle.log.write(LogLevel::Alert, &what),
+            Event::Warning(level, what) => self.cycle.log.write(level, &what),
             Event::ThreadEnded { number } => {
                 let ended = self.crew.on_ended(number, &self.cycle.log);
                 ended.map_err(|_| ExitCode::FAILURE)?;

@@ -6,7 +6,7 @@
 
 use crate::process_log::describe;
 use mill_config::Config;
-use mill_config::config::ListenAddress;
+use mill_config::config::{ListenAddress, LogLevel};
 use mill_device::attach::heritage::Heritage;
 use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
@@ -102,10 +102,11 @@ impl OwnStack {
         }
     }
 
-    /// What an engine is made with; nothing if the device is there no more. `on_trouble` is told sentences, each once.
+    /// What an engine is made with; nothing if the device is there no more. `on_trouble` is told sentences, and how bad
+    /// they are.
     pub(crate) fn bypass(
         self,
-        on_trouble: impl Fn(String) + Clone + Send + 'static,
+        on_trouble: impl Fn(LogLevel, String) + Clone + Send + 'static,
     ) -> io::Result<Option<Bypass>> {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
@@ -114,7 +115,13 @@ impl OwnStack {
         let send_buffer_bytes = self.specification.send_buffer_bytes;
         let path = self.specification.pcap.clone().unwrap_or_default();
         let name = self.specification.device.to_string();
-        let tell = move |trouble| on_trouble(sentence(trouble, &name, &path));
+        let tell = move |trouble| {
+            let level = match trouble {
+                Trouble::Noticed(_) => LogLevel::Notice,
+                _ => LogLevel::Alert,
+            };
+            on_trouble(level, sentence(trouble, &name, &path));
+        };
         let link = match self.attached.link(&self.specification, tell.clone()) {
             Err(error) if attach::is_gone(&error) => {
                 tell(Trouble::DeviceGone);
@@ -135,7 +142,7 @@ fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
         Trouble::DeviceGone => format!(
             "the device \"{name}\" was deleted: the stack reaches nobody any more, a restart makes it anew"
         ),
-        Trouble::Said(what) => format!("{name}: {what}"),
+        Trouble::Said(what) | Trouble::Noticed(what) => format!("{name}: {what}"),
         Trouble::Capture(error) => {
             let (path, why) = (path.display(), describe(&error));
             format!("write() to \"{path}\" failed {why}: no more frames are written")

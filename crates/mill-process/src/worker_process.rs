@@ -55,7 +55,7 @@ pub(crate) enum Event {
         number: u32,
     },
     /// Something in a worker thread does not work any more; the rest goes on.
-    Warning(String),
+    Warning(LogLevel, String),
     /// A worker thread says this, and waits until it is written.
     Panicked {
         what: String,
@@ -248,7 +248,7 @@ impl Control {
                 // It may have lost patience.
                 let _ = written.send(());
             }
-            Event::Warning(what) => self.log.write(LogLevel::Alert, &what),
+            Event::Warning(level, what) => self.log.write(level, &what),
             Event::ThreadEnded { number } => self.crew.on_ended(number, &self.log)?,
         }
         Ok(())

@@ -345,9 +345,9 @@ fn settle_in(
         parked_until,
     };
     let events = inherited.events;
-    let on_trouble = move |what| {
+    let on_trouble = move |level, what| {
         // Nobody listens only when the process is ending.
-        let _ = events.send(Event::Warning(what));
+        let _ = events.send(Event::Warning(level, what));
     };
     if stack.is_some() {
         // Else the kernel ends a wait up to 50 µs late. Who can't have it waits a little longer.

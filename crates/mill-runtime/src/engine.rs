@@ -86,6 +86,18 @@ pub trait Engine: Clone + 'static {
     fn lingers(&self) -> bool {
         false
     }
+
+    /// How many connections whose streams were dropped are not over, since their peers have not taken or said everything
+    /// yet. 0 on kernel sockets, where the system sees to them.
+    fn unfinished(&self) -> usize {
+        0
+    }
+
+    /// Resets some of these, for an engine that is about to end; says whether there may be more. Each call needs turns
+    /// after it (`settle`, `poll`), so that what it has to say leaves.
+    fn abort_unfinished(&self) -> bool {
+        false
+    }
 }
 
 /// How long [`Engine::poll`] may wait.

@@ -87,6 +87,10 @@ pub enum LinkChange {
         address: IpAddr,
         mac: Option<[u8; 6]>,
     },
+    /// Who was at the other end of a link of two is gone, with all that it knew of connections.
+    PeerGone,
+    /// There is somebody at the other end.
+    PeerThere,
 }
 
 /// What a device is and can do; constant while the host uses it, but for what a [`LinkChange`] says.

@@ -64,15 +64,9 @@ pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
         }
         return carry_out(|interrupts, out, err| respond(rest, &interrupts, out, err));
     }
-    let stack = match stack.map(OwnStack::attach).transpose() {
-        Ok(stack) => stack,
-        Err(error) => return refuse(&error.to_string()),
-    };
+    let say = |what: &str| help::complain(&format!("millstream: {what}\n"));
+    let stack = stack.map(|stack| OwnStack::new(stack, say));
     carry_out(|interrupts, out, err| {
-        for what in stack.iter().flat_map(OwnStack::notices) {
-            // Who closed it does not want to know.
-            let _ = writeln!(err, "millstream: {what}");
-        }
         let ground = KernelGround::new(interrupts).on_stack(stack);
         match tool {
             Tool::Wrk => wrk::main(arguments, &ground, out, err),

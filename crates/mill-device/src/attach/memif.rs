@@ -1,7 +1,7 @@
 //! One end of a memif.
 
-use super::AttachError;
-use crate::memif::{self, MemifLink, MemifOptions};
+use super::{AttachError, Trouble};
+use crate::memif::{self, MemifChange, MemifLink, MemifOptions};
 use crate::specification::Specification;
 use crate::specification::settings::Role;
 use std::io;
@@ -33,19 +33,53 @@ impl Memif<OwnedFd> {
         })
     }
 
-    pub(super) fn link(self, specification: &Specification) -> io::Result<MemifLink> {
-        let address = specification.addresses.first();
-        let options = MemifOptions {
-            address: mac_of(address.map(|prefix| prefix.address)),
-            mtu: specification.mtu(),
-            id: specification.memif.id,
-            offload: specification.offload,
-            polling: !specification.polling.is_woken(),
-            ..MemifOptions::default()
-        };
-        match self {
+    /// `on_trouble` is told of the peer.
+    pub(super) fn link(
+        self,
+        specification: &Specification,
+        on_trouble: impl Fn(Trouble) + Send + 'static,
+    ) -> io::Result<MemifLink> {
+        let options = options(specification);
+        let mut link = match self {
             Self::Master { listener } => MemifLink::serve(listener, &options),
             Self::Slave { socket } => MemifLink::connect(&socket, &options),
+        }?;
+        link.on_change(move |change| on_trouble(trouble_of(change)));
+        Ok(link)
+    }
+}
+
+/// What a specification says of a memif.
+pub(crate) fn options(specification: &Specification) -> MemifOptions {
+    let address = specification.addresses.first();
+    let settings = &specification.memif;
+    MemifOptions {
+        address: mac_of(address.map(|prefix| prefix.address)),
+        mtu: specification.mtu(),
+        id: settings.id,
+        secret: settings.secret.clone(),
+        // Beyond what the options' ranges allow, the check of what comes of it refuses.
+        rings: u16::try_from(settings.rings).unwrap_or(0),
+        ring_size: u16::try_from(settings.ring_size).unwrap_or(0),
+        buffer_bytes: settings.buffer_bytes,
+        offload: specification.offload,
+        polling: !specification.polling.is_woken(),
+    }
+}
+
+fn trouble_of(change: &MemifChange) -> Trouble {
+    match change {
+        MemifChange::Up { offload: true } => Trouble::Noticed(String::from("the peer is there")),
+        MemifChange::Up { offload: false } => Trouble::Noticed(String::from(
+            "the peer is there; frames are of the MTU, with checksums",
+        )),
+        MemifChange::Down(why) => Trouble::Noticed(format!("the peer is gone: {why}")),
+        MemifChange::Failed(why) => Trouble::Said(format!("no connection to the peer: {why}")),
+        MemifChange::Absent(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            Trouble::Said(String::from("nobody listens at this socket yet, waiting"))
+        }
+        MemifChange::Absent(why) => {
+            Trouble::Said(format!("the socket can't be connected to: {why}"))
         }
     }
 }

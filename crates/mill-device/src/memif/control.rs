@@ -40,6 +40,8 @@ pub(crate) enum News {
     Down(End),
     /// A handshake came to nothing.
     Failed(End),
+    /// There is nobody to connect to.
+    Absent(io::Error),
 }
 
 impl Control {
@@ -71,7 +73,7 @@ impl Control {
             late.refuse(Refusal::TooSlow);
             self.failed(End::Refused(Refusal::TooSlow), news);
         } else if is_timer {
-            self.connect();
+            self.connect(news);
         }
         if is_control || is_timer {
             self.serve(news);
@@ -182,17 +184,23 @@ impl Control {
     }
 
     /// As slave: connects, or waits until it is time to try again.
-    fn connect(&mut self) {
+    fn connect(&mut self, news: &mut Vec<News>) {
         let Side::Slave { name } = &self.side else {
             return;
         };
         if self.serving.is_some() || self.pending.is_some() {
             return;
         }
-        let begun = seqpacket::connect(name).is_ok_and(|socket| {
-            let channel = Channel::slave(socket, self.terms.clone(), self.buffer_bytes);
-            self.begin(channel)
-        });
+        let begun = match seqpacket::connect(name) {
+            Ok(socket) => {
+                let channel = Channel::slave(socket, self.terms.clone(), self.buffer_bytes);
+                self.begin(channel)
+            }
+            Err(error) => {
+                news.push(News::Absent(error));
+                false
+            }
+        };
         if !begun {
             self.retry();
         }

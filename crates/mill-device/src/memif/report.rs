@@ -1,5 +1,8 @@
 //! What an interface tells of itself.
 
+use std::fmt;
+use std::io;
+
 /// What passed and what did not. Frames, not segments: one may be many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemifCounters {
@@ -9,7 +12,7 @@ pub struct MemifCounters {
     pub refused: u64,
     pub transmitted: u64,
     pub transmitted_bytes: u64,
-    /// Frames for which there was nobody.
+    /// Frames for which there was nobody for too long.
     pub unconnected: u64,
     /// Frames that a peer had not taken when it went away.
     pub untaken: u64,
@@ -32,4 +35,39 @@ pub enum MemifChange {
     Down(String),
     /// One who wanted to connect, or to whom we did, was not the right one; why.
     Failed(String),
+    /// As slave: nobody listens at the socket, or it can't be used; why.
+    Absent(io::ErrorKind),
+}
+
+/// Who hears of changes.
+pub(super) struct Told {
+    listener: Box<dyn Fn(&MemifChange) + Send>,
+    last: Option<MemifChange>,
+}
+
+impl Told {
+    pub(super) fn new(listener: impl Fn(&MemifChange) + Send + 'static) -> Self {
+        Self {
+            listener: Box::new(listener),
+            last: None,
+        }
+    }
+
+    /// Tells a change, but for the first peer, who is expected, and the last change again, as when a slave is refused each
+    /// time it tries.
+    pub(super) fn tell(&mut self, change: &MemifChange) {
+        let is_expected = self.last.is_none() && matches!(change, MemifChange::Up { .. });
+        if self.last.as_ref() != Some(change) {
+            self.last = Some(change.clone());
+            if !is_expected {
+                (self.listener)(change);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Told({:?})", self.last)
+    }
 }

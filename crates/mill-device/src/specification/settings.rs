@@ -1,5 +1,6 @@
 //! What is set for one kind of device only.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
 /// Of `af_xdp`.
@@ -32,12 +33,20 @@ pub enum Mode {
 }
 
 /// Of `memif`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct MemifSettings {
     /// Somebody has to say.
     pub role: Option<Role>,
     /// Which interface of the socket.
     pub id: u32,
+    /// What the slave has to know; empty: nothing.
+    pub secret: String,
+    /// Rings in each direction.
+    pub rings: u32,
+    /// Buffers of a ring: a power of two.
+    pub ring_size: u32,
+    /// Bytes of each buffer, which the slave makes.
+    pub buffer_bytes: u32,
 }
 
 /// The two ends of a memif.
@@ -61,5 +70,33 @@ impl Default for AfXdpSettings {
             transmit_frames: 2048,
             ports: 10240..=32767,
         }
+    }
+}
+
+/// As VPP, libmemif and DPDK have it.
+impl Default for MemifSettings {
+    fn default() -> Self {
+        Self {
+            role: None,
+            id: 0,
+            secret: String::new(),
+            rings: 1,
+            ring_size: 1024,
+            buffer_bytes: 2048,
+        }
+    }
+}
+
+/// The secret stays one.
+impl fmt::Debug for MemifSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("MemifSettings")
+            .field("role", &self.role)
+            .field("id", &self.id)
+            .field("rings", &self.rings)
+            .field("ring_size", &self.ring_size)
+            .field("buffer_bytes", &self.buffer_bytes)
+            .finish_non_exhaustive()
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 pub enum Value {
     Switch(fn(&mut Specification) -> &mut bool),
     Number(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
+    PowerOfTwo(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
     Count(RangeInclusive<u8>, fn(&mut Specification) -> &mut u8),
     Seed(fn(&mut Specification) -> &mut u64),
     /// From and to, in milliseconds.
@@ -39,6 +40,8 @@ pub enum Value {
     Path(fn(&mut Specification) -> &mut Option<PathBuf>),
     Polling(fn(&mut Specification) -> &mut Polling),
     Ports(fn(&mut Specification) -> &mut RangeInclusive<u16>),
+    /// So many bytes at most.
+    Secret(usize, fn(&mut Specification) -> &mut String),
 }
 
 /// A word and what it does.
@@ -62,6 +65,10 @@ impl Value {
             }
             Self::Number(range, place) => {
                 *place(specification) = within(text.parse().ok()?, range)?
+            }
+            Self::PowerOfTwo(range, place) => {
+                let number: u32 = within(text.parse().ok()?, range)?;
+                *place(specification) = number.is_power_of_two().then_some(number)?;
             }
             Self::Count(range, place) => {
                 *place(specification) = within(text.parse().ok()?, range)?;
@@ -101,6 +108,12 @@ impl Value {
             }
             Self::Polling(place) => *place(specification) = parse_polling(text)?,
             Self::Ports(place) => *place(specification) = parse_ports(text)?,
+            Self::Secret(most, place) => {
+                if !(1..=*most).contains(&text.len()) {
+                    return None;
+                }
+                *place(specification) = text.to_owned();
+            }
         }
         Some(())
     }
@@ -111,6 +124,9 @@ impl Value {
             Self::Switch(_) => String::from("\"on\" or \"off\""),
             Self::Number(range, _) => {
                 format!("a number from {} to {}", range.start(), range.end())
+            }
+            Self::PowerOfTwo(range, _) => {
+                format!("a power of two from {} to {}", range.start(), range.end())
             }
             Self::Count(range, _) => {
                 format!("a number from {} to {}", range.start(), range.end())
@@ -153,6 +169,7 @@ impl Value {
                 "\"interrupt\", \"adaptive=50us\", \"sleep-spin=50us\" (1us to 100ms), \"spin\" or \"hz=1000\" (1 to 100000)",
             ),
             Self::Ports(_) => String::from("a range of ports, as 10240-32767,"),
+            Self::Secret(most, _) => format!("1 to {most} bytes"),
         }
     }
 
@@ -161,6 +178,7 @@ impl Value {
         match self {
             Self::Switch(_) => String::from("on | off"),
             Self::Number(range, _) => format!("{}–{}", range.start(), range.end()),
+            Self::PowerOfTwo(range, _) => format!("{}–{}", range.start(), range.end()),
             Self::Count(range, _) => format!("{}–{}", range.start(), range.end()),
             Self::Seed(_) => String::from("number"),
             Self::Time(range, _) => {
@@ -187,6 +205,7 @@ impl Value {
                 String::from("interrupt | adaptive[=TIME] | sleep-spin[=TIME] | spin | hz=NUMBER")
             }
             Self::Ports(_) => String::from("first-last"),
+            Self::Secret(..) => String::from("text"),
         }
     }
 }

@@ -71,7 +71,13 @@ fn obey(
         err.write_all(&line)?;
     }
     match parsed.outcome {
-        Ok(options) => run::run(&options, ground, out, err),
+        Ok(options) => {
+            if let Err(error) = ground.prepare() {
+                writeln!(err, "millstream: {error}")?;
+                return Ok(FATAL);
+            }
+            run::run(&options, ground, out, err)
+        }
         Err(Refusal::Version { html }) => {
             usage::emit_banner(html, out)?;
             Ok(0)

@@ -60,7 +60,14 @@ pub(super) fn run(
         resolve: &|host, port| ground.resolve(host, port),
         accepts: &|address| ground.accepts(address),
     };
-    let status = match (prepare(tool, arguments, environment, (out, err))?, tool) {
+    let preparation = prepare(tool, arguments, environment, (out, err))?;
+    if matches!(preparation, Preparation::Ready(_))
+        && let Err(error) = ground.prepare()
+    {
+        writeln!(err, "millstream: {error}")?;
+        return Ok(EXIT_FAILURE);
+    }
+    let status = match (preparation, tool) {
         (Preparation::Exit(status), _) => status,
         (Preparation::ConstantRate, Tool::Wrk) => {
             return run(Tool::Wrk2, arguments, ground, (out, err));

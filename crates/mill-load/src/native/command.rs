@@ -67,6 +67,9 @@ fn do_as_asked(
     }
     let mut prepared = prepare(options, ground)?;
     let files = Files::open(&options.outputs)?;
+    if options.processes == 1 {
+        ground.prepare().map_err(|error| Refused(error.0))?;
+    }
     if let Some(objective) = &options.search {
         let searched = runs::search(options, &prepared, objective, ground, streams.err)?;
         let text = runs::describe(&searched, objective);

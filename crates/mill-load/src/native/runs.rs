@@ -85,9 +85,7 @@ pub(super) fn begin(options: &Options, ground: &impl Ground) -> Result<Option<In
     let Some(at) = options.start_at else {
         return Ok(None);
     };
-    let crew = ground
-        .crew()
-        .ok_or_else(|| Refused(String::from("--start-at is not possible here")))?;
+    let crew = crew(ground)?;
     let ahead = nanos(at) - nanos(ground.wall_clock());
     match u64::try_from(ahead) {
         Ok(ahead) => Ok(Some(crew.now() + Duration::from_nanos(ahead))),
@@ -189,9 +187,7 @@ pub(super) fn sweep(
 }
 
 fn crew(ground: &impl Ground) -> Result<&dyn Crew, Refused> {
-    ground
-        .crew()
-        .ok_or_else(|| Refused(String::from("several processes are not possible here")))
+    ground.crew().map_err(|error| Refused(error.0))
 }
 
 fn nanos(time: UnixTime) -> i128 {

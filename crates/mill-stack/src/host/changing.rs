@@ -25,6 +25,8 @@ impl<Q: SendQueue> Host<Q> {
             LinkChange::Neighbor { address, mac } => {
                 self.set_neighbor(*address, mac.map(MacAddress));
             }
+            LinkChange::PeerGone => self.forget_orphans(),
+            LinkChange::PeerThere => {}
         }
     }
 

@@ -34,6 +34,47 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// Ends connections that the application has closed and whose peers have not taken or said everything yet, with RST
+    /// where the state has one: nobody will be there to go on with them. Begins with slot `from`, and ends so many that a
+    /// device has room for their frames; gives the slot to go on with.
+    pub fn abort_orphans(&mut self, from: u32) -> Option<u32> {
+        let mut left = ORPHANS_AT_ONCE;
+        for index in from..self.slots.places() {
+            if self.is_orphan(index) {
+                self.reset(index);
+                left -= 1;
+            }
+            if left == 0 {
+                return Some(index + 1);
+            }
+        }
+        None
+    }
+
+    /// Ends all of them without a word, since nobody hears it.
+    pub(crate) fn forget_orphans(&mut self) {
+        for index in 0..self.slots.places() {
+            if self.is_orphan(index) {
+                self.end(index, false);
+            }
+        }
+    }
+
+    /// How many connections the application has closed that are not over yet, and segments of others' that wait for the
+    /// device.
+    pub fn unfinished(&self) -> usize {
+        let all = self.slots.iter();
+        let orphans = all.filter(|(_, slot)| slot.flags.has(SlotFlags::ORPHAN));
+        orphans.count() + self.answers.len()
+    }
+
+    fn is_orphan(&self, index: u32) -> bool {
+        self.slots.at(index).is_some_and(|slot| {
+            let flags = slot.flags;
+            flags.has(SlotFlags::IN_USE) && flags.has(SlotFlags::ORPHAN)
+        })
+    }
+
     /// Ends a connection with a reset that its owner did not ask for.
     pub(crate) fn fail(&mut self, index: u32, error: SocketError) {
         if let Some(slot) = self.slots.at_mut(index) {
@@ -71,3 +112,6 @@ impl<Q: SendQueue> Host<Q> {
         true
     }
 }
+
+/// Connections that are reset at once: as many frames as a device usually takes.
+const ORPHANS_AT_ONCE: u32 = 512;

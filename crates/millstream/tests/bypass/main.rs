@@ -69,3 +69,6 @@ mod load;
 
 /// Server and load over shared memory.
 mod memif;
+
+/// How the ends of shared memory find and leave each other.
+mod memif_ends;

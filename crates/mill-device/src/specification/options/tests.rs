@@ -24,6 +24,14 @@ const BOUNDS: &[(&str, [&str; 2], [&str; 2])] = &[
     ("transmit-frames", ["256", "65536"], ["255", "65537"]),
     ("ports", ["1-1", "65535-65535"], ["0-1", "65535-65536"]),
     ("id", ["0", "4294967295"], ["-1", "4294967296"]),
+    (
+        "secret",
+        ["s", "sesame; open the doors!!"],
+        ["", "sesame open the doors!!!!"],
+    ),
+    ("rings", ["1", "16"], ["0", "17"]),
+    ("ring-size", ["64", "16384"], ["32", "1000"]),
+    ("buffer", ["128", "64k"], ["127", "65537"]),
     ("burst", ["1", "4096"], ["0", "4097"]),
     ("initial-window", ["1", "1000"], ["0", "1001"]),
     ("receive-buffer", ["4k", "1g"], ["4095", "1073741825"]),
@@ -106,6 +114,7 @@ fn every_option_with_a_range_has_its_bounds_tested() {
             | Value::Path(_)
             | Value::Polling(_) => false,
             Value::Number(..)
+            | Value::PowerOfTwo(..)
             | Value::Count(..)
             | Value::Seed(_)
             | Value::Time(..)
@@ -115,7 +124,8 @@ fn every_option_with_a_range_has_its_bounds_tested() {
             | Value::Segment(..)
             | Value::Keepalive(_)
             | Value::Share(_)
-            | Value::Ports(_) => true,
+            | Value::Ports(_)
+            | Value::Secret(..) => true,
         };
         assert_eq!(is_tested, has_range, "{}", option.name);
     }

@@ -36,8 +36,7 @@ fn run(
     let version = String::from(VERSION);
     say(out, &Said::Hello { version })?;
     let (mut plan, hands) = prepared.map_err(PartError)?;
-    let alone = || PartError(String::from("several processes are not possible here"));
-    let crew: &dyn Crew = ground.crew().ok_or_else(alone)?;
+    let crew: &dyn Crew = ground.crew().map_err(|error| PartError(error.0))?;
     say(out, &Said::Ready)?;
     let order = crew.order().as_deref().and_then(Order::parse);
     let Some(Order::Start(at)) = order else {

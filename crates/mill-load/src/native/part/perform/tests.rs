@@ -56,8 +56,8 @@ impl Ground for Quiet {
         1
     }
 
-    fn crew(&self) -> Option<&dyn Crew> {
-        Some(self)
+    fn crew(&self) -> Result<&dyn Crew, GroundError> {
+        Ok(self)
     }
 
     fn run<R: Record>(
