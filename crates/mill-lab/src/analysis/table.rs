@@ -36,7 +36,7 @@ fn grid(measured: &Measured<'_>, documents: &[Document<'_>], table: &Table, each
         .iter()
         .map(|line| {
             let at = over(&[&base, &line.at]);
-            let mut row: Vec<Cell> = line.words.iter().map(|word| first_cell(word)).collect();
+            let mut row: Vec<Cell> = words(&line.words);
             row.extend(table.columns.iter().map(|column| {
                 let metric = column.metric.as_ref().or(line.metric.as_ref());
                 cells.cell(&at, column, metric.map_or("requests_per_s", String::as_str))
@@ -95,12 +95,15 @@ fn lines(measured: &Measured<'_>, table: &Table, base: &Filter) -> (Vec<String>,
     }
 }
 
-fn first_cell(word: &str) -> Cell {
-    Cell {
-        text: String::from(word),
-        number: word.parse::<f64>().is_ok(),
+/// The cells before the columns. Of several axes none is a number: a table whose lines have no figure would look as if it had.
+fn words(words: &[String]) -> Vec<Cell> {
+    let is_alone = words.len() == 1;
+    let cell = |word: &String| Cell {
+        text: word.clone(),
+        number: is_alone && word.parse::<f64>().is_ok(),
         ..Cell::default()
-    }
+    };
+    words.iter().map(cell).collect()
 }
 
 /// `${axis}` in a title is the value's title.
