@@ -68,10 +68,12 @@ impl Pace {
         Wait::Inner(Park::No)
     }
 
-    /// Looks that were missed are not made up for.
+    /// Looks that were missed are not made up for. A turn that something else has begun changes nothing.
     fn next_look(&mut self, hz: u32, now: Instant) -> Instant {
-        let interval = Duration::from_secs(1) / hz.max(1);
-        self.look_at = (self.look_at + interval).max(now);
+        if self.look_at <= now {
+            let interval = Duration::from_secs(1) / hz.max(1);
+            self.look_at = (self.look_at + interval).max(now);
+        }
         self.look_at
     }
 }
@@ -167,6 +169,20 @@ mod tests {
             (950, until(950)),
             (951, until(1000)),
         ];
+        check(Polling::Rate(10_000), &turns);
+    }
+
+    #[test]
+    fn turns_between_two_looks_do_not_put_the_next_one_off() {
+        let turns = [
+            (0, 100),
+            (10, 100),
+            (20, 100),
+            (100, 200),
+            (101, 200),
+            (250, 300),
+        ];
+        let turns = turns.map(|(at, end)| (at, until(end)));
         check(Polling::Rate(10_000), &turns);
     }
 }

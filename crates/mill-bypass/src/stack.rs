@@ -31,7 +31,7 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     burst_max: usize,
     /// The last turn took all the frames it may, and left some perhaps.
     has_more: bool,
-    /// Turns in a row whose frames did not all fit into the link.
+    /// Turns in a row whose frames did not all fit into the link, or did not all leave it.
     full_turns: u32,
     pace: Pace,
     /// Memory for what changed around the link, and for neighbours that somebody waits for.
@@ -162,7 +162,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         for address in self.wanted.drain(..) {
             self.link.resolve(address);
         }
-        self.full_turns = if is_full {
+        self.full_turns = if is_full || self.link.is_behind() {
             self.full_turns.saturating_add(1)
         } else {
             0

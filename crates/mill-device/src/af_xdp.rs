@@ -386,6 +386,11 @@ impl Link for XdpLink {
         }
         self.is_waiting = self.xsk.unsent() > 0;
     }
+
+    #[inline]
+    fn is_behind(&self) -> bool {
+        self.is_waiting
+    }
 }
 
 impl AsFd for XdpLink {

@@ -218,6 +218,11 @@ impl Link for AnyLink {
         each!(self, link => link.hand_over(frame))
     }
 
+    #[inline]
+    fn is_behind(&self) -> bool {
+        each!(self, link => link.is_behind())
+    }
+
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         each!(self, link => link.take_changes(into));
         let is_due = match self {

@@ -301,6 +301,10 @@ impl<L: Link> Link for ImpairedLink<L> {
         self.link.hand_over(frame)
     }
 
+    fn is_behind(&self) -> bool {
+        self.link.is_behind()
+    }
+
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         self.link.take_changes(into);
     }

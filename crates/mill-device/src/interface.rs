@@ -227,6 +227,11 @@ impl Link for InterfaceLink {
         self.xdp.flush();
     }
 
+    #[inline]
+    fn is_behind(&self) -> bool {
+        self.xdp.is_behind()
+    }
+
     fn hand_over(&mut self, frame: &Received) -> bool {
         let Some(succession) = &mut self.succession else {
             return false;
@@ -279,7 +284,8 @@ impl Link for InterfaceLink {
             return;
         }
         self.turns_left = TURNS_BETWEEN;
-        self.grace.look(&self.table);
+        let addresses = &self.follower.network().addresses;
+        self.grace.look(&self.table, addresses);
         if let Some(succession) = &mut self.succession {
             succession.look(&mut self.xdp, &self.table, &self.wanted);
         }

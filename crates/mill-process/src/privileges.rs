@@ -73,8 +73,16 @@ pub fn become_worker(
         alert(format!("setpriority({nice}) failed {why}"));
     }
     set_limits(main, log);
-    if let Some(identity) = identity {
-        drop_privileges(identity, log)?;
+    match identity {
+        Some(identity) => drop_privileges(identity, log)?,
+        // A master that is not the super-user's may have rights all the same, for its device. Workers need none.
+        None => {
+            if let Err(error) = process::drop_rights() {
+                let why = describe(&error);
+                log.write(LogLevel::Emerg, &format!("capset() failed {why}"));
+                return Err(Fatal);
+            }
+        }
     }
     if let Err(error) = process::set_dumpable() {
         alert(format!(

@@ -32,6 +32,11 @@ pub trait Link {
     /// Everything of this turn has been transmitted.
     fn flush(&mut self);
 
+    /// Frames of an earlier flush are still to be sent, and nothing tells when that goes on: another flush tries it.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// From now on frames for this address and port are wanted, or no longer, but for those of connections that are there
     /// until [`Self::forget`]. Of interest to a device that brings nothing else; an unspecified address stands for all that
     /// the host has.

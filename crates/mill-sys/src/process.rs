@@ -143,6 +143,34 @@ pub fn set_priority(nice: i32) -> io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
 }
 
+/// Gives up all rights (capabilities(7)) of the calling thread, for good, and for threads that it starts. One that has none
+/// may too.
+pub fn drop_rights() -> io::Result<()> {
+    // SAFETY: PR_CAP_AMBIENT_CLEAR_ALL takes zeros.
+    check(unsafe {
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_CLEAR_ALL,
+            0,
+            0,
+            0,
+        )
+    })?;
+    // struct __user_cap_header_struct: version 3, the caller; two sets of three words: none of all.
+    let header = [CAPABILITY_VERSION_3, 0_u32];
+    let rights = [0_u32; 6];
+    // SAFETY: both live through the call, which reads them; the sizes are those of version 3.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), rights.as_ptr()) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// _LINUX_CAPABILITY_VERSION_3 of the kernel's capability.h.
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+
 /// Names the calling thread as `ps -o comm` and `pidof` see it; the kernel keeps 15 bytes.
 pub fn set_name(name: &CStr) -> io::Result<()> {
     // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
@@ -217,6 +245,24 @@ mod tests {
         assert_eq!(ended, [true]);
         assert!(child.wait().unwrap().success());
         assert!(pid.descriptor().is_err());
+    }
+
+    #[test]
+    fn rights_are_given_up_by_one_thread_and_not_by_the_others() {
+        let rights = || {
+            let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+            let mut lines = status.lines();
+            let line = lines.find_map(|line| line.strip_prefix("CapEff:")).unwrap();
+            u64::from_str_radix(line.trim(), 16).unwrap()
+        };
+        let before = rights();
+        let left = std::thread::spawn(move || {
+            drop_rights().unwrap();
+            drop_rights().unwrap();
+            rights()
+        });
+        assert_eq!(left.join().unwrap(), 0);
+        assert_eq!(rights(), before);
     }
 
     #[test]

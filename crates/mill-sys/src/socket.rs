@@ -324,7 +324,7 @@ mod tests {
         let target = listener.local_addr().unwrap();
         let mut near = std::net::TcpStream::connect(target).unwrap();
         let (far, _) = listener.accept().unwrap();
-        std::io::Write::write_all(&mut near, b"hello").unwrap();
+        io::Write::write_all(&mut near, b"hello").unwrap();
         let state = tcp_state(far.as_fd()).unwrap();
         assert_eq!(
             (state.state, state.receive_queue, state.send_queue),

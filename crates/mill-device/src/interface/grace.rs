@@ -2,16 +2,19 @@
 
 use super::taken;
 use crate::steering::Table;
+use mill_stack::config::Prefix;
 use mill_stack::link::Service;
+use mill_sys::clock;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The ports of which the kernel has connections still. While there are any the steering looks each segment up, which
 /// costs it twice as much again.
 #[derive(Debug, Default)]
 pub(super) struct Grace {
     ports: BTreeSet<u16>,
-    /// Until it is looked again whether they are needed.
-    looks_left: u32,
+    /// When it is looked again whether they are needed, on the monotonic clock.
+    look_at: Duration,
 }
 
 impl Grace {
@@ -28,28 +31,31 @@ impl Grace {
     /// and is asked only afterwards.
     pub(super) fn begin(&mut self, port: u16, table: &Table) {
         self.ports.insert(port);
-        self.looks_left = FIRST_LOOKS;
+        self.look_at = clock::monotonic() + FIRST_LOOK;
         table.set_grace(true);
     }
 
-    /// Ends it once the kernel has no connections left. Cheap as long as there were none.
-    pub(super) fn look(&mut self, table: &Table) {
+    /// Ends it once the kernel has no connections left at these addresses. Cheap when there were none.
+    pub(super) fn look(&mut self, table: &Table, addresses: &[Prefix]) {
         if self.ports.is_empty() {
             return;
         }
-        if let Some(left) = self.looks_left.checked_sub(1) {
-            self.looks_left = left;
+        let now = clock::monotonic();
+        if now < self.look_at {
             return;
         }
-        self.looks_left = LOOKS;
-        let connected = taken::connected_ports();
-        self.ports.retain(|port| connected.contains(port));
-        table.set_grace(!self.ports.is_empty());
+        self.look_at = now + LOOK_INTERVAL;
+        let is_own = |address| addresses.iter().any(|prefix| prefix.address == address);
+        // Who can't be asked may have some.
+        if let Ok(connected) = taken::connected_ports(is_own) {
+            self.ports.retain(|port| connected.contains(port));
+            table.set_grace(!self.ports.is_empty());
+        }
     }
 }
 
-/// Looks before the first one: frames that were on their way have arrived by then.
-const FIRST_LOOKS: u32 = 64;
+/// Before the first look: frames that were on their way have arrived by then.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// How rarely the kernel's table is read, in looks: in a worker that spins, some hundred milliseconds.
-const LOOKS: u32 = 8192;
+/// How rarely the kernel's table is read, which takes it 0.1 ms for some hundred connections.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -2,25 +2,39 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 
 /// Ports at which somebody on this machine listens, or has connections, at any address.
 pub(super) fn ports() -> BTreeSet<u16> {
-    let tables = tables();
+    let tables = TABLES.map(|path| fs::read_to_string(path).unwrap_or_default());
     let entries = tables.iter().flat_map(|table| entries_of(table));
-    entries.map(|entry| entry.port).collect()
+    entries.map(|entry| entry.address.port()).collect()
 }
 
-/// Ports of which the kernel has connections that have not ended.
-pub(super) fn connected_ports() -> BTreeSet<u16> {
-    let tables = tables();
-    let entries = tables.iter().flat_map(|table| entries_of(table));
-    let connected = entries.filter(|entry| entry.state == State::Connected);
-    connected.map(|entry| entry.port).collect()
+/// Ports of which the kernel has connections that have not ended, at addresses that `is_own` holds for.
+pub(super) fn connected_ports(is_own: impl Fn(IpAddr) -> bool) -> io::Result<BTreeSet<u16>> {
+    let mut ports = BTreeSet::new();
+    for path in TABLES {
+        let table = match fs::read_to_string(path) {
+            Ok(table) => table,
+            // A kernel without IPv6.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let connected = entries_of(&table).filter(|entry| entry.state == State::Connected);
+        let own = connected.filter(|entry| is_own(entry.address.ip()));
+        ports.extend(own.map(|entry| entry.address.port()));
+    }
+    Ok(ports)
 }
+
+const TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    port: u16,
+    /// The near end; an IPv4 address also where the socket is IPv6's.
+    address: SocketAddr,
     state: State,
 }
 
@@ -32,19 +46,15 @@ enum State {
     Waiting,
 }
 
-fn tables() -> [String; 2] {
-    let tables = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"];
-    tables.map(|path| fs::read_to_string(path).unwrap_or_default())
-}
-
 /// What a table (proc(5), `/proc/net/tcp`) says: the second column is local address and port, the fourth the state, all in
 /// hexadecimal.
 fn entries_of(table: &str) -> impl Iterator<Item = Entry> {
     table.lines().skip(1).filter_map(|line| {
         let mut columns = line.split_whitespace();
-        let (_, port) = columns.nth(1)?.split_once(':')?;
+        let (address, port) = columns.nth(1)?.split_once(':')?;
+        let port = u16::from_str_radix(port, 16).ok()?;
         Some(Entry {
-            port: u16::from_str_radix(port, 16).ok()?,
+            address: SocketAddr::new(address_of(address)?, port),
             state: match columns.nth(1)? {
                 LISTEN => State::Listening,
                 TIME_WAIT => State::Waiting,
@@ -52,6 +62,21 @@ fn entries_of(table: &str) -> impl Iterator<Item = Entry> {
             },
         })
     })
+}
+
+/// An address is printed as words of four bytes, each as this machine's number.
+fn address_of(text: &str) -> Option<IpAddr> {
+    let mut bytes = [0; 16];
+    let len = text.len() / 2;
+    for (at, word) in bytes.get_mut(..len)?.chunks_mut(4).enumerate() {
+        let word_text = text.get(at * 8..at * 8 + 8)?;
+        word.copy_from_slice(&u32::from_str_radix(word_text, 16).ok()?.to_ne_bytes());
+    }
+    match len {
+        4 => <[u8; 4]>::try_from(bytes.get(..4)?).ok().map(IpAddr::from),
+        16 => Some(IpAddr::from(bytes).to_canonical()),
+        _ => None,
+    }
 }
 
 /// Of the kernel's tcp_states.h.
@@ -64,27 +89,41 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_table_says_which_ports_are_taken() {
+    fn a_table_says_who_has_which_ports() {
         let table = "  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A\n   1: bad\n \
                      2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 01\n \
-                     3: 0100007F:1F91 0100007F:0050 06\n";
-        let entry = |port, state| Entry { port, state };
+                     3: 0100007F:1F91 0100007F:0050 06\n \
+                     4: 0000000000000000FFFF00000200000A:0050 0000000000000000FFFF00000100000A:1234 01\n \
+                     5: 0100:0050 0100:0050 01\n";
+        let entry = |address: &str, state| Entry {
+            address: address.parse().unwrap(),
+            state,
+        };
         let expected = [
-            entry(8080, State::Listening),
-            entry(22, State::Connected),
-            entry(8081, State::Waiting),
+            entry("127.0.0.1:8080", State::Listening),
+            entry("[::1]:22", State::Connected),
+            entry("127.0.0.1:8081", State::Waiting),
+            entry("10.0.0.2:80", State::Connected),
         ];
-        assert_eq!(entries_of(table).collect::<Vec<_>>(), expected);
+        let found: Vec<Entry> = entries_of(table).collect();
+        if cfg!(target_endian = "little") {
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]
-    fn a_port_is_connected_while_somebody_has_a_connection() {
+    fn a_port_is_connected_while_somebody_has_a_connection_at_the_address() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        assert!(!connected_ports().contains(&address.port()));
+        let has = |own: IpAddr| {
+            let ports = connected_ports(|address| address == own).unwrap();
+            ports.contains(&address.port())
+        };
+        assert!(!has(address.ip()));
         let _connection = TcpStream::connect(address).unwrap();
         let _accepted = listener.accept().unwrap();
-        assert!(connected_ports().contains(&address.port()));
+        assert!(has(address.ip()));
+        assert!(!has("127.0.0.2".parse().unwrap()));
     }
 
     #[test]

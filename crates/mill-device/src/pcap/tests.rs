@@ -125,12 +125,12 @@ fn the_buffer_is_bounded() {
     let file = passing::memory_file(c"pcap").unwrap();
     let (link, far) = pair();
     let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
-    let capacity = link.buffer.capacity();
+    let capacity = link.recorder.buffer.capacity();
     for _ in 0..20 {
         assert!(send(&mut link, 7, 65_000));
         crate::pair::take(&far).unwrap();
     }
-    assert_eq!(link.buffer.capacity(), capacity);
+    assert_eq!(link.recorder.buffer.capacity(), capacity);
     drop(link);
     assert_eq!(records(&contents(&file)).len(), 20);
 }
