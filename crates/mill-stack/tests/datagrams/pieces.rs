@@ -87,7 +87,7 @@ fn a_datagram_that_stays_in_pieces_is_reported_in_time() {
         let sent: Vec<Vec<u8>> = sent.iter().map(|frame| frame[14..].to_vec()).collect();
         assert_eq!(message(&sent), head);
         assert_eq!(world.host.usage().fragment_bytes, 0);
-        assert_eq!(world.dropped(DropReason::Fragment), 1);
+        assert_eq!(world.dropped(DropReason::FragmentTimeout), 1);
     }
 }
 
