@@ -86,7 +86,7 @@ impl XdpLink {
             },
             extents: vec![Extent::default(); senders.start as usize].into_boxed_slice(),
             pieces: Vec::with_capacity(PIECES_MAX),
-            gathered: Frames::new(GATHERED, frame_len_max(options.mtu)),
+            gathered: Frames::new(GATHERED, frame_len_max(u16::MAX)),
             filling,
             slots,
             is_unpublished: false,
@@ -146,8 +146,7 @@ impl XdpLink {
 
     /// From now on frames carry up to `mtu` bytes. `false`, and nothing changed, if the places were made for less.
     pub fn set_mtu(&mut self, mtu: u16) -> bool {
-        let is_possible = frame_len_max(mtu) <= self.slots.bytes()
-            && frame_len_max(mtu) <= self.gathered.place_bytes();
+        let is_possible = frame_len_max(mtu) <= self.slots.bytes();
         if is_possible {
             self.properties.mtu = mtu;
             self.properties.segment_bytes_max = u32::from(mtu);
@@ -223,6 +222,17 @@ impl XdpLink {
         self.counters.gathered += 1;
         self.counters.received_bytes += self.gathered.frame(FrameId(number)).len() as u64;
         Some(id)
+    }
+
+    /// How many segments a frame holds: of whatever is not received from a driver, but behind it, some may be one.
+    #[inline]
+    fn merged(&self, id: FrameId) -> u16 {
+        if id.0 < self.first_gathered() {
+            return 1;
+        }
+        let len = self.gathered.len(FrameId(id.0 - self.first_gathered()));
+        let longest = frame_len_max(self.properties.mtu);
+        u16::try_from(len.div_ceil(longest)).unwrap_or(1)
     }
 
     /// Frames that were put together are numbered behind those of the memory that receives.
@@ -310,10 +320,11 @@ impl Link for XdpLink {
             self.filling.taken();
             if let Some(id) = self.take(piece) {
                 self.counters.received += 1;
+                let merged = self.merged(id);
                 burst.push(Received {
                     id,
                     checksum: self.checksum,
-                    merged: 1,
+                    merged,
                 });
             }
         }
@@ -417,7 +428,8 @@ fn frame_len_max(mtu: u16) -> usize {
 /// "No such device or address" (asm-generic/errno-base.h): a socket whose interface is no more.
 const ENXIO: i32 = 6;
 
-/// Pieces of one frame: the kernel makes no more of a packet (MAX_SKB_FRAGS and one).
+/// Pieces of one frame: so many hold the longest packet, in places of 4096 bytes with headroom; the kernel makes no more of
+/// it either (MAX_SKB_FRAGS and one).
 const PIECES_MAX: usize = 18;
 
 /// Frames of several pieces that may be received and not released: two bursts.

@@ -57,6 +57,11 @@ impl Frames {
             .unwrap_or_default()
     }
 
+    /// How long a frame is; zero if nobody has it.
+    pub(crate) fn len(&self, id: FrameId) -> usize {
+        self.lens.get(id.0 as usize).copied().unwrap_or_default()
+    }
+
     pub(crate) fn release(&mut self, id: FrameId) {
         match self.lens.get_mut(id.0 as usize) {
             Some(len) if *len > 0 => {

@@ -28,6 +28,16 @@ pub fn xsk_options(mtu: u16, copying: Copying) -> XskOptions {
     }
 }
 
+/// The same where several segments may come as one packet of up to 64 KiB: behind a driver of this machine's own, which
+/// leaves the cutting of its kernel's segments to whoever needs it.
+pub fn for_merged(options: XskOptions) -> XskOptions {
+    XskOptions {
+        frame_bytes: 4096,
+        in_pieces: true,
+        ..options
+    }
+}
+
 /// Makes the memory; of pages of 2 MiB, if they are wanted and there are any to be had.
 pub fn memory(options: &XskOptions, wanted: Pages) -> io::Result<XdpMemory> {
     let bytes = options.memory_bytes()?;

@@ -42,7 +42,10 @@ impl AfXdp<OwnedFd> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
         let network = Network::of(interface).map_err(|error| refused(not_read(&error)))?;
         check(&network, settings).map_err(refused)?;
-        let options = xsk_options(network.link.mtu, settings);
+        let mut options = xsk_options(network.link.mtu, settings);
+        if may_be_merged(&network.link, settings.mode) {
+            options = setup::for_merged(options);
+        }
         let pages = if settings.hugepages {
             Pages::Huge
         } else {
@@ -319,6 +322,17 @@ fn xsk_options(mtu: u16, settings: &AfXdpSettings) -> XskOptions {
         transmit_frames: settings.transmit_frames.next_power_of_two(),
         ..setup::xsk_options(mtu, copying)
     }
+}
+
+/// Whether segments may come as one. Drivers that run programs leave that to nobody; of a card the kernel merges none
+/// while it has a program (netif_elide_gro).
+fn may_be_merged(link: &LinkState, mode: Mode) -> bool {
+    let is_behind_driver = match mode {
+        Mode::Native => false,
+        Mode::Generic => true,
+        Mode::Any => !matches!(link.kind.as_deref(), Some("veth" | "tun")),
+    };
+    is_behind_driver && link.peer_may_be_local()
 }
 
 /// What can be told before anything is tried.

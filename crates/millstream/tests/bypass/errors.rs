@@ -105,6 +105,13 @@ fn each_missing_right_is_named() {
             check(&["setpriv", &without[0], &without[1]], named);
         }
         assert!(!is_steered());
+        // One right for the three that are about programs.
+        for without in ["-bpf,-perfmon,-net_admin", "-sys_admin"] {
+            let without = ["--bounding-set=", "--inh-caps="].map(|set| format!("{set}{without}"));
+            let before = ["setpriv", &without[0], &without[1]];
+            let _server = Server::directory_behind(&before, &site.path(""), &["--stack", STACK]);
+            assert!(is_steered(), "{without:?}");
+        }
     });
 }
 

@@ -121,7 +121,7 @@ fn connections_go_on_and_new_ones_are_made_in_a_flood_of_syns() {
         let sent = flood.sent();
         println!("{sent} SYNs, {rounds} rounds beside them");
         // Far more than handshakes under way are kept for.
-        assert!(sent > 20_000 && rounds > 0);
+        assert!(sent > 5_000 && rounds > 0);
         let report = load.report();
         assert!(report.contains("Requests/sec"), "{report}");
         let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
@@ -152,11 +152,17 @@ fn a_flood_to_a_server_that_stands_still_disturbs_nobody_else() {
         signal("STOP");
         let mut flood = topology.at_client(|| Flood::start(2));
         while !flood.is_over() {
-            the_rest_is_undisturbed(topology, &mut kept);
+            // Echo requests may be lost where a queue is full, and nobody sends them again.
+            topology.at_client(|| {
+                kept.iter_mut().for_each(converse);
+                HOSTS
+                    .iter()
+                    .for_each(|host| converse(&mut echo.connect(host)));
+            });
         }
         let sent = flood.sent();
         signal("CONT");
-        assert!(sent > 20_000, "{sent}");
+        assert!(sent > 5_000, "{sent}");
         assert_eq!(client.get("/").unwrap().content, b"hello\n");
         wait_for(|| fresh(topology).get("/").is_ok());
         the_rest_is_undisturbed(topology, &mut kept);

@@ -100,7 +100,7 @@ pub(crate) fn serve_on(site: &Site, stack: &str) -> Server {
 
 /// The configuration of such a server.
 pub(crate) fn configure(site: &Site) -> String {
-    let listening = "server { listen 80; listen [::]:80; }";
+    let listening = "server { listen 80; listen [::]:80; keepalive_requests 1000000; }";
     site.configure("worker_processes 1;", listening)
 }
 
