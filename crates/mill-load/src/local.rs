@@ -34,7 +34,10 @@ pub(crate) struct Local<E, R> {
     pub(crate) pacer: Pacer,
     /// Each connection passes once, when it is about to be opened first.
     pub(crate) openings: Turnstile,
-    pub(crate) idle: RefCell<VecDeque<Idle>>,
+    /// Connections that wait for an arrival, the longest first.
+    idle: RefCell<VecDeque<TaskId>>,
+    /// What was handed to some of them since, in the order in which they run.
+    granted: RefCell<VecDeque<(TaskId, Instant)>>,
     pub(crate) schedules: RefCell<Schedules>,
     pub(crate) memory: RefCell<Memory<R>>,
     pub(crate) requests: RefCell<RequestSource>,
@@ -55,13 +58,6 @@ pub enum Abort {
     Script(String),
     /// A script told its thread to stop: no error.
     Stopped,
-}
-
-/// A connection that waits for an arrival, and where its time is handed to it.
-#[derive(Debug)]
-pub(crate) struct Idle {
-    task: TaskId,
-    granted: Rc<Cell<Option<Instant>>>,
 }
 
 /// The schedules that connections take from, and the randomness that they share.
@@ -121,6 +117,7 @@ impl<E: Engine, R: Record> Local<E, R> {
             pacer: Pacer::default(),
             openings: Turnstile::new(OPENINGS_PER_TURN),
             idle: RefCell::default(),
+            granted: RefCell::default(),
             memory: RefCell::new(Memory {
                 recorder,
                 tally: Tally::default(),
@@ -156,13 +153,18 @@ impl<E: Engine, R: Record> Local<E, R> {
             self.count_wait(now.since(due));
             return self.take_budget().then_some(due);
         }
-        let granted = Rc::new(Cell::new(None));
-        self.idle.borrow_mut().push_back(Idle {
-            task: self.scheduler.current(),
-            granted: Rc::clone(&granted),
-        });
-        let due = poll_fn(|_| granted.take().map_or(Poll::Pending, Poll::Ready)).await;
+        self.idle.borrow_mut().push_back(self.scheduler.current());
+        let due = poll_fn(|_| self.take_granted()).await;
         self.take_budget().then_some(due)
+    }
+
+    /// What the current task was handed, which is usually the first of all.
+    fn take_granted(&self) -> Poll<Instant> {
+        let task = self.scheduler.current();
+        let mut granted = self.granted.borrow_mut();
+        let place = granted.iter().position(|(to, _)| *to == task);
+        let taken = place.and_then(|place| granted.remove(place));
+        taken.map_or(Poll::Pending, |(_, due)| Poll::Ready(due))
     }
 
     /// Counts a request that was due `waited` before any connection was idle for it.
@@ -178,8 +180,8 @@ impl<E: Engine, R: Record> Local<E, R> {
             let Some(due) = schedules.take_due(now) else {
                 return;
             };
-            if let Some(Idle { task, granted }) = idle.pop_front() {
-                granted.set(Some(due));
+            if let Some(task) = idle.pop_front() {
+                self.granted.borrow_mut().push_back((task, due));
                 self.scheduler.wake(task);
             }
         }
