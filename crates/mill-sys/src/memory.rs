@@ -152,6 +152,11 @@ impl SharedMemory {
         self.mapping.fetch(offset, len);
     }
 
+    /// Has the processor fetch what will be written soon; nothing if that is not inside.
+    pub fn fetch_to_write(&self, offset: usize, len: usize) {
+        self.mapping.fetch_to_write(offset, len);
+    }
+
     /// Where it begins in this process.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.mapping

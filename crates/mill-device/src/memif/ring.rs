@@ -128,20 +128,43 @@ impl Ring {
         }
     }
 
+    #[inline]
     pub fn set_descriptor(&self, regions: &[SharedMemory], count: u16, descriptor: Descriptor) {
-        let at = self.descriptor_offset(count);
         let flags = if descriptor.has_next { FLAG_NEXT } else { 0 };
         let first = whole([flags, descriptor.region]);
-        let words = [
-            first,
-            descriptor.len,
-            descriptor.offset,
-            descriptor.metadata,
-        ];
-        for (index, value) in words.into_iter().enumerate() {
+        let (len, offset) = (descriptor.len, descriptor.offset);
+        self.write(regions, count, first, (len, offset), descriptor.metadata);
+    }
+
+    /// Takes words, not the descriptor: one that was put together in memory piece by piece, and is read as words at once,
+    /// would have to wait for all that was written before it to other cores' cache lines.
+    fn write(
+        &self,
+        regions: &[SharedMemory],
+        count: u16,
+        first: u32,
+        (len, offset): (u32, u32),
+        metadata: u32,
+    ) {
+        let at = self.descriptor_offset(count);
+        let put = |index: usize, value: u32| {
             if let Some(word) = self.u32(regions, at + 4 * index) {
                 word.store(value, Ordering::Relaxed);
             }
+        };
+        put(0, first);
+        put(1, len);
+        put(2, offset);
+        put(3, metadata);
+    }
+
+    /// Has the processor fetch the cache line of descriptors that one begins, to be written.
+    pub fn fetch_descriptors(&self, regions: &[SharedMemory], count: u16) {
+        if count.is_multiple_of(DESCRIPTORS_PER_LINE)
+            && let Some(region) = regions.get(self.region)
+        {
+            let at = self.offset + self.descriptor_offset(count);
+            region.fetch_to_write(at, DESCRIPTOR_BYTES);
         }
     }
 
@@ -202,3 +225,6 @@ const HEAD_OFFSET: usize = 6;
 const TAIL_OFFSET: usize = 64;
 const DESCRIPTORS_OFFSET: usize = 128;
 const DESCRIPTOR_BYTES: usize = 16;
+
+/// In a cache line of 64 bytes.
+const DESCRIPTORS_PER_LINE: u16 = 4;

@@ -86,6 +86,7 @@ impl Transmitter {
         if !self.holds(frame.len()) {
             return Ok(false);
         }
+        self.fetch_ahead(regions, frame.len());
         let mut rest = frame;
         let mut metadata = metadata;
         while !rest.is_empty() {
@@ -111,6 +112,32 @@ impl Transmitter {
             rest = behind;
         }
         Ok(true)
+    }
+
+    /// Has the processor fetch what will be written for a frame that follows soon, which is probably about as long: another
+    /// core had it last.
+    fn fetch_ahead(&self, regions: &[SharedMemory], len: usize) {
+        if self.free() <= FETCHED_AHEAD {
+            return;
+        }
+        self.ring
+            .fetch_descriptors(regions, self.next.wrapping_add(FETCHED_AHEAD));
+        let buffer = match &self.target {
+            Target::Ours(buffers) => {
+                let place = self.next.wrapping_add(FETCHED_AHEAD) & (self.ring.size() - 1);
+                Some((0, buffers.offset(place), buffers.buffer_bytes))
+            }
+            Target::Theirs { posted, .. } => {
+                let buffer = posted.get(usize::from(FETCHED_AHEAD));
+                buffer.map(|buffer| (usize::from(buffer.region), buffer.offset, buffer.bytes))
+            }
+        };
+        if let Some((region, offset, bytes)) = buffer
+            && let (Some(region), Ok(offset)) = (regions.get(region), usize::try_from(offset))
+        {
+            let room = usize::try_from(bytes).unwrap_or(0);
+            region.fetch_to_write(offset, len.min(room).min(FETCHED_BYTES));
+        }
     }
 
     /// Lets the peer see what was put; says whether it wants to be woken.
@@ -233,3 +260,10 @@ fn inside(regions: &[SharedMemory], descriptor: &Descriptor) -> Option<Buffer> {
         bytes: descriptor.len,
     })
 }
+
+/// Frames between the one that is put and the one whose place is fetched: what the stack does for so many takes longer
+/// than the way from another core's cache.
+const FETCHED_AHEAD: u16 = 4;
+
+/// Bytes of a frame: headers, and the heads of most requests and answers. What is behind is fetched as it is written.
+const FETCHED_BYTES: usize = 384;

@@ -86,23 +86,41 @@ impl Mapping {
         Some(())
     }
 
-    /// Has the processor fetch bytes into its caches while it goes on; nothing if they are not inside.
+    /// Has the processor fetch bytes into its caches while it goes on, for reading; nothing if they are not inside.
     pub(crate) fn fetch(&self, offset: usize, len: usize) {
+        self.each_line(offset, len, |line| {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a prefetch changes nothing that anybody sees, and every x86-64 processor has it.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = line;
+        });
+    }
+
+    /// The same for writing: other cores lose them.
+    pub(crate) fn fetch_to_write(&self, offset: usize, len: usize) {
+        self.each_line(offset, len, |line| {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above; a processor without this kind takes it for nothing.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = line;
+        });
+    }
+
+    fn each_line(&self, offset: usize, len: usize, act: impl Fn(NonNull<u8>)) {
         let Some(start) = self.at(offset, len) else {
             return;
         };
         for line in (0..len).step_by(CACHE_LINE_BYTES) {
             // SAFETY: below `len`, so inside the mapping.
-            let at = unsafe { start.add(line) };
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a prefetch reads nothing that anybody sees, and every x86-64 processor has it.
-            unsafe {
-                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(
-                    at.as_ptr().cast(),
-                );
-            }
-            #[cfg(not(target_arch = "x86_64"))]
-            let _ = at;
+            act(unsafe { start.add(line) });
         }
     }
 
