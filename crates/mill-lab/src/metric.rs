@@ -91,7 +91,7 @@ pub fn stems() -> impl Iterator<Item = &'static str> {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 53] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 54] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -204,6 +204,8 @@ const TABLE: [(&str, &str, Unit, Better, usize); 53] = [
     ),
     // .retransmitted_segments .listen_overflows .listen_drops .syn_retransmits .time_wait …, of .server and .client
     ("tcp", "TCP", Count, Lower, 0),
+    // What a stack of our own has counted: .server and the names of `millstream status`; those that are 0 are left out.
+    ("own_stack", "Own stack", Count, Neither, 0),
     ("memory_bytes", "Memory", Bytes, Lower, 0),
     ("free_memory_bytes", "Free memory", Bytes, Neither, 0),
     ("foreign_cpu_share", "CPU taken by others", Share, Lower, 3),

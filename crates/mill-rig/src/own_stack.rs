@@ -1,6 +1,9 @@
 //! A network stack of our own below a system or a client: whether it can be had here, when its device is there, and whether
 //! the load really went over it. Without the last, a figure of the kernel's stack could stand in our column.
 
+/// What it has counted.
+pub(crate) mod counted;
+
 use crate::host::Host;
 use crate::journal::errand;
 use crate::monitor::tcp::Tcp;

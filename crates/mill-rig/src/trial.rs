@@ -184,6 +184,8 @@ fn clean_pass(
     if let Some(problem) = strays {
         return Err(Trouble::Failed(problem));
     }
+    let (host, folder) = (&bench.standing.ground.server, bench.folder);
+    own_stack::counted::count(&setup.system, host, running.pid(), folder, record);
     std::fs::write(bench.folder.join("monitor.csv"), observed.csv())
         .map_err(|error| Trouble::Failed(format!("monitor.csv: {error}")))?;
     record.artefacts.push(String::from("monitor.csv"));

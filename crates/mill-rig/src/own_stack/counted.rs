@@ -1,0 +1,145 @@
+//! What a server's own stack has counted, in the place of what the kernel's TCP has, which saw nothing of it.
+
+use crate::client;
+use crate::host::Host;
+use crate::journal::errand;
+use mill_lab::recipe::System;
+use mill_lab::record::{Figures, TrialRecord};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Asks the server, which is fresh, so that its counts are the trial's, and keeps all that it says in the trial's folder.
+pub(crate) fn count(
+    system: &System,
+    host: &Host,
+    process: Option<u32>,
+    folder: &Path,
+    record: &mut TrialRecord,
+) {
+    if system.stack.is_empty() {
+        return;
+    }
+    record.figures.retain(|name, _| !name.starts_with(KERNEL));
+    let asked = process
+        .ok_or_else(|| String::from("it has ended"))
+        .and_then(|process| ask(system, host, process));
+    let counts = asked.and_then(|text| {
+        let counts = counts(&text)?;
+        std::fs::write(folder.join(FILE), text).map_err(|error| error.to_string())?;
+        Ok(counts)
+    });
+    match counts {
+        Ok(counts) => {
+            record.figures.extend(figures(&counts));
+            record.artefacts.push(String::from(FILE));
+        }
+        Err(problem) => {
+            let reason = format!(
+                "the kernel's TCP does not see a stack of our own, which was not heard: {problem}"
+            );
+            record.absent.insert(String::from("tcp"), reason);
+        }
+    }
+}
+
+const KERNEL: &str = "tcp.server.";
+const FILE: &str = "status.json";
+
+fn ask(system: &System, host: &Host, process: u32) -> Result<String, String> {
+    if matches!(host, Host::Remote(_)) {
+        return Err(String::from("its process is on another machine"));
+    }
+    let binary = client::millstream(system.binary.as_deref(), host)?;
+    let process = process.to_string();
+    let argv = [binary.as_str(), "status", &process, "--json"];
+    errand::run(&Host::Local, &argv, None).map_err(|error| error.to_string())
+}
+
+/// Of `total.stack`.
+fn counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
+    let status: Status = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    status
+        .total
+        .stack
+        .ok_or_else(|| String::from("it has no stack of its own"))
+}
+
+/// What of the document is read.
+#[derive(serde::Deserialize)]
+struct Status {
+    total: Total,
+}
+
+#[derive(serde::Deserialize)]
+struct Total {
+    stack: Option<BTreeMap<String, u64>>,
+}
+
+/// Under the kernel's names where both count the same, and all that is not 0 under its own.
+fn figures(counts: &BTreeMap<String, u64>) -> Figures {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of a trial are far below 2⁵³"
+    )]
+    let figure = |name: &str| counts.get(name).map(|count| *count as f64);
+    let mut figures = Figures::new();
+    for (kernel, ours) in SAME {
+        if let Some(count) = figure(ours) {
+            figures.insert(format!("{KERNEL}{kernel}"), count);
+        }
+    }
+    if let (Some(again), Some(sent)) = (figure("segments_retransmitted"), figure("segments_sent"))
+        && sent > 0.0
+    {
+        figures.insert(format!("{KERNEL}retransmitted_share"), again / sent);
+    }
+    for (name, _) in counts.iter().filter(|(_, count)| **count > 0) {
+        figures.extend(figure(name).map(|count| (format!("own_stack.server.{name}"), count)));
+    }
+    figures
+}
+
+/// The kernel's name in our figures, and the name in `millstream status`.
+const SAME: [(&str, &str); 12] = [
+    ("segments_in", "segments_received"),
+    ("segments_out", "segments_sent"),
+    ("retransmitted_segments", "segments_retransmitted"),
+    ("passive_opens", "opens_passive"),
+    ("resets_sent", "resets_sent"),
+    ("listen_overflows", "dropped_listen_queue_full"),
+    ("syn_cookies_sent", "syn_cookies_sent"),
+    ("timeouts", "timeouts"),
+    ("fast_retransmits", "fast_retransmits"),
+    ("lost_retransmits", "lost_retransmits"),
+    ("out_of_order", "out_of_order"),
+    ("time_wait", "time_wait"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_count_has_the_kernels_name() {
+        let text = r#"{"format": 1, "server": {}, "workers": [], "total": {"server": {"requests": 7},
+            "stack": {"segments_sent": 200, "segments_retransmitted": 3, "xdp_ring_full": 2, "timeouts": 0}}}"#;
+        let figures = figures(&counts(text).unwrap());
+        let check = |name: &str, expected: Option<f64>| {
+            assert_eq!(figures.get(name).copied(), expected, "{name}");
+        };
+        check("tcp.server.retransmitted_segments", Some(3.0));
+        check("tcp.server.retransmitted_share", Some(0.015));
+        check("tcp.server.timeouts", Some(0.0));
+        check("tcp.server.out_of_order", None);
+        check("own_stack.server.xdp_ring_full", Some(2.0));
+        check("own_stack.server.timeouts", None);
+    }
+
+    #[test]
+    fn a_server_that_tells_nothing_is_said() {
+        assert!(counts("{}").is_err());
+        assert!(counts("no status").is_err());
+        let without = r#"{"total": {"stack": null}}"#;
+        assert_eq!(counts(without).unwrap_err(), "it has no stack of its own");
+    }
+}
