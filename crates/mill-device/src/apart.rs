@@ -28,6 +28,8 @@ pub struct ApartLink {
     asked: Option<OwnedFd>,
     /// The device was given to us, and how often we may look yet whether it is ours.
     looks_left: u32,
+    /// Times that the timer has told in vain, while somebody is asked.
+    waits: u32,
     /// Who was before us is gone.
     is_orphan: bool,
     /// Who is before us leaves, and whoever serves may take the device.
@@ -50,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) behind: Option<Neighbor>,
     /// Memory for what the follower says.
     pub(crate) heard: Vec<Change>,
+    /// The device could not be opened when it was ours: it is left to others.
+    pub(crate) has_failed: bool,
 }
 
 impl ApartLink {
@@ -68,7 +72,9 @@ impl ApartLink {
             mac: Some(mac),
         });
         parts.heard.extend(known);
-        Self::new(parts, None)
+        let mut link = Self::new(parts, None);
+        link.is_orphan = false;
+        link
     }
 
     /// Has frames of the device end the waits of whoever has the watcher, once it is ours.
@@ -76,7 +82,7 @@ impl ApartLink {
         self.parts.seat.set_watcher(watcher);
     }
 
-    /// A link behind somebody, or one that still has to find out who has the device.
+    /// A link behind somebody, or that looks for a place.
     pub(crate) fn new(parts: Parts, before: Option<Neighbor>) -> Self {
         let state = &parts.follower.network().link;
         match &before {
@@ -92,10 +98,11 @@ impl ApartLink {
                 completes_checksums: false,
                 segment_bytes_max: u32::from(state.mtu),
             },
+            is_orphan: before.is_none(),
             before,
             asked: None,
             looks_left: 0,
-            is_orphan: false,
+            waits: 0,
             is_called: false,
             is_owner: false,
             turns_left: 0,
@@ -136,6 +143,12 @@ impl ApartLink {
         if knocks.at(Door::Behind) {
             self.hear_behind();
         }
+        if knocks.at(Door::Timer) && self.asked.is_some() {
+            self.waits += 1;
+            if self.waits == WAITS {
+                (self.parts.told)(InterfaceTrouble::NotGiven);
+            }
+        }
         // Who was before us may be gone without anybody to say so but the lock.
         if self.before.is_none() || (self.is_called && self.parts.wanted.is_serving()) {
             self.seek();
@@ -156,7 +169,8 @@ impl ApartLink {
             };
             return;
         }
-        if self.before.is_none() && self.parts.seat.lock() {
+        let may_have = self.before.is_none() && !self.parts.has_failed;
+        if may_have && self.parts.seat.lock() {
             // Perhaps it was given to us this moment, by somebody who is behind us then.
             self.hear_asked();
             self.looks_left = 0;
@@ -168,7 +182,8 @@ impl ApartLink {
         } else {
             Wish::Take
         };
-        let is_wanted = self.is_orphan || self.parts.wanted.is_serving();
+        let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed;
+        let is_wanted = self.is_orphan || may_take;
         if self.asked.is_none() && is_wanted {
             // If that can't be it is tried again.
             self.asked = self.parts.seat.ask(wish).ok();
@@ -439,6 +454,9 @@ const TURNS_BETWEEN: u32 = 63;
 /// How long it is waited until it is looked again whether the device has become free: without frames meanwhile, peers send
 /// again what they have sent after some hundred milliseconds.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// How many of these pauses somebody who is asked may let pass until it is said: five seconds.
+const WAITS: u32 = 1000;
 
 /// How often it is looked whether who gave us the device has let go of it, until it is asked for again.
 const LOOKS: u32 = 200;

@@ -70,6 +70,8 @@ pub enum InterfaceTrouble {
     MtuTooLarge(u16),
     /// What has changed can't be read.
     Deaf(String),
+    /// Another process has it, and does not answer who asks for it.
+    NotGiven,
     /// It was taken over from another process, and can't be used.
     NotTaken(String),
 }

@@ -152,9 +152,9 @@ impl Note {
     }
 }
 
-/// Bytes of frames and their notes on each way; a power of two. A flow's window of 4 MiB does not fit, but a device's queue
-/// of two thousand frames would not hold it either.
-const RING_BYTES: u32 = 4 << 20;
+/// Bytes of frames and their notes on each way; a power of two. As much as a device's
+/// queue of 1400 frames, which holds no flow's whole window either.
+const RING_BYTES: u32 = 2 << 20;
 
 /// The rings' indices, each in a cache line of its own and one between, then what they hold.
 const THERE: Ring = Ring {

@@ -137,6 +137,7 @@ impl AfXdp<OwnedFd> {
             wanted: Wanted::default(),
             behind: None,
             heard: Vec::new(),
+            has_failed: false,
         });
         Ok(Placed::Apart(Box::new(link)))
     }
@@ -414,6 +415,10 @@ fn said(trouble: InterfaceTrouble) -> Trouble {
         InterfaceTrouble::MtuTooLarge(mtu) => format!(
             "packets of {mtu} bytes do not fit into packet memory, which was made for less: \
              longer ones are dropped until a restart"
+        ),
+        InterfaceTrouble::NotGiven => String::from(
+            "another process has the interface and does not give it up, though it was asked to: \
+             is the old worker process stopped? New connections are its own until then",
         ),
         InterfaceTrouble::NotTaken(why) => {
             format!("the interface can't be taken over from another process: {why}")

@@ -85,9 +85,10 @@ impl InterfaceLink {
         xdp.leave();
         succession.seat.leave(xdp.as_fd());
         drop((xdp, table));
-        // Only now, when nothing of ours touches the rings any more.
-        succession.seat.unlock();
+        // Only now, when nothing of ours touches the rings any more. First the word: who finds the device free without it
+        // would think that we are gone.
         let before = Neighbor::say_admitted(request, relay, far);
+        succession.seat.unlock();
         let Succession {
             seat, open, behind, ..
         } = *succession;
@@ -99,6 +100,7 @@ impl InterfaceLink {
             wanted,
             behind,
             heard,
+            has_failed: false,
         };
         // If he is gone by now the device is nobody's, and ours again in a moment.
         Ok(Box::new(ApartLink::new(parts, before.ok())))
@@ -115,6 +117,7 @@ impl InterfaceLink {
                     behind.close(&parts.seat);
                 }
                 parts.seat.unlock();
+                parts.has_failed = true;
                 return Err(Box::new(ApartLink::new(parts, None)));
             }
         };
@@ -127,6 +130,7 @@ impl InterfaceLink {
             wanted,
             behind,
             heard,
+            has_failed: _,
         } = parts;
         let addresses = follower.network().addresses.clone();
         let mut link = Self {
