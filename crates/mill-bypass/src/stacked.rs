@@ -383,3 +383,6 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`). With less a writer would wait for the acknowledgement of each
 /// segment, which its peer delays.
 const SEND_BUFFER_BYTES_MIN: u32 = 4608;
+
+#[cfg(test)]
+mod tests;

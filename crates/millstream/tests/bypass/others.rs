@@ -4,6 +4,8 @@ use crate::client::Client;
 use crate::namespace::{get, has, text_of};
 use crate::server::{Server, Site};
 use crate::topology::{HOSTS, STACK, Topology, between, kernel_connections, serve};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
@@ -92,12 +94,24 @@ pub(crate) struct Load(Child);
 
 impl Load {
     pub(crate) fn start(seconds: u32) -> Self {
+        Self::with_header("Connection: keep-alive", seconds)
+    }
+
+    pub(crate) fn with_header(header: &str, seconds: u32) -> Self {
         let seconds = format!("-d{seconds}s");
         let url = format!("http://{}/", HOSTS[0]);
         let mut command = Command::new("wrk");
-        command.args(["-t1", "-c20", &seconds, &url]);
+        command.args(["-t1", "-c20", &seconds, "-H", header, &url]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         Self(child.unwrap())
+    }
+
+    /// What it says, ended before its time.
+    pub(crate) fn interrupt(self) -> String {
+        let number = i32::try_from(self.0.id()).unwrap();
+        let process = Pid::new(number).unwrap();
+        process.kill(Signal::Interrupt.number()).unwrap();
+        self.report()
     }
 
     /// What it says at its end.

@@ -1,10 +1,13 @@
 //! Reloads under load: ports come and go, and no request fails.
 
+use crate::client::Client;
 use crate::namespace::{get, has, output_of};
 use crate::others::Load;
 use crate::server::{Server, Site, wait_for};
 use crate::topology::{HOSTS, STACK, between, kernel_connections};
 use mill_sys::signal::Signal;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 const MAIN: &str = "worker_processes 1;";
 
@@ -46,6 +49,83 @@ fn a_reload_adds_and_removes_ports_and_no_request_fails() {
         let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
         assert!(!has_errors, "{report}");
         assert_eq!(server.worker(), worker);
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+/// Reloads one after the other, as fast as they come into force, each with other ports and another way to wait for events.
+#[test]
+fn a_hundred_reloads_fail_no_request() {
+    if !has("wrk") {
+        println!("not tested: there is no wrk");
+        return;
+    }
+    between(1500, |topology| {
+        let site = Site::new();
+        let http = |number: usize| {
+            let ports = [8001 + number % 3, 8001 + (number + 1) % 3];
+            let [one, other] = ports.map(|port| format!("listen {port}; listen [::]:{port};"));
+            format!("server {{ listen 80; listen [::]:80; {one} {other} }}")
+        };
+        let conf = site.configure(MAIN, &http(0));
+        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let worker = server.worker();
+        let loads = topology.at_client(|| {
+            let each = ["Connection: close", "Connection: keep-alive"];
+            each.map(|connection| Load::with_header(connection, 120))
+        });
+        for number in 1..=100 {
+            site.configure(MAIN, &http(number));
+            server.signal(Signal::Hangup);
+            let in_force = format!("configuration {} is in force", number + 1);
+            wait_for(|| site.error_log().contains(&in_force));
+            let url = format!("http://{}:{}/", HOSTS[number % 2], 8001 + number % 3);
+            let answer = topology.at_client(|| get(&url));
+            assert_eq!(answer.as_deref(), Some("hello\n"), "{number}");
+        }
+        for load in loads {
+            let report = load.interrupt();
+            assert!(report.contains("Requests/sec"), "{report}");
+            let has_errors = report.contains("Socket errors") || report.contains("Non-2xx");
+            assert!(!has_errors, "{report}");
+        }
+        assert_eq!(server.worker(), worker);
+        assert_eq!(kernel_connections(80), "");
+        assert!(server.end(Signal::Quit).success());
+    });
+}
+
+#[test]
+fn what_is_under_way_on_a_port_that_goes_comes_to_its_end() {
+    between(1500, |topology| {
+        let site = Site::new();
+        let conf = site.configure(MAIN, "server { listen 80; listen 81; }");
+        let server = Server::configured(&site, &conf, &["--stack", STACK]);
+        let at_81 = format!("{}:81", HOSTS[0]).parse().unwrap();
+        let mut client = topology.at_client(|| Client::connect(at_81).unwrap());
+        let request = b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n";
+        client.send(request).unwrap();
+        let (_, len) = client.head().unwrap();
+        let first = client.content(100_000).unwrap();
+        site.configure(MAIN, "server { listen 80; }");
+        server.signal(Signal::Hangup);
+        wait_for(|| site.error_log().contains("configuration 2 is in force"));
+        // New ones are refused meanwhile, by the kernel.
+        wait_for(|| topology.at_client(|| Client::connect(at_81).is_err()));
+        let rest = client.content(len - first.len()).unwrap();
+        let served = std::fs::read(site.path("large.bin")).unwrap();
+        assert!(served == [first, rest].concat());
+        drop(client);
+        // The kernel's clients may have the port for what they like.
+        wait_for(|| {
+            let Ok(listener) = TcpListener::bind("10.50.0.1:81") else {
+                return false;
+            };
+            let mut near = topology.at_client(|| TcpStream::connect(at_81).unwrap());
+            let (mut far, _) = listener.accept().unwrap();
+            near.write_all(b"kernel").unwrap();
+            far.read_exact(&mut [0; 6]).is_ok()
+        });
         assert!(server.end(Signal::Quit).success());
     });
 }

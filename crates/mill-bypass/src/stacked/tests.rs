@@ -1,0 +1,195 @@
+//! What the link is told of listeners that come and go.
+
+use super::*;
+use alloc::string::String;
+use alloc::vec;
+use mill_runtime::files::FileError;
+use mill_stack::config::{HostConfig, Prefix, Route};
+use mill_stack::link::{Burst, FrameId, LinkProperties, Offload};
+use mill_stack::memory_link::MemoryLink;
+use mill_stack::polling::Polling;
+
+/// A link that remembers what it was told.
+struct Told {
+    link: MemoryLink,
+    told: Vec<String>,
+}
+
+impl Link for Told {
+    fn properties(&self) -> &LinkProperties {
+        self.link.properties()
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        self.link.receive(burst);
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        self.link.frame(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.link.release(id);
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.link.reserve(len_max)
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        self.link.transmit(len, offload);
+    }
+
+    fn flush(&mut self) {}
+
+    fn serve(&mut self, service: Service, on: bool) {
+        let word = if on { "serve" } else { "stop" };
+        self.told.push(alloc::format!("{word} {}", service.address));
+    }
+
+    fn forget(&mut self, service: Service) {
+        self.told.push(alloc::format!("forget {}", service.address));
+    }
+}
+
+#[derive(Clone)]
+struct NoFile;
+
+impl FileBytes for NoFile {
+    fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
+        Ok(0)
+    }
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_nanos((1_000_000 + millis) * 1_000_000)
+}
+
+/// A stack on an interface that the kernel uses too.
+fn stacked() -> Stacked<Told, NoFile> {
+    let prefix = Prefix {
+        address: IpAddr::from([10, 0, 0, 1]),
+        len: 24,
+    };
+    let mut host = HostConfig::new(vec![prefix], [1; 16]);
+    host.neighbors = Neighboring::Kernel;
+    // Who is in the network is reached without a gateway.
+    host.routes = vec![Route::on_link(prefix)];
+    let link = Told {
+        link: MemoryLink::ethernet(1),
+        told: Vec::new(),
+    };
+    let options = StackOptions {
+        polling: Polling::Interrupt,
+        ..StackOptions::new(link, host)
+    };
+    Stacked::new(options, at(0))
+}
+
+fn options() -> ListenOptions {
+    ListenOptions::new(Address::Ip("0.0.0.0:80".parse().unwrap()))
+}
+
+fn told(stacked: &Stacked<Told, NoFile>) -> Vec<String> {
+    core::mem::take(&mut stacked.stack.borrow_mut().link.told)
+}
+
+fn turn(stacked: &Stacked<Told, NoFile>, millis: u64) {
+    let mut events = Events::default();
+    stacked.receive(at(millis), &mut events);
+}
+
+#[test]
+fn a_listener_that_is_to_be_closed_lets_come_what_is_on_its_way() {
+    let stacked = stacked();
+    let listener = stacked.listen(&options()).unwrap().unwrap();
+    assert_eq!(told(&stacked), ["serve 0.0.0.0:80"]);
+    assert!(
+        stacked.is_finished(listener),
+        "nobody has asked for its end"
+    );
+    stacked.finish_listener(listener);
+    stacked.finish_listener(listener);
+    assert_eq!(told(&stacked), ["stop 0.0.0.0:80"]);
+    assert!(!stacked.is_finished(listener));
+    let wait = stacked.wait(Park::Forever, || at(0));
+    assert_eq!(wait, Wait::Inner(Park::Until(at(2))));
+    turn(&stacked, 1);
+    assert!(!stacked.is_finished(listener));
+    turn(&stacked, 2);
+    assert!(stacked.is_finished(listener));
+    stacked.close_listener(listener);
+    turn(&stacked, 900);
+    assert!(told(&stacked).is_empty());
+    turn(&stacked, 1000);
+    assert_eq!(told(&stacked), ["forget 0.0.0.0:80"]);
+    turn(&stacked, 5000);
+    assert!(told(&stacked).is_empty());
+}
+
+#[test]
+fn a_listener_that_is_kept_after_all_serves_again() {
+    let stacked = stacked();
+    let listener = stacked.listen(&options()).unwrap().unwrap();
+    stacked.finish_listener(listener);
+    stacked.keep_listener(listener);
+    let expected = ["serve 0.0.0.0:80", "stop 0.0.0.0:80", "serve 0.0.0.0:80"];
+    assert_eq!(told(&stacked), expected);
+    assert!(stacked.is_finished(listener));
+    turn(&stacked, 5000);
+    assert!(told(&stacked).is_empty());
+}
+
+#[test]
+fn a_port_is_forgotten_when_its_last_connection_has_ended() {
+    let stacked = stacked();
+    let listener = stacked.listen(&options()).unwrap().unwrap();
+    let (target, own) = (
+        "10.0.0.2:9".parse().unwrap(),
+        "10.0.0.1:80".parse().unwrap(),
+    );
+    let opened = {
+        let host = &mut stacked.stack.borrow_mut().host;
+        host.connect(target, Some(own), true, 7).unwrap()
+    };
+    stacked.close_listener(listener);
+    assert_eq!(told(&stacked), ["serve 0.0.0.0:80", "stop 0.0.0.0:80"]);
+    turn(&stacked, 1500);
+    assert!(told(&stacked).is_empty());
+    stacked.stack.borrow_mut().host.abort(opened);
+    turn(&stacked, 3000);
+    assert_eq!(told(&stacked), ["forget 0.0.0.0:80"]);
+    // Whoever listens again before that is served as ever.
+    let again = stacked.listen(&options()).unwrap().unwrap();
+    stacked.close_listener(again);
+    let again = stacked.listen(&options()).unwrap().unwrap();
+    turn(&stacked, 6000);
+    let expected = ["serve 0.0.0.0:80", "stop 0.0.0.0:80", "serve 0.0.0.0:80"];
+    assert_eq!(told(&stacked), expected);
+    stacked.close_listener(again);
+}
+
+#[test]
+fn two_listeners_at_a_place_end_with_the_last() {
+    let stacked = stacked();
+    let shared = ListenOptions {
+        share: Some(0),
+        ..options()
+    };
+    let Some(Ok(one)) = stacked.listen(&shared) else {
+        panic!("it listens");
+    };
+    let other = ListenOptions {
+        share: Some(1),
+        ..options()
+    };
+    let Some(Ok(other)) = stacked.listen(&other) else {
+        // Nobody shares a place of the stack's.
+        return;
+    };
+    told(&stacked);
+    stacked.close_listener(one);
+    assert!(told(&stacked).is_empty());
+    stacked.close_listener(other);
+    assert_eq!(told(&stacked), ["stop 0.0.0.0:80"]);
+}
