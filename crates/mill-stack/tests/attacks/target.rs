@@ -126,8 +126,13 @@ impl Target {
     }
 
     /// Nothing is left of any connection.
+    /// Nothing is left, and every frame was handled or dropped for one reason.
     pub(crate) fn assert_empty(&self) {
         assert_eq!(self.host.usage(), Usage::default());
+        let counters = self.host.counters();
+        let received = counters.drops().filter(|(reason, _)| !reason.is_late());
+        let dropped: u64 = received.map(|(_, count)| count).sum();
+        assert_eq!(counters.frames_in, counters.frames_handled + dropped);
     }
 
     fn arp(&mut self, operation: ArpOperation) {
