@@ -20,6 +20,7 @@ use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_stack::config::Neighboring;
+use mill_stack::flow::Flow;
 use mill_stack::host::Host;
 use mill_stack::link::{Link, Service};
 use mill_stack::queue::SendQueue;
@@ -251,8 +252,10 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             if let Some(ports) = self.ports.take() {
                 stack.link.open_ports(ports);
             }
-            let host = &mut stack.host;
-            host.connect(remote, source, options.nodelay, token)
+            let Stack { host, link, .. } = &mut *stack;
+            // Where several links share a device, from a port whose answers come to this one.
+            let steer = |flow: &Flow| link.brings(remote, flow.local_port);
+            host.connect_steered(remote, source, options.nodelay, token, steer)
                 .map_err(connect_error)?
         };
         let flags = Flags {

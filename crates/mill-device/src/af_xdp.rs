@@ -71,7 +71,8 @@ impl XdpLink {
         let slots = Slots::new(senders.clone(), frame_bytes, options.mtu, |number| {
             xsk.is_ours(number)
         });
-        let filling = Filling::new(senders.start, |number| xsk.is_ours(number));
+        let (vacant, share) = xsk.take_vacant();
+        let filling = Filling::new(share, vacant, xsk.receivers());
         let mut link = Self {
             properties: LinkProperties {
                 address: options.address,
@@ -84,7 +85,7 @@ impl XdpLink {
             } else {
                 ReceivedChecksum::Unverified
             },
-            extents: vec![Extent::default(); senders.start as usize].into_boxed_slice(),
+            extents: vec![Extent::default(); xsk.receivers() as usize].into_boxed_slice(),
             pieces: Vec::with_capacity(PIECES_MAX),
             gathered: Frames::new(GATHERED, frame_len_max(u16::MAX)),
             filling,
@@ -237,11 +238,14 @@ impl XdpLink {
 
     /// Frames that were put together are numbered behind those of the memory that receives.
     fn first_gathered(&self) -> u32 {
-        self.xsk.senders().start
+        self.xsk.receivers()
     }
 
     /// Gives the kernel the places that it is to have, and tells it what was taken.
     fn fill(&mut self) {
+        if let Some(filled) = self.xsk.filled_by_all() {
+            self.filling.set_filled(filled);
+        }
         while let Some(number) = self.filling.next() {
             self.xsk.fill(number);
         }

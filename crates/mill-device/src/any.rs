@@ -1,6 +1,7 @@
 //! Any of the links, as one type: so one engine serves all, and no call per frame goes through `dyn`.
 
 use crate::apart::ApartLink;
+use crate::colleagues::Colleagues;
 use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
@@ -12,7 +13,7 @@ use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
 };
 use mill_sys::epoll::Watcher;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -114,10 +115,29 @@ impl AnyLink {
     /// What ends a wait beside frames, if there is anything.
     pub fn surroundings(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::AfXdp(link) => Some(link.surroundings()),
-            Self::CapturedAfXdp(link) => Some(link.inner().surroundings()),
             Self::Apart(link) => Some(link.surroundings()),
-            _ => None,
+            _ => self.interface().map(InterfaceLink::surroundings),
+        }
+    }
+
+    /// What frames come by, beside the link's own descriptor.
+    pub fn other_queues(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.interface()
+            .into_iter()
+            .flat_map(InterfaceLink::other_queues)
+    }
+
+    /// What ends a wait by changing, without being read: another worker has frames for this one.
+    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.colleagues().map(Colleagues::bell)
+    }
+
+    /// The other workers of the device.
+    pub fn colleagues(&self) -> Option<&Colleagues> {
+        match self {
+            Self::Tap(link) => link.colleagues(),
+            Self::CapturedTap(link) => link.inner().colleagues(),
+            _ => self.interface()?.colleagues(),
         }
     }
 
@@ -204,6 +224,10 @@ impl Link for AnyLink {
 
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         each!(self, link => link.open_ports(ports));
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        each!(self, link => link.brings(remote, local_port))
     }
 
     fn resolve(&mut self, address: IpAddr) {

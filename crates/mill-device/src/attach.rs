@@ -31,7 +31,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use tap::Tap;
 
-/// A device with its interface set up. It vanishes with the last duplicate of its descriptors.
+/// One worker's seat at a device with its interface set up. The device vanishes with the last duplicate of its descriptors.
 ///
 /// With the numbers of descriptors in their place it is for a thread that is about to leave this descriptor table.
 #[derive(Clone, Debug)]
@@ -54,7 +54,8 @@ enum Wire<D> {
 /// A device that was just made.
 #[derive(Debug)]
 pub struct Made {
-    pub attached: Attached,
+    /// One for each worker, as far as the device carries several: one at least.
+    pub seats: Vec<Attached>,
     pub hold: Hold,
     /// What is not as it was asked for, in sentences.
     pub notices: Vec<String>,
@@ -110,38 +111,63 @@ pub enum Trouble {
 pub struct AttachError(String);
 
 impl Attached {
-    /// Makes the device, gives this machine's side its addresses, and opens the file of frames.
+    /// Makes the device with a seat for each of the specification's workers, gives this machine's side its addresses, and
+    /// opens the file of frames.
     pub fn make(specification: &Specification) -> Result<Made, AttachError> {
         let mut hold = Hold::default();
         let mut notices = Vec::new();
-        let wire = match &specification.device {
-            Device::Tap { name } => Wire::Tap(Tap::new(name, specification)?),
-            Device::Memif { socket } => Wire::Memif(Memif::new(socket, specification)?),
+        let wires = match &specification.device {
+            Device::Tap { name } => {
+                let seats = Tap::make(name, specification)?;
+                seats.into_iter().map(Wire::Tap).collect()
+            }
+            Device::Memif { socket } => vec![Wire::Memif(Memif::new(socket, specification)?)],
             Device::AfXdp { interface } => {
-                let made = AfXdp::make(interface, &specification.af_xdp)?;
+                let workers = specification.workers;
+                let made = AfXdp::make(interface, &specification.af_xdp, workers)?;
                 hold = made.hold;
                 notices = made.notices;
-                Wire::AfXdp(made.queue)
+                made.seats.into_iter().map(Wire::AfXdp).collect()
             }
         };
         // Only now, so that a start that fails anyway empties no file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
-        let chair = match &wire {
-            // What is written down is written by one.
-            Wire::AfXdp(_) if pcap.is_none() => Some(Chair::new()),
-            _ => None,
-        };
-        let chair = chair.transpose();
-        let attached = Self {
-            wire,
-            chair: chair.map_err(|error| AttachError(format!("memfd_create() failed: {error}")))?,
-            pcap: pcap.map(OwnedFd::from),
-        };
+        let is_alone = wires.len() == 1;
+        let seats = wires.into_iter().map(|wire| {
+            let chair = match &wire {
+                // What is written down is written by one; and one queue goes from one worker to one other.
+                Wire::AfXdp(seat) if pcap.is_none() && is_alone && seat.has_one_queue() => {
+                    Some(Chair::new()?)
+                }
+                _ => None,
+            };
+            // All write whole frames to where the last one was written.
+            let pcap = pcap.as_ref().map(File::try_clone).transpose()?;
+            let pcap = pcap.map(OwnedFd::from);
+            Ok(Self { wire, chair, pcap })
+        });
+        let seats = seats.collect::<io::Result<_>>();
         Ok(Made {
-            attached,
+            seats: seats
+                .map_err(|error| AttachError(format!("a worker's seat can't be made: {error}")))?,
             hold,
             notices,
         })
+    }
+
+    /// Has the workers of a process know each other, before the first of them makes its link: `seats` are all of a device.
+    /// A worker that is alone knows itself.
+    pub fn prepare(seats: &[Self]) -> io::Result<()> {
+        let (mut of_tap, mut of_interface) = (Vec::new(), Vec::new());
+        for seat in seats {
+            match &seat.wire {
+                Wire::Tap(seat) => of_tap.push(seat),
+                Wire::AfXdp(seat) => of_interface.push(seat),
+                Wire::Memif(_) => {}
+            }
+        }
+        Tap::prepare(&of_tap);
+        AfXdp::prepare(&of_interface)
     }
 
     /// Duplicates of the descriptors, for another process or thread.
@@ -158,7 +184,7 @@ impl Attached {
     /// All of them.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let of_wire: Vec<&OwnedFd> = match &self.wire {
-            Wire::Tap(tap) => vec![&tap.device],
+            Wire::Tap(tap) => tap.descriptors().collect(),
             Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
             Wire::AfXdp(queue) => queue.descriptors().collect(),
         };
@@ -178,7 +204,7 @@ impl Attached {
         let on_error = Box::new(move |error| on_trouble(Trouble::Capture(error)));
         Ok(match self.wire {
             Wire::Tap(tap) => {
-                let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone));
+                let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone))?;
                 let impairment = specification.impairment;
                 match (pcap, impairment.is_none()) {
                     (None, true) => AnyLink::Tap(tap),

@@ -9,7 +9,7 @@ use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
 };
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -287,6 +287,10 @@ impl<L: Link> Link for ImpairedLink<L> {
 
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.link.open_ports(ports);
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        self.link.brings(remote, local_port)
     }
 
     fn resolve(&mut self, address: IpAddr) {

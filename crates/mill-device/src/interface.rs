@@ -3,19 +3,20 @@
 //! Frames are `XdpLink`'s business. What is served goes into the `Table` that the steering program reads; addresses,
 //! routes, neighbours and the MTU are the kernel's, and the `Follower` tells when they change.
 
-use crate::af_xdp::XdpLink;
+use crate::colleagues::{Colleagues, is_handed};
 use crate::network::LinkState;
 use crate::network::follower::{Change, Follower};
+use crate::queues::Queues;
 use crate::steering::Table;
+use crate::steering::flow::FlowHash;
 use crate::wanted::Wanted;
 use grace::Grace;
 use mill_stack::config::Prefix;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
 };
-use mill_stack::wire::protocol::Protocol;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -32,8 +33,13 @@ use passing::Succession;
 
 /// An interface as the stack uses it.
 pub struct InterfaceLink {
-    xdp: XdpLink,
+    queues: Queues,
     table: Table,
+    flows: FlowHash,
+    /// Which of the workers that share the queues this is.
+    worker: u32,
+    /// Where each worker has queues of its own: the others.
+    colleagues: Option<Colleagues>,
     follower: Follower,
     grace: Grace,
     /// Memory for what the follower says.
@@ -79,10 +85,18 @@ pub enum InterfaceTrouble {
 pub(crate) type TellTrouble = Box<dyn FnMut(InterfaceTrouble) + Send>;
 
 impl InterfaceLink {
-    /// A link of these three, which are of one interface.
-    pub fn new(xdp: XdpLink, table: Table, follower: Follower, told: TellTrouble) -> Self {
+    /// A link of these three, which are of one interface, for a worker of those among whom its flows are spread.
+    pub fn new(
+        (queues, worker, colleagues): (Queues, u32, Option<Colleagues>),
+        table: Table,
+        follower: Follower,
+        told: TellTrouble,
+    ) -> Self {
         let mut link = Self {
-            xdp,
+            queues,
+            flows: table.flow_hash(),
+            worker,
+            colleagues,
             table,
             follower,
             grace: Grace::default(),
@@ -111,13 +125,18 @@ impl InterfaceLink {
         link
     }
 
-    pub fn xdp(&self) -> &XdpLink {
-        &self.xdp
+    pub fn queues(&self) -> &Queues {
+        &self.queues
     }
 
-    /// The queue, to be asked more.
-    pub fn xdp_mut(&mut self) -> &mut XdpLink {
-        &mut self.xdp
+    /// The same, to be asked more.
+    pub fn queues_mut(&mut self) -> &mut Queues {
+        &mut self.queues
+    }
+
+    /// Whether this is the worker who tells what is true for all.
+    pub fn is_first(&self) -> bool {
+        self.worker == 0
     }
 
     pub fn table(&self) -> &Table {
@@ -130,6 +149,15 @@ impl InterfaceLink {
             Some(succession) => succession.as_fd(),
             None => self.follower.as_fd(),
         }
+    }
+
+    pub fn colleagues(&self) -> Option<&Colleagues> {
+        self.colleagues.as_ref()
+    }
+
+    /// What frames come by, beside the link's own descriptor.
+    pub fn other_queues(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.queues.other_descriptors()
     }
 
     fn steer(&mut self, addresses: &[Prefix]) {
@@ -153,7 +181,7 @@ impl InterfaceLink {
             Change::Link(state) => {
                 self.tell_passage(&state);
                 into.push(LinkChange::OwnMac(state.mac.0));
-                if self.xdp.set_mtu(state.mtu) {
+                if self.queues.set_mtu(state.mtu) {
                     into.push(LinkChange::Mtu(state.mtu));
                 } else {
                     (self.told)(InterfaceTrouble::MtuTooLarge(state.mtu));
@@ -193,52 +221,54 @@ impl Passage {
 
 impl Link for InterfaceLink {
     fn properties(&self) -> &LinkProperties {
-        self.xdp.properties()
+        self.queues.properties()
     }
 
     #[inline]
     fn receive(&mut self, burst: &mut Burst) {
-        self.xdp.receive(burst);
+        if let Some(colleagues) = &mut self.colleagues {
+            colleagues.receive(burst);
+        }
+        self.queues.receive(burst);
     }
 
     #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        self.xdp.frame(id)
+        match &mut self.colleagues {
+            Some(colleagues) if is_handed(id) => colleagues.frame(id),
+            _ => self.queues.frame(id),
+        }
     }
 
     #[inline]
     fn release(&mut self, id: FrameId) {
-        self.xdp.release(id);
+        match &mut self.colleagues {
+            Some(colleagues) if is_handed(id) => colleagues.release(id),
+            _ => self.queues.release(id),
+        }
     }
 
     #[inline]
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        self.xdp.reserve(len_max)
+        self.queues.reserve(len_max)
     }
 
     #[inline]
     fn transmit(&mut self, len: usize, offload: Offload) {
-        self.xdp.transmit(len, offload);
+        self.queues.transmit(len, offload);
     }
 
     #[inline]
     fn flush(&mut self) {
         if let Some(succession) = &mut self.succession {
-            succession.carry(&mut self.xdp);
+            succession.carry(&mut self.queues);
         }
-        self.xdp.flush();
+        self.queues.flush();
     }
 
     #[inline]
     fn is_behind(&self) -> bool {
-        self.xdp.is_behind()
-    }
-
-    fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(succession) = &mut self.succession else {
-            return false;
-        };
-        succession.hand_over(frame, self.xdp.frame(frame.id))
+        self.queues.is_behind()
     }
 
     fn serve(&mut self, service: Service, on: bool) {
@@ -257,19 +287,32 @@ impl Link for InterfaceLink {
     /// them gets no answer.
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.wanted.ports = Some(ports.clone());
-        let taken = taken::ports();
-        for port in ports.filter(|port| !taken.contains(port)) {
-            for any in [
-                IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-                IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            ] {
-                let service = Service {
-                    address: SocketAddr::new(any, port),
-                    protocol: Protocol::TCP,
-                };
-                self.table.serve(service, true);
-            }
+        self.table.open_ports(|| {
+            let taken = taken::ports();
+            ports.filter(|port| !taken.contains(port)).collect()
+        });
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        match &self.colleagues {
+            // By which queue the answers come is not known; they are handed over.
+            Some(colleagues) => colleagues.is_own_port(local_port),
+            None => self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker,
         }
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let Some(colleagues) = &mut self.colleagues else {
+            let succession = self.succession.as_mut();
+            return succession.is_some_and(|succession| {
+                succession.hand_over(frame, self.queues.frame(frame.id))
+            });
+        };
+        let bytes = match is_handed(frame.id) {
+            true => &[],
+            false => &*self.queues.frame(frame.id),
+        };
+        colleagues.give(frame, bytes)
     }
 
     fn resolve(&mut self, address: IpAddr) {
@@ -289,7 +332,7 @@ impl Link for InterfaceLink {
         let addresses = &self.follower.network().addresses;
         self.grace.look(&self.table, addresses);
         if let Some(succession) = &mut self.succession {
-            succession.look(&mut self.xdp, &self.table, &self.wanted);
+            succession.look(&mut self.queues, &self.table, &self.wanted);
         }
         let mut heard = std::mem::take(&mut self.heard);
         if let Err(error) = self.follower.changes(&mut heard) {
@@ -305,7 +348,7 @@ impl Link for InterfaceLink {
 /// Where the interface's frames come.
 impl AsFd for InterfaceLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.xdp.as_fd()
+        self.queues.as_fd()
     }
 }
 
@@ -313,7 +356,7 @@ impl fmt::Debug for InterfaceLink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("InterfaceLink")
-            .field("xdp", &self.xdp)
+            .field("queues", &self.queues)
             .field("follower", &self.follower)
             .finish_non_exhaustive()
     }

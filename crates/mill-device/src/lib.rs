@@ -18,6 +18,12 @@ pub mod memif;
 /// A queue of an interface by AF_XDP.
 pub mod af_xdp;
 
+/// The queues of an interface that one worker has.
+pub mod queues;
+
+/// Frames for a connection that another worker has.
+pub mod colleagues;
+
 /// An interface of this machine: frames, steering, and what the kernel knows.
 pub mod interface;
 

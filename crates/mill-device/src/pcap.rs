@@ -4,13 +4,14 @@
 //! frames that a device cuts, or has merged, stand in it as they are: longer than the MTU.
 
 use crate::checksum;
+use crate::colleagues::is_handed;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
 };
 use mill_sys::clock;
 use std::fs::File;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -145,7 +146,8 @@ impl<L: Link> Link for CapturedLink<L> {
         let Some(filter) = self.recorder.filter() else {
             return;
         };
-        for received in new {
+        // Who received it first has written it down.
+        for received in new.iter().filter(|frame| !is_handed(frame.id)) {
             let is_partial = received.checksum != ReceivedChecksum::Unverified;
             let frame = self.link.frame(received.id);
             if filter.has(frame) {
@@ -186,6 +188,10 @@ impl<L: Link> Link for CapturedLink<L> {
 
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.link.open_ports(ports);
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        self.link.brings(remote, local_port)
     }
 
     fn resolve(&mut self, address: IpAddr) {

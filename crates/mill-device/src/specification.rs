@@ -32,7 +32,7 @@ use mill_stack::limits::Limits;
 pub use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
 use said::Said;
-use settings::{AfXdpSettings, MemifSettings};
+use settings::{AfXdpSettings, MemifSettings, Workers};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
@@ -63,6 +63,8 @@ pub struct Specification {
     pub send_buffer_bytes: u32,
     pub af_xdp: AfXdpSettings,
     pub memif: MemifSettings,
+    /// Who is to run it: nothing that is written, whoever makes the device knows.
+    pub workers: Workers,
     pub tcp: Config,
     pub limits: Limits,
     /// Where it is written, for whoever asks: `--stack`, or a directive's place.
@@ -171,6 +173,16 @@ impl Specification {
         config
     }
 
+    /// How many of the workers the device has a seat for.
+    pub fn seats(&self) -> u32 {
+        match self.device {
+            Device::AfXdp { .. } => self.workers.count.max(1),
+            // A bad wire is one: what it does has to be the same each time.
+            Device::Tap { .. } if self.impairment.is_none() => self.workers.count.max(1),
+            Device::Tap { .. } | Device::Memif { .. } => 1,
+        }
+    }
+
     /// Bytes of IP packet in a frame, as devices count.
     pub fn mtu(&self) -> u16 {
         u16::try_from(self.mtu).unwrap_or(u16::MAX)
@@ -191,6 +203,7 @@ impl Specification {
             send_buffer_bytes: SEND_BUFFER_BYTES,
             af_xdp: AfXdpSettings::default(),
             memif: MemifSettings::default(),
+            workers: Workers::default(),
             tcp: Config::default(),
             limits: Limits::default(),
             origin: String::from("--stack"),

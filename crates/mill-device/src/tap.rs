@@ -3,12 +3,14 @@
 //! The interface's wire is a descriptor. What this machine sends to it comes with partial checksums and not yet cut into
 //! segments, and what we send may be so too, so that one system call carries up to 44 segments of 1500 bytes.
 
+use crate::colleagues::{Colleagues, is_handed};
 use crate::frames::Frames;
 use crate::vnet::VnetHeader;
 use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload, Received};
 use mill_sys::tap::{self, VNET_HEADER_LEN};
 use std::collections::VecDeque;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The wire's end of a TAP device.
@@ -23,6 +25,8 @@ pub struct TapLink {
     /// Memory of such frames, for the next ones.
     spare: Vec<Vec<u8>>,
     counters: TapCounters,
+    /// Where the device has a queue for each of several workers: the others.
+    colleagues: Option<Colleagues>,
     /// Told once, when somebody has deleted the interface.
     on_gone: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -61,8 +65,22 @@ impl TapLink {
             waiting: VecDeque::new(),
             spare: Vec::new(),
             counters: TapCounters::default(),
+            colleagues: None,
             on_gone: None,
         }
+    }
+
+    /// One of several workers, each with a queue of the device.
+    #[must_use]
+    pub fn with_colleagues(self, colleagues: Colleagues) -> Self {
+        Self {
+            colleagues: Some(colleagues),
+            ..self
+        }
+    }
+
+    pub fn colleagues(&self) -> Option<&Colleagues> {
+        self.colleagues.as_ref()
     }
 
     /// Has `on_gone` called, once, when somebody deletes the interface: nothing passes any more then.
@@ -135,6 +153,9 @@ impl Link for TapLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
+        if let Some(colleagues) = &mut self.colleagues {
+            colleagues.receive(burst);
+        }
         while burst.room() > 0 {
             let device = self.device.as_fd();
             let filled = self.frames.fill(|place| read(device, place));
@@ -164,12 +185,40 @@ impl Link for TapLink {
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        if is_handed(id)
+            && let Some(colleagues) = &mut self.colleagues
+        {
+            return colleagues.frame(id);
+        }
         let place = self.frames.frame(id);
         place.get_mut(VNET_HEADER_LEN..).unwrap_or_default()
     }
 
     fn release(&mut self, id: FrameId) {
-        self.frames.release(id);
+        match &mut self.colleagues {
+            Some(colleagues) if is_handed(id) => colleagues.release(id),
+            _ => self.frames.release(id),
+        }
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        let Some(colleagues) = &mut self.colleagues else {
+            return false;
+        };
+        let bytes = match is_handed(frame.id) {
+            true => &[],
+            false => self
+                .frames
+                .frame(frame.id)
+                .get(VNET_HEADER_LEN..)
+                .unwrap_or_default(),
+        };
+        colleagues.give(frame, bytes)
+    }
+
+    fn brings(&self, _remote: SocketAddr, local_port: u16) -> bool {
+        let colleagues = self.colleagues.as_ref();
+        colleagues.is_none_or(|colleagues| colleagues.is_own_port(local_port))
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {

@@ -71,7 +71,7 @@ impl Ground for KernelGround {
 
     fn cpus(&self) -> u32 {
         if self.stack.is_some() {
-            // Its device carries one thread, so more are of no use unless somebody insists.
+            // More are for who asks for them: some devices carry one thread.
             return 1;
         }
         let allowed = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
@@ -90,7 +90,7 @@ impl Ground for KernelGround {
 
     fn prepare(&self) -> Result<(), GroundError> {
         match &self.stack {
-            Some(stack) => stack.attach().map(|_| ()).map_err(GroundError),
+            Some(stack) => stack.attach_at_all().map_err(GroundError),
             None => Ok(()),
         }
     }
@@ -102,13 +102,8 @@ impl Ground for KernelGround {
         watch: &mut dyn Watch<R::Interval>,
     ) -> Result<Ran<R>, GroundError> {
         let stop = self.interrupts.begin_run();
-        if let Some(stack) = &self.stack
-            && plan.threads > 1
-        {
-            let (threads, device) = (plan.threads, stack.device().noun());
-            return Err(GroundError(format!(
-                "{device} carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
-            )));
+        if let Some(stack) = &self.stack {
+            stack.attach(plan.threads).map_err(GroundError)?;
         }
         run::run(plan, hands, watch, (&stop, self.stack.as_ref()))
     }

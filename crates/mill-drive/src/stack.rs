@@ -3,17 +3,18 @@
 use mill_device::attach::{Attached, Hold, Trouble};
 use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
+use mill_device::specification::settings::Spread;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stack and its device, which is made when a run is about to begin and vanishes with this. One thread at a time can
-/// use it.
+/// A stack and its device, which is made when a run is about to begin and vanishes with this. It has a seat for each thread
+/// of a run.
 pub struct OwnStack {
     specification: Specification,
-    made: OnceLock<(Attached, Hold)>,
+    made: Mutex<Option<(Vec<Attached>, Hold)>>,
     say: Say,
 }
 
@@ -22,37 +23,80 @@ type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl OwnStack {
     /// Makes nothing yet.
-    pub fn new(specification: Specification, say: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    pub fn new(
+        mut specification: Specification,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        // Nobody knows by which queue the answers to what we open will come.
+        specification.workers.spread = Spread::ByFlow;
         Self {
             specification,
-            made: OnceLock::new(),
+            made: Mutex::new(None),
             say: Arc::new(say),
         }
     }
 
-    /// Makes the device, once; the error is a sentence.
-    pub(crate) fn attach(&self) -> Result<&Attached, String> {
-        if let Some((attached, _)) = self.made.get() {
-            return Ok(attached);
+    /// Makes the device with a seat for each of so many threads, unless it has as many. All of them are free again: those of
+    /// an earlier run have ended. The error is a sentence.
+    pub(crate) fn attach(&self, threads: u32) -> Result<(), String> {
+        let mut made = self.made();
+        let specification = self.specification_for(threads);
+        let seats = specification.seats();
+        if seats < threads {
+            let device = self.device().noun();
+            return Err(format!(
+                "{device} carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
+            ));
         }
-        let made = Attached::make(&self.specification).map_err(|error| error.to_string())?;
-        for notice in &made.notices {
-            (self.say)(notice);
+        if made
+            .as_ref()
+            .is_none_or(|(made, _)| made.len() != seats as usize)
+        {
+            // The device is had once.
+            *made = None;
+            let device = Attached::make(&specification).map_err(|error| error.to_string())?;
+            for notice in &device.notices {
+                (self.say)(notice);
+            }
+            *made = Some((device.seats, device.hold));
         }
-        let (attached, _) = self.made.get_or_init(|| (made.attached, made.hold));
-        Ok(attached)
+        let seats = made.as_ref().map_or(&[][..], |(seats, _)| seats.as_slice());
+        Attached::prepare(seats).map_err(|error| format!("the device can't be prepared: {error}"))
+    }
+
+    /// Makes the device, whoever may need it: what stands in the way is known early.
+    pub(crate) fn attach_at_all(&self) -> Result<(), String> {
+        let is_made = self.made().is_some();
+        if is_made { Ok(()) } else { self.attach(1) }
+    }
+
+    fn specification_for(&self, threads: u32) -> Specification {
+        let mut specification = self.specification.clone();
+        specification.workers.count = threads;
+        specification
+    }
+
+    fn made(&self) -> MutexGuard<'_, Option<(Vec<Attached>, Hold)>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn device(&self) -> &Device {
         &self.specification.device
     }
 
-    /// What an engine of the calling thread is made with, on descriptors of its own.
-    pub(crate) fn bypass(&self) -> io::Result<Bypass> {
-        let attached = self.attach().map_err(io::Error::other)?;
+    /// What an engine of the calling thread is made with, on descriptors of its own, at its seat.
+    pub(crate) fn bypass(&self, thread: u32) -> io::Result<Bypass> {
+        let seat = {
+            let made = self.made();
+            let seat = made
+                .as_ref()
+                .and_then(|(seats, _)| seats.get(thread as usize));
+            seat.ok_or_else(|| io::Error::other("the device has no seat for the thread"))?
+                .duplicate()?
+        };
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
-        let host = attached.host_config(&self.specification, secret);
+        let host = seat.host_config(&self.specification, secret);
         let (say, device) = (Arc::clone(&self.say), self.device().to_string());
         let on_trouble = move |trouble: Trouble| match trouble {
             Trouble::DeviceGone => {
@@ -63,9 +107,7 @@ impl OwnStack {
             }
             Trouble::Said(what) | Trouble::Noticed(what) => say(&format!("{device}: {what}")),
         };
-        let link = attached
-            .duplicate()?
-            .link(&self.specification, on_trouble)?;
+        let link = seat.link(&self.specification, on_trouble)?;
         Ok(Bypass {
             polling: self.specification.polling,
             send_buffer_bytes: self.specification.send_buffer_bytes,

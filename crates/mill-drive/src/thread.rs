@@ -48,7 +48,11 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
     let number = orders.share.thread;
     // Whoever started us listens until all threads have ended; if not, it has panicked.
     let tell = |what| drop(told.send((number, what)));
-    let engine = match settle_in(orders.cpu, &hand.requests, orders.stack.as_deref()) {
+    let engine = match settle_in(
+        orders.cpu,
+        &hand.requests,
+        (orders.stack.as_deref(), number),
+    ) {
         Ok(engine) => engine,
         Err(sentence) => return tell(Told::Failed(sentence)),
     };
@@ -85,7 +89,7 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
 fn settle_in(
     cpu: Option<u16>,
     requests: &Requests,
-    stack: Option<&OwnStack>,
+    (stack, number): (Option<&OwnStack>, u32),
 ) -> Result<CombinedEngine, String> {
     if let Some(cpu) = cpu {
         affinity::bind_to(&[cpu])
@@ -102,7 +106,7 @@ fn settle_in(
         exact_waits: true,
         ..KernelOptions::default()
     };
-    let stack = stack.map(OwnStack::bypass).transpose();
+    let stack = stack.map(|stack| stack.bypass(number)).transpose();
     let engine = stack.and_then(|stack| combined::engine(options, stack));
     engine.map_err(|error| no_engine(&error))
 }

@@ -38,6 +38,14 @@ pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<
         if !bypass.polling.is_woken() || bypass.link.set_watcher(kernel.watcher()?).is_some() {
             watch(&kernel, bypass)?;
         }
+        if bypass.polling.is_woken() {
+            for queue in bypass.link.other_queues() {
+                kernel.watch(queue)?;
+            }
+            if let Some(bell) = bypass.link.bell() {
+                kernel.watch_changes(bell)?;
+            }
+        }
         if let Some(surroundings) = bypass.link.surroundings() {
             kernel.watch(surroundings)?;
         }

@@ -132,12 +132,25 @@ impl KernelEngine {
     /// Has [`Engine::poll`] end, at once if need be, while `descriptor` is readable. It is never read here, and nothing
     /// is reported of it: whoever has it looks after every poll. Ends when the descriptor is closed.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        self.watch_as(descriptor, LEVEL_READABLE)
+    }
+
+    /// The same for a descriptor that nobody reads: it ends a wait each time that it changes.
+    pub fn watch_changes(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let interest = Interest {
+            edge: true,
+            ..LEVEL_READABLE
+        };
+        self.watch_as(descriptor, interest)
+    }
+
+    fn watch_as(&self, descriptor: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
         let own = descriptor.try_clone_to_owned()?;
         // The same open file under a number of ours, so that it can be let go of.
         let mut watched = self.0.watched.borrow_mut();
         let token = WATCH_TOKEN_MAX - watched.len() as u64;
         debug_assert!(token >= WATCH_TOKEN_MIN, "more descriptors than tokens");
-        self.0.epoll.add(own.as_fd(), LEVEL_READABLE, token)?;
+        self.0.epoll.add(own.as_fd(), interest, token)?;
         watched.push(own);
         Ok(())
     }
@@ -446,9 +459,10 @@ const OFFER_KEY_MAX: usize = 256;
 const LISTENER_BIT: u64 = 1 << 63;
 const MAILBOX_TOKEN: u64 = u64::MAX;
 
-/// Tokens of watched descriptors, the first of them the highest: an engine has one link, and few descriptors of it.
+/// Tokens of watched descriptors, the first of them the highest: an engine has one link, of 64 queues at most, each with a
+/// descriptor, and few others.
 const WATCH_TOKEN_MAX: u64 = u64::MAX - 1;
-const WATCH_TOKEN_MIN: u64 = u64::MAX - 8;
+const WATCH_TOKEN_MIN: u64 = u64::MAX - 128;
 const WATCHER_TOKEN: u64 = WATCH_TOKEN_MIN;
 
 const LEVEL_READABLE: Interest = Interest {

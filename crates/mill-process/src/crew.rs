@@ -2,7 +2,7 @@
 
 use crate::message::{Configuration, ListeningSocket, LogFile};
 use crate::process_log::{ProcessLog, describe};
-use crate::stack::{self, OwnStack};
+use crate::stack::{self, OwnStack, Seat};
 use crate::status::board::NUMBERS;
 use crate::status::door::Question;
 use crate::status::inspect::Desk;
@@ -42,8 +42,9 @@ pub(crate) struct Crew {
     site: Option<Arc<Site>>,
     /// The descriptors of all sockets in force: what a thread gets, the others can get too.
     sockets: Vec<ListeningSocket>,
-    /// The stack of our own, until the thread that runs it is started; and what it was asked to be.
-    stack: Option<OwnStack>,
+    /// The seats at the device of the stack of our own, by their places, until the threads there are started; and what it
+    /// was asked to be.
+    seats: Vec<Option<Seat>>,
     specification: Option<Specification>,
     desk: Desk,
 }
@@ -68,6 +69,8 @@ impl Crew {
                     }
                 }
             })?;
+        let specification = stack.as_ref().map(|stack| stack.specification().clone());
+        let seats = stack.map(OwnStack::take_seats).transpose()?;
         Ok(Self {
             threads: Vec::new(),
             events,
@@ -80,8 +83,8 @@ impl Crew {
             writer: None,
             site: None,
             sockets: Vec::new(),
-            specification: stack.as_ref().map(|stack| stack.specification().clone()),
-            stack,
+            seats: seats.into_iter().flatten().map(Some).collect(),
+            specification,
         })
     }
 
@@ -100,16 +103,18 @@ impl Crew {
     ) -> Result<ProcessLog, String> {
         let error_logs = config.main.error_log.clone();
         let log = self.write_logs_to(configuration.logs, error_logs, log)?;
-        let count = threads::thread_count(&config.main);
-        let site = Arc::new(Site::new(config, configuration.generation));
-        if let Some(stack) = &self.stack
-            && count > 1
+        let wanted = threads::thread_count(&config.main);
+        // A seat's connections live in its thread, and nobody else receives what comes there.
+        let count = wanted.max(self.seat_count());
+        if let Some(specification) = &self.specification
+            && let Some(what) = stack::seats_differ(wanted, specification)
         {
-            let what = stack::one_worker_of(count, &stack.specification().device);
             log.write(LogLevel::Warn, &what);
         }
+        let site = Arc::new(Site::new(config, configuration.generation));
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);
+        let seats = self.seat_count();
         let sockets = configuration.sockets;
         let names: Vec<SocketName> = sockets
             .iter()
@@ -122,7 +127,7 @@ impl Crew {
         {
             if thread.place() < count {
                 let mut own = threads::sockets_of(names.iter(), thread.place(), count);
-                if thread.place() == STACK_PLACE {
+                if thread.place() < seats {
                     let stack = stack::own_addresses(&site.config, self.specification.as_ref());
                     own.extend(stack.into_iter().map(|address| (address, None)));
                 }
@@ -261,7 +266,7 @@ impl Crew {
                 number,
                 cpus: threads::cpus_of(affinity, place, &all),
                 events: self.events.clone(),
-                stack: self.stack.take_if(|_| place == STACK_PLACE),
+                seat: self.take_seat(place),
             };
             let setup = |inbox| self.setup(number, inbox, logs.clone());
             let thread = WorkerThread::start(start, setup).map_err(failed)?;
@@ -275,6 +280,14 @@ impl Crew {
             started.push(thread.thread);
         }
         Ok(started)
+    }
+
+    fn seat_count(&self) -> u32 {
+        u32::try_from(self.seats.len()).unwrap_or(u32::MAX)
+    }
+
+    fn take_seat(&mut self, place: u32) -> Option<Seat> {
+        self.seats.get_mut(place as usize)?.take()
     }
 
     fn setup(
@@ -381,9 +394,6 @@ fn clocks() -> (Instant, UnixTime) {
     };
     (Instant::from_nanos(nanos), civil)
 }
-
-/// The place of the worker thread that runs the stack of our own.
-const STACK_PLACE: u32 = 0;
 
 /// How long a panicking thread waits for its last words to be written.
 const PANIC_PATIENCE: Duration = Duration::from_secs(1);

@@ -9,7 +9,6 @@ use crate::privileges::Identity;
 use crate::process_log::{ProcessLog, describe};
 use crate::stack;
 use crate::stack_choice;
-use crate::threads;
 use mill_config::Config;
 use mill_config::bundle::Bundle;
 use mill_config::config::{LogLevel, Main};
@@ -57,7 +56,7 @@ impl Cycle {
             file.file.try_clone().ok()
         });
         let opening = Opening {
-            threads: threads::thread_count(&config.main),
+            threads: stack::thread_count(&config.main, launch.stack.as_ref()),
             test: false,
             attempts: BIND_ATTEMPTS,
         };

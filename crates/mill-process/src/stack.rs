@@ -1,16 +1,16 @@
 //! The network stack of our own, as the processes pass it on: what it is to be, and its device.
 //!
 //! The process in charge makes the device, which takes rights, and keeps it: a worker process that is started anew goes on
-//! with the same one. One worker thread reads and writes it. The device vanishes with the last descriptor, however the
-//! processes end.
+//! with the same one. It has a seat for each worker thread of the first configuration, as far as it carries several; the
+//! thread of that place reads and writes there. The device vanishes with the last descriptor, however the processes end.
 
 use crate::process_log::describe;
+use crate::threads;
 use mill_config::Config;
-use mill_config::config::{ListenAddress, LogLevel};
+use mill_config::config::{ListenAddress, LogLevel, Main};
 use mill_device::attach::heritage::Heritage;
 use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
-use mill_device::specification::device::Device;
 use mill_engine::combined::Bypass;
 use mill_sys::random;
 use std::io;
@@ -21,9 +21,19 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct OwnStack {
     specification: Specification,
-    attached: Attached,
+    /// By the places of worker threads.
+    seats: Vec<Attached>,
     /// With the process that made the device only.
     hold: Hold,
+}
+
+/// One worker thread's seat at the device.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    specification: Specification,
+    attached: Attached,
+    /// Whose thread says what is true for all.
+    is_first: bool,
 }
 
 /// The same in another thread's eyes, whose descriptor table is a copy.
@@ -31,6 +41,7 @@ pub(crate) struct OwnStack {
 pub(crate) struct Lent {
     specification: Specification,
     attached: Attached<RawFd>,
+    is_first: bool,
 }
 
 impl OwnStack {
@@ -41,7 +52,7 @@ impl OwnStack {
         let made = Attached::make(specification)?;
         let stack = Self {
             specification: specification.clone(),
-            attached: made.attached,
+            seats: made.seats,
             hold: made.hold,
         };
         Ok((stack, made.notices))
@@ -54,9 +65,11 @@ impl OwnStack {
         descriptors: Vec<OwnedFd>,
     ) -> Result<(Self, Vec<String>), AttachError> {
         let made = Attached::inherit(specification, text, descriptors)?;
+        let mut specification = specification.clone();
+        specification.workers.count = u32::try_from(made.seats.len()).unwrap_or(u32::MAX);
         let stack = Self {
-            specification: specification.clone(),
-            attached: made.attached,
+            specification,
+            seats: made.seats,
             hold: made.hold,
         };
         Ok((stack, made.notices))
@@ -64,19 +77,27 @@ impl OwnStack {
 
     /// Whether another binary can have the device; if not, why.
     pub(crate) fn bequeathable(&self) -> Result<(), &'static str> {
-        self.attached.bequeathable()
+        match self.seats.as_slice() {
+            [seat] => seat.bequeathable(),
+            _ => Err("several workers share it"),
+        }
     }
 
     /// What [`Self::inherit`] takes.
     pub(crate) fn bequeath(&self) -> Option<Heritage<'_>> {
-        self.attached.bequeath(&self.specification, &self.hold)
+        let seat = self.seats.first()?;
+        seat.bequeath(&self.hold)
     }
 
     /// For another process, with descriptors of its own.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         Ok(Self {
             specification: self.specification.clone(),
-            attached: self.attached.duplicate()?,
+            seats: self
+                .seats
+                .iter()
+                .map(Attached::duplicate)
+                .collect::<io::Result<_>>()?,
             hold: Hold::default(),
         })
     }
@@ -91,6 +112,25 @@ impl OwnStack {
     }
 
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.seats.iter().flat_map(Attached::descriptors)
+    }
+
+    /// The seats for the threads of this process, by their places.
+    pub(crate) fn take_seats(self) -> io::Result<Vec<Seat>> {
+        Attached::prepare(&self.seats)?;
+        let specification = self.specification;
+        let seats = self.seats.into_iter().enumerate();
+        let seats = seats.map(|(place, attached)| Seat {
+            specification: specification.clone(),
+            attached,
+            is_first: place == 0,
+        });
+        Ok(seats.collect())
+    }
+}
+
+impl Seat {
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.attached.descriptors()
     }
 
@@ -99,6 +139,7 @@ impl OwnStack {
         Lent {
             specification: self.specification.clone(),
             attached: self.attached.lend(),
+            is_first: self.is_first,
         }
     }
 
@@ -124,7 +165,9 @@ impl OwnStack {
         };
         let link = match self.attached.link(&self.specification, tell.clone()) {
             Err(error) if attach::is_gone(&error) => {
-                tell(Trouble::DeviceGone);
+                if self.is_first {
+                    tell(Trouble::DeviceGone);
+                }
                 return Ok(None);
             }
             link => link?,
@@ -152,26 +195,48 @@ fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
 
 impl Lent {
     /// Duplicates in the caller's descriptor table.
-    pub(crate) fn take(self) -> io::Result<OwnStack> {
-        Ok(OwnStack {
+    pub(crate) fn take(self) -> io::Result<Seat> {
+        Ok(Seat {
             specification: self.specification,
             attached: self.attached.take()?,
-            hold: Hold::default(),
+            is_first: self.is_first,
         })
     }
 }
 
-/// What to say when there are several worker threads.
-pub(crate) fn one_worker_of(count: u32, device: &Device) -> String {
-    let others = match count {
-        2 => String::from("the other serves"),
-        _ => format!("the other {} serve", count.saturating_sub(1)),
-    };
-    let device = device.noun();
-    format!(
-        "{device} carries one worker: the first worker thread serves --stack, \
-         {others} kernel sockets only (\"worker_processes 1;\" is enough)"
-    )
+/// How many threads serve a configuration: those of the stack's seats stay.
+pub(crate) fn thread_count(main: &Main, stack: Option<&Specification>) -> u32 {
+    let seats = stack.map_or(0, Specification::seats);
+    threads::thread_count(main).max(seats)
+}
+
+/// What to say when a configuration has another number of worker threads than the stack has seats.
+pub(crate) fn seats_differ(threads: u32, stack: &Specification) -> Option<String> {
+    let (seats, device) = (stack.seats(), &stack.device);
+    let (noun, name) = (device.noun(), device.kind());
+    if threads > seats {
+        let first = match seats {
+            1 => String::from("the first worker thread serves"),
+            _ => format!("the first {seats} worker threads serve"),
+        };
+        let others = match threads - seats {
+            1 => String::from("the other serves"),
+            others => format!("the other {others} serve"),
+        };
+        let why = match seats {
+            1 if stack.workers.count > 1 => format!("{noun} carries one worker: "),
+            _ => String::new(),
+        };
+        return Some(format!(
+            "{why}{first} --stack, {others} kernel sockets only; what {name} carries is settled at the start"
+        ));
+    }
+    (threads < seats).then(|| {
+        format!(
+            "\"worker_processes {threads}\" is too few for --stack, which has {seats} worker threads since the start, \
+             with connections of their own: they stay until a restart"
+        )
+    })
 }
 
 /// The addresses of a configuration that are the stack's alone: the kernel does not have them, and can't listen there.
@@ -216,5 +281,46 @@ mod tests {
         check("[::]:80", false);
         check("127.0.0.1:80", false);
         assert!(!is_own(&ListenAddress::Unix("/a".into()), Some(&stack)));
+    }
+
+    #[test]
+    fn what_does_not_fit_the_seats_is_said() {
+        let check = |text: &str, seats, threads, expected: Option<&str>| {
+            let mut stack = Specification::parse(text).unwrap();
+            stack.workers.count = seats;
+            let said = seats_differ(threads, &stack);
+            assert_eq!(said.is_some(), expected.is_some(), "{said:?}");
+            let begins = expected.unwrap_or_default();
+            assert!(said.unwrap_or_default().starts_with(begins), "{begins}");
+        };
+        let memif = "memif:/run/m,role=master,address=10.0.0.1/24";
+        check("af_xdp:eth0", 2, 2, None);
+        check(memif, 1, 1, None);
+        check(
+            memif,
+            2,
+            2,
+            Some(
+                "a memif carries one worker: the first worker thread serves --stack, the other serves kernel",
+            ),
+        );
+        check(
+            "af_xdp:eth0",
+            1,
+            4,
+            Some("the first worker thread serves --stack, the other 3 serve"),
+        );
+        check(
+            "af_xdp:eth0",
+            2,
+            3,
+            Some("the first 2 worker threads serve --stack, the other serves"),
+        );
+        check(
+            "af_xdp:eth0",
+            2,
+            1,
+            Some("\"worker_processes 1\" is too few for --stack, which has 2"),
+        );
     }
 }

@@ -5,6 +5,7 @@
 use crate::cycle::NotOpened;
 use crate::launch::Launch;
 use crate::process_log::ProcessLog;
+use crate::threads;
 use mill_config::Config;
 use mill_config::config::LogLevel;
 use mill_config::diagnostic::Diagnostic;
@@ -60,6 +61,9 @@ pub(crate) fn settle(launch: &Launch, log: &ProcessLog) -> Result<Launch, NotOpe
                 stack.origin = format!("network_stack, {}", directive.place());
             }
         }
+    }
+    if let Some(stack) = &mut settled.stack {
+        stack.workers.count = threads::thread_count(&config.main);
     }
     let Some(polling) = launch.polling else {
         return Ok(settled);

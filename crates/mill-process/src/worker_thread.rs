@@ -4,7 +4,7 @@
 use crate::channel::SEND_PATIENCE;
 use crate::message::ListeningSocket;
 use crate::process_log;
-use crate::stack::{Lent, OwnStack};
+use crate::stack::{Lent, Seat};
 use crate::status::inspect::{self, Asked, Asker};
 use crate::status::show::Show;
 use crate::threads::SocketName;
@@ -56,8 +56,8 @@ pub(crate) struct Start {
     pub(crate) cpus: Option<Vec<u16>>,
     /// Where its end is told, however it came.
     pub(crate) events: Sender<Event>,
-    /// The stack of our own, if this is the thread that runs it.
-    pub(crate) stack: Option<OwnStack>,
+    /// Its seat at the device of the stack of our own, if it has one.
+    pub(crate) seat: Option<Seat>,
 }
 
 /// A thread that runs, and what did not work as wanted.
@@ -84,11 +84,11 @@ impl WorkerThread {
             number,
             cpus,
             events,
-            stack,
+            seat,
         } = start;
         let inherited = Inherited {
             mailbox: far.as_raw_fd(),
-            stack: stack.as_ref().map(OwnStack::lend),
+            seat: seat.as_ref().map(Seat::lend),
             events: events.clone(),
             asked,
         };
@@ -107,7 +107,7 @@ impl WorkerThread {
         while let Ok(warning) = told.recv() {
             warnings.push(warning);
         }
-        drop((far, stack));
+        drop((far, seat));
         let thread = Self {
             place,
             number,
@@ -229,9 +229,9 @@ fn address_of(address: &ListenAddress) -> Address {
 /// Closes in the thread's own table what is not the thread's. The standard streams too: else a log that was renamed and
 /// removed would stay open, hence on the disk, as long as the thread lives. What a panic says is written by the
 /// control thread ([`crate::crew`]).
-fn leave_behind(mailbox: BorrowedFd<'_>, stack: Option<&OwnStack>) -> io::Result<()> {
+fn leave_behind(mailbox: BorrowedFd<'_>, seat: Option<&Seat>) -> io::Result<()> {
     let mut kept = vec![mailbox];
-    kept.extend(stack.into_iter().flat_map(OwnStack::descriptors));
+    kept.extend(seat.into_iter().flat_map(Seat::descriptors));
     descriptor::close_all_but(&kept)?;
     let null = OpenOptions::new()
         .read(true)
@@ -265,7 +265,7 @@ const TIMER_SLACK: Duration = Duration::from_nanos(1);
 /// What a thread takes over from whoever starts it, who keeps the descriptors open until he is told.
 struct Inherited {
     mailbox: RawFd,
-    stack: Option<Lent>,
+    seat: Option<Lent>,
     /// Where to say what stopped working.
     events: Sender<Event>,
     asked: Asked,
@@ -293,7 +293,7 @@ fn live(
     let beginning = Beginning {
         place,
         thread: setup.environment.thread_id,
-        has_stack: inherited.stack.is_some(),
+        has_stack: inherited.seat.is_some(),
         at_ns: u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
     };
     board.begin_worker(number, beginning);
@@ -329,9 +329,9 @@ fn settle_in(
     let table = descriptor::unshare_table();
     // The numbers are the same in both tables.
     let mailbox = descriptor::duplicate(inherited.mailbox)?;
-    let stack = inherited.stack.map(Lent::take).transpose()?;
+    let seat = inherited.seat.map(Lent::take).transpose()?;
     match table {
-        Ok(()) => leave_behind(mailbox.as_fd(), stack.as_ref())?,
+        Ok(()) => leave_behind(mailbox.as_fd(), seat.as_ref())?,
         Err(error) => warn(
             "one descriptor table for all, since unshare(CLONE_FILES)",
             error,
@@ -341,7 +341,7 @@ fn settle_in(
     let options = KernelOptions {
         mailbox: Some(mailbox),
         // TCP's timers are finer than epoll's milliseconds.
-        exact_waits: stack.is_some(),
+        exact_waits: seat.is_some(),
         parked_until,
     };
     let events = inherited.events;
@@ -349,11 +349,11 @@ fn settle_in(
         // Nobody listens only when the process is ending.
         let _ = events.send(Event::Warning(level, what));
     };
-    if stack.is_some() {
+    if seat.is_some() {
         // Else the kernel ends a wait up to 50 µs late. Who can't have it waits a little longer.
         let _ = process::set_timer_slack(TIMER_SLACK);
     }
-    let bypass = stack.map(|stack| stack.bypass(on_trouble)).transpose()?;
+    let bypass = seat.map(|seat| seat.bypass(on_trouble)).transpose()?;
     Ok((
         combined::engine(options, bypass.flatten())?,
         inherited.asked,

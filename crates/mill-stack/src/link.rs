@@ -49,6 +49,12 @@ pub trait Link {
     /// same devices.
     fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
 
+    /// Whether frames from this peer to this port of ours come here, as far as that is known: of several links that share
+    /// a device each has flows of its own. Who opens a connection chooses its port by it.
+    fn brings(&self, _remote: SocketAddr, _local_port: u16) -> bool {
+        true
+    }
+
     /// Somebody waits for a neighbour's Ethernet address, which a host does not find out itself whose neighbours are
     /// the kernel's (`Neighboring::Kernel`). The answer is a change.
     fn resolve(&mut self, _address: IpAddr) {}
@@ -194,6 +200,11 @@ impl Burst {
 
     pub fn as_slice(&self) -> &[Received] {
         &self.frames
+    }
+
+    /// For a device of several parts, whose frames have numbers of their own in each.
+    pub fn as_mut_slice(&mut self) -> &mut [Received] {
+        &mut self.frames
     }
 
     pub fn clear(&mut self) {

@@ -31,13 +31,30 @@ pub enum Offload {
 /// Makes an interface of this name in the caller's network namespace, which must not exist yet; the empty name lets the
 /// kernel choose one. It lives as long as the descriptor, which is non-blocking and closed on exec.
 pub fn create(name: &str, offload: Offload) -> Result<OwnedFd, TapError> {
+    open(name, offload, libc::IFF_TUN_EXCL)
+}
+
+/// The same with several queues, a descriptor each, of which it lives as long as one does. The kernel sends a flow's frames
+/// to the queue that frames of the flow came by last, and those of a flow that it does not know by a hash.
+pub fn create_queues(name: &str, offload: Offload, count: u32) -> Result<Vec<OwnedFd>, TapError> {
+    let several = libc::IFF_MULTI_QUEUE;
+    let first = open(name, offload, several | libc::IFF_TUN_EXCL)?;
+    let name = self::name(first.as_fd()).map_err(failed("ioctl(TUNGETIFF)"))?;
+    let mut queues = vec![first];
+    for _ in 1..count {
+        queues.push(open(&name, offload, several)?);
+    }
+    Ok(queues)
+}
+
+fn open(name: &str, offload: Offload, kind: libc::c_int) -> Result<OwnedFd, TapError> {
     let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: the path is a NUL-terminated literal.
     let number = unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) };
     check(number).map_err(failed("open(/dev/net/tun)"))?;
     // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
     let device = unsafe { OwnedFd::from_raw_fd(number) };
-    attach(device.as_fd(), name).map_err(failed("ioctl(TUNSETIFF)"))?;
+    attach(device.as_fd(), name, kind).map_err(failed("ioctl(TUNSETIFF)"))?;
     set_header_len(device.as_fd()).map_err(failed("ioctl(TUNSETVNETHDRSZ)"))?;
     let features = match offload {
         Offload::Nothing => 0,
@@ -81,9 +98,9 @@ pub fn write(device: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-fn attach(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+fn attach(device: BorrowedFd<'_>, name: &str, kind: libc::c_int) -> io::Result<()> {
     let mut request = request(name)?;
-    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_TUN_EXCL;
+    let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | kind;
     request.ifr_ifru.ifru_flags = truncated(flags);
     // SAFETY: TUNSETIFF reads and writes an ifreq, which the pointer is to.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })

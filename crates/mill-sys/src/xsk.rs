@@ -9,10 +9,17 @@ use crate::memory::SharedMemory;
 use crate::memory::frames::Frames;
 use ring::{Consumer, Descriptor, Producer};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The rings' indices and entries.
 mod ring;
+
+/// What sockets are made with.
+mod options;
+
+/// Several sockets at one queue.
+mod pool;
 
 /// Making the socket, and asking it.
 mod socket;
@@ -20,33 +27,11 @@ mod socket;
 /// Whose the frames are that somebody has left behind.
 mod recovery;
 
+pub use options::{Copying, XskOptions};
+use pool::Sharer;
+pub use pool::XskPool;
 pub use recovery::Recovered;
-pub use socket::{XskError, XskStatistics, create};
-
-/// What socket and memory are made with; whoever opens them has to say the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct XskOptions {
-    /// Bytes of a frame's place: 2048 or 4096. What is received begins [`HEADROOM`] bytes behind its beginning.
-    pub frame_bytes: u32,
-    /// How many frames receive; a power of two.
-    pub receive_frames: u32,
-    /// How many frames send; a power of two.
-    pub transmit_frames: u32,
-    pub copying: Copying,
-    /// Frames longer than a place are several pieces (Linux 6.6), instead of being dropped.
-    pub in_pieces: bool,
-}
-
-/// Whether the kernel copies frames into and out of the memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Copying {
-    /// As the driver can; [`Xsk::is_zero_copy`] says how it turned out.
-    #[default]
-    AsDriverCan,
-    Always,
-    /// Binding fails where the driver can't without.
-    Never,
-}
+pub use socket::{XskError, XskStatistics, create, create_sharing};
 
 /// What the kernel leaves free before what it receives (XDP_PACKET_HEADROOM of bpf.h): room for a program to put headers.
 pub const HEADROOM: u32 = 256;
@@ -83,79 +68,99 @@ pub enum Kicked {
 /// The rings come before the socket: mappings that outlive it would keep the queue busy.
 #[derive(Debug)]
 pub struct Xsk {
-    fill: Producer<u64>,
+    supply: Supply,
     received: Consumer<Descriptor>,
     transmit: Producer<Descriptor>,
-    completed: Consumer<u64>,
     frames: Frames,
     /// A frame's number is its address shifted so many bits.
     shift: u32,
+    /// Frames below receive.
     receive_frames: u32,
+    /// Those that send, and are this socket's.
+    senders: Range<u32>,
+    /// Frames that receive and were ours when the socket was taken over.
+    vacant: Vec<u32>,
     recovered: Recovered,
     /// Entries of the rings that made no sense.
     strange: u64,
     socket: OwnedFd,
 }
 
-impl XskOptions {
-    /// How many bytes of memory they take; EINVAL if the numbers make no sense.
-    pub fn memory_bytes(&self) -> io::Result<usize> {
-        let is_valid = matches!(self.frame_bytes, 2048 | 4096)
-            && self.receive_frames.is_power_of_two()
-            && self.transmit_frames.is_power_of_two();
-        let bytes = self
-            .frames()
-            .and_then(|count| Frames::bytes_inherited(self.frame_bytes as usize, count));
-        bytes
-            .filter(|_| is_valid)
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
-    }
-
-    /// Descriptors of the ring of frames to be filled: twice as many as frames. The kernel shows what it has received before
-    /// it shows that it took the places from the ring, so that they may come back while it still looks full.
-    const fn fill_ring(&self) -> u32 {
-        self.receive_frames.saturating_mul(2)
-    }
-
-    fn frames(&self) -> Option<u32> {
-        self.receive_frames.checked_add(self.transmit_frames)
-    }
+/// The rings by which places come back and go away.
+#[derive(Debug)]
+enum Supply {
+    Own {
+        fill: Producer<u64>,
+        completed: Consumer<u64>,
+    },
+    Shared(Sharer),
 }
 
 impl Xsk {
-    /// Takes the socket over, new or left behind by a process that is no more. `memory` and `options` are those that the
-    /// socket was made with.
+    /// Takes the only socket of a queue over, new or left behind by a process that is no more. `memory` and `options` are
+    /// those that the socket was made with. Several sockets are taken over by [`XskPool`].
     pub fn open(socket: OwnedFd, memory: SharedMemory, options: &XskOptions) -> io::Result<Self> {
         options.memory_bytes()?;
+        if options.sharers != 1 {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
         let frame_bytes = options.frame_bytes as usize;
-        let frames = Frames::inherited(memory, frame_bytes, options.frames().unwrap_or_default())?;
+        let mut frames = Frames::inherited(memory, frame_bytes, options.frames())?;
         let rings = socket::Rings::of(socket.as_fd())?;
-        let mut xsk = Self {
-            fill: Producer::new(
-                rings.map(socket::Ring::Fill, options.fill_ring())?,
-                rings.layout(socket::Ring::Fill, options.fill_ring())?,
-            )?,
-            received: Consumer::new(
-                rings.map(socket::Ring::Received, options.receive_frames)?,
-                rings.layout(socket::Ring::Received, options.receive_frames)?,
-            )?,
-            transmit: Producer::new(
-                rings.map(socket::Ring::Transmit, options.transmit_frames)?,
-                rings.layout(socket::Ring::Transmit, options.transmit_frames)?,
-            )?,
-            completed: Consumer::new(
-                rings.map(socket::Ring::Completed, options.transmit_frames)?,
-                rings.layout(socket::Ring::Completed, options.transmit_frames)?,
-            )?,
+        let (mut fill, mut completed) = rings.common(options)?;
+        let mut own = [rings.own(options)?];
+        let recovered = recovery::recover(
+            &mut frames,
+            options.receivers(),
+            (&mut fill, &mut completed),
+            &mut own,
+            recovery::is_exact(socket.as_fd()),
+        );
+        let share = options.receivers_of(0);
+        let vacant = share
+            .rev()
+            .filter(|number| frames.is_ours(*number))
+            .collect();
+        let [(received, transmit)] = own;
+        Ok(Self {
+            supply: Supply::Own { fill, completed },
+            received,
+            transmit,
             frames,
             shift: options.frame_bytes.trailing_zeros(),
-            receive_frames: options.receive_frames,
-            recovered: Recovered::default(),
+            receive_frames: options.receivers(),
+            senders: options.senders_of(0),
+            vacant,
+            recovered,
             strange: 0,
             socket,
-        };
-        xsk.recovered = xsk.recover();
-        Ok(xsk)
+        })
+    }
+
+    /// One of several sockets of a queue.
+    fn of_pool(
+        mut sharer: Sharer,
+        (received, transmit): pool::OwnRings,
+        (mut frames, vacant, recovered): (Frames, Vec<u32>, Recovered),
+        (place, options): (u32, &XskOptions),
+        socket: OwnedFd,
+    ) -> Self {
+        let senders = options.senders_of(place);
+        let out = senders.clone().filter(|number| !frames.is_ours(*number));
+        sharer.begin(u32::try_from(out.count()).unwrap_or(u32::MAX));
+        Self {
+            supply: Supply::Shared(sharer),
+            received,
+            transmit,
+            frames,
+            shift: options.frame_bytes.trailing_zeros(),
+            receive_frames: options.receivers(),
+            senders,
+            vacant,
+            recovered,
+            strange: 0,
+            socket,
+        }
     }
 
     /// Bytes of a frame's place.
@@ -163,9 +168,24 @@ impl Xsk {
         self.frames.frame_bytes()
     }
 
-    /// The numbers of the frames that send.
-    pub fn senders(&self) -> std::ops::Range<u32> {
-        self.receive_frames..self.frames.count()
+    /// The numbers of the frames that send; of a socket that shares its queue, of its own.
+    pub fn senders(&self) -> Range<u32> {
+        self.senders.clone()
+    }
+
+    /// How many frames receive: those below. Of a socket that shares its queue any of them may arrive.
+    pub fn receivers(&self) -> u32 {
+        self.receive_frames
+    }
+
+    /// The frames that receive and were ours when the socket was taken over, once; beside them how many this socket has
+    /// brought along.
+    pub fn take_vacant(&mut self) -> (Vec<u32>, u32) {
+        let share = match &self.supply {
+            Supply::Own { .. } => self.receive_frames,
+            Supply::Shared(sharer) => sharer.receive_frames(),
+        };
+        (std::mem::take(&mut self.vacant), share)
     }
 
     /// Whether a frame is ours now.
@@ -214,6 +234,15 @@ impl Xsk {
         self.received.known()
     }
 
+    /// How many places the kernel has to fill, where several sockets give it some: none of them knows by itself.
+    #[inline]
+    pub fn filled_by_all(&self) -> Option<u32> {
+        match &self.supply {
+            Supply::Own { .. } => None,
+            Supply::Shared(sharer) => Some(sharer.filled()),
+        }
+    }
+
     /// Gives a frame that receives back to the kernel, which sees it after [`Self::publish_received`].
     #[inline]
     pub fn fill(&mut self, number: u32) {
@@ -221,16 +250,28 @@ impl Xsk {
             debug_assert!(false, "{number} is no frame of ours that receives");
             return;
         }
-        let is_put = self.fill.put(u64::from(number) << self.shift);
-        debug_assert!(is_put, "the ring has room for all frames that receive");
+        let address = u64::from(number) << self.shift;
+        match &mut self.supply {
+            Supply::Own { fill, .. } => {
+                let is_put = fill.put(address);
+                debug_assert!(is_put, "the ring has room for all frames that receive");
+            }
+            Supply::Shared(sharer) => sharer.give(address),
+        }
     }
 
     /// Tells the kernel what was taken and given back. No system call but where the driver sleeps.
     #[inline]
     pub fn publish_received(&mut self) {
         self.received.release();
-        self.fill.publish();
-        if self.fill.needs_wakeup() {
+        let wants_call = match &mut self.supply {
+            Supply::Own { fill, .. } => {
+                fill.publish();
+                fill.needs_wakeup()
+            }
+            Supply::Shared(sharer) => sharer.publish(),
+        };
+        if wants_call {
             socket::wake_receiver(self.socket.as_fd());
         }
     }
@@ -239,9 +280,12 @@ impl Xsk {
     /// [`Self::publish_transmit`], which has to wait for the last piece of a frame.
     #[inline]
     pub fn transmit(&mut self, number: u32, len: u32, continues: bool) {
-        if number < self.receive_frames || !self.frames.give(number) {
+        if !self.senders.contains(&number) || !self.frames.give(number) {
             debug_assert!(false, "{number} is no frame of ours that sends");
             return;
+        }
+        if let Supply::Shared(sharer) = &mut self.supply {
+            sharer.transmitted();
         }
         let options = if continues { libc::XDP_PKT_CONTD } else { 0 };
         let is_put = self.transmit.put(Descriptor {
@@ -268,12 +312,18 @@ impl Xsk {
     #[inline]
     pub fn complete(&mut self) -> Option<u32> {
         loop {
-            let Some(address) = self.completed.take() else {
-                self.completed.release();
-                return None;
+            let address = match &mut self.supply {
+                Supply::Own { completed, .. } => {
+                    let Some(address) = completed.take() else {
+                        completed.release();
+                        return None;
+                    };
+                    address
+                }
+                Supply::Shared(sharer) => sharer.complete()?,
             };
             if let Some(number) = self.number_of(address)
-                && number >= self.receive_frames
+                && self.senders.contains(&number)
                 && self.frames.take(number)
             {
                 return Some(number);

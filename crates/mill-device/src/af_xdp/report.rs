@@ -1,5 +1,7 @@
 //! What is told of a link: what it counts, and what can happen to it.
 
+use std::ops::Add;
+
 /// What has passed, and what has not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpCounters {
@@ -20,6 +22,25 @@ pub struct XdpCounters {
     pub lost: u64,
     /// Calls that the kernel refused: the interface is down or gone.
     pub refused: u64,
+}
+
+impl Add for XdpCounters {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            received_bytes: self.received_bytes + other.received_bytes,
+            transmitted: self.transmitted + other.transmitted,
+            transmitted_bytes: self.transmitted_bytes + other.transmitted_bytes,
+            gathered: self.gathered + other.gathered,
+            dropped: self.dropped + other.dropped,
+            kicks: self.kicks + other.kicks,
+            waited: self.waited + other.waited,
+            lost: self.lost + other.lost,
+            refused: self.refused + other.refused,
+        }
+    }
 }
 
 /// What can happen to a running link.

@@ -23,6 +23,7 @@ pub fn xsk_options(mtu: u16, copying: Copying) -> XskOptions {
         frame_bytes: if needed <= 2048 { 2048 } else { 4096 },
         receive_frames: RECEIVE_FRAMES,
         transmit_frames: TRANSMIT_FRAMES,
+        sharers: 1,
         copying,
         in_pieces: needed > 4096,
     }

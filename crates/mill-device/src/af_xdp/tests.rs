@@ -10,6 +10,8 @@ use wire::{End, FAR, NEAR, Steering, frame, ip, lay};
 mod ending;
 /// Frames of several pieces.
 mod pieces;
+/// Several links at one queue.
+mod sharing;
 mod wire;
 
 fn frames(count: usize, len: usize) -> Vec<Vec<u8>> {

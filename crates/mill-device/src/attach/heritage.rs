@@ -22,16 +22,15 @@ impl Attached {
             (_, Some(_)) => Ok(()),
             (Wire::Tap(_), None) => Err("a TAP device can't be handed over"),
             (Wire::Memif(_), None) => Err("the other end of a memif would have to connect again"),
+            (Wire::AfXdp(seat), None) if !seat.has_one_queue() => {
+                Err("it has several queues (queue=)")
+            }
             (Wire::AfXdp(_), None) => Err("its frames are being written to a file (--pcap)"),
         }
     }
 
     /// The device for a successor, who holds it from then on too; `None` where there can't be one.
-    pub fn bequeath<'a>(
-        &'a self,
-        specification: &Specification,
-        hold: &'a Hold,
-    ) -> Option<Heritage<'a>> {
+    pub fn bequeath<'a>(&'a self, hold: &'a Hold) -> Option<Heritage<'a>> {
         let (Wire::AfXdp(queue), Some(chair)) = (&self.wire, &self.chair) else {
             return None;
         };
@@ -42,7 +41,7 @@ impl Attached {
         descriptors.extend(chair.descriptors().map(AsFd::as_fd));
         descriptors.extend(queue.descriptors().map(AsFd::as_fd));
         Some(Heritage {
-            text: queue.describe(&specification.af_xdp),
+            text: queue.describe()?,
             descriptors,
         })
     }
@@ -78,11 +77,11 @@ impl Attached {
         let chair = Chair::of([next()?, next()?, next()?]);
         let queue = AfXdp::inherit(interface, &specification.af_xdp, text, descriptors)?;
         Ok(Made {
-            attached: Self {
+            seats: vec![Self {
                 wire: Wire::AfXdp(queue),
                 chair: Some(chair),
                 pcap: None,
-            },
+            }],
             hold: Hold::inherited(link),
             notices: Vec::new(),
         })

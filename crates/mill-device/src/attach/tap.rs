@@ -1,34 +1,54 @@
 //! A TAP device, made and set up.
 
 use super::AttachError;
+use crate::colleagues::{self, Colleagues, LetterBox};
 use crate::specification::{Specification, holds};
 use crate::tap::TapLink;
 use mill_stack::config::Prefix;
 use mill_sys::interface::InterfaceAddress;
 use mill_sys::tap::{self, Offload, TapError};
-use mill_sys::{descriptor, interface, netlink};
+use mill_sys::{descriptor, eventfd, interface, netlink};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The descriptor of the wire, and the Ethernet address of our end.
+/// A worker's descriptor of the wire, and the Ethernet address of our end.
 #[derive(Clone, Debug)]
 pub(super) struct Tap<D> {
-    pub(super) device: D,
+    device: D,
     address: [u8; 6],
+    crew: Option<Crew<D>>,
+}
+
+/// What several workers have in common.
+#[derive(Clone, Debug)]
+struct Crew<D> {
+    bell: D,
+    worker: usize,
+    workers: u32,
+    /// Where they leave frames for each other, in this process.
+    boxes: Arc<Mutex<Option<Arc<[LetterBox]>>>>,
 }
 
 impl Tap<OwnedFd> {
-    /// Makes the device, and gives this machine's side its addresses.
-    pub(super) fn new(name: &str, specification: &Specification) -> Result<Self, AttachError> {
+    /// Makes the device, and gives this machine's side its addresses: a queue for each worker.
+    pub(super) fn make(
+        name: &str,
+        specification: &Specification,
+    ) -> Result<Vec<Self>, AttachError> {
         check_addresses(specification)?;
         let offload = if specification.offload {
             Offload::ChecksumAndSegmentation
         } else {
             Offload::Nothing
         };
-        let device = tap::create(name, offload).map_err(|error| not_created(name, &error))?;
+        let devices = match specification.seats() {
+            1 => tap::create(name, offload).map(|device| vec![device]),
+            count => tap::create_queues(name, offload, count),
+        };
+        let devices = devices.map_err(|error| not_created(name, &error))?;
         let failed = |what: &str, error: &io::Error| {
             AttachError(format!("{what} the device \"{name}\" failed: {error}"))
         };
@@ -54,19 +74,71 @@ impl Tap<OwnedFd> {
                 wait_until_local(*address);
             }
         }
-        Ok(Self {
-            device,
-            address: neighbour_of(theirs),
-        })
+        seats(devices, neighbour_of(theirs))
+            .map_err(|error| failed("giving workers a bell for", &error))
+    }
+
+    /// Has the workers of this process know each other.
+    pub(super) fn prepare(seats: &[&Self]) {
+        let crew = seats.first().and_then(|seat| seat.crew.as_ref());
+        if let Some(crew) = crew {
+            *crew.lock() = Some(colleagues::boxes(crew.workers));
+        }
     }
 
     pub(super) fn link(
         self,
         specification: &Specification,
         on_gone: impl FnOnce() + Send + 'static,
-    ) -> TapLink {
+    ) -> io::Result<TapLink> {
         let mtu = specification.mtu();
-        TapLink::new(self.device, self.address, mtu, specification.offload).told_when_gone(on_gone)
+        let link = TapLink::new(self.device, self.address, mtu, specification.offload);
+        let Some(crew) = self.crew else {
+            return Ok(link.told_when_gone(on_gone));
+        };
+        // What is true for all workers is said by one.
+        let link = match crew.worker {
+            0 => link.told_when_gone(on_gone),
+            _ => link,
+        };
+        let boxes = crew.lock().clone();
+        let boxes = boxes.ok_or_else(|| io::Error::other("the workers were not prepared"))?;
+        Ok(link.with_colleagues(Colleagues::new(boxes, crew.worker, crew.bell)))
+    }
+
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+        let bell = self.crew.as_ref().map(|crew| &crew.bell);
+        std::iter::once(&self.device).chain(bell)
+    }
+}
+
+/// A seat for each of the queues.
+fn seats(devices: Vec<OwnedFd>, address: [u8; 6]) -> io::Result<Vec<Tap<OwnedFd>>> {
+    let workers = u32::try_from(devices.len()).unwrap_or(u32::MAX);
+    let bell = eventfd::create()?;
+    let boxes = Arc::default();
+    let seats = devices.into_iter().enumerate().map(|(worker, device)| {
+        let crew = || {
+            Ok::<_, io::Error>(Crew {
+                bell: bell.try_clone()?,
+                worker,
+                workers,
+                boxes: Arc::clone(&boxes),
+            })
+        };
+        let crew = (workers > 1).then(crew).transpose()?;
+        Ok(Tap {
+            device,
+            address,
+            crew,
+        })
+    });
+    seats.collect()
+}
+
+impl<D> Crew<D> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<[LetterBox]>>> {
+        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,6 +147,15 @@ impl<D> Tap<D> {
         Ok(Tap {
             device: copy(&self.device)?,
             address: self.address,
+            crew: match &self.crew {
+                Some(crew) => Some(Crew {
+                    bell: copy(&crew.bell)?,
+                    worker: crew.worker,
+                    workers: crew.workers,
+                    boxes: Arc::clone(&crew.boxes),
+                }),
+                None => None,
+            },
         })
     }
 }

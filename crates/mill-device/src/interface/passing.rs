@@ -1,9 +1,9 @@
 //! The interface goes from one process to another while both serve: a part of the link that few have.
 
 use super::{Grace, InterfaceLink, InterfaceTrouble, Passage};
-use crate::af_xdp::XdpLink;
 use crate::apart::{ApartLink, Parts};
 use crate::network::LinkState;
+use crate::queues::Queues;
 use crate::relay::{Note, Relay};
 use crate::steering::Table;
 use crate::succession::{Door, Neighbor, Request, Seat, Wish, Word};
@@ -25,7 +25,7 @@ pub(super) struct Succession {
 }
 
 /// Opens queue and table as somebody else has left them.
-pub(crate) type OpenQueue = Box<dyn Fn(&LinkState) -> io::Result<(XdpLink, Table)> + Send>;
+pub(crate) type OpenQueue = Box<dyn Fn(&LinkState) -> io::Result<(Queues, Table)> + Send>;
 
 impl InterfaceLink {
     /// Has other processes be able to take the interface over.
@@ -55,7 +55,7 @@ impl InterfaceLink {
             return Some(watcher);
         };
         succession.seat.set_watcher(watcher);
-        succession.seat.watch(self.xdp.as_fd());
+        succession.seat.watch(self.queues.as_fd());
         None
     }
 
@@ -74,7 +74,7 @@ impl InterfaceLink {
             return Err(Box::new(self));
         };
         let Self {
-            mut xdp,
+            mut queues,
             table,
             follower,
             heard,
@@ -82,9 +82,9 @@ impl InterfaceLink {
             wanted,
             ..
         } = self;
-        xdp.leave();
-        succession.seat.leave(xdp.as_fd());
-        drop((xdp, table));
+        queues.leave();
+        succession.seat.leave(queues.as_fd());
+        drop((queues, table));
         // Only now, when nothing of ours touches the rings any more. First the word: who finds the device free without it
         // would think that we are gone.
         let before = Neighbor::say_admitted(request, relay, far);
@@ -109,7 +109,7 @@ impl InterfaceLink {
     /// Takes the interface, which is ours now, as whoever had it has left it.
     pub(crate) fn take(mut parts: Parts) -> Result<Box<Self>, Box<ApartLink>> {
         let opened = (parts.open)(&parts.follower.network().link);
-        let (xdp, table) = match opened {
+        let (queues, table) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 (parts.told)(InterfaceTrouble::NotTaken(error.to_string()));
@@ -121,7 +121,7 @@ impl InterfaceLink {
                 return Err(Box::new(ApartLink::new(parts, None)));
             }
         };
-        parts.seat.watch(xdp.as_fd());
+        parts.seat.watch(queues.as_fd());
         let Parts {
             seat,
             open,
@@ -134,7 +134,10 @@ impl InterfaceLink {
         } = parts;
         let addresses = follower.network().addresses.clone();
         let mut link = Self {
-            xdp,
+            queues,
+            flows: table.flow_hash(),
+            worker: 0,
+            colleagues: None,
             follower,
             grace: Grace::inherited(&wanted.services, &table),
             table,
@@ -172,11 +175,11 @@ impl InterfaceLink {
 impl Succession {
     /// Sends what who is behind us sends.
     #[inline]
-    pub(super) fn carry(&mut self, xdp: &mut XdpLink) {
+    pub(super) fn carry(&mut self, queues: &mut Queues) {
         if let Some(behind) = &mut self.behind
             && behind.relay.waiting().is_some()
         {
-            carry(behind, xdp);
+            carry(behind, queues);
         }
         if let Some(behind) = &mut self.behind {
             behind.relay.publish();
@@ -194,7 +197,7 @@ impl Succession {
     }
 
     /// Looks who is at the doors.
-    pub(super) fn look(&mut self, xdp: &mut XdpLink, table: &Table, wanted: &Wanted) {
+    pub(super) fn look(&mut self, queues: &mut Queues, table: &Table, wanted: &Wanted) {
         let knocks = self.seat.look();
         while knocks.at(Door::Requests)
             && self.asks.is_none()
@@ -209,7 +212,7 @@ impl Succession {
             let is_over = knocks.at(Door::Behind) && matches!(behind.word(), Some(Word::End));
             if is_over || behind.relay.is_broken() {
                 // What it has sent last.
-                carry(behind, xdp);
+                carry(behind, queues);
                 behind.close(&self.seat);
                 self.behind = None;
                 table.forget_kept();
@@ -242,14 +245,14 @@ impl Succession {
 }
 
 #[cold]
-fn carry(behind: &mut Neighbor, xdp: &mut XdpLink) {
+fn carry(behind: &mut Neighbor, queues: &mut Queues) {
     let relay = &mut behind.relay;
     while let Some(len) = relay.waiting() {
-        if len > xdp.frame_len_max() {
+        if len > queues.frame_len_max() {
             relay.take(&mut []);
             continue;
         }
-        let Some(room) = xdp.reserve(len) else {
+        let Some(room) = queues.reserve(len) else {
             // Nobody else wakes us when there is room.
             relay.ring_own_bell();
             break;
@@ -258,7 +261,7 @@ fn carry(behind: &mut Neighbor, xdp: &mut XdpLink) {
         if let Some(note) = relay.take(room.get_mut(..len).unwrap_or_default())
             && note.offload == Offload::default()
         {
-            xdp.transmit(len, Offload::default());
+            queues.transmit(len, Offload::default());
         }
     }
     relay.release();

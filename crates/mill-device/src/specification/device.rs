@@ -111,7 +111,7 @@ impl Device {
     pub const fn noun(&self) -> &'static str {
         match self {
             Self::Tap { .. } => "a TAP device",
-            Self::AfXdp { .. } => "a queue of an interface",
+            Self::AfXdp { .. } => "an interface",
             Self::Memif { .. } => "a memif",
         }
     }

@@ -3,11 +3,29 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+/// The threads that run a stack, each with a host of its own at its seat of the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workers {
+    pub count: u32,
+    pub spread: Spread,
+}
+
+/// Which worker a flow belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// Who has the queue that it comes by, as long as there are as many queues as workers: they share nothing then.
+    #[default]
+    ByQueue,
+    /// Whom a hash of its addresses and ports names, by whichever queue it comes: who opens connections can't know that
+    /// in advance.
+    ByFlow,
+}
+
 /// Of `af_xdp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfXdpSettings {
-    /// The number of the receive queue.
-    pub queue: u32,
+    /// The numbers of the receive queues; none means all of them.
+    pub queues: Vec<u32>,
     pub mode: Mode,
     /// Whether to ask for it.
     pub zero_copy: bool,
@@ -62,7 +80,7 @@ pub enum Role {
 impl Default for AfXdpSettings {
     fn default() -> Self {
         Self {
-            queue: 0,
+            queues: Vec::new(),
             mode: Mode::Any,
             zero_copy: true,
             hugepages: true,
@@ -98,5 +116,14 @@ impl fmt::Debug for MemifSettings {
             .field("ring_size", &self.ring_size)
             .field("buffer_bytes", &self.buffer_bytes)
             .finish_non_exhaustive()
+    }
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Self {
+            count: 1,
+            spread: Spread::default(),
+        }
     }
 }

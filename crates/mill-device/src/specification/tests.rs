@@ -132,11 +132,11 @@ fn an_interface_needs_no_more_than_its_name() {
     let found = Specification::parse("af_xdp:eth0").unwrap();
     assert_eq!(found.device.kind(), "af_xdp");
     assert!(found.addresses.is_empty());
-    let text = "af_xdp:eth0,queue=3,mode=native,zero-copy=off,hugepages=off,receive-frames=512,transmit-frames=256,\
+    let text = "af_xdp:eth0,queue=3,queue=0-1,mode=native,zero-copy=off,hugepages=off,receive-frames=512,transmit-frames=256,\
                 ports=61000-65535,polling=spin,initial-window=20";
     let found = Specification::parse(text).unwrap();
     let expected = AfXdpSettings {
-        queue: 3,
+        queues: vec![0, 1, 3],
         mode: settings::Mode::Native,
         zero_copy: false,
         hugepages: false,
@@ -347,5 +347,5 @@ fn help_has_a_line_for_each_option() {
     let headings = options::GROUPS.len();
     assert_eq!(help.lines().count(), options::all().count() + headings);
     assert!(help.contains("  mtu=576–65521 "), "{help}");
-    assert!(help.contains("af_xdp: the receive queue"), "{help}");
+    assert!(help.contains("af_xdp: the receive queues"), "{help}");
 }

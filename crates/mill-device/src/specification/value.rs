@@ -42,6 +42,8 @@ pub enum Value {
     Ports(fn(&mut Specification) -> &mut RangeInclusive<u16>),
     /// So many bytes at most.
     Secret(usize, fn(&mut Specification) -> &mut String),
+    /// Numbers up to this one; none of them stands for all.
+    Queues(u32, fn(&mut Specification) -> &mut Vec<u32>),
 }
 
 /// A word and what it does.
@@ -50,7 +52,7 @@ pub type Word = (&'static str, fn(&mut Specification));
 impl Value {
     /// Whether the option may stand several times, each time with one more value.
     pub(crate) fn repeats(&self) -> bool {
-        matches!(self, Self::Prefix(_) | Self::Address(_))
+        matches!(self, Self::Prefix(_) | Self::Address(_) | Self::Queues(..))
     }
 
     /// Reads a value; `None` if it is none.
@@ -114,6 +116,15 @@ impl Value {
                 }
                 *place(specification) = text.to_owned();
             }
+            Self::Queues(last, place) => {
+                let to = place(specification);
+                match text {
+                    "all" => to.clear(),
+                    _ => to.extend(parse_queues(text, *last)?),
+                }
+                to.sort_unstable();
+                to.dedup();
+            }
         }
         Some(())
     }
@@ -170,6 +181,9 @@ impl Value {
             ),
             Self::Ports(_) => String::from("a range of ports, as 10240-32767,"),
             Self::Secret(most, _) => format!("1 to {most} bytes"),
+            Self::Queues(last, _) => {
+                format!("\"all\", a number up to {last}, or a range of them, as 0-3,")
+            }
         }
     }
 
@@ -206,6 +220,7 @@ impl Value {
             }
             Self::Ports(_) => String::from("first-last"),
             Self::Secret(..) => String::from("text"),
+            Self::Queues(..) => String::from("all | number | first-last"),
         }
     }
 }
@@ -337,6 +352,12 @@ fn parse_pause(text: &str) -> Option<Duration> {
         None => parse_millis(text)?.checked_mul(1000)?,
     };
     Some(Duration::from_micros(within(micros, &(1..=100_000))?))
+}
+
+fn parse_queues(text: &str, last_of_all: u32) -> Option<RangeInclusive<u32>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    (first <= last && last <= last_of_all).then_some(first..=last)
 }
 
 fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {

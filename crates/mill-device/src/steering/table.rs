@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The table of one interface. Clones are the same table, for other threads; who serves the same on several threads says
-/// so on each, and it ends with the last.
+/// so on each (see [`Self::set_sharers`]), and it ends with the last.
 ///
 /// Nothing here is a system call or needs rights, and what is written holds from the next frame on. The table outlives
 /// whoever wrote it: the program goes on by it as long as it is attached.
@@ -33,8 +33,14 @@ struct State {
     addresses: [Option<IpAddr>; ADDRESSES_MAX],
     /// How often each service was asked for; an unspecified address is all those of its family.
     services: BTreeMap<(Transport, SocketAddr), u32>,
-    /// What nobody serves any more, and connections of TCP are left of.
+    /// How many have to ask for a service before it is served.
+    sharers: u32,
+    /// What not all serve any more, and connections of TCP are left of.
     closing: BTreeSet<SocketAddr>,
+    /// Of which so many have none left.
+    forgotten: BTreeMap<SocketAddr, u32>,
+    /// Ports of TCP from which connections are opened: a bitmap as those of the table, if there are any.
+    opened: Vec<u32>,
     /// What another process serves at the places of the table, who writes no more: offsets of words, and their bits.
     kept: BTreeMap<usize, u32>,
 }
@@ -70,6 +76,12 @@ impl Table {
         self.state().forget_kept();
     }
 
+    /// From now on so many serve on clones of the table, each with frames of its own: a service begins when all of them
+    /// have asked for it, so that none gets frames that it does not know what to do with.
+    pub fn set_sharers(&self, sharers: u32) {
+        self.state().sharers = sharers;
+    }
+
     /// From now on frames for this are wanted; or no longer, once everyone who wanted them has said so. Protocols other
     /// than TCP and UDP are never ours.
     pub fn serve(&self, service: Service, on: bool) {
@@ -80,6 +92,15 @@ impl Table {
     /// that ask for a new one.
     pub fn forget(&self, service: Service) {
         self.state().forget(service);
+    }
+
+    /// From now on frames for these ports of TCP are wanted at every address, for connections that one of the sharers opens.
+    /// Those that were opened first hold for all of them.
+    pub fn open_ports(&self, ports: impl FnOnce() -> Vec<u16>) {
+        let mut state = self.state();
+        if state.opened.is_empty() {
+            state.open_ports(&ports());
+        }
     }
 
     /// All addresses that the interface has now. Gives how many of them found no room, and stay the kernel's: there is room
@@ -146,7 +167,10 @@ impl State {
             counters: ArrayMemory::open(counters.as_fd(), COUNTERS_BYTES)?,
             addresses: [None; ADDRESSES_MAX],
             services: BTreeMap::new(),
+            sharers: 1,
             closing: BTreeSet::new(),
+            forgotten: BTreeMap::new(),
+            opened: Vec::new(),
             kept: BTreeMap::new(),
         })
     }
@@ -196,18 +220,24 @@ impl State {
         let (address, port) = (service.address.ip(), service.address.port());
         let key = (transport, SocketAddr::new(address, port));
         if on {
-            self.closing.remove(&key.1);
-            *self.services.entry(key).or_default() += 1;
+            self.forgotten.remove(&key.1);
+            let count = self.services.entry(key).or_default();
+            *count += 1;
+            if *count >= self.sharers {
+                self.closing.remove(&key.1);
+            }
         } else {
             let Some(count) = self.services.get_mut(&key) else {
                 return;
             };
+            let was_served = *count >= self.sharers;
             *count -= 1;
+            let is_served = *count >= self.sharers;
             if *count == 0 {
                 self.services.remove(&key);
-                if transport == Transport::Tcp {
-                    self.closing.insert(key.1);
-                }
+            }
+            if transport == Transport::Tcp && was_served && !is_served {
+                self.closing.insert(key.1);
             }
         }
         self.write_bits(key);
@@ -215,7 +245,14 @@ impl State {
 
     fn forget(&mut self, service: Service) {
         let key = SocketAddr::new(service.address.ip(), service.address.port());
-        if service.protocol == Protocol::TCP && self.closing.remove(&key) {
+        if service.protocol != Protocol::TCP || !self.closing.contains(&key) {
+            return;
+        }
+        let count = self.forgotten.entry(key).or_default();
+        *count += 1;
+        if *count >= self.sharers {
+            self.forgotten.remove(&key);
+            self.closing.remove(&key);
             self.write_bits((Transport::Tcp, key));
         }
     }
@@ -270,6 +307,33 @@ impl State {
                 self.write_bit(place, address, Transport::Tcp, service.port());
             }
         }
+        self.write_opened(place);
+    }
+
+    fn open_ports(&mut self, ports: &[u16]) {
+        self.opened = vec![0; BITMAP_BYTES / 4];
+        for port in ports {
+            if let Some(word) = self.opened.get_mut(usize::from(port / 32)) {
+                *word |= 1 << (port % 32);
+            }
+        }
+        for place in 0..ADDRESSES_MAX {
+            if self.addresses[place].is_some() {
+                self.write_opened(place);
+            }
+        }
+    }
+
+    fn write_opened(&self, place: usize) {
+        for (word, bits) in self.opened.iter().enumerate() {
+            let offset = TCP_PORTS + place * BITMAP_BYTES + word * 4;
+            self.word(offset).fetch_or(*bits, Ordering::Release);
+        }
+    }
+
+    fn is_opened(&self, port: u16) -> bool {
+        let word = self.opened.get(usize::from(port / 32));
+        word.is_some_and(|word| word & (1 << (port % 32)) != 0)
     }
 
     /// Its ports go before the address does: while it changes, nothing is served by it.
@@ -308,8 +372,10 @@ impl State {
     fn write_bit(&self, place: usize, own: IpAddr, transport: Transport, port: u16) {
         let is_served = [own, all_of(own)].iter().any(|address| {
             let key = (transport, SocketAddr::new(*address, port));
-            self.services.contains_key(&key)
+            let count = self.services.get(&key);
+            count.is_some_and(|count| *count >= self.sharers)
         });
+        let is_served = is_served || transport == Transport::Tcp && self.is_opened(port);
         let bitmaps = match transport {
             Transport::Tcp => TCP_PORTS,
             Transport::Udp => UDP_PORTS,

@@ -380,7 +380,7 @@ fn rings(link: &mut AnyLink) -> Vec<Fact> {
     let mtu = Link::properties(link).mtu;
     facts.push(fact("mtu", mtu));
     if let Some(interface) = link.interface_mut() {
-        let xdp = interface.xdp_mut();
+        let xdp = interface.queues_mut();
         let copying = match xdp.is_zero_copy() {
             Ok(true) => "no: frames lie where the device puts them",
             Ok(false) => "yes: the kernel copies frames in and out",

@@ -209,7 +209,7 @@ fn dropped(figures: &mut StackCounters, reason: DropReason) -> &mut u64 {
 /// What a link counts itself.
 fn count_link(link: &AnyLink, into: &mut StackCounters) {
     if let Some(interface) = link.interface() {
-        let counted = interface.xdp().counters();
+        let counted = interface.queues().counters();
         into.link_received = counted.received;
         into.link_received_bytes = counted.received_bytes;
         into.link_transmitted = counted.transmitted;
@@ -236,11 +236,15 @@ fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
     let Some(interface) = link.interface() else {
         return;
     };
-    if let Ok(counted) = interface.xdp().statistics() {
+    if let Ok(counted) = interface.queues().statistics() {
         into.xdp_dropped = counted.dropped;
         into.xdp_ring_full = counted.ring_full;
         into.xdp_no_place = counted.no_place;
         into.xdp_strange = counted.strange_filled + counted.strange_transmitted;
+    }
+    // The program counts for all workers: one of them tells it.
+    if !interface.is_first() {
+        return;
     }
     let steered = interface.table().counters();
     into.steering_redirected = steered.redirected;

@@ -33,6 +33,22 @@ fn a_device_has_its_name_and_vanishes_with_its_descriptor() {
 }
 
 #[test]
+fn a_device_of_several_queues_vanishes_with_the_last() {
+    in_namespace(|| {
+        let mut queues = create_queues("mill0", Offload::Nothing, 3).unwrap();
+        assert_eq!(queues.len(), 3);
+        for queue in &queues {
+            assert_eq!(name(queue.as_fd()).unwrap(), "mill0");
+        }
+        let busy = create_queues("mill0", Offload::Nothing, 2).unwrap_err();
+        assert_eq!(busy.error.raw_os_error(), Some(libc::EBUSY));
+        while queues.pop().is_some() {
+            assert_eq!(interface::index("mill0").is_ok(), !queues.is_empty());
+        }
+    });
+}
+
+#[test]
 fn a_name_that_is_too_long_or_anothers_is_refused() {
     in_namespace(|| {
         for name in ["lo", "sixteen-letters!", "a/b"] {

@@ -6,7 +6,11 @@
 //! counts of the rings say that it has none are such frames taken back. The others are lost until the socket is made anew:
 //! no more than one burst for a process that was killed.
 
-use super::Xsk;
+use super::pool::OwnRings;
+use super::ring::{Consumer, Producer};
+use super::socket;
+use crate::memory::frames::Frames;
+use std::os::fd::BorrowedFd;
 
 /// What was found when a socket was taken over; nothing of a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,56 +25,72 @@ pub struct Recovered {
     pub reclaimed: u32,
 }
 
-impl Xsk {
-    /// Makes the marks say what the rings say.
-    pub(super) fn recover(&mut self) -> Recovered {
-        let filling = self.fill.unseen();
-        let waiting = self.received.waiting();
-        let unsent = self.transmit.unseen();
-        let sent = self.completed.waiting();
-        let mut is_in_ring = vec![false; self.frames.count() as usize];
-        let received = waiting.iter().map(|piece| piece.address);
-        let transmitted = unsent.iter().map(|piece| piece.address);
-        let addresses = filling.iter().chain(&sent).copied();
-        for address in addresses.chain(received).chain(transmitted) {
-            let number = self.number_of(address).unwrap_or(u32::MAX);
-            // What waits to be taken is the kernel's until it is; a mark that says otherwise was made just before the end.
-            let _ = self.frames.give(number);
-            if let Some(entry) = is_in_ring.get_mut(number as usize) {
-                *entry = true;
-            }
-        }
-        let reclaimed = self.reclaim(&is_in_ring);
-        let counted = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Recovered {
-            waiting: counted(waiting.len()),
-            unsent: counted(unsent.len()),
-            filling: counted(filling.len()),
-            reclaimed,
+/// Makes the marks say what the rings of all sockets of a queue say. Frames below `boundary` receive. `is_exact`: no entry
+/// was taken without a result.
+pub(super) fn recover(
+    frames: &mut Frames,
+    boundary: u32,
+    (fill, completed): (&mut Producer<u64>, &mut Consumer<u64>),
+    sockets: &mut [OwnRings],
+    is_exact: bool,
+) -> Recovered {
+    let filling = fill.unseen();
+    let sent = completed.waiting();
+    let (mut waiting, mut unsent) = (Vec::new(), Vec::new());
+    let (mut arrived_count, mut taken_count) = (0_u32, 0_u32);
+    for (received, transmit) in sockets {
+        waiting.extend(received.waiting().iter().map(|piece| piece.address));
+        unsent.extend(transmit.unseen().iter().map(|piece| piece.address));
+        arrived_count = arrived_count.wrapping_add(received.put_count());
+        taken_count = taken_count.wrapping_add(transmit.taken_count());
+    }
+    let shift = frames.frame_bytes().trailing_zeros();
+    let mut is_in_ring = vec![false; frames.count() as usize];
+    let all = filling.iter().chain(&sent).chain(&waiting).chain(&unsent);
+    for address in all {
+        let number = u32::try_from(address >> shift).unwrap_or(u32::MAX);
+        // What waits to be taken is the kernel's until it is; a mark that says otherwise was made just before the end.
+        let _ = frames.give(number);
+        if let Some(entry) = is_in_ring.get_mut(number as usize) {
+            *entry = true;
         }
     }
+    // Each place to fill becomes one that has arrived, and each piece to send one that is complete.
+    let receives_none = is_exact && fill.taken_count() == arrived_count;
+    let sends_none = is_exact && taken_count == completed.put_count();
+    let counted = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    Recovered {
+        waiting: counted(waiting.len()),
+        unsent: counted(unsent.len()),
+        filling: counted(filling.len()),
+        reclaimed: reclaim(frames, boundary, &is_in_ring, [receives_none, sends_none]),
+    }
+}
 
-    /// Takes the frames back that are in no ring, if the kernel can have none of them.
-    fn reclaim(&mut self, is_in_ring: &[bool]) -> u32 {
-        // Each place to fill becomes one that has arrived, and each piece to send one that is complete; strange ones were
-        // taken without a result, and then nothing is known.
-        let Ok(statistics) = self.statistics() else {
-            return 0;
+/// Whether the counts of a socket's rings can be relied on: strange entries were taken without a result, and then nothing is
+/// known.
+pub(super) fn is_exact(socket: BorrowedFd<'_>) -> bool {
+    socket::statistics(socket)
+        .is_ok_and(|counted| counted.strange_filled == 0 && counted.strange_transmitted == 0)
+}
+
+/// Takes the frames back that are in no ring, if the kernel can have none of them.
+fn reclaim(
+    frames: &mut Frames,
+    boundary: u32,
+    is_in_ring: &[bool],
+    [receives_none, sends_none]: [bool; 2],
+) -> u32 {
+    let mut reclaimed = 0;
+    for (number, is_in_ring) in (0..).zip(is_in_ring) {
+        let is_kernels = if number < boundary {
+            !receives_none
+        } else {
+            !sends_none
         };
-        let is_exact = statistics.strange_filled == 0 && statistics.strange_transmitted == 0;
-        let receives_none = is_exact && self.fill.taken_count() == self.received.put_count();
-        let sends_none = is_exact && self.transmit.taken_count() == self.completed.put_count();
-        let mut reclaimed = 0;
-        for (number, is_in_ring) in (0..).zip(is_in_ring) {
-            let is_kernels = if number < self.receive_frames {
-                !receives_none
-            } else {
-                !sends_none
-            };
-            if !is_in_ring && !is_kernels && self.frames.take(number) {
-                reclaimed += 1;
-            }
+        if !is_in_ring && !is_kernels && frames.take(number) {
+            reclaimed += 1;
         }
-        reclaimed
     }
+    reclaimed
 }

@@ -59,6 +59,10 @@ pub(crate) struct Consumer<T> {
     put: u32,
 }
 
+/// How full a ring is, for who has neither end.
+#[derive(Debug)]
+pub(crate) struct Gauge(Ring<u64>);
+
 #[derive(Debug)]
 struct Ring<T> {
     mapping: Mapping,
@@ -202,6 +206,25 @@ impl<T: Entry> Consumer<T> {
         // A count that can't be is taken for none: entries that nobody has put in must not be believed.
         if put.wrapping_sub(self.released) <= self.ring.layout.count {
             self.put = put;
+        }
+    }
+}
+
+impl Gauge {
+    pub(crate) fn new(mapping: Mapping, layout: Layout) -> io::Result<Self> {
+        Ring::new(mapping, layout).map(Self)
+    }
+
+    /// How many entries are published and not taken, about.
+    pub(crate) fn count(&self) -> u32 {
+        let [put, taken] = [self.0.layout.producer, self.0.layout.consumer]
+            .map(|offset| self.0.index(offset).load(Ordering::Relaxed));
+        // Both move meanwhile: what was taken may be ahead of what we know to have been put.
+        let count = put.wrapping_sub(taken);
+        if count <= self.0.layout.count {
+            count
+        } else {
+            0
         }
     }
 }

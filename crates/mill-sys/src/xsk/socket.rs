@@ -6,6 +6,7 @@ use crate::memory::SharedMemory;
 use crate::memory::mapping::Mapping;
 use crate::process::check;
 use std::io;
+use std::ops::Add;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A call that failed, and why.
@@ -30,6 +31,21 @@ pub struct XskStatistics {
     pub no_place: u64,
     /// Times that the kernel was called and had nothing to send.
     pub nothing_to_send: u64,
+}
+
+impl Add for XskStatistics {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            dropped: self.dropped + other.dropped,
+            strange_filled: self.strange_filled + other.strange_filled,
+            strange_transmitted: self.strange_transmitted + other.strange_transmitted,
+            ring_full: self.ring_full + other.ring_full,
+            no_place: self.no_place + other.no_place,
+            nothing_to_send: self.nothing_to_send + other.nothing_to_send,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +76,10 @@ pub fn create(
             if needed > memory.len() {
                 return Err(io::Error::from_raw_os_error(libc::EINVAL));
             }
-            Ok(u64::from(options.frame_bytes) * u64::from(options.frames().unwrap_or_default()))
+            Ok(u64::from(options.frame_bytes) * u64::from(options.frames()))
         })
         .map_err(failed("XskOptions"))?;
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: socket takes numbers.
-    let number = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
-    check(number).map_err(failed("socket(AF_XDP)"))?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
-    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    let socket = socket()?;
     let start = memory.start();
     let region = libc::xdp_umem_reg {
         addr: u64::try_from(start.expose_provenance().get()).unwrap_or_default(),
@@ -80,45 +91,63 @@ pub fn create(
     };
     let fd = socket.as_fd();
     set(fd, libc::XDP_UMEM_REG, &region).map_err(failed("setsockopt(XDP_UMEM_REG)"))?;
-    for (option, count, call) in [
-        (
-            libc::XDP_UMEM_FILL_RING,
-            options.fill_ring(),
-            "setsockopt(XDP_UMEM_FILL_RING)",
-        ),
-        (
-            libc::XDP_UMEM_COMPLETION_RING,
-            options.transmit_frames,
-            "setsockopt(XDP_UMEM_COMPLETION_RING)",
-        ),
-        (
-            libc::XDP_RX_RING,
-            options.receive_frames,
-            "setsockopt(XDP_RX_RING)",
-        ),
-        (
-            libc::XDP_TX_RING,
-            options.transmit_frames,
-            "setsockopt(XDP_TX_RING)",
-        ),
-    ] {
-        set(fd, option, &count).map_err(failed(call))?;
-    }
-    bind(fd, interface, queue, options).map_err(failed("bind(AF_XDP)"))?;
-    // Linux before 6.17 has no such option, and sends 32 a call.
-    let _ = set(fd, XDP_MAX_TX_SKB_BUDGET, &options.transmit_frames);
+    set(fd, libc::XDP_UMEM_FILL_RING, &options.fill_ring())
+        .map_err(failed("setsockopt(XDP_UMEM_FILL_RING)"))?;
+    set(
+        fd,
+        libc::XDP_UMEM_COMPLETION_RING,
+        &options.completion_ring(),
+    )
+    .map_err(failed("setsockopt(XDP_UMEM_COMPLETION_RING)"))?;
+    make_own_rings(fd, options)?;
+    bind(fd, (interface, queue), flags_of(options), None).map_err(failed("bind(AF_XDP)"))?;
+    allow_long_calls(fd, options);
     Ok(socket)
+}
+
+/// Makes one more socket at the queue of `first`, which [`create`] has made with the same `options`: over its memory, and
+/// with its rings of places to fill and of what has been sent.
+pub fn create_sharing(
+    first: BorrowedFd<'_>,
+    interface: u32,
+    queue: u32,
+    options: &XskOptions,
+) -> Result<OwnedFd, XskError> {
+    let socket = socket()?;
+    let fd = socket.as_fd();
+    make_own_rings(fd, options)?;
+    // All else is as the first one said.
+    bind(fd, (interface, queue), libc::XDP_SHARED_UMEM, Some(first))
+        .map_err(failed("bind(AF_XDP)"))?;
+    allow_long_calls(fd, options);
+    Ok(socket)
+}
+
+fn socket() -> Result<OwnedFd, XskError> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes numbers.
+    let number = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
+    check(number).map_err(failed("socket(AF_XDP)"))?;
+    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+fn make_own_rings(socket: BorrowedFd<'_>, options: &XskOptions) -> Result<(), XskError> {
+    set(socket, libc::XDP_RX_RING, &options.receive_frames)
+        .map_err(failed("setsockopt(XDP_RX_RING)"))?;
+    set(socket, libc::XDP_TX_RING, &options.transmit_frames)
+        .map_err(failed("setsockopt(XDP_TX_RING)"))
+}
+
+/// Linux before 6.17 has no such option, and sends 32 a call.
+fn allow_long_calls(socket: BorrowedFd<'_>, options: &XskOptions) {
+    let _ = set(socket, XDP_MAX_TX_SKB_BUDGET, &options.transmit_frames);
 }
 
 /// How many frames a call may send where the kernel copies, up to the size of the ring (if_xdp.h, Linux 6.17).
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
-fn bind(
-    socket: BorrowedFd<'_>,
-    interface: u32,
-    queue: u32,
-    options: &XskOptions,
-) -> io::Result<()> {
+fn flags_of(options: &XskOptions) -> u16 {
     let copying = match options.copying {
         Copying::AsDriverCan => 0,
         Copying::Always => libc::XDP_COPY,
@@ -129,12 +158,22 @@ fn bind(
     } else {
         0
     };
+    libc::XDP_USE_NEED_WAKEUP | copying | pieces
+}
+
+fn bind(
+    socket: BorrowedFd<'_>,
+    (interface, queue): (u32, u32),
+    flags: u16,
+    shared: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let shared = shared.map_or(0, |shared| shared.as_raw_fd());
     let address = libc::sockaddr_xdp {
         sxdp_family: u16::try_from(libc::AF_XDP).expect("AF_XDP is 44"),
-        sxdp_flags: libc::XDP_USE_NEED_WAKEUP | copying | pieces,
+        sxdp_flags: flags,
         sxdp_ifindex: interface,
         sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
+        sxdp_shared_umem_fd: u32::try_from(shared).map_err(io::Error::other)?,
     };
     let size = size_of::<libc::sockaddr_xdp>();
     let size = libc::socklen_t::try_from(size).expect("an address is small");

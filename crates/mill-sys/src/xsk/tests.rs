@@ -8,6 +8,7 @@ fn options() -> XskOptions {
         frame_bytes: 2048,
         receive_frames: 64,
         transmit_frames: 32,
+        sharers: 1,
         copying: Copying::AsDriverCan,
         in_pieces: false,
     }
@@ -32,6 +33,28 @@ fn memory_is_as_large_as_frames_and_their_marks() {
     check(with(2048, 3, 1), None);
     check(with(2048, 1, 6), None);
     check(with(2048, 1 << 31, 1 << 31), None);
+    let shared = |sharers| XskOptions {
+        sharers,
+        ..options()
+    };
+    check(shared(3), Some(3 * (96 * 2048 + 96)));
+    check(shared(0), None);
+    check(shared(1 << 30), None);
+}
+
+#[test]
+fn each_socket_of_a_queue_has_frames_of_its_own() {
+    let options = XskOptions {
+        sharers: 3,
+        ..options()
+    };
+    assert_eq!((options.receivers(), options.frames()), (192, 288));
+    assert_eq!(options.receivers_of(0), 0..64);
+    assert_eq!(options.receivers_of(2), 128..192);
+    assert_eq!(options.senders_of(0), 192..224);
+    assert_eq!(options.senders_of(2), 256..288);
+    // Powers of two, with room for all.
+    assert_eq!((options.fill_ring(), options.completion_ring()), (512, 128));
 }
 
 #[test]

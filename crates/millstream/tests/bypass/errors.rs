@@ -143,7 +143,7 @@ fn a_program_of_somebody_elses_is_named_with_its_process() {
         topology.lay_two_queues();
         let site = Site::new();
         let directory = site.path("");
-        let first = Server::directory(&directory, &["--stack", STACK]);
+        let first = Server::directory(&directory, &["--stack", &format!("{STACK},queue=0")]);
         // Another queue of the same interface: the socket can be had, the program not.
         for mode in ["", ",mode=native", ",mode=generic"] {
             let stack = format!("{STACK},queue=1{mode}");

@@ -67,6 +67,9 @@ mod errors;
 /// Load over the stack.
 mod load;
 
+/// Several worker threads on several queues.
+mod workers;
+
 /// Server and load over shared memory.
 mod memif;
 

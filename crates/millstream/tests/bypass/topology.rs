@@ -25,38 +25,50 @@ pub(crate) struct Topology {
 /// Runs a test in the server's namespace, with interfaces that carry packets of so many bytes.
 pub(crate) fn between(mtu: u16, test: impl FnOnce(&Topology) + Send) {
     in_namespace(|| {
-        let topology = Topology::lay(mtu);
+        let topology = Topology::lay();
+        topology.join(mtu);
+        test(&topology);
+    });
+}
+
+/// The same with an interface of the server's that receives and sends by so many queues. Its clients choose one for each
+/// flow, by a hash that nobody knows.
+pub(crate) fn between_queues([receive, transmit]: [u32; 2], test: impl FnOnce(&Topology) + Send) {
+    in_namespace(|| {
+        let topology = Topology::lay();
+        let near = format!("numrxqueues {receive} numtxqueues {transmit}");
+        let far = format!("numrxqueues {transmit} numtxqueues {receive}");
+        topology.join_by(1500, &near, &far);
         test(&topology);
     });
 }
 
 impl Topology {
-    fn lay(mtu: u16) -> Self {
+    fn lay() -> Self {
         let server = here();
         namespace::leave_network().unwrap();
         ip("link set lo up");
         let client = here();
         namespace::enter_network(&server).unwrap();
-        let topology = Self { server, client };
-        topology.join(mtu);
-        topology
+        Self { server, client }
     }
 
     /// Makes the pair of interfaces, with addresses.
     pub(crate) fn join(&self, mtu: u16) {
-        self.join_by(mtu, 1);
+        let one_queue = "numrxqueues 1 numtxqueues 1";
+        self.join_by(mtu, one_queue, one_queue);
     }
 
     /// Makes it anew, with two queues at each end.
     pub(crate) fn lay_two_queues(&self) {
         ip(&format!("link delete {INTERFACE}"));
-        self.join_by(1500, 2);
+        let two_queues = "numrxqueues 2 numtxqueues 2";
+        self.join_by(1500, two_queues, two_queues);
     }
 
-    fn join_by(&self, mtu: u16, queues: u32) {
-        let queues = format!("numrxqueues {queues} numtxqueues {queues}");
+    fn join_by(&self, mtu: u16, near: &str, far: &str) {
         ip(&format!(
-            "link add {INTERFACE} mtu {mtu} {queues} type veth peer name {FAR} mtu {mtu} {queues}"
+            "link add {INTERFACE} mtu {mtu} {near} type veth peer name {FAR} mtu {mtu} {far}"
         ));
         move_to(FAR, &self.client);
         // Without detection of duplicates, which makes addresses wait for a second or two.

@@ -39,7 +39,8 @@ impl Ours {
     /// sends first. Each connection has one outcome.
     pub(crate) fn start(text: &str, transfer: Transfer, targets: Vec<SocketAddr>) -> Self {
         let specification = Specification::parse(text).unwrap();
-        let attached = Attached::make(&specification).unwrap().attached;
+        let mut made = Attached::make(&specification).unwrap();
+        let attached = made.seats.remove(0);
         let (mailbox, far) = passing::pair().unwrap();
         let (outcome, outcomes) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();

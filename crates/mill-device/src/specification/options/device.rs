@@ -36,9 +36,9 @@ pub(super) const OPTIONS: &[StackOption] = &[
     option_of(
         Devices::AF_XDP,
         "queue",
-        Value::Number(0..=1023, |to| &mut to.af_xdp.queue),
-        "0",
-        "the receive queue of the interface",
+        Value::Queues(1023, |to| &mut to.af_xdp.queues),
+        "all",
+        "the receive queues of the interface that are taken, counted from 0; may stand several times",
     ),
     option_of(
         Devices::AF_XDP,

@@ -19,7 +19,7 @@ fn parse(option: &StackOption, value: &str) -> Option<Specification> {
 /// Name; what is just possible; what is just not.
 const BOUNDS: &[(&str, [&str; 2], [&str; 2])] = &[
     ("mtu", ["576", "65521"], ["575", "65522"]),
-    ("queue", ["0", "1023"], ["-1", "1024"]),
+    ("queue", ["all", "0-1023"], ["3-1", "1024"]),
     ("receive-frames", ["256", "65536"], ["255", "65537"]),
     ("transmit-frames", ["256", "65536"], ["255", "65537"]),
     ("ports", ["1-1", "65535-65535"], ["0-1", "65535-65536"]),
@@ -125,7 +125,8 @@ fn every_option_with_a_range_has_its_bounds_tested() {
             | Value::Keepalive(_)
             | Value::Share(_)
             | Value::Ports(_)
-            | Value::Secret(..) => true,
+            | Value::Secret(..)
+            | Value::Queues(..) => true,
         };
         assert_eq!(is_tested, has_range, "{}", option.name);
     }

@@ -159,3 +159,48 @@ fn who_inherits_a_table_goes_on_with_what_it_says() {
     heir.set_addresses(&[one, two]);
     assert_eq!(ours(&bench, &targets), [false, false, false, true]);
 }
+
+#[test]
+fn a_service_begins_when_all_sharers_have_asked_for_it() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    set(&bench, &["10.0.0.1"]);
+    let targets = ["10.0.0.1:80", "10.0.0.1:81"];
+    let other = bench.table.clone();
+    bench.table.set_sharers(2);
+    bench.table.serve(of_tcp("0.0.0.0:80"), true);
+    assert_eq!(ours(&bench, &targets), [false, false]);
+    other.serve(of_tcp("0.0.0.0:80"), true);
+    assert_eq!(ours(&bench, &targets), [true, false]);
+    // New ones are the kernel's as soon as one of them listens no more.
+    other.serve(of_tcp("0.0.0.0:80"), false);
+    assert_eq!(ours(&bench, &targets), [false, false]);
+    bench.table.serve(of_tcp("0.0.0.0:80"), false);
+    assert_eq!(ours(&bench, &targets), [false, false]);
+}
+
+#[test]
+fn ports_of_connections_that_are_opened_are_open_at_every_address() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    set(&bench, &["10.0.0.1"]);
+    bench.table.set_sharers(2);
+    let targets = [
+        "10.0.0.1:80",
+        "10.0.0.1:10240",
+        "10.0.0.2:10240",
+        "[fd00::1]:10240",
+    ];
+    bench.table.open_ports(|| (10240..=32767).collect());
+    bench.table.clone().open_ports(|| panic!("they are open"));
+    assert_eq!(ours(&bench, &targets), [false, true, false, false]);
+    set(&bench, &["10.0.0.2", "fd00::1"]);
+    assert_eq!(ours(&bench, &targets), [false, false, true, true]);
+    // A listener that comes and goes leaves them as they are.
+    for on in [true, true, false, false] {
+        bench.table.serve(of_tcp("0.0.0.0:10240"), on);
+        assert_eq!(ours(&bench, &targets), [false, false, true, true]);
+    }
+}

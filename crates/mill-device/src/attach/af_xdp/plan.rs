@@ -1,0 +1,193 @@
+//! Which worker has a socket at which queue.
+//!
+//! Queue, core and worker belong together as long as there are as many queues as workers: worker w has the queues w,
+//! w + workers, … to itself, and whatever comes by them. With fewer queues each worker has a socket at every queue, and
+//! the steering program tells them apart by a hash of the flow; a flow then belongs to the same worker by whichever queue
+//! it comes. What is sent leaves by one queue, so that a flow's frames stay in order.
+
+use crate::specification::settings::{Spread, Workers};
+
+/// The sockets of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// In the order of queues, and of the workers of each.
+    pub(super) sockets: Vec<Planned>,
+    /// How many workers the program tells apart at each queue.
+    pub(super) workers_a_queue: u32,
+}
+
+/// A socket to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Planned {
+    pub(super) queue: u32,
+    pub(super) worker: u32,
+    /// Its place among the sockets of the queue, and how many these are.
+    pub(super) place: u32,
+    pub(super) sharers: u32,
+    /// Which of the queue's flows it receives, as the program counts; none if it only sends.
+    pub(super) receives: Option<u32>,
+    /// Whether its worker sends by it.
+    pub(super) sends: bool,
+}
+
+/// Plans for `queues` that receive, of which those below `transmit_queues` send. There is one of them at least.
+pub(super) fn plan(workers: Workers, queues: &[u32], transmit_queues: u32) -> Plan {
+    let count = workers.count.max(1);
+    let is_by_flow =
+        count > 1 && (workers.spread == Spread::ByFlow || queues.len() < count as usize);
+    let mut sockets: Vec<Planned> = Vec::new();
+    for (index, queue) in (0..).zip(queues) {
+        let of_queue = |worker, receives| Planned {
+            queue: *queue,
+            worker,
+            place: 0,
+            sharers: 1,
+            receives: Some(receives),
+            sends: false,
+        };
+        if is_by_flow {
+            sockets.extend((0..count).map(|worker| of_queue(worker, worker)));
+        } else {
+            sockets.push(of_queue(index % count, 0));
+        }
+    }
+    for worker in 0..count {
+        choose_sender(&mut sockets, worker, is_by_flow, (queues, transmit_queues));
+    }
+    sockets.sort_by_key(|socket| (socket.queue, socket.receives.is_none(), socket.worker));
+    number(&mut sockets);
+    Plan {
+        sockets,
+        workers_a_queue: if is_by_flow { count } else { 1 },
+    }
+}
+
+/// Where a worker's frames leave: by a queue of its own if one of them sends. A queue whose number is beyond those that
+/// send takes frames and sends none, and says nothing: then by another's.
+fn choose_sender(
+    sockets: &mut Vec<Planned>,
+    worker: u32,
+    is_by_flow: bool,
+    (queues, transmit_queues): (&[u32], u32),
+) {
+    let sends = |queue: u32| queue < transmit_queues;
+    let own: Vec<usize> = (0..sockets.len())
+        .filter(|index| sockets[*index].worker == worker)
+        .collect();
+    let able: Vec<usize> = own
+        .iter()
+        .copied()
+        .filter(|index| sends(sockets[*index].queue))
+        .collect();
+    // Several workers at the same queues don't all send by the first.
+    let turn = if is_by_flow { worker as usize } else { 0 };
+    if let Some(index) = turn.checked_rem(able.len()) {
+        sockets[able[index]].sends = true;
+        return;
+    }
+    let others: Vec<u32> = queues
+        .iter()
+        .copied()
+        .filter(|queue| sends(*queue))
+        .collect();
+    match (worker as usize).checked_rem(others.len()) {
+        Some(index) => sockets.push(Planned {
+            queue: others[index],
+            worker,
+            place: 0,
+            sharers: 1,
+            receives: None,
+            sends: true,
+        }),
+        // Nothing is sent by any: the link says so.
+        None => {
+            if let Some(first) = own.first() {
+                sockets[*first].sends = true;
+            }
+        }
+    }
+}
+
+/// Counts the sockets of each queue, which follow each other.
+fn number(sockets: &mut [Planned]) {
+    for of_queue in sockets.chunk_by_mut(|one, other| one.queue == other.queue) {
+        let sharers = u32::try_from(of_queue.len()).unwrap_or(u32::MAX);
+        for (place, socket) in (0..).zip(of_queue) {
+            socket.place = place;
+            socket.sharers = sharers;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each socket as `worker@queue`, with `=n` for what it receives, `>` if it sends and `/sharers`.
+    fn check(count: u32, spread: Spread, queues: &[u32], transmit_queues: u32, expected: &str) {
+        let plan = plan(Workers { count, spread }, queues, transmit_queues);
+        let described: Vec<String> = plan
+            .sockets
+            .iter()
+            .map(|socket| {
+                let receives = socket
+                    .receives
+                    .map_or(String::new(), |number| format!("={number}"));
+                let sends = if socket.sends { ">" } else { "" };
+                let (worker, queue, sharers) = (socket.worker, socket.queue, socket.sharers);
+                format!("{worker}@{queue}{receives}{sends}/{sharers}")
+            })
+            .collect();
+        assert_eq!(
+            described.join(" "),
+            expected,
+            "{count} {spread:?} {queues:?}"
+        );
+        for worker in 0..count {
+            let own = || plan.sockets.iter().filter(|socket| socket.worker == worker);
+            assert_eq!(own().filter(|socket| socket.sends).count(), 1, "{worker}");
+            assert!(own().any(|socket| socket.receives.is_some()), "{worker}");
+        }
+    }
+
+    #[test]
+    fn a_queue_belongs_to_one_worker_if_there_are_enough() {
+        use Spread::ByQueue;
+        check(1, ByQueue, &[0], 1, "0@0=0>/1");
+        check(2, ByQueue, &[0, 1], 2, "0@0=0>/1 1@1=0>/1");
+        check(1, ByQueue, &[0, 1], 2, "0@0=0>/1 0@1=0/1");
+        check(2, ByQueue, &[3, 5, 7], 8, "0@3=0>/1 1@5=0>/1 0@7=0/1");
+    }
+
+    #[test]
+    fn with_fewer_queues_each_worker_is_at_every_queue() {
+        use Spread::ByQueue;
+        check(2, ByQueue, &[0], 1, "0@0=0>/2 1@0=1>/2");
+        let expected = "0@0=0>/3 1@0=1/3 2@0=2>/3 0@1=0/3 1@1=1>/3 2@1=2/3";
+        check(3, ByQueue, &[0, 1], 2, expected);
+    }
+
+    #[test]
+    fn who_opens_connections_is_at_every_queue() {
+        use Spread::ByFlow;
+        check(1, ByFlow, &[0, 1], 2, "0@0=0>/1 0@1=0/1");
+        check(2, ByFlow, &[0, 1], 2, "0@0=0>/2 1@0=1/2 0@1=0/2 1@1=1>/2");
+    }
+
+    #[test]
+    fn who_has_no_queue_that_sends_sends_by_anothers() {
+        use Spread::ByQueue;
+        check(2, ByQueue, &[0, 1], 1, "0@0=0>/2 1@0>/2 1@1=0/1");
+        check(1, ByQueue, &[0, 1], 1, "0@0=0>/1 0@1=0/1");
+        check(2, ByQueue, &[0, 1, 2], 1, "0@0=0>/2 1@0>/2 1@1=0/1 0@2=0/1");
+        check(
+            3,
+            ByQueue,
+            &[0, 1],
+            1,
+            "0@0=0>/3 1@0=1>/3 2@0=2>/3 0@1=0/3 1@1=1/3 2@1=2/3",
+        );
+        // None at all: it is tried, so that somebody says so.
+        check(1, ByQueue, &[1], 1, "0@1=0>/1");
+    }
+}

@@ -1,0 +1,94 @@
+//! What went wrong, in words for whoever has to change it.
+
+use crate::af_xdp::XdpTrouble;
+use crate::attach::Trouble;
+use crate::interface::{InterfaceTrouble, Passage};
+use crate::network::NetworkError;
+use crate::rights::{Right, Rights};
+use crate::specification::nearest::nearest;
+use mill_sys::interface;
+use mill_sys::xsk::XskError;
+use std::io;
+
+pub(super) fn not_read(error: &NetworkError) -> String {
+    if !error.is_gone() {
+        return error.to_string();
+    }
+    let wanted = &error.interface;
+    let names = interface::names().unwrap_or_default();
+    match nearest(wanted, names.iter().map(String::as_str)) {
+        Some(name) => format!("there is no interface \"{wanted}\"; did you mean \"{name}\"?"),
+        None => {
+            format!("there is no interface \"{wanted}\"; \"ip link\" lists those that there are")
+        }
+    }
+}
+
+pub(super) fn not_bound(failed: &XskError, queue: u32) -> String {
+    let has = |right| Rights::own().is_none_or(|own| own.has(right));
+    let why = match failed.error.kind() {
+        io::ErrorKind::PermissionDenied if has(Right::NET_RAW) => String::from(
+            "the interface belongs to another user namespace, over which rights of this one count nothing",
+        ),
+        io::ErrorKind::PermissionDenied => {
+            String::from("the right CAP_NET_RAW is missing, which root has")
+        }
+        io::ErrorKind::ResourceBusy => {
+            format!("somebody else has queue {queue} of the interface, another Millstream perhaps")
+        }
+        // What the kernel answers where pinned pages would be more than RLIMIT_MEMLOCK (xdp_umem_account_pages).
+        _ if failed.error.raw_os_error() == Some(ENOBUFS) => {
+            let missing = if has(Right::IPC_LOCK) {
+                ""
+            } else {
+                ", and the right CAP_IPC_LOCK is missing, for which there is no limit"
+            };
+            format!("packet memory is more than may be locked (ulimit -l){missing}")
+        }
+        _ => format!("{}: {}", failed.call, failed.error),
+    };
+    format!("the queue can't be had: {why}")
+}
+
+/// "No buffer space available" (asm-generic/errno.h).
+const ENOBUFS: i32 = 105;
+
+pub(super) fn said_of_queue(trouble: XdpTrouble) -> Trouble {
+    match trouble {
+        XdpTrouble::DeviceGone => Trouble::DeviceGone,
+        XdpTrouble::QueueSendsNothing => Trouble::Said(String::from(
+            "the interface has fewer queues to send than to receive by, and sends nothing by this one: \
+             choose a lower queue=, or give it as many (ethtool -L)",
+        )),
+    }
+}
+
+pub(super) fn said(trouble: InterfaceTrouble) -> Trouble {
+    Trouble::Said(match trouble {
+        InterfaceTrouble::Gone => return Trouble::DeviceGone,
+        InterfaceTrouble::Passage(Passage::Down) => {
+            String::from("the interface is down: connections wait until it is up again")
+        }
+        InterfaceTrouble::Passage(Passage::NoCarrier) => String::from(
+            "the interface has no carrier: connections wait until somebody is at its other end",
+        ),
+        InterfaceTrouble::Passage(Passage::Open) => {
+            String::from("the interface is up again: connections go on")
+        }
+        InterfaceTrouble::AddressesLeftOut(count) => {
+            format!("{count} addresses of the interface are one too many: the kernel serves them")
+        }
+        InterfaceTrouble::MtuTooLarge(mtu) => format!(
+            "packets of {mtu} bytes do not fit into packet memory, which was made for less: \
+             longer ones are dropped until a restart"
+        ),
+        InterfaceTrouble::NotGiven => String::from(
+            "another process has the interface and does not give it up, though it was asked to: \
+             is the old worker process stopped? New connections are its own until then",
+        ),
+        InterfaceTrouble::NotTaken(why) => {
+            format!("the interface can't be taken over from another process: {why}")
+        }
+        InterfaceTrouble::Deaf(why) => format!("changes of the interface are not followed: {why}"),
+    })
+}

@@ -1,0 +1,181 @@
+//! The sockets of a plan, with their memory, and who gets which.
+
+use super::common::Common;
+use super::plan::Plan;
+use super::sentences::not_bound;
+use super::{AfXdp, Socket};
+use crate::af_xdp::setup;
+use crate::network::{LinkState, Network};
+use crate::queues::QUEUES_MAX;
+use crate::specification::settings::{AfXdpSettings, Mode, Workers};
+use crate::steering::Steering;
+use crate::steering::layout::WORKERS_MAX;
+use mill_sys::eventfd;
+use mill_sys::memory::{Pages, SharedMemory};
+use mill_sys::xsk::{Copying, XskOptions, create_sharing};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// The sockets of a plan, in its order, and why their memory is not of large pages.
+pub(super) fn make_sockets(
+    link: &LinkState,
+    settings: &AfXdpSettings,
+    plan: &Plan,
+) -> Result<(Vec<Socket<OwnedFd>>, Option<io::Error>), String> {
+    let pages = if settings.hugepages {
+        Pages::Huge
+    } else {
+        Pages::Small
+    };
+    let duplicate = |descriptor: &SharedMemory| {
+        let copy = descriptor.as_fd().try_clone_to_owned();
+        copy.map_err(|error| format!("dup() failed: {error}"))
+    };
+    let mut sockets: Vec<Socket<OwnedFd>> = Vec::with_capacity(plan.sockets.len());
+    let mut not_huge = None;
+    for of_queue in plan.sockets.chunk_by(|one, other| one.queue == other.queue) {
+        let Some(first) = of_queue.first() else {
+            continue;
+        };
+        let mut options = xsk_options(link.mtu, settings, plan, first.sharers);
+        if may_be_merged(link, settings.mode) {
+            options = setup::for_merged(options);
+        }
+        let made = setup::memory(&options, pages)
+            .map_err(|error| format!("there is no packet memory: {error}"))?;
+        not_huge = not_huge.or(made.not_huge);
+        let queue = first.queue;
+        let start = sockets.len();
+        for planned in of_queue {
+            let descriptor = match sockets.get(start) {
+                None => setup::socket(link.index, queue, &made.memory, &options),
+                Some(first) => {
+                    let first = first.descriptor.as_fd();
+                    create_sharing(first, link.index, queue, &options)
+                }
+            };
+            sockets.push(Socket {
+                descriptor: descriptor.map_err(|error| not_bound(&error, queue))?,
+                memory: duplicate(&made.memory)?,
+                queue,
+                place: planned.place,
+                options,
+            });
+        }
+    }
+    Ok((sockets, not_huge))
+}
+
+/// Gives each worker its sockets.
+pub(super) fn seats(
+    count: u32,
+    (plan, sockets): (&Plan, Vec<Socket<OwnedFd>>),
+    steering: &Steering,
+    network: Network,
+) -> io::Result<Vec<AfXdp<OwnedFd>>> {
+    let common = Arc::new(Common::new(count, plan.workers_a_queue));
+    let bell = match count > 1 && plan.workers_a_queue == 1 {
+        true => Some(eventfd::create()?),
+        false => None,
+    };
+    let mut seats = Vec::new();
+    for worker in 0..count.max(1) {
+        let [served, counters] = steering.rules().descriptors();
+        seats.push(AfXdp {
+            sockets: Vec::new(),
+            table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
+            common: Arc::clone(&common),
+            bell: bell.as_ref().map(OwnedFd::try_clone).transpose()?,
+            worker,
+            network: network.clone(),
+        });
+    }
+    for (planned, socket) in plan.sockets.iter().zip(sockets) {
+        if let Some(seat) = seats.get_mut(planned.worker as usize) {
+            let at = if planned.sends { 0 } else { seat.sockets.len() };
+            seat.sockets.insert(at, socket);
+        }
+    }
+    Ok(seats)
+}
+
+/// Of a worker with several queues each has as many places as its part of the frames may need.
+fn xsk_options(mtu: u16, settings: &AfXdpSettings, plan: &Plan, sharers: u32) -> XskOptions {
+    let copying = if settings.zero_copy {
+        Copying::AsDriverCan
+    } else {
+        Copying::Always
+    };
+    let of_one = |worker| {
+        plan.sockets
+            .iter()
+            .filter(move |socket| socket.worker == worker)
+    };
+    let queues = u32::try_from(of_one(0).count()).unwrap_or(u32::MAX).max(1);
+    let wanted = settings.receive_frames;
+    let receive_frames = (wanted / queues).max(RECEIVE_FRAMES_MIN.min(wanted));
+    XskOptions {
+        receive_frames: receive_frames.next_power_of_two(),
+        transmit_frames: settings.transmit_frames.next_power_of_two(),
+        sharers,
+        ..setup::xsk_options(mtu, copying)
+    }
+}
+
+/// Whether segments may come as one. Drivers that run programs leave that to nobody; of a card the kernel merges none
+/// while it has a program (netif_elide_gro).
+fn may_be_merged(link: &LinkState, mode: Mode) -> bool {
+    let is_behind_driver = match mode {
+        Mode::Native => false,
+        Mode::Generic => true,
+        Mode::Any => !matches!(link.kind.as_deref(), Some("veth" | "tun")),
+    };
+    is_behind_driver && link.peer_may_be_local()
+}
+
+/// The queues that are wanted.
+pub(super) fn queues_of(link: &LinkState, settings: &AfXdpSettings) -> Vec<u32> {
+    match settings.queues.as_slice() {
+        [] => (0..link.receive_queues).collect(),
+        some => some.to_vec(),
+    }
+}
+
+/// What can be told before anything is tried; the queues.
+pub(super) fn check(
+    link: &LinkState,
+    settings: &AfXdpSettings,
+    workers: Workers,
+) -> Result<Vec<u32>, String> {
+    if !link.is_up {
+        let name = &link.name;
+        return Err(format!(
+            "the interface is down; \"ip link set {name} up\" switches it on"
+        ));
+    }
+    let count = link.receive_queues;
+    if let Some(queue) = settings.queues.iter().find(|queue| **queue >= count) {
+        return Err(format!(
+            "there is no queue {queue}: the interface receives by {count}, counted from 0"
+        ));
+    }
+    let queues = queues_of(link, settings);
+    let (workers, found) = (workers.count.max(1), queues.len());
+    if workers > WORKERS_MAX && found < workers as usize {
+        return Err(format!(
+            "{workers} workers can't share {found} queues: {WORKERS_MAX} can at most"
+        ));
+    }
+    if found.div_ceil(workers as usize) > QUEUES_MAX {
+        return Err(format!(
+            "{workers} workers can't have {found} queues, {QUEUES_MAX} each at most: \
+             name fewer (queue=0-{}), or have more workers",
+            QUEUES_MAX - 1
+        ));
+    }
+    Ok(queues)
+}
+
+/// The fewest places of a queue beside others: what it was seen to need for a burst.
+const RECEIVE_FRAMES_MIN: u32 = 1024;
