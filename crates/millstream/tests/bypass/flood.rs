@@ -107,8 +107,8 @@ fn connections_go_on_and_new_ones_are_made_in_a_flood_of_syns() {
         let mut client = fresh(topology);
         let worker = server.worker();
         let before = resident_kib(worker);
-        let load = topology.at_client(|| Load::start(3));
-        let mut flood = topology.at_client(|| Flood::start(3));
+        let load = topology.at_client(|| Load::start(2));
+        let mut flood = topology.at_client(|| Flood::start(2));
         let mut rounds = 0;
         while !flood.is_over() {
             let answer = client.get("/");
@@ -150,7 +150,7 @@ fn a_flood_to_a_server_that_stands_still_disturbs_nobody_else() {
             crate::namespace::text_of("sh", &["-c", &command]);
         };
         signal("STOP");
-        let mut flood = topology.at_client(|| Flood::start(2));
+        let mut flood = topology.at_client(|| Flood::start(1));
         while !flood.is_over() {
             // Echo requests may be lost where a queue is full, and nobody sends them again.
             topology.at_client(|| {
@@ -162,7 +162,7 @@ fn a_flood_to_a_server_that_stands_still_disturbs_nobody_else() {
         }
         let sent = flood.sent();
         signal("CONT");
-        assert!(sent > 5_000, "{sent}");
+        assert!(sent > 1_000, "{sent}");
         assert_eq!(client.get("/").unwrap().content, b"hello\n");
         wait_for(|| fresh(topology).get("/").is_ok());
         the_rest_is_undisturbed(topology, &mut kept);

@@ -55,6 +55,11 @@ mod flood;
 /// More than can be answered.
 mod overload;
 
+/// What a server says of itself.
+#[expect(dead_code, reason = "tests of what it says need more of it")]
+#[path = "../status/ask.rs"]
+mod ask;
+
 /// Load for a while.
 mod soak;
 

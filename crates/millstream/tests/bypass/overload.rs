@@ -42,6 +42,9 @@ fn confine(server: &Server) {
     text_of("renice", &["-n", "2", "-g", &group]);
 }
 
+/// Hundredths of a second of the server's time that can be compared: some 39 are its share of a load.
+const TICKS_MIN: f64 = 15.0;
+
 /// What a load brought: answers, and hundredths of a second of the server's time.
 #[derive(Clone, Copy, Debug)]
 struct Brought {
@@ -68,7 +71,7 @@ fn load(topology: &Topology, worker: Pid, words: &[&str]) -> Brought {
         "-t",
         "1",
         "-d",
-        "2s",
+        "1s",
         "--quiet",
         "--json",
         "-",
@@ -118,6 +121,10 @@ fn four_times_as_much_as_can_be_answered_does_not_make_the_answers_fewer() {
             let open = [&["-c", "400", "--rate", &rate], life].concat();
             let overloaded = load(topology, worker, &open);
             println!("{FAR} {life:?}: {best:?}, {overloaded:?}");
+            if best.ticks.min(overloaded.ticks) < TICKS_MIN {
+                println!("not compared: others left the server too little time");
+                continue;
+            }
             // For the same time of the processor, as others may run here as well.
             let kept = overloaded.per_tick() / best.per_tick();
             assert!(kept >= 0.6, "{kept}: {best:?}, {overloaded:?}");

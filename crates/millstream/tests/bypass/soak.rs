@@ -2,10 +2,11 @@
 //!
 //! Ten seconds, or as many as `MILL_SOAK_SECONDS` says.
 
+use crate::ask::{assert_consistent, figure as figure_of, json};
 use crate::namespace::get;
 use crate::others::{Echo, the_rest_is_undisturbed};
 use crate::overload::figure;
-use crate::server::{Server, Site};
+use crate::server::{Server, Site, wait_for};
 use crate::topology::{HOSTS, STACK, Topology, between, kernel_connections};
 use mill_sys::process::Pid;
 use std::process::Command;
@@ -103,6 +104,12 @@ fn nothing_fails_and_nothing_grows_in_a_long_load() {
             (0.0..=unfinished).contains(&unread),
             "{counted} handled: {report}"
         );
+        // The last frames may be under way still.
+        let process = server.pid().number().to_string();
+        let steered = || figure_of(&json(&[&process]), "total.stack.steering_redirected");
+        let mut before_last = 0;
+        wait_for(|| std::mem::replace(&mut before_last, steered()) == before_last);
+        assert_consistent(&json(&[&process]));
         let grown = after.0.saturating_sub(before.0);
         assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than before");
         assert_eq!(server.worker(), worker);

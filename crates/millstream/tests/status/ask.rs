@@ -42,3 +42,31 @@ pub(crate) fn rows<'a>(status: &'a Value, table: &'a str) -> Vec<&'a Value> {
     let rows = parts.filter_map(move |part| part[table].as_array());
     rows.flatten().collect()
 }
+
+/// Figures of the stack whose sum has to be right.
+pub(crate) fn assert_consistent(status: &Value) {
+    let stack = |name: &str| figure(status, &format!("total.stack.{name}"));
+    let (received, handled) = (stack("frames_received"), stack("frames_handled"));
+    let figures = status["total"]["stack"].as_object().unwrap();
+    let late = [
+        "device_full",
+        "unresolved",
+        "no_route",
+        "rate_limit",
+        "fragment_timeout",
+    ];
+    let dropped = figures.iter().filter_map(|(name, count)| {
+        let reason = name.strip_prefix("dropped_")?;
+        (!late.contains(&reason)).then(|| count.as_u64().unwrap())
+    });
+    let dropped: u64 = dropped.sum();
+    assert_eq!(received, handled + dropped, "{figures:?}");
+    assert_eq!(received, stack("link_received"), "{figures:?}");
+    assert_eq!(
+        stack("frames_transmitted"),
+        stack("link_transmitted"),
+        "{figures:?}"
+    );
+    let lost = stack("link_dropped") + stack("xdp_dropped") + stack("xdp_ring_full");
+    assert_eq!(stack("steering_redirected"), received + lost, "{figures:?}");
+}

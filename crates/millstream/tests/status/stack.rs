@@ -1,39 +1,11 @@
 //! Servers on a stack of their own.
 
-use crate::ask::{figure, json, rows, text};
+use crate::ask::{assert_consistent, figure, json, rows, text};
 use crate::client::Client;
 use crate::namespace::{get, text_of};
 use crate::server::{Site, wait_for};
 use crate::topology::{HOSTS, between, serve};
 use serde_json::Value;
-
-/// Figures of the stack whose sum has to be right.
-fn is_consistent(status: &Value) {
-    let stack = |name: &str| figure(status, &format!("total.stack.{name}"));
-    let (received, handled) = (stack("frames_received"), stack("frames_handled"));
-    let figures = status["total"]["stack"].as_object().unwrap();
-    let late = [
-        "device_full",
-        "unresolved",
-        "no_route",
-        "rate_limit",
-        "fragment_timeout",
-    ];
-    let dropped = figures.iter().filter_map(|(name, count)| {
-        let reason = name.strip_prefix("dropped_")?;
-        (!late.contains(&reason)).then(|| count.as_u64().unwrap())
-    });
-    let dropped: u64 = dropped.sum();
-    assert_eq!(received, handled + dropped, "{figures:?}");
-    assert_eq!(received, stack("link_received"), "{figures:?}");
-    assert_eq!(
-        stack("frames_transmitted"),
-        stack("link_transmitted"),
-        "{figures:?}"
-    );
-    let lost = stack("link_dropped") + stack("xdp_dropped") + stack("xdp_ring_full");
-    assert_eq!(stack("steering_redirected"), received + lost, "{figures:?}");
-}
 
 #[test]
 fn connections_are_those_that_ss_sees_on_the_other_side() {
@@ -102,7 +74,7 @@ fn frames_and_requests_add_up() {
         });
         wait_for(|| figure(&json(&[&process]), "total.server.connections_active") == 0);
         let status = json(&[&process, "--all"]);
-        is_consistent(&status);
+        assert_consistent(&status);
         assert_eq!(figure(&status, "total.server.requests"), 40);
         assert!(figure(&status, "total.stack.opens_passive") >= 40);
         assert!(figure(&status, "total.stack.segments_sent") > 0);
