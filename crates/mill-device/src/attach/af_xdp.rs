@@ -125,6 +125,8 @@ impl AfXdp<OwnedFd> {
     /// Has the workers of this process know each other. `seats` are all of them.
     pub(super) fn prepare(seats: &[&Self]) -> io::Result<()> {
         let common = seats.first().map(|seat| Arc::clone(&seat.common));
+        // Who is alone opens the table with his link, and not before the device is his: it may be a predecessor's still.
+        let common = common.filter(|common| !common.is_for_one());
         let opened = common.map_or(Ok(()), |common| common.open(seats));
         match opened.map_err(unbound_is_gone) {
             // Each of them finds that out, and says so.
