@@ -4,7 +4,7 @@
 mod plan;
 
 /// What the workers of a process have in common.
-mod common;
+mod joint;
 
 /// The sockets of a plan, with their memory.
 mod sockets;
@@ -27,7 +27,7 @@ use crate::specification::settings::{AfXdpSettings, Mode, Workers};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
 use crate::succession::{Chair, Seat};
 use crate::wanted::Wanted;
-use common::Common;
+use joint::Joint;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
 use mill_sys::interface;
@@ -47,7 +47,7 @@ pub(super) struct AfXdp<D> {
     sockets: Vec<Socket<D>>,
     /// What the workers share.
     table: [D; 2],
-    common: Arc<Common>,
+    joint: Arc<Joint>,
     /// Wakes all workers, if they hand frames to each other: where each has queues to itself.
     bell: Option<D>,
     worker: u32,
@@ -124,10 +124,10 @@ impl AfXdp<OwnedFd> {
 
     /// Has the workers of this process know each other. `seats` are all of them.
     pub(super) fn prepare(seats: &[&Self]) -> io::Result<()> {
-        let common = seats.first().map(|seat| Arc::clone(&seat.common));
+        let joint = seats.first().map(|seat| Arc::clone(&seat.joint));
         // Who is alone opens the table with his link, and not before the device is his: it may be a predecessor's still.
-        let common = common.filter(|common| !common.is_for_one());
-        let opened = common.map_or(Ok(()), |common| common.open(seats));
+        let joint = joint.filter(|joint| !joint.is_for_one());
+        let opened = joint.map_or(Ok(()), |joint| joint.open(seats));
         match opened.map_err(unbound_is_gone) {
             // Each of them finds that out, and says so.
             Err(error) if super::is_gone(&error) => Ok(()),
@@ -137,7 +137,7 @@ impl AfXdp<OwnedFd> {
 
     /// Whether it is all that there is, so that another process can have it after us.
     pub(super) fn has_one_queue(&self) -> bool {
-        self.common.is_for_one() && self.sockets.len() == 1
+        self.joint.is_for_one() && self.sockets.len() == 1
     }
 
     /// The queues, in whichever process; with a chair they may be another's, and go from one to the other.
@@ -162,14 +162,14 @@ impl AfXdp<OwnedFd> {
         });
         let state = &follower.network().link;
         let Some(chair) = chair else {
-            let (queues, table) = match self.common.is_for_one() {
+            let (queues, table) = match self.joint.is_for_one() {
                 true => self.open(state, Table::open, tell)?,
-                false => self.open(state, |_| self.common.table(), tell)?,
+                false => self.open(state, |_| self.joint.table(), tell)?,
             };
             let colleagues = match self.bell {
                 Some(bell) => {
                     let own = self.worker as usize;
-                    Some(Colleagues::new(self.common.boxes()?, own, bell))
+                    Some(Colleagues::new(self.joint.boxes()?, own, bell))
                 }
                 None => None,
             };
@@ -221,7 +221,7 @@ impl AfXdp<OwnedFd> {
             let xsk = match socket.options.sharers {
                 1 => Xsk::open(descriptor, memory, &socket.options).map_err(unbound_is_gone)?,
                 _ => self
-                    .common
+                    .joint
                     .pool(socket.queue)?
                     .take(socket.place, descriptor, memory)?,
             };
@@ -271,7 +271,7 @@ impl<D> AfXdp<D> {
         Ok(AfXdp {
             sockets: sockets.collect::<io::Result<_>>()?,
             table: [copy(served)?, copy(counters)?],
-            common: Arc::clone(&self.common),
+            joint: Arc::clone(&self.joint),
             bell: self.bell.as_ref().map(&copy).transpose()?,
             worker: self.worker,
             network: self.network.clone(),

@@ -1,6 +1,6 @@
 //! The sockets of a plan, with their memory, and who gets which.
 
-use super::common::Common;
+use super::joint::Joint;
 use super::plan::Plan;
 use super::sentences::not_bound;
 use super::{AfXdp, Socket};
@@ -74,7 +74,7 @@ pub(super) fn seats(
     steering: &Steering,
     network: Network,
 ) -> io::Result<Vec<AfXdp<OwnedFd>>> {
-    let common = Arc::new(Common::new(count, plan.workers_a_queue));
+    let joint = Arc::new(Joint::new(count, plan.workers_a_queue));
     let bell = match count > 1 && plan.workers_a_queue == 1 {
         true => Some(eventfd::create()?),
         false => None,
@@ -85,7 +85,7 @@ pub(super) fn seats(
         seats.push(AfXdp {
             sockets: Vec::new(),
             table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
-            common: Arc::clone(&common),
+            joint: Arc::clone(&joint),
             bell: bell.as_ref().map(OwnedFd::try_clone).transpose()?,
             worker,
             network: network.clone(),

@@ -1,6 +1,6 @@
 //! A queue as it is told to the process that comes after: what stands beside its descriptors.
 
-use super::common::Common;
+use super::joint::Joint;
 use super::{AfXdp, Socket};
 use crate::attach::AttachError;
 use crate::network::Network;
@@ -108,7 +108,7 @@ impl AfXdp<OwnedFd> {
                 options,
             }],
             table: [served, counters],
-            common: Arc::new(Common::new(1, 1)),
+            joint: Arc::new(Joint::new(1, 1)),
             bell: None,
             worker: 0,
             network,

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shared by the seats of a device.
 #[derive(Debug)]
-pub(super) struct Common {
+pub(super) struct Joint {
     workers: u32,
     /// How many the program tells apart at each queue.
     workers_a_queue: u32,
@@ -31,7 +31,7 @@ struct Opened {
     boxes: Arc<[LetterBox]>,
 }
 
-impl Common {
+impl Joint {
     pub(super) fn new(workers: u32, workers_a_queue: u32) -> Self {
         Self {
             workers,
