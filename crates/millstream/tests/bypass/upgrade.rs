@@ -202,8 +202,9 @@ fn an_upgrade_can_be_taken_back() {
     });
 }
 
-/// What happens to the processes of an upgrade, and who of the two serves then.
-fn check_killed(who: fn(&World<'_>, (Pid, Pid)) -> Pid, old_goes_on: bool, new_goes_on: bool) {
+/// What happens when one of the processes of an upgrade is killed, of masters and workers of the old and the new one, and
+/// whose connections go on then.
+fn check_killed(who: fn([Pid; 2], [Pid; 2]) -> Pid, old_goes_on: bool, new_goes_on: bool) {
     upgrading(|world| {
         let old_worker = world.old.worker();
         let mut of_old = world.connect();
@@ -211,7 +212,8 @@ fn check_killed(who: fn(&World<'_>, (Pid, Pid)) -> Pid, old_goes_on: bool, new_g
         let (master, worker) = world.upgrade();
         let mut of_new = world.connect();
         assert_eq!(of_new.get("/pid").unwrap().content, pid_line(worker));
-        send(who(&world, (master, worker)), Signal::Kill);
+        let (old, new) = ([world.old.pid(), old_worker], [master, worker]);
+        send(who(old, new), Signal::Kill);
         wait_for(|| world.served_by().is_some());
         pause(300);
         wait_for(|| world.served_by().is_some());
@@ -228,22 +230,22 @@ fn check_killed(who: fn(&World<'_>, (Pid, Pid)) -> Pid, old_goes_on: bool, new_g
 
 #[test]
 fn a_new_worker_that_is_killed_leaves_the_old_ones_connections() {
-    check_killed(|_, (_, worker)| worker, true, false);
+    check_killed(|_, [_, worker]| worker, true, false);
 }
 
 #[test]
 fn a_new_master_that_is_killed_lets_its_worker_finish_and_the_old_one_serve() {
-    check_killed(|_, (master, _)| master, true, false);
+    check_killed(|_, [master, _]| master, true, false);
 }
 
 #[test]
 fn an_old_worker_that_is_killed_leaves_the_new_ones_connections() {
-    check_killed(|world, _| world.old.worker(), false, true);
+    check_killed(|[_, worker], _| worker, false, true);
 }
 
 #[test]
 fn an_old_master_that_is_killed_leaves_all_new_connections() {
-    check_killed(|world, _| world.old.pid(), false, true);
+    check_killed(|[master, _], _| master, false, true);
 }
 
 #[test]
