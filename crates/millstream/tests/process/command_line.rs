@@ -157,8 +157,8 @@ fn wrong_command_lines_get_an_answer() {
         "millstream: unknown command \"sevre\", did you mean \"serve\"?",
     );
     check(
-        &["status"],
-        "millstream: unknown command \"status\": it comes with a later version",
+        &["run"],
+        "millstream: unknown command \"run\": it comes with a later version",
     );
     check(
         &["laod"],
