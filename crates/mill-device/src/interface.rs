@@ -15,6 +15,7 @@ use mill_stack::config::Prefix;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
 };
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -42,6 +43,8 @@ pub struct InterfaceLink {
     colleagues: Option<Colleagues>,
     follower: Follower,
     grace: Grace,
+    /// Ports among those that we open connections from that the kernel had before.
+    taken: BTreeSet<u16>,
     /// Memory for what the follower says.
     heard: Vec<Change>,
     /// Until the follower is asked again.
@@ -100,6 +103,7 @@ impl InterfaceLink {
             table,
             follower,
             grace: Grace::default(),
+            taken: BTreeSet::new(),
             heard: Vec::new(),
             turns_left: 0,
             passage: Passage::Open,
@@ -283,17 +287,19 @@ impl Link for InterfaceLink {
         self.table.forget(service);
     }
 
-    /// Ports at which the kernel listens or has connections stay its own; a connection that the stack opens from one of
-    /// them gets no answer.
+    /// Ports at which the kernel listens or has connections stay its own, and no connection is opened from them.
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.wanted.ports = Some(ports.clone());
-        self.table.open_ports(|| {
-            let taken = taken::ports();
-            ports.filter(|port| !taken.contains(port)).collect()
-        });
+        self.taken = taken::ports();
+        let taken = &self.taken;
+        self.table
+            .open_ports(|| ports.filter(|port| !taken.contains(port)).collect());
     }
 
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        if self.taken.contains(&local_port) {
+            return false;
+        }
         match &self.colleagues {
             // By which queue the answers come is not known; they are handed over.
             Some(colleagues) => colleagues.is_own_port(local_port),

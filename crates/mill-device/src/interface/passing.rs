@@ -10,6 +10,7 @@ use crate::succession::{Door, Neighbor, Request, Seat, Wish, Word};
 use crate::wanted::Wanted;
 use mill_stack::link::{Link, Offload, Received};
 use mill_sys::epoll::Watcher;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -140,6 +141,7 @@ impl InterfaceLink {
             colleagues: None,
             follower,
             grace: Grace::inherited(&wanted.services, &table),
+            taken: BTreeSet::new(),
             table,
             heard,
             turns_left: 0,

@@ -144,3 +144,20 @@ fn what_is_sent_over_the_stack_is_what_nginx_takes() {
         assert_eq!(logged(site, 20).0, 20);
     });
 }
+
+/// A connection that the stack opened from such a port would never hear anything: the answers are the kernel's.
+#[test]
+fn connections_are_opened_from_no_port_that_the_kernel_uses() {
+    with_nginx(1500, |_| {
+        let taken = [20_000, 20_003, 20_004, 20_007]
+            .map(|port| std::net::TcpListener::bind(("0.0.0.0", port)).unwrap());
+        let stack = format!("{STACK},ports=20000-20009");
+        let arguments = [
+            "ab", "--stack", &stack, "-q", "-n", "60", "-c", "3", TARGETS[0],
+        ];
+        let text = text_of(BINARY, &arguments);
+        assert!(text.contains("Complete requests:      60"), "{text}");
+        assert!(text.contains("Failed requests:        0"), "{text}");
+        drop(taken);
+    });
+}
