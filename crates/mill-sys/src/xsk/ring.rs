@@ -8,7 +8,7 @@ use crate::memory::mapping::Mapping;
 use std::io;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// Where the parts of a ring lie in its mapping, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +108,9 @@ impl<T: Entry> Producer<T> {
             let index = self.ring.index(self.ring.layout.producer);
             index.store(self.next, Ordering::Release);
             self.published = self.next;
+            // A driver that is about to sleep says that it needs a call, then looks once more; we let it see the entries,
+            // then read what it says (`needs_wakeup`). Without this both could see what was before, and nobody would call.
+            fence(Ordering::SeqCst);
         }
     }
 
@@ -119,7 +122,7 @@ impl<T: Entry> Producer<T> {
         self.published.wrapping_sub(self.taken)
     }
 
-    /// Whether the other side sleeps and wants a call.
+    /// Whether the other side sleeps and wants a call to see what was published.
     pub(crate) fn needs_wakeup(&self) -> bool {
         let flags = self.ring.index(self.ring.layout.flags);
         flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0

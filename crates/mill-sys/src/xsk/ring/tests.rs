@@ -189,3 +189,50 @@ fn a_count_of_entries_that_can_not_be_is_not_believed() {
         assert_eq!(consumer.waiting().len(), entries, "{index}");
     }
 }
+
+/// The kernel's driver goes to sleep: it says that it wants a call, then looks once more. We put something in, then look
+/// whether it does. Of the two one has to see what the other did, or the entry waits for ever.
+#[test]
+fn whoever_puts_something_in_while_the_other_goes_to_sleep_sees_that_it_wants_a_call() {
+    const ROUNDS: u32 = 10_000;
+    let (mut producer, mut consumer) = ends::<u64>(4, 0);
+    // How many rounds each has begun, and what the driver saw of the last.
+    let begun = [AtomicU32::new(0), AtomicU32::new(0)];
+    let ended = AtomicU32::new(0);
+    let has_seen = AtomicU32::new(0);
+    let meet = |own: usize, round: u32| {
+        begun[own].store(round, Ordering::SeqCst);
+        while begun[1 - own].load(Ordering::SeqCst) < round {
+            std::hint::spin_loop();
+        }
+    };
+    let mut missed = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                meet(0, round);
+                let flags = consumer.ring.index(consumer.ring.layout.flags);
+                flags.store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);
+                fence(Ordering::SeqCst);
+                // Behind what was missed in a round that we were called in.
+                let seen = std::iter::from_fn(|| consumer.take()).last();
+                has_seen.store(u32::from(seen == Some(round.into())), Ordering::Relaxed);
+                consumer.release();
+                ended.store(round, Ordering::Release);
+            }
+        });
+        for round in 1..=ROUNDS {
+            let flags = producer.ring.index(producer.ring.layout.flags);
+            flags.store(0, Ordering::Relaxed);
+            assert!(producer.put(round.into()));
+            meet(1, round);
+            producer.publish();
+            let is_asked = producer.needs_wakeup();
+            while ended.load(Ordering::Acquire) < round {
+                std::hint::spin_loop();
+            }
+            missed += u32::from(!is_asked && has_seen.load(Ordering::Relaxed) == 0);
+        }
+    });
+    assert_eq!(missed, 0, "of {ROUNDS}");
+}
