@@ -20,6 +20,7 @@ use mill_sys::descriptor::Stream;
 use mill_sys::{affinity, clock, descriptor, passing, process};
 use std::fs::OpenOptions;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -45,6 +46,10 @@ pub(crate) struct WorkerThread {
     /// The generation that it serves.
     adopted: u64,
     thread: JoinHandle<()>,
+    /// What its seat was made of, if both of us have one descriptor table: closed there, a file is no longer locked for
+    /// the thread either (mill-sys `lock.rs`), and another process would take the device. Hence it goes when the thread was
+    /// joined, or with the process.
+    kept: Option<ManuallyDrop<Seat>>,
 }
 
 /// What a thread is started with, besides what the server wants to know.
@@ -84,7 +89,7 @@ impl WorkerThread {
             number,
             cpus,
             events,
-            seat,
+            mut seat,
         } = start;
         let inherited = Inherited {
             mailbox: far.as_raw_fd(),
@@ -103,9 +108,13 @@ impl WorkerThread {
                 live(place, inherited, cpus, taken, setup);
             })?;
         let mut warnings = Vec::new();
-        // Each message is something that did not work; the end of the channel says that `far` is not needed any more.
-        while let Ok(warning) = told.recv() {
-            warnings.push(warning);
+        let mut kept = None;
+        // The end of the channel says that `far` is not needed any more.
+        while let Ok(told) = told.recv() {
+            match told {
+                Told::Warning(warning) => warnings.push(warning),
+                Told::OneTable => kept = seat.take().map(ManuallyDrop::new),
+            }
         }
         drop((far, seat));
         let thread = Self {
@@ -118,6 +127,7 @@ impl WorkerThread {
             draining: false,
             adopted: 0,
             thread,
+            kept,
         };
         Ok(Started { thread, warnings })
     }
@@ -184,7 +194,9 @@ impl WorkerThread {
 
     /// Waits for a thread that has reported its end; false if it panicked.
     pub(crate) fn join(self) -> bool {
-        self.thread.join().is_ok()
+        let has_returned = self.thread.join().is_ok();
+        drop(self.kept.map(ManuallyDrop::into_inner));
+        has_returned
     }
 
     fn order(&self, order: Order) -> io::Result<()> {
@@ -262,6 +274,14 @@ impl Drop for End {
 /// The least there is: TCP's timers, and a stack that looks for frames at times of its own, are told to the microsecond.
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
+/// What a thread says before it begins to serve.
+enum Told {
+    /// Something that did not work.
+    Warning(String),
+    /// It has no descriptor table of its own.
+    OneTable,
+}
+
 /// What a thread takes over from whoever starts it, who keeps the descriptors open until he is told.
 struct Inherited {
     mailbox: RawFd,
@@ -276,13 +296,13 @@ fn live(
     place: u32,
     inherited: Inherited,
     cpus: Option<Vec<u16>>,
-    taken: Sender<String>,
+    taken: Sender<Told>,
     mut setup: WorkerSetup,
 ) {
     setup.environment.thread_id = process::thread_id();
     let warn = |call: &str, error: io::Error| {
-        // Whoever started us waits for these; if not, nobody wants to know.
-        let _ = taken.send(format!("{call} failed {}", process_log::describe(&error)));
+        let what = format!("{call} failed {}", process_log::describe(&error));
+        tell(&taken, Told::Warning(what));
     };
     if let Some(cpus) = cpus
         && let Err(error) = affinity::bind_to(&cpus)
@@ -297,7 +317,7 @@ fn live(
         at_ns: u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
     };
     board.begin_worker(number, beginning);
-    match settle_in(inherited, board.parked_until(number), warn) {
+    match settle_in(inherited, board.parked_until(number), &taken) {
         Ok((engine, asked)) => {
             drop(taken);
             let mut show = Show::new(engine.clone(), board, number, asked);
@@ -320,11 +340,16 @@ fn live(
     }
 }
 
+/// Whoever started us waits for this; if not, nobody wants to know.
+fn tell(taken: &Sender<Told>, told: Told) {
+    let _ = taken.send(told);
+}
+
 /// Goes over to a descriptor table of the thread's own, and makes its engine.
 fn settle_in(
     inherited: Inherited,
     parked_until: Option<&'static AtomicU64>,
-    warn: impl Fn(&str, io::Error),
+    taken: &Sender<Told>,
 ) -> io::Result<(CombinedEngine, Asked)> {
     let table = descriptor::unshare_table();
     // The numbers are the same in both tables.
@@ -332,10 +357,13 @@ fn settle_in(
     let seat = inherited.seat.map(Lent::take).transpose()?;
     match table {
         Ok(()) => leave_behind(mailbox.as_fd(), seat.as_ref())?,
-        Err(error) => warn(
-            "one descriptor table for all, since unshare(CLONE_FILES)",
-            error,
-        ),
+        Err(error) => {
+            let why = process_log::describe(&error);
+            let what =
+                format!("one descriptor table for all, since unshare(CLONE_FILES) failed {why}");
+            tell(taken, Told::Warning(what));
+            tell(taken, Told::OneTable);
+        }
     }
     descriptor::set_nonblocking(mailbox.as_fd(), true)?;
     let options = KernelOptions {

@@ -40,6 +40,9 @@ mod reload;
 /// The binary is replaced.
 mod upgrade;
 
+/// Which process has the interface.
+mod succession;
+
 /// Processes that are killed or stopped.
 mod signals;
 

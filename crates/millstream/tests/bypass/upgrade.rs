@@ -9,24 +9,34 @@ use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
 use std::fs;
 use std::net::SocketAddr;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-const MAIN: &str = "worker_processes 1;";
-const LISTEN: &str =
+pub(crate) const MAIN: &str = "worker_processes 1;";
+pub(crate) const LISTEN: &str =
     "server { listen 80; listen [::]:80; location = /pid { return 200 \"$pid\\n\"; } }";
 
 /// A server and what it is told.
-struct World<'a> {
-    topology: &'a Topology,
-    site: Site,
-    old: Server,
+pub(crate) struct World<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) site: Site,
+    pub(crate) old: Server,
 }
 
 fn upgrading(test: impl FnOnce(World<'_>) + Send) {
+    upgrading_with(LISTEN, || {}, test);
+}
+
+/// The same with these blocks, and something that is done on the thread that starts the server.
+pub(crate) fn upgrading_with(
+    http: &str,
+    before: impl FnOnce() + Send,
+    test: impl FnOnce(World<'_>) + Send,
+) {
     between(1500, |topology| {
         let site = Site::new();
-        let conf = site.configure(MAIN, LISTEN);
+        let conf = site.configure(MAIN, http);
+        before();
         let old = Server::configured(&site, &conf, &["--stack", STACK]);
         test(World {
             topology,
@@ -37,31 +47,31 @@ fn upgrading(test: impl FnOnce(World<'_>) + Send) {
 }
 
 impl World<'_> {
-    fn address(&self) -> SocketAddr {
-        format!("{}:80", HOSTS[0]).parse().unwrap()
+    pub(crate) fn connect(&self) -> Client {
+        self.connect_to(80)
     }
 
-    fn connect(&self) -> Client {
-        let address = self.address();
+    pub(crate) fn connect_to(&self, port: u16) -> Client {
+        let address: SocketAddr = format!("{}:{port}", HOSTS[0]).parse().unwrap();
         self.topology
             .at_client(|| Client::connect(address).unwrap())
     }
 
     /// Which worker process answers a new connection over the stack.
-    fn served_by(&self) -> Option<Pid> {
+    pub(crate) fn served_by(&self) -> Option<Pid> {
         let url = format!("http://{}/pid", HOSTS[0]);
         let text = self.topology.at_client(|| get(&url))?;
         Pid::new(text.trim().parse().unwrap())
     }
 
     /// The master that the pid file names.
-    fn master(&self) -> Option<Pid> {
+    pub(crate) fn master(&self) -> Option<Pid> {
         let text = fs::read_to_string(self.site.path("pid")).ok()?;
         Pid::new(text.trim().parse().ok()?)
     }
 
     /// Has a new binary come beside the old one, and its worker process take over.
-    fn upgrade(&self) -> (Pid, Pid) {
+    pub(crate) fn upgrade(&self) -> (Pid, Pid) {
         let old = self.old.worker();
         self.old.signal(Signal::User2);
         wait_for(|| self.master().is_some_and(|pid| pid != self.old.pid()));
@@ -74,20 +84,20 @@ impl World<'_> {
     }
 }
 
-fn children(process: Pid) -> Vec<Pid> {
+pub(crate) fn children(process: Pid) -> Vec<Pid> {
     let command = format!("pgrep -P {} || true", process.number());
     let text = text_of("sh", &["-c", &command]);
     let numbers = text.lines().filter_map(|line| line.trim().parse().ok());
     numbers.filter_map(Pid::new).collect()
 }
 
-fn is_running(process: Pid) -> bool {
+pub(crate) fn is_running(process: Pid) -> bool {
     // A zombie is not: its parent may be the test, which does not reap it.
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.number()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-fn send(process: Pid, signal: Signal) {
+pub(crate) fn send(process: Pid, signal: Signal) {
     process.kill(signal.number()).unwrap();
 }
 
@@ -96,14 +106,14 @@ fn pause(millis: u64) {
 }
 
 /// A download that goes on: its first part read, the rest still to come, more than all buffers on the way hold.
-struct Download {
+pub(crate) struct Download {
     client: Client,
     left: usize,
     at: usize,
 }
 
 impl Download {
-    fn begin(world: &World<'_>) -> Self {
+    pub(crate) fn begin(world: &World<'_>) -> Self {
         let mut client = world.connect();
         client
             .send(b"GET /large.bin HTTP/1.1\r\nHost: test\r\n\r\n")
@@ -137,7 +147,7 @@ impl Download {
     }
 
     /// Of a server that closes afterwards.
-    fn finish_alone(mut self) -> Client {
+    pub(crate) fn finish_alone(mut self) -> Client {
         while self.left > 0 {
             self.read(1 << 20);
         }
@@ -176,7 +186,7 @@ fn old_connections_finish_in_the_old_process_and_new_ones_land_in_the_new() {
     });
 }
 
-fn pid_line(process: Pid) -> Vec<u8> {
+pub(crate) fn pid_line(process: Pid) -> Vec<u8> {
     format!("{}\n", process.number()).into_bytes()
 }
 
@@ -266,14 +276,11 @@ fn a_new_binary_that_fails_changes_nothing() {
     });
 }
 
-#[test]
-fn ten_upgrades_in_a_row_fail_no_request() {
-    if !has("python3") {
-        println!("not tested: there is no python3");
-        return;
-    }
-    upgrading(|world| {
-        // A connection for each request, as fast as one client can.
+/// A connection for each request, as fast as one client can.
+pub(crate) struct Load(Child);
+
+impl Load {
+    pub(crate) fn begin(world: &World<'_>) -> Self {
         let script = "
 import socket, sys, threading
 stop = threading.Event()
@@ -289,11 +296,31 @@ while not stop.is_set():
     count += 1
 print(count)
 ";
-        let mut load = world.topology.at_client(|| {
+        Self(world.topology.at_client(|| {
             let mut command = Command::new("python3");
             command.args(["-c", script]).stdin(Stdio::piped());
             command.stdout(Stdio::piped()).spawn().unwrap()
-        });
+        }))
+    }
+
+    /// How many requests were answered: all.
+    pub(crate) fn end(mut self) -> u32 {
+        drop(self.0.stdin.take());
+        let output = self.0.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.trim().parse().unwrap()
+    }
+}
+
+#[test]
+fn ten_upgrades_in_a_row_fail_no_request() {
+    if !has("python3") {
+        println!("not tested: there is no python3");
+        return;
+    }
+    upgrading(|world| {
+        let load = Load::begin(&world);
         let mut master = world.old.pid();
         for _ in 0..10 {
             send(master, Signal::User2);
@@ -307,13 +334,8 @@ print(count)
             wait_for(|| !is_running(master));
             master = next;
         }
-        drop(load.stdin.take());
-        let output = load.wait_with_output().unwrap();
-        let count: u32 = String::from_utf8_lossy(&output.stdout)
-            .trim()
-            .parse()
-            .unwrap_or(0);
-        assert!(output.status.success() && count > 100, "{count}");
+        let count = load.end();
+        assert!(count > 100, "{count}");
         send(master, Signal::Terminate);
         wait_for(|| !is_running(master));
     });

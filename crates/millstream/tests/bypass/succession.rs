@@ -1,0 +1,108 @@
+//! Who of several processes has the interface, where it is not easily said: one at a time, whatever stands in the way.
+
+use crate::namespace::has;
+use crate::server::wait_for;
+use crate::upgrade::{
+    Download, LISTEN, Load, World, children, is_running, pid_line, send, upgrading_with,
+};
+use mill_sys::process::Pid;
+use mill_sys::signal::Signal;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
+/// Has `unshare(CLONE_FILES)` be refused to the calling thread and all that it starts from now on, as Docker does.
+fn refuse_tables_of_descriptors() {
+    const CLONE_FILES: u64 = 0x400;
+    let unshare = match std::env::consts::ARCH {
+        "x86_64" => 272,
+        "aarch64" => 97,
+        other => panic!("the number of unshare(2) is not known for {other}"),
+    };
+    let has_flag = SeccompCondition::new(
+        0,
+        SeccompCmpArgLen::Dword,
+        SeccompCmpOp::MaskedEq(CLONE_FILES),
+        CLONE_FILES,
+    );
+    let rule = SeccompRule::new(vec![has_flag.unwrap()]).unwrap();
+    let filter = SeccompFilter::new(
+        BTreeMap::from([(unshare, vec![rule])]),
+        SeccompAction::Allow,
+        // EPERM, as Docker answers.
+        SeccompAction::Errno(1),
+        std::env::consts::ARCH.try_into().unwrap(),
+    );
+    let program: BpfProgram = filter.unwrap().try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+/// The processes that have locked the interface, of all that know it by this master.
+fn owners(master: Pid) -> Vec<Pid> {
+    let folder = format!("/proc/{}/fd", master.number());
+    let chair = fs::read_dir(folder).unwrap().flatten().find(|entry| {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        let target = target.to_string_lossy().into_owned();
+        target.contains("millstream-succession")
+    });
+    let inode = fs::metadata(chair.unwrap().path()).unwrap().ino();
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    // proc(5): number, kind, advisory, write, process, "device:device:inode", first and last byte.
+    let of_file = locks.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = words[5].rsplit(':').next().unwrap();
+        (words[1] == "POSIX" && number == inode.to_string()).then(|| words[4].to_owned())
+    });
+    of_file
+        .map(|pid| Pid::new(pid.parse().unwrap()).unwrap())
+        .collect()
+}
+
+#[test]
+fn one_process_has_the_interface_though_its_threads_have_one_table_of_descriptors() {
+    if !has("python3") {
+        println!("not tested: there is no python3");
+        return;
+    }
+    upgrading_with(LISTEN, refuse_tables_of_descriptors, |world| {
+        let said = world.site.error_log();
+        assert!(said.contains("one descriptor table for all"), "{said}");
+        let load = Load::begin(&world);
+        let (mut master, mut worker) = (world.old.pid(), world.old.worker());
+        for _ in 0..3 {
+            assert_eq!(owners(master), [worker]);
+            let mut kept = world.connect();
+            assert_eq!(kept.get("/pid").unwrap().content, pid_line(worker));
+            let download = Download::begin(&world);
+            let (next, next_worker) = upgraded(&world, master);
+            assert_eq!(owners(master), [next_worker]);
+            assert_eq!(kept.get("/pid").unwrap().content, pid_line(worker));
+            send(master, Signal::Quit);
+            download.finish_alone();
+            drop(kept);
+            wait_for(|| !is_running(master));
+            (master, worker) = (next, next_worker);
+            assert_eq!(owners(master), [worker]);
+        }
+        let count = load.end();
+        assert!(count > 30, "{count}");
+        send(master, Signal::Terminate);
+        wait_for(|| !is_running(master));
+    });
+}
+
+/// Has a new binary come beside the one of this master, and its worker process take over.
+fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
+    send(master, Signal::User2);
+    wait_for(|| world.master().is_some_and(|pid| pid != master));
+    let next = world.master().unwrap();
+    wait_for(|| {
+        let by = world.served_by();
+        by.is_some_and(|by| children(next).contains(&by))
+    });
+    (next, children(next)[0])
+}
