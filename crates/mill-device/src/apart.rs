@@ -4,7 +4,7 @@
 use crate::frames::Frames;
 use crate::interface::{InterfaceTrouble, OpenQueue, TellTrouble};
 use crate::network::follower::{Change, Follower};
-use crate::relay::Note;
+use crate::relay::{Note, Relay};
 use crate::succession::{self, Door, Neighbor, Request, Seat, Wish, Word};
 use crate::wanted::Wanted;
 use mill_stack::link::{
@@ -35,6 +35,8 @@ pub struct ApartLink {
     /// Who is before us leaves, and whoever serves may take the device.
     is_called: bool,
     is_owner: bool,
+    /// What who is behind us sends waits for room at who is before us.
+    has_left: bool,
     frames: Frames,
     /// Where the next frame to be sent is written.
     room: Vec<u8>,
@@ -105,6 +107,7 @@ impl ApartLink {
             waits: 0,
             is_called: false,
             is_owner: false,
+            has_left: false,
             turns_left: 0,
             parts,
         }
@@ -143,6 +146,7 @@ impl ApartLink {
         if knocks.at(Door::Behind) {
             self.hear_behind();
         }
+        self.leave_broken();
         if knocks.at(Door::Timer) && self.asked.is_some() {
             self.waits += 1;
             if self.waits == WAITS {
@@ -243,13 +247,29 @@ impl ApartLink {
                         None => self.settle_behind(Neighbor::admit(request)),
                     }
                 }
-                Word::Given(_) | Word::Welcome(_) | Word::End => {
-                    before.close(&self.parts.seat);
-                    self.before = None;
-                    self.is_orphan = true;
-                    self.is_called = false;
-                }
+                Word::Given(_) | Word::Welcome(_) | Word::End => self.lose_before(),
             }
+        }
+    }
+
+    fn lose_before(&mut self) {
+        if let Some(before) = self.before.take() {
+            before.close(&self.parts.seat);
+        }
+        self.is_orphan = true;
+        self.is_called = false;
+    }
+
+    /// Parts with whoever passes on what makes no sense; he notices, and the two find each other anew.
+    fn leave_broken(&mut self) {
+        let is_broken = |neighbor: &mut Neighbor| neighbor.relay.is_broken();
+        if self.before.as_mut().is_some_and(is_broken) {
+            (self.parts.told)(InterfaceTrouble::RelayBroken);
+            self.lose_before();
+        }
+        if let Some(behind) = self.parts.behind.take_if(is_broken) {
+            (self.parts.told)(InterfaceTrouble::RelayBroken);
+            behind.close(&self.parts.seat);
         }
     }
 
@@ -267,20 +287,20 @@ impl ApartLink {
 
     /// Passes on what who is behind us sends.
     fn carry(&mut self) {
+        self.has_left = false;
         let (Some(before), Some(behind)) = (&mut self.before, &mut self.parts.behind) else {
             return;
         };
-        while let Some(len) = behind.relay.waiting() {
+        self.has_left = behind.relay.carry(|relay, len| {
             if !before.relay.has_room(len) {
-                behind.relay.ring_own_bell();
-                break;
+                return false;
             }
             let room = self.room.get_mut(..len).unwrap_or_default();
-            if let Some(note) = behind.relay.take(room) {
+            if let Some(note) = relay.take(room) {
                 before.relay.put(&note, room);
             }
-        }
-        behind.relay.release();
+            true
+        });
     }
 
     fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
@@ -318,32 +338,10 @@ impl Link for ApartLink {
         let Some(before) = &mut self.before else {
             return;
         };
-        let relay = &mut before.relay;
-        while burst.room() > 0
-            && let Some(len) = relay.waiting()
-        {
-            if len == 0 || len > self.frames.place_bytes() {
-                // Of an interface whose packets are longer by now.
-                relay.take(&mut []);
-                continue;
-            }
-            let mut note = Note::default();
-            let filled = self.frames.fill(|place| {
-                let place = place.get_mut(..len).ok_or(())?;
-                note = relay.take(place).ok_or(())?;
-                Ok::<_, ()>(len)
-            });
-            match filled {
-                Some(Ok(id)) => burst.push(Received {
-                    id,
-                    checksum: note.checksum,
-                    merged: note.merged,
-                }),
-                Some(Err(())) => {}
-                None => break,
-            }
-        }
-        relay.release();
+        while receive_from(&mut before.relay, &mut self.frames, burst)
+            && before.relay.release()
+            && burst.room() > 0
+        {}
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
@@ -381,6 +379,10 @@ impl Link for ApartLink {
         for neighbor in neighbors.into_iter().flatten() {
             neighbor.relay.publish();
         }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.has_left
     }
 
     fn serve(&mut self, service: Service, on: bool) {
@@ -423,6 +425,38 @@ impl Link for ApartLink {
         }
         self.parts.heard = heard;
     }
+}
+
+/// Receives what there is, as far as there is room; whether that was all.
+fn receive_from(relay: &mut Relay, frames: &mut Frames, burst: &mut Burst) -> bool {
+    while burst.room() > 0
+        && let Some(len) = relay.waiting()
+    {
+        if len > frames.place_bytes() {
+            // Of an interface whose packets are longer by now.
+            relay.take(&mut []);
+            continue;
+        }
+        let mut note = Note::default();
+        let filled = frames.fill(|place| {
+            let place = place.get_mut(..len).ok_or(())?;
+            note = relay.take(place).ok_or(())?;
+            Ok::<_, ()>(len)
+        });
+        match filled {
+            Some(Ok(id)) => burst.push(Received {
+                id,
+                checksum: note.checksum,
+                merged: note.merged,
+            }),
+            Some(Err(())) => {}
+            None => {
+                relay.release();
+                return false;
+            }
+        }
+    }
+    true
 }
 
 impl AsFd for ApartLink {

@@ -83,6 +83,8 @@ pub enum InterfaceTrouble {
     NotGiven,
     /// It was taken over from another process, and can't be used.
     NotTaken(String),
+    /// Frames that another process passes on make no sense.
+    RelayBroken,
 }
 
 pub(crate) type TellTrouble = Box<dyn FnMut(InterfaceTrouble) + Send>;
@@ -230,6 +232,11 @@ impl Link for InterfaceLink {
 
     #[inline]
     fn receive(&mut self, burst: &mut Burst) {
+        if let Some(succession) = &self.succession
+            && succession.waits_to_serve(&self.wanted)
+        {
+            return;
+        }
         if let Some(colleagues) = &mut self.colleagues {
             colleagues.receive(burst);
         }
@@ -272,7 +279,8 @@ impl Link for InterfaceLink {
 
     #[inline]
     fn is_behind(&self) -> bool {
-        self.queues.is_behind()
+        let succession = self.succession.as_ref();
+        self.queues.is_behind() || succession.is_some_and(|succession| succession.has_left())
     }
 
     fn serve(&mut self, service: Service, on: bool) {
@@ -338,7 +346,8 @@ impl Link for InterfaceLink {
         let addresses = &self.follower.network().addresses;
         self.grace.look(&self.table, addresses);
         if let Some(succession) = &mut self.succession {
-            succession.look(&mut self.queues, &self.table, &self.wanted);
+            let around = (&self.table, &self.wanted);
+            succession.look(&mut self.queues, around, &mut self.told);
         }
         let mut heard = std::mem::take(&mut self.heard);
         if let Err(error) = self.follower.changes(&mut heard) {

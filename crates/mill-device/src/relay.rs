@@ -84,8 +84,24 @@ impl Relay {
         self.own_bell.as_fd()
     }
 
-    /// Has this end woken as if a frame had come: something was left that could not be taken yet.
-    pub fn ring_own_bell(&self) {
+    /// Passes on what waits, by `pass`, which takes the frame of so many bytes; `false` of it is that it can't yet, and the
+    /// frame waits. Whether one does, of whose time to go nobody tells.
+    pub fn carry(&mut self, mut pass: impl FnMut(&mut Self, usize) -> bool) -> bool {
+        while let Some(len) = self.waiting() {
+            if !pass(self, len) {
+                self.release();
+                return true;
+            }
+        }
+        if self.release() {
+            // It came while we went.
+            self.ring_own_bell();
+        }
+        false
+    }
+
+    /// Has this end woken as if a frame had come.
+    fn ring_own_bell(&self) {
         // It can't be waited for what does not work; it is looked again with the next frame.
         let _ = eventfd::signal(self.own_bell.as_fd());
     }
@@ -111,11 +127,17 @@ impl Relay {
         }
     }
 
-    /// Bytes of the frame that waits; `None` if none does, or if there is nothing but nonsense.
+    /// Bytes of the frame that waits, at least one; `None` if none does, or if there is nothing but nonsense.
     #[inline]
     pub fn waiting(&mut self) -> Option<usize> {
-        let len = self.incoming.waiting(&self.memory)?;
-        len.checked_sub(NOTE_BYTES)
+        loop {
+            let len = self.incoming.waiting(&self.memory)?;
+            match len.checked_sub(NOTE_BYTES) {
+                Some(0) => self.incoming.pass(&self.memory),
+                Some(len) => return Some(len),
+                None => self.incoming.set_broken(),
+            }
+        }
     }
 
     /// Takes the frame that waits into `to`, as long as it; what does not fit is lost.
@@ -130,9 +152,9 @@ impl Relay {
         is_read.then(|| Note::from_bytes(&note))
     }
 
-    /// Gives the room of what was taken back.
-    pub fn release(&mut self) {
-        self.incoming.release(&self.memory);
+    /// Gives the room of what was taken back. Whether more has come meanwhile, for which nobody was woken.
+    pub fn release(&mut self) -> bool {
+        self.incoming.release(&self.memory)
     }
 
     /// Nothing that the other end says makes sense any more.

@@ -189,7 +189,10 @@ impl Seat {
                 // Who asks what we don't know finds that the conversation is over.
                 _ => continue,
             };
-            return Some(Request { wish, conversation });
+            let request = Request { wish, conversation };
+            if !request.is_over() {
+                return Some(request);
+            }
         }
     }
 
@@ -249,6 +252,15 @@ impl Seat {
 impl AsFd for Seat {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.doors.as_fd()
+    }
+}
+
+impl Request {
+    /// Whether who has asked is gone, or has what he asked for, by somebody's end: then it means nothing any more, and
+    /// perhaps it was we.
+    pub(crate) fn is_over(&self) -> bool {
+        // Before he is answered he says nothing.
+        !matches!(heard(&self.conversation), Ok(None))
     }
 }
 

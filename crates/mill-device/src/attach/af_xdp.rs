@@ -179,7 +179,8 @@ impl AfXdp<OwnedFd> {
         };
         let (seat, is_ours) = Seat::at(chair)?;
         if is_ours {
-            let (queues, table) = self.open(state, Table::open, tell.clone())?;
+            // Whoever had it may be gone before those behind him have noticed: what they serve stays served.
+            let (queues, table) = self.open(state, Table::inherit, tell.clone())?;
             let open =
                 Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
             let link = InterfaceLink::new((queues, 0, None), table, follower, told);

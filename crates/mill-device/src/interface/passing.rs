@@ -1,6 +1,6 @@
 //! The interface goes from one process to another while both serve: a part of the link that few have.
 
-use super::{Grace, InterfaceLink, InterfaceTrouble, Passage};
+use super::{Grace, InterfaceLink, InterfaceTrouble, Passage, TellTrouble};
 use crate::apart::{ApartLink, Parts};
 use crate::network::LinkState;
 use crate::queues::Queues;
@@ -13,6 +13,7 @@ use mill_sys::epoll::Watcher;
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 /// Who else could have the interface, or is behind us.
 pub(super) struct Succession {
@@ -23,6 +24,10 @@ pub(super) struct Succession {
     asks: Option<Request>,
     /// Who is behind us knows that we serve nobody any more.
     has_said_leaving: bool,
+    /// What he sends waits for room at the interface.
+    has_left: bool,
+    /// Somebody has served before us who is gone, and others may have been behind him: they find us, until the timer tells.
+    expects_others: bool,
 }
 
 /// Opens queue and table as somebody else has left them.
@@ -33,13 +38,8 @@ impl InterfaceLink {
     #[must_use]
     pub(crate) fn seated(mut self, seat: Seat, open: OpenQueue) -> Self {
         seat.open(Door::Surroundings, self.follower.as_fd());
-        self.succession = Some(Box::new(Succession {
-            seat,
-            open,
-            behind: None,
-            asks: None,
-            has_said_leaving: false,
-        }));
+        let succession = Succession::new((seat, open), None, &self.table);
+        self.succession = Some(Box::new(succession));
         self
     }
 
@@ -65,7 +65,8 @@ impl InterfaceLink {
         let Some(mut succession) = self.succession.take() else {
             return Err(Box::new(self));
         };
-        let Some(request) = succession.asks.take() else {
+        let request = succession.asks.take();
+        let Some(request) = request.filter(|request| !request.is_over()) else {
             self.succession = Some(succession);
             return Err(Box::new(self));
         };
@@ -160,37 +161,60 @@ impl InterfaceLink {
         link.steer(&addresses);
         let state = link.follower.network().link.clone();
         link.tell_passage(&state);
-        if behind.is_none() {
-            link.table.forget_kept();
-        }
-        link.succession = Some(Box::new(Succession {
-            seat,
-            open,
-            behind,
-            asks: None,
-            has_said_leaving: false,
-        }));
+        let succession = Succession::new((seat, open), behind, &link.table);
+        link.succession = Some(Box::new(succession));
         Ok(Box::new(link))
     }
 }
 
 impl Succession {
+    fn new((seat, open): (Seat, OpenQueue), behind: Option<Neighbor>, table: &Table) -> Self {
+        let expects_others = behind.is_none() && table.keeps_any();
+        if expects_others {
+            seat.set_timer(Some(PATIENCE));
+        }
+        Self {
+            seat,
+            open,
+            behind,
+            asks: None,
+            has_said_leaving: false,
+            has_left: false,
+            expects_others,
+        }
+    }
+
     /// Sends what who is behind us sends.
     #[inline]
     pub(super) fn carry(&mut self, queues: &mut Queues) {
+        self.has_left = false;
         if let Some(behind) = &mut self.behind
             && behind.relay.waiting().is_some()
         {
-            carry(behind, queues);
+            self.has_left = carry(behind, queues);
         }
         if let Some(behind) = &mut self.behind {
             behind.relay.publish();
         }
     }
 
+    /// Whether something that was to be sent waits for the interface.
+    #[inline]
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// Whether frames are better left where they are: those for what was served before us come already, and nobody listens
+    /// there yet, for a few milliseconds.
+    #[inline]
+    pub(super) fn waits_to_serve(&self, wanted: &Wanted) -> bool {
+        self.expects_others && !wanted.is_serving()
+    }
+
     pub(super) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Some(behind) = &mut self.behind else {
-            return false;
+            // Lost, as it might be on its way: when it comes again, whose it is may be there.
+            return self.expects_others;
         };
         let note = Note::arrived(received.checksum, received.merged);
         // Without room it is lost, as it might be on its way.
@@ -199,7 +223,12 @@ impl Succession {
     }
 
     /// Looks who is at the doors.
-    pub(super) fn look(&mut self, queues: &mut Queues, table: &Table, wanted: &Wanted) {
+    pub(super) fn look(
+        &mut self,
+        queues: &mut Queues,
+        (table, wanted): (&Table, &Wanted),
+        told: &mut TellTrouble,
+    ) {
         let knocks = self.seat.look();
         while knocks.at(Door::Requests)
             && self.asks.is_none()
@@ -212,11 +241,21 @@ impl Succession {
         }
         if let Some(behind) = &mut self.behind {
             let is_over = knocks.at(Door::Behind) && matches!(behind.word(), Some(Word::End));
-            if is_over || behind.relay.is_broken() {
+            let is_broken = behind.relay.is_broken();
+            if is_broken {
+                told(InterfaceTrouble::RelayBroken);
+            }
+            if is_over || is_broken {
                 // What it has sent last.
                 carry(behind, queues);
                 behind.close(&self.seat);
                 self.behind = None;
+                table.forget_kept();
+            }
+        }
+        if knocks.at(Door::Timer) {
+            self.seat.set_timer(None);
+            if std::mem::take(&mut self.expects_others) {
                 table.forget_kept();
             }
         }
@@ -240,24 +279,23 @@ impl Succession {
                 if let Ok(behind) = Neighbor::admit(request) {
                     behind.open(&self.seat, [Door::Behind, Door::BellBehind]);
                     self.behind = Some(behind);
+                    self.expects_others = false;
                 }
             }
         }
     }
 }
 
+/// Whether something is left for which the interface has no room.
 #[cold]
-fn carry(behind: &mut Neighbor, queues: &mut Queues) {
-    let relay = &mut behind.relay;
-    while let Some(len) = relay.waiting() {
+fn carry(behind: &mut Neighbor, queues: &mut Queues) -> bool {
+    behind.relay.carry(|relay, len| {
         if len > queues.frame_len_max() {
             relay.take(&mut []);
-            continue;
+            return true;
         }
         let Some(room) = queues.reserve(len) else {
-            // Nobody else wakes us when there is room.
-            relay.ring_own_bell();
-            break;
+            return false;
         };
         // What is left to the device can't be left to this one.
         if let Some(note) = relay.take(room.get_mut(..len).unwrap_or_default())
@@ -265,8 +303,8 @@ fn carry(behind: &mut Neighbor, queues: &mut Queues) {
         {
             queues.transmit(len, Offload::default());
         }
-    }
-    relay.release();
+        true
+    })
 }
 
 impl AsFd for Succession {
@@ -274,3 +312,8 @@ impl AsFd for Succession {
         self.seat.as_fd()
     }
 }
+
+/// How long others may take to find out that whoever had the interface is gone, who look every few milliseconds, and to join
+/// us. Peers whose connections ended with him hear so much later of it; they send again what they have sent after some
+/// hundred milliseconds.
+const PATIENCE: Duration = Duration::from_secs(1);

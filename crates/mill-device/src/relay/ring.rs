@@ -185,13 +185,22 @@ impl Reader {
         self.next = self.next.wrapping_add(needed.unwrap_or_default());
     }
 
-    /// Gives the room of what was taken back.
-    pub(super) fn release(&mut self, memory: &SharedMemory) {
-        if self.released != self.next {
-            self.released = self.next;
-            self.ring.taken(memory).store(self.next, Ordering::Release);
-            fence(Ordering::SeqCst);
+    /// Gives the room of what was taken back. Whether something has come that was not there when we looked last: the
+    /// other side wakes nobody whom it has not seen to have taken everything.
+    pub(super) fn release(&mut self, memory: &SharedMemory) -> bool {
+        if self.released == self.next {
+            return false;
         }
+        self.released = self.next;
+        self.ring.taken(memory).store(self.next, Ordering::Release);
+        fence(Ordering::SeqCst);
+        let put = self.ring.put(memory).load(Ordering::Acquire);
+        put != self.put && !self.is_broken
+    }
+
+    /// What the other side has put makes no sense, as who reads it finds.
+    pub(super) const fn set_broken(&mut self) {
+        self.is_broken = true;
     }
 
     pub(super) const fn is_broken(&self) -> bool {

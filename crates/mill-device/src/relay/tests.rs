@@ -2,6 +2,7 @@
 
 use super::*;
 use mill_sys::descriptor;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 fn ends() -> (Relay, Relay) {
@@ -28,7 +29,7 @@ fn frames_arrive_whole_and_in_order_in_both_directions() {
     let (mut from, mut to) = ends();
     let frame = |number: u16| -> Vec<u8> {
         let number = u32::from(number);
-        let bytes = (0..number % 250 * 37).map(|at| (at * 7 + number) % 251);
+        let bytes = (0..=number % 250 * 37).map(|at| (at * 7 + number) % 251);
         bytes.map(|byte| u8::try_from(byte).unwrap()).collect()
     };
     for _ in 0..2 {
@@ -98,13 +99,62 @@ fn who_has_seen_everything_is_woken() {
 }
 
 #[test]
+fn a_frame_of_no_bytes_is_passed_over() {
+    let (mut near, mut far) = ends();
+    for frame in [&b""[..], b"", b"a", b"", b"b"] {
+        assert!(near.put(&note(1), frame));
+    }
+    near.publish();
+    assert_eq!(take(&mut far), Some((note(1), b"a".to_vec())));
+    assert_eq!(take(&mut far), Some((note(1), b"b".to_vec())));
+    assert_eq!(take(&mut far), None);
+}
+
+#[test]
+fn what_comes_while_the_last_is_given_back_is_told_to_who_gives_it() {
+    let (mut near, mut far) = ends();
+    assert!(!far.release());
+    near.put(&note(1), b"a");
+    near.publish();
+    assert!(take(&mut far).is_some());
+    assert_eq!(far.waiting(), None);
+    assert!(is_woken(&far));
+    near.put(&note(1), b"b");
+    near.publish();
+    assert!(far.release(), "nobody else tells of it");
+    assert!(take(&mut far).is_some());
+    assert!(!far.release());
+}
+
+#[test]
+fn what_cannot_be_carried_yet_waits_and_wakes_nobody() {
+    let (mut near, mut far) = ends();
+    near.put(&note(1), b"a");
+    // As if it had been woken for it.
+    near.outgoing.publish(&near.memory);
+    let mut rooms = 0;
+    for _ in 0..3 {
+        let has_left = far.carry(|_, len| {
+            rooms += len;
+            false
+        });
+        assert!(has_left);
+    }
+    assert_eq!(rooms, 3);
+    assert!(!is_woken(&far));
+    let has_left = far.carry(|relay, len| relay.take(&mut vec![0; len]).is_some());
+    assert!(!has_left && !is_woken(&far));
+    assert_eq!(far.waiting(), None);
+}
+
+#[test]
 fn what_makes_no_sense_ends_it() {
     let check = |put: u32, len: u32, is_broken: bool| {
         let (near, far) = Relay::new().unwrap();
         let memory = near.memory;
         memory.write(THERE.bytes_at, &len.to_ne_bytes()).unwrap();
         let index = memory.atomic_u32(THERE.put_at).unwrap();
-        index.store(put, std::sync::atomic::Ordering::Release);
+        index.store(put, Ordering::Release);
         let mut far = Relay::join(far).unwrap();
         for _ in 0..3 {
             assert_eq!(take(&mut far), None, "{put} {len}");
@@ -112,9 +162,12 @@ fn what_makes_no_sense_ends_it() {
         assert_eq!(far.is_broken(), is_broken, "{put} {len}");
     };
     check(0, 0, false);
-    // Too short for a note: passed over.
-    check(8, 4, false);
+    // A note without a frame: passed over. What is too short for a note is none.
+    check(16, 12, false);
+    check(16, 11, true);
+    check(8, 4, true);
     check(8, 5, true);
+    check(8, 0, true);
     check(RING_BYTES + 8, 4, true);
     check(u32::MAX, 4, true);
     check(RING_BYTES, u32::MAX, true);

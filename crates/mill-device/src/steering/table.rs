@@ -71,6 +71,11 @@ impl Table {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
+    /// Whether anything is served only because another process has served it.
+    pub fn keeps_any(&self) -> bool {
+        !self.state().kept.is_empty()
+    }
+
     /// What only another process served is served no more.
     pub fn forget_kept(&self) {
         self.state().forget_kept();

@@ -108,6 +108,27 @@ fn requests_wait_for_whoever_has_the_device() {
 }
 
 #[test]
+fn who_has_asked_and_is_gone_gets_nothing() {
+    let chair = Chair::new().unwrap();
+    let seat = || {
+        Seat::at(chair.try_map(OwnedFd::try_clone).unwrap())
+            .unwrap()
+            .0
+    };
+    let [owner, other] = [seat(), seat()];
+    for wish in [Wish::Take, Wish::Join] {
+        drop(other.ask(wish).unwrap());
+    }
+    let still_there = other.ask(Wish::Take).unwrap();
+    drop(other.ask(Wish::Take).unwrap());
+    let request = owner.request().unwrap();
+    assert!(!request.is_over());
+    assert!(owner.request().is_none());
+    drop(still_there);
+    assert!(request.is_over(), "before it was given");
+}
+
+#[test]
 fn who_speaks_otherwise_is_not_understood() {
     let (near, far) = passing::pair().unwrap();
     for datagram in [

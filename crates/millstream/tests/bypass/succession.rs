@@ -3,7 +3,7 @@
 use crate::namespace::has;
 use crate::server::wait_for;
 use crate::upgrade::{
-    Download, LISTEN, Load, World, children, is_running, pid_line, send, upgrading_with,
+    Download, LISTEN, Load, MAIN, World, children, is_running, pid_line, send, upgrading_with,
 };
 use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
@@ -106,3 +106,41 @@ fn upgraded(world: &World<'_>, master: Pid) -> (Pid, Pid) {
     });
     (next, children(next)[0])
 }
+
+/// The old worker process serves a port that the new one does not, and does not get to the interface in time when that
+/// is killed: its successor is first.
+#[test]
+fn a_worker_that_comes_back_before_the_old_one_has_noticed_leaves_what_that_serves() {
+    let two_ports = format!("{LISTEN} server {{ listen 81; }}");
+    upgrading_with(
+        &two_ports,
+        || {},
+        |world| {
+            let old_worker = world.old.worker();
+            let mut kept = world.connect_to(81);
+            assert_eq!(kept.get("/").unwrap().status, 200);
+            world.site.configure(MAIN, LISTEN);
+            let (master, worker) = world.upgrade();
+            assert_eq!(kept.get("/").unwrap().status, 200);
+            old_worker.kill(SIGSTOP).unwrap();
+            send(worker, Signal::Kill);
+            // The old one can't answer yet: what is asked goes by the new one, who knows nothing of it.
+            wait_for(|| {
+                let owners = owners(master);
+                owners.len() == 1 && owners != [worker] && owners != [old_worker]
+            });
+            kept.send(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n").unwrap();
+            old_worker.kill(SIGCONT).unwrap();
+            assert_eq!(kept.answer().unwrap().status, 200);
+            assert_eq!(owners(master), children(master));
+            assert_eq!(world.served_by(), Some(children(master)[0]));
+            assert_eq!(kept.get("/").unwrap().status, 200);
+            send(master, Signal::Terminate);
+            wait_for(|| !is_running(master));
+        },
+    );
+}
+
+/// signal(7), on all machines that this runs on.
+const SIGCONT: i32 = 18;
+const SIGSTOP: i32 = 19;

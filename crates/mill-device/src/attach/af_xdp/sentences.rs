@@ -89,6 +89,10 @@ pub(super) fn said(trouble: InterfaceTrouble) -> Trouble {
         InterfaceTrouble::NotTaken(why) => {
             format!("the interface can't be taken over from another process: {why}")
         }
+        InterfaceTrouble::RelayBroken => String::from(
+            "what another process of an upgrade passes on makes no sense: frames on their way between the two are lost, \
+             and they begin anew",
+        ),
         InterfaceTrouble::Deaf(why) => format!("changes of the interface are not followed: {why}"),
     })
 }
