@@ -4,6 +4,11 @@ use crate::process::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+/// Signals that never wait.
+mod signaller;
+
+pub use signaller::Signaller;
+
 /// Makes one; it never blocks who reads or writes.
 pub fn create() -> io::Result<OwnedFd> {
     // SAFETY: eventfd takes numbers.
@@ -14,7 +19,7 @@ pub fn create() -> io::Result<OwnedFd> {
 }
 
 /// Makes it readable. Two system calls: a peer who has the descriptor too may have made it blocking and full, and then
-/// it is readable already.
+/// it is readable already. One who does so between the two keeps us waiting: of such peers is [`Signaller`].
 pub fn signal(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let mut entry = libc::pollfd {
         fd: descriptor.as_raw_fd(),

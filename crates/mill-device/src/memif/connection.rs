@@ -10,7 +10,7 @@ use super::{Broken, MemifCounters};
 use crate::frames::Frames;
 use crate::memif::extra::Extra;
 use mill_stack::link::{Burst, Received, ReceivedChecksum};
-use mill_sys::eventfd;
+use mill_sys::eventfd::{self, Signaller};
 use mill_sys::memory::{Pages, SharedMemory};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -21,6 +21,8 @@ pub(crate) struct Connection {
     regions: Vec<SharedMemory>,
     receivers: Vec<(Receiver, OwnedFd)>,
     transmitters: Vec<(Transmitter, OwnedFd)>,
+    /// The peer has the events too, and does with them what it likes.
+    signaller: Signaller,
     /// Both ends leave checksums and the cutting of segments out.
     pub(crate) offload: bool,
     /// Whose turn it is to be received from first.
@@ -53,6 +55,7 @@ impl Connection {
             regions,
             receivers,
             transmitters,
+            signaller: Signaller::new(),
             offload: agreed.offload,
             turn: 0,
         })
@@ -100,6 +103,7 @@ impl Connection {
             regions,
             receivers,
             transmitters,
+            signaller: Signaller::new(),
             offload: agreed.offload,
             turn: 0,
         };
@@ -114,7 +118,7 @@ impl Connection {
         // A master that has something to send waits for the buffers that it was just given.
         for (_, event) in &self.transmitters {
             // Fails for no event of ours; of a peer's it is the peer who does not wake then.
-            let _ = eventfd::signal(event.as_fd());
+            let _ = self.signaller.signal(event.as_fd());
         }
     }
 
@@ -177,7 +181,7 @@ impl Connection {
             if transmitter.publish(&self.regions) {
                 counters.wakeups += 1;
                 // Fails for no event of ours; of a peer's it is the peer who does not wake then.
-                let _ = eventfd::signal(event.as_fd());
+                let _ = self.signaller.signal(event.as_fd());
             }
         }
     }

@@ -1,0 +1,232 @@
+//! Signals that never wait, whatever the other owners of a descriptor do to it meanwhile.
+//!
+//! A write waits where somebody has made the descriptor blocking and full, and he can do so at any moment. The kernel itself
+//! does not: it signals an eventfd when something that was asked of it asynchronously is done (io_submit(2)), by counting
+//! on as far as that goes. So what is asked for is nothing, to be done at once: to read no bytes.
+
+use crate::process::check;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Signals by the kernel's own hand; by a write where it does not lend it.
+#[derive(Debug)]
+pub struct Signaller(Option<Context>);
+
+#[derive(Debug)]
+struct Context {
+    number: libc::c_ulong,
+    /// Where no bytes are read.
+    source: File,
+    /// What was done and not fetched: the kernel keeps so much.
+    unfetched: usize,
+}
+
+impl Signaller {
+    /// Whether it waits for nobody is said by [`Self::is_bounded`].
+    pub fn new() -> Self {
+        Self(Context::new().ok())
+    }
+
+    /// Whether the kernel signals for us. It may know no such requests, forbid them, or have too many (fs.aio-max-nr).
+    pub const fn is_bounded(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// As [`super::signal`], and at most as long as the kernel takes, if [`Self::is_bounded`]. One system call, and another
+    /// one every [`EVENTS`] times.
+    pub fn signal(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        let result = self.0.as_mut().map(|context| context.signal(descriptor));
+        match result {
+            // The kernel has no room for another request, which it always has here.
+            Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                super::signal(descriptor)
+            }
+            Some(result) => result,
+            None => super::signal(descriptor),
+        }
+    }
+}
+
+impl Default for Signaller {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Context {
+    fn new() -> io::Result<Self> {
+        let source = File::open("/dev/null")?;
+        let mut number: libc::c_ulong = 0;
+        // SAFETY: io_setup writes the context's number, which the pointer is to and which is zero.
+        let result = unsafe { libc::syscall(libc::SYS_io_setup, EVENTS, &raw mut number) };
+        check_long(result)?;
+        Ok(Self {
+            number,
+            source,
+            unfetched: 0,
+        })
+    }
+
+    fn signal(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        if self.unfetched == EVENTS {
+            self.fetch();
+        }
+        // SAFETY: an iocb is plain numbers, for which zero is valid: to read no bytes to nowhere.
+        let mut request: libc::iocb = unsafe { std::mem::zeroed() };
+        request.aio_lio_opcode = READ;
+        request.aio_fildes = self.source.as_raw_fd().cast_unsigned();
+        request.aio_flags = SIGNALS;
+        request.aio_resfd = descriptor.as_raw_fd().cast_unsigned();
+        let mut requests = [&raw mut request];
+        // SAFETY: the pointer is to one pointer to a request, both of which outlive the call; the kernel keeps neither.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_io_submit,
+                self.number,
+                requests.len(),
+                requests.as_mut_ptr(),
+            )
+        };
+        check_long(result)?;
+        self.unfetched += 1;
+        Ok(())
+    }
+
+    /// Makes room for what will be done. It is all done.
+    fn fetch(&mut self) {
+        let mut events = [[0_u64; 4]; EVENTS];
+        // SAFETY: the pointer is to room for so many events (io_event of aio_abi.h), of four times eight bytes each, which
+        // outlives the call; without a time to wait until, and none that have to come, it does not wait.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                self.number,
+                0,
+                EVENTS,
+                events.as_mut_ptr(),
+                std::ptr::null_mut::<libc::timespec>(),
+            )
+        };
+        // If nothing comes the next request may be refused.
+        self.unfetched -= usize::try_from(result).unwrap_or(0).min(self.unfetched);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the context is ours, and no request of it is under way.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.number) };
+    }
+}
+
+fn check_long(result: libc::c_long) -> io::Result<()> {
+    check(if result < 0 { -1 } else { 0 })
+}
+
+/// Requests that are done before they are fetched: one call more for so many.
+const EVENTS: usize = 64;
+
+/// IOCB_CMD_PREAD and IOCB_FLAG_RESFD of the kernel's aio_abi.h.
+const READ: u16 = 0;
+const SIGNALS: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::super::create;
+    use super::*;
+    use crate::clock;
+    use crate::descriptor::{set_nonblocking, wait_readable};
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// Of the eventfd after these signals; as many as were given, if there are so many.
+    fn count(event: &File) -> u64 {
+        let mut bytes = [0; 8];
+        (&*event).read_exact(&mut bytes).unwrap();
+        u64::from_ne_bytes(bytes)
+    }
+
+    #[test]
+    fn signals_are_counted_however_many_there_are() {
+        let event = create().unwrap();
+        let file = File::from(event.try_clone().unwrap());
+        let mut signaller = Signaller::new();
+        for signals in [1, EVENTS, EVENTS + 1, 5 * EVENTS] {
+            for _ in 0..signals {
+                signaller.signal(event.as_fd()).unwrap();
+            }
+            assert_eq!(count(&file), signals as u64);
+        }
+        let none = crate::passing::memory_file(c"none").unwrap();
+        assert!(signaller.signal(none.as_fd()).is_err());
+        signaller.signal(event.as_fd()).unwrap();
+        assert_eq!(count(&file), 1);
+    }
+
+    #[test]
+    fn one_that_is_full_stays_full() {
+        let event = create().unwrap();
+        let mut file = File::from(event.try_clone().unwrap());
+        file.write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();
+        set_nonblocking(event.as_fd(), false).unwrap();
+        let mut signaller = Signaller::new();
+        for _ in 0..3 {
+            signaller.signal(event.as_fd()).unwrap();
+        }
+        assert!(wait_readable(&[event.as_fd()], Some(Duration::ZERO)).unwrap()[0]);
+    }
+
+    /// Whether somebody is kept waiting who signals while the other owner fills the descriptor, at any moment of it.
+    fn waits(mut signal: impl FnMut(BorrowedFd<'_>) + Send) -> bool {
+        const ROUNDS: u32 = 500;
+        let event = create().unwrap();
+        let mut file = File::from(event.try_clone().unwrap());
+        let signals = AtomicU64::new(0);
+        let is_over = AtomicBool::new(false);
+        let mut has_waited = false;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Acquire) {
+                    signal(event.as_fd());
+                    signals.fetch_add(1, Ordering::Release);
+                }
+            });
+            for _ in 0..ROUNDS {
+                // What was signalled makes room for it.
+                let _ = file.read(&mut [0; 8]);
+                let is_full = file.write_all(&(u64::MAX - 1).to_ne_bytes()).is_ok();
+                set_nonblocking(event.as_fd(), false).unwrap();
+                let until = signals.load(Ordering::Acquire) + 2;
+                let patience = clock::monotonic() + PATIENCE;
+                while is_full && !has_waited && signals.load(Ordering::Acquire) < until {
+                    has_waited = clock::monotonic() > patience;
+                    std::thread::yield_now();
+                }
+                set_nonblocking(event.as_fd(), true).unwrap();
+                if has_waited {
+                    break;
+                }
+            }
+            is_over.store(true, Ordering::Release);
+            // It has an end also for who waits.
+            let _ = file.read(&mut [0; 8]);
+        });
+        has_waited
+    }
+
+    /// Longer than a thread that has something to do is kept from it by others.
+    const PATIENCE: Duration = Duration::from_secs(3);
+
+    #[test]
+    fn nobody_is_kept_waiting_whenever_it_becomes_full() {
+        let mut signaller = Signaller::new();
+        if !signaller.is_bounded() {
+            println!("not tested: the kernel takes no requests (io_setup(2))");
+            return;
+        }
+        assert!(!waits(|event| signaller.signal(event).unwrap()));
+    }
+}
