@@ -45,6 +45,7 @@ mod closing;
 
 /// Where frames go.
 mod next_hop;
+pub use crate::transmit::Sent;
 pub(crate) use next_hop::Way;
 pub(crate) use opening::beyond;
 
@@ -182,8 +183,15 @@ impl<Q: SendQueue> Host<Q> {
     /// Transmits whatever there is, until the link is full; says whether something is left that waits for the link
     /// only. Does not flush.
     pub fn transmit<L: Link>(&mut self, link: &mut L, now: Instant) -> bool {
+        self.transmit_some(link, now, u64::MAX) == Sent::Full
+    }
+
+    /// The same for about so many frames: as soon as they have left the connections' turn ends, each of which has up to 64
+    /// in a row. Who has much to send looks in between at what has come, first of all at acknowledgements. They would
+    /// be late otherwise, and take the round trip for longer than it is.
+    pub fn transmit_some<L: Link>(&mut self, link: &mut L, now: Instant, frames: u64) -> Sent {
         self.now = now;
-        self.transmit_all(link)
+        self.transmit_share(link, frames)
     }
 
     /// Ends a turn: what readers left is copied out, and all frames go back to the link.

@@ -35,6 +35,17 @@ impl Cut {
     }
 }
 
+/// How sending ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing is left.
+    All,
+    /// As much as was allowed has left, and there is more.
+    Share,
+    /// The link is full, and something waits for it only.
+    Full,
+}
+
 /// How a connection's turn ended.
 enum Turn {
     /// It has nothing more to send, or waits for something that will wake it.
@@ -70,27 +81,37 @@ const CUT_BYTES_MAX: u32 = 16 * 1448;
 const QUANTUM: u32 = 4;
 
 impl<Q: SendQueue> Host<Q> {
-    /// Transmits until nothing is left or the link is full; says whether it is.
-    pub(crate) fn transmit_all<L: Link>(&mut self, link: &mut L) -> bool {
+    /// Transmits until nothing is left, the link is full, or so many frames have left, and those that the turn of a
+    /// connection was about.
+    pub(crate) fn transmit_share<L: Link>(&mut self, link: &mut L, frames: u64) -> Sent {
+        let share_end = self.counters.frames_out.saturating_add(frames);
         if !self.transmit_outgoing(link)
             || !self.transmit_answers(link)
             || !self.transmit_datagrams(link)
             || !self.transmit_cut(link)
         {
-            return true;
+            return Sent::Full;
         }
-        while let Some(index) = self.sending.pop_front() {
+        while self.counters.frames_out < share_end
+            && let Some(index) = self.sending.pop_front()
+        {
             match self.transmit_turn(index, link) {
                 Turn::Done => {}
                 Turn::More => self.sending.push_back(index),
                 Turn::Full => {
                     self.sending.push_front(index);
-                    return true;
+                    return Sent::Full;
                 }
             }
         }
         // What was found out on the way: neighbours to ask for, resets of connections that failed.
-        !self.transmit_outgoing(link) || !self.transmit_answers(link)
+        if !self.transmit_outgoing(link) || !self.transmit_answers(link) {
+            Sent::Full
+        } else if self.sending.is_empty() {
+            Sent::All
+        } else {
+            Sent::Share
+        }
     }
 
     /// Questions and answers of ARP and neighbour discovery; says whether the link had room for all.

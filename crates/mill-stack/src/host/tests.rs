@@ -268,6 +268,33 @@ fn a_long_segment_that_the_device_took_half_of_is_finished_after_the_owner_left(
 }
 
 #[test]
+fn a_share_of_the_frames_leaves_and_the_rest_when_asked_again() {
+    let mut pair = Pair::new();
+    let listener = pair.listen(SERVER_V4);
+    let sockets: Vec<_> = (0..8).map(|_| pair.connect(listener, SERVER_V4)).collect();
+    let bytes = pattern(10 * 1448, 2);
+    for (client, _) in &sockets {
+        write(&mut pair.client, *client, &bytes);
+    }
+    let mut transmit = |frames| {
+        let before = pair.client.counters().frames_out;
+        let sent = pair
+            .client
+            .transmit_some(&mut pair.client_link, pair.now, frames);
+        (sent, pair.client.counters().frames_out - before)
+    };
+    assert_eq!(transmit(0), (Sent::Share, 0));
+    // The turn of the connection at which they are reached is finished.
+    assert_eq!(transmit(12), (Sent::Share, 20));
+    assert_eq!(transmit(20), (Sent::Share, 20));
+    assert_eq!(transmit(1000), (Sent::All, 40));
+    pair.run();
+    for (_, server) in sockets {
+        assert_eq!(read(&mut pair.server, &mut pair.server_link, server), bytes);
+    }
+}
+
+#[test]
 fn ten_thousand_idle_connections_take_less_than_400_bytes_each() {
     let mut pair = Pair::new();
     let count = 10_000;
