@@ -8,6 +8,16 @@ use std::process::{Command, Stdio};
 /// Runs it to its end, with `input` on its standard input; what it printed. A failure is an error that names the command
 /// and says its last words; `NotFound` if the program, the file or the namespace isn't there.
 pub(crate) fn run(host: &Host, argv: &[&str], input: Option<&str>) -> io::Result<String> {
+    run_to(host, argv, input, &[0])
+}
+
+/// The same for a program some of whose exit codes tell more than success or failure.
+pub(crate) fn run_to(
+    host: &Host,
+    argv: &[&str],
+    input: Option<&str>,
+    good_codes: &[i32],
+) -> io::Result<String> {
     let words = wrapped(host, argv);
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -36,7 +46,11 @@ pub(crate) fn run(host: &Host, argv: &[&str], input: Option<&str>) -> io::Result
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
-    if output.status.success() {
+    if output
+        .status
+        .code()
+        .is_some_and(|code| good_codes.contains(&code))
+    {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);

@@ -3,10 +3,12 @@
 use crate::client;
 use crate::host::Host;
 use crate::journal::errand;
+use crate::patience::pause;
 use mill_lab::recipe::System;
 use mill_lab::record::{Figures, TrialRecord};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// Asks the server, which is fresh, so that its counts are the trial's, and keeps all that it says in the trial's folder.
 pub(crate) fn count(
@@ -22,13 +24,12 @@ pub(crate) fn count(
     record.figures.retain(|name, _| !name.starts_with(KERNEL));
     let asked = process
         .ok_or_else(|| String::from("it has ended"))
-        .and_then(|process| ask(system, host, process));
-    let counts = asked.and_then(|text| {
-        let counts = counts(&text)?;
+        .and_then(|process| ask_patiently(|| ask(system, host, process)));
+    let kept = asked.and_then(|(text, counts)| {
         std::fs::write(folder.join(FILE), text).map_err(|error| error.to_string())?;
         Ok(counts)
     });
-    match counts {
+    match kept {
         Ok(counts) => {
             record.figures.extend(figures(&counts));
             record.artefacts.push(String::from(FILE));
@@ -37,13 +38,38 @@ pub(crate) fn count(
             let reason = format!(
                 "the kernel's TCP does not see a stack of our own, which was not heard: {problem}"
             );
-            record.absent.insert(String::from("tcp"), reason);
+            for family in ["tcp.server", "own_stack.server"] {
+                record.absent.insert(String::from(family), reason.clone());
+            }
         }
     }
 }
 
 const KERNEL: &str = "tcp.server.";
 const FILE: &str = "status.json";
+
+/// Asks until there are counts, or until it has been asked often enough: on a busy machine a server may not be heard at once. What it
+/// said, and its counts.
+fn ask_patiently(
+    mut ask: impl FnMut() -> Result<String, String>,
+) -> Result<(String, BTreeMap<String, u64>), String> {
+    let mut problem = None;
+    for attempt in 0..ATTEMPTS {
+        if attempt > 0 {
+            pause(BETWEEN_ATTEMPTS);
+        }
+        let heard = ask().and_then(|text| Ok((counts(&text)?, text)));
+        match heard {
+            Ok((counts, text)) => return Ok((text, counts)),
+            Err(what) => problem = Some(what),
+        }
+    }
+    Err(problem.unwrap_or_default())
+}
+
+/// `millstream status` itself waits 2 s for the server, and 2 s more for its workers.
+const ATTEMPTS: u32 = 3;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(200);
 
 fn ask(system: &System, host: &Host, process: u32) -> Result<String, String> {
     if matches!(host, Host::Remote(_)) {
@@ -52,8 +78,11 @@ fn ask(system: &System, host: &Host, process: u32) -> Result<String, String> {
     let binary = client::millstream(system.binary.as_deref(), host)?;
     let process = process.to_string();
     let argv = [binary.as_str(), "status", &process, "--json"];
-    errand::run(&Host::Local, &argv, None).map_err(|error| error.to_string())
+    errand::run_to(&Host::Local, &argv, None, &[0, HANGS_CODE]).map_err(|error| error.to_string())
 }
+
+/// What `millstream status` exits with if a worker has not answered in time: its counts are there nevertheless.
+const HANGS_CODE: i32 = 3;
 
 /// Of `total.stack`.
 fn counts(text: &str) -> Result<BTreeMap<String, u64>, String> {
@@ -133,6 +162,30 @@ mod tests {
         check("tcp.server.out_of_order", None);
         check("own_stack.server.xdp_ring_full", Some(2.0));
         check("own_stack.server.timeouts", None);
+    }
+
+    #[test]
+    fn who_is_not_heard_is_asked_again_but_not_for_ever() {
+        let counted = r#"{"total": {"stack": {"segments_sent": 2}}}"#;
+        let check = |silent: u32, expected: Result<u64, &str>| {
+            let mut asked = 0;
+            let found = ask_patiently(|| {
+                asked += 1;
+                if asked <= silent {
+                    return Err(String::from("silent"));
+                }
+                Ok(String::from(counted))
+            });
+            let found = found.map(|(text, counts)| {
+                assert_eq!(text, counted);
+                counts["segments_sent"]
+            });
+            assert_eq!(found, expected.map_err(String::from));
+            assert_eq!(asked, (silent + 1).min(ATTEMPTS));
+        };
+        check(0, Ok(2));
+        check(ATTEMPTS - 1, Ok(2));
+        check(ATTEMPTS, Err("silent"));
     }
 
     #[test]

@@ -100,11 +100,8 @@ fn every_way_is_measured_and_leaves_nothing_behind() {
         // The kernel counts the clients' segments that are its own; what a server's stack counted stands in the kernel's place.
         let by_kernel = value(system, client, "tcp.client.segments_in") > requests / 10.0;
         assert_eq!(by_kernel, client == "kernel", "{system} {client}");
-        if system == "memif" {
-            continue;
-        }
         assert!(value(system, client, "tcp.server.segments_in") > requests / 10.0);
-        if system == "xdp" {
+        if system != "nginx" {
             assert!(value(system, client, "own_stack.server.frames_received") > 100.0);
         }
     }
