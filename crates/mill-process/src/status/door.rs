@@ -49,11 +49,14 @@ impl Door {
         clear(folder);
         let process = std::process::id();
         let path = place::socket_in(folder, process);
+        // A socket refuses between bind(2) and listen(2), which others would take for the mark of the dead: it gets its name afterwards.
+        let unlisted = path.with_extension("opening");
         // Of a process that had the same number, and was killed.
-        let _ = fs::remove_file(&path);
-        let listener = seqpacket::listen(path.as_os_str().as_bytes(), GUESTS_MAX)?;
+        let _ = fs::remove_file(&unlisted);
+        let listener = seqpacket::listen(unlisted.as_os_str().as_bytes(), GUESTS_MAX)?;
         // Nobody could reach it before: the folder is the user's alone.
-        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        fs::set_permissions(&unlisted, Permissions::from_mode(0o600))?;
+        fs::rename(&unlisted, &path)?;
         Ok(Self {
             listener,
             file: Some(SocketFile { path, process }),
@@ -167,6 +170,7 @@ mod tests {
     use super::*;
     use crate::scratch::Directory;
     use mill_sys::descriptor::wait_readable;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn ready(door: &Door) -> Vec<bool> {
         let descriptors: Vec<_> = door.descriptors().collect();
@@ -237,6 +241,34 @@ mod tests {
     }
 
     #[test]
+    fn a_door_that_is_being_opened_is_not_taken_for_a_dead_one() {
+        let scratch = Directory::new();
+        let folder = scratch.path("run/servers");
+        place::make(&folder).unwrap();
+        let path = place::socket_in(&folder, std::process::id());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let others = scope.spawn(|| {
+                let mut taken_for_dead = 0_u32;
+                while !is_over.load(Ordering::Relaxed) {
+                    taken_for_dead += u32::from(is_dead(&path));
+                }
+                taken_for_dead
+            });
+            // All stay open, so that none but one that is being opened could refuse.
+            let doors: Vec<Door> = (0..DOORS)
+                .map(|_| Door::open_in(&folder).unwrap())
+                .collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(others.join().unwrap(), 0);
+            drop(doors);
+        });
+    }
+
+    /// As many as the usual limit of descriptors allows.
+    const DOORS: usize = 500;
+
+    #[test]
     fn sockets_of_the_dead_are_cleared_away_and_ones_own_goes_with_it() {
         let scratch = Directory::new();
         let folder = scratch.path("run/servers");
@@ -249,6 +281,7 @@ mod tests {
         assert!(!dead.exists() && alive.exists());
         let path = path_of(&door).to_owned();
         assert!(path.exists());
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "the living only");
         drop(door);
         assert!(!path.exists());
     }
