@@ -9,6 +9,26 @@ use mill_metrics::{Description, ServerCounters, StackCounters};
 const LEFT: Side = Side::Left;
 const RIGHT: Side = Side::Right;
 
+/// How much of what a counter is stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Help {
+    /// As much as a line of a terminal has room for.
+    Fitting,
+    /// All of it: for files and programs.
+    Whole,
+}
+
+impl Help {
+    fn of(self, help: &str) -> String {
+        if self == Self::Whole || help.chars().count() <= HELP_COLUMNS {
+            return help.to_owned();
+        }
+        let cut: String = help.chars().take(HELP_COLUMNS - 1).collect();
+        let cut = cut.rsplit_once(' ').map_or(cut.as_str(), |(cut, _)| cut);
+        format!("{cut} …")
+    }
+}
+
 /// Connections of all workers, in two lines each, as `ss -ti` has them.
 pub fn connections(status: &Status) -> String {
     let heads = [
@@ -218,7 +238,7 @@ fn facts(status: &Status, of: impl Fn(&Part) -> &Vec<Fact>) -> String {
 }
 
 /// Every reason for drops, and how often, of each worker.
-pub fn drops(status: &Status) -> String {
+pub fn drops(status: &Status, help: Help) -> String {
     if !has_stack(status) {
         return String::from(NO_STACK);
     }
@@ -234,7 +254,7 @@ pub fn drops(status: &Status) -> String {
         } else {
             "in"
         };
-        let help = figure
+        let text = figure
             .help
             .rsplit_once(": ")
             .map_or(figure.help, |(_, rest)| rest);
@@ -242,7 +262,7 @@ pub fn drops(status: &Status) -> String {
             String::from(reason),
             String::from(way),
             status.total.stack(figure.name).to_string(),
-            shortened(help),
+            help.of(text),
         ]);
     }
     let stack = |name| status.total.stack(name);
@@ -255,14 +275,14 @@ pub fn drops(status: &Status) -> String {
 }
 
 /// All counters that are not zero, as `nstat` lists them; with `all` the others too.
-pub fn counters(status: &Status, all: bool) -> String {
+pub fn counters(status: &Status, all: bool, help: Help) -> String {
     let mut table = Columns::new(&[("COUNTER", LEFT), ("VALUE", RIGHT), ("WHAT IT IS", LEFT)]);
     let mut add = |prefix: &str, descriptions: &[Description], figures: &Figures| {
         for figure in descriptions {
             let value = figures.get(figure.name).copied().unwrap_or(0);
             if value > 0 || all {
                 let name = format!("{prefix}{}", figure.name);
-                table.push(vec![name, value.to_string(), shortened(figure.help)]);
+                table.push(vec![name, value.to_string(), help.of(figure.help)]);
             }
         }
     };
@@ -287,15 +307,6 @@ pub fn options(status: &Status) -> String {
         return String::from("the server has no stack of its own\n");
     }
     table.render()
-}
-
-fn shortened(help: &str) -> String {
-    if help.chars().count() <= HELP_COLUMNS {
-        return help.to_owned();
-    }
-    let cut: String = help.chars().take(HELP_COLUMNS - 1).collect();
-    let cut = cut.rsplit_once(' ').map_or(cut.as_str(), |(cut, _)| cut);
-    format!("{cut} …")
 }
 
 fn or_dash(text: &str) -> String {

@@ -5,7 +5,8 @@ use mill_process::status::client::{self, Found};
 use mill_status::Status;
 use mill_status::text;
 use mill_status::text::columns::{Columns, Side};
-use mill_status::text::tables;
+use mill_status::text::tables::{self, Help};
+use std::io::{self, IsTerminal};
 
 /// The overview, or the tables that were asked for in its place.
 pub(super) fn page(status: &Status, wanted: &[View]) -> String {
@@ -19,6 +20,11 @@ pub(super) fn page(status: &Status, wanted: &[View]) -> String {
 
 /// Tables, an empty line before each.
 pub(super) fn views(status: &Status, wanted: &[View]) -> String {
+    let help = if io::stdout().is_terminal() {
+        Help::Fitting
+    } else {
+        Help::Whole
+    };
     let each = wanted.iter().map(|view| {
         let table = match view {
             View::Connections => tables::connections(status),
@@ -27,8 +33,8 @@ pub(super) fn views(status: &Status, wanted: &[View]) -> String {
             View::Routes => tables::routes(status),
             View::Rings => tables::rings(status),
             View::Timers => tables::timers(status),
-            View::Drops => tables::drops(status),
-            View::Counters => tables::counters(status, false),
+            View::Drops => tables::drops(status, help),
+            View::Counters => tables::counters(status, false, help),
             View::Options => tables::options(status),
         };
         format!("\n{table}")

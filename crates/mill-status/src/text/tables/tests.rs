@@ -135,16 +135,27 @@ fn drops_and_counters_say_what_they_are_in_100_columns() {
         value: String::from("1500"),
         from: String::from("default"),
     });
-    let text = drops(&status);
+    let text = drops(&status, Help::Fitting);
     assert!(text.contains("checksum "), "{text}");
     assert!(
         text.ends_with("10 frames received = 7 handled + 3 dropped on the way in\n"),
         "{text}"
     );
-    let some = counters(&status, false);
+    let some = counters(&status, false, Help::Fitting);
     assert_eq!(some.lines().count(), 5, "{some}");
     assert!(some.contains("stack.dropped_checksum"), "{some}");
-    for text in [text, some, counters(&status, true), options(&status)] {
+    let whole = counters(&status, true, Help::Whole);
+    let is_cut = |text: &str| text.lines().any(|line| line.trim_end().ends_with(" …"));
+    assert!(!is_cut(&whole) && is_cut(&counters(&status, true, Help::Fitting)));
+    for figure in StackCounters::DESCRIPTIONS {
+        assert!(whole.contains(figure.help), "{}: {whole}", figure.name);
+    }
+    for text in [
+        text,
+        some,
+        counters(&status, true, Help::Fitting),
+        options(&status),
+    ] {
         let widest = text
             .lines()
             .max_by_key(|line| line.chars().count())
