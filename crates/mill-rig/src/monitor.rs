@@ -44,6 +44,8 @@ pub struct Watched {
     pub ground: Ground,
     pub interval: Duration,
     pub link_mbit: Option<f64>,
+    /// The load does not pass by the server's interface, but by memory or a device of its own.
+    pub beside_interface: bool,
 }
 
 /// A running observer, on a thread of its own.
@@ -186,7 +188,7 @@ impl Observed {
         let traffic: Vec<f64> = self
             .samples
             .windows(2)
-            .map(|pair| moved(&pair[0], &pair[1]))
+            .map(|pair| moved(&pair[0], &pair[1], self.facts.beside_interface))
             .collect();
         let busy = steady::steady_part(&traffic);
         // Interval i lies between samples i and i + 1.
@@ -201,14 +203,14 @@ impl Observed {
     }
 }
 
-/// Bytes a second on the server's interface, and where nothing is seen of it CPU time of the clients.
-fn moved(before: &Sample, after: &Sample) -> f64 {
+/// Bytes a second on the server's interface, and where the load does not pass there, or nothing is seen of it, CPU time of the clients.
+fn moved(before: &Sample, after: &Sample, beside_interface: bool) -> f64 {
     let seconds = after.at.saturating_sub(before.at).as_secs_f64();
     if seconds <= 0.0 {
         return 0.0;
     }
     let moved = match (&before.server.traffic, &after.server.traffic) {
-        (Some(before), Some(after)) => {
+        (Some(before), Some(after)) if !beside_interface => {
             let went = after.since(before);
             cpu::float(went.rx_bytes + went.tx_bytes)
         }

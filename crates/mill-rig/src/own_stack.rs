@@ -22,6 +22,15 @@ fn device(stack: &str) -> (&str, &str) {
     device.split_once(':').unwrap_or((device, ""))
 }
 
+/// Whether the load passes by memory, or by a device that is made for it, and not by the interface of the topology.
+pub(crate) fn is_beside_interface(setup: &Setup) -> bool {
+    let stacks = [&setup.system.stack, &setup.load.stack];
+    stacks
+        .map(|stack| device(stack).0)
+        .iter()
+        .any(|kind| ["memif", "tap"].contains(kind))
+}
+
 /// Why a stack can't be had on this host, as the cell of a report says it; none if it can, or if only the host itself can tell.
 pub(crate) fn unmet(stack: &str, host: &Host) -> Option<String> {
     if stack.is_empty() || matches!(host, Host::Remote(_)) {

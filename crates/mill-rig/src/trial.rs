@@ -171,6 +171,7 @@ fn clean_pass(
         ground: bench.standing.ground.clone(),
         interval: Duration::from_millis(setup.monitors.interval_ms.max(10)),
         link_mbit: setup.monitors.link_mbit.or(bench.standing.ground.link_mbit),
+        beside_interface: own_stack::is_beside_interface(setup),
     })
     .map_err(|error| Trouble::Failed(format!("the monitor: {error}")))?;
     let finished = clients.finish(bench.interrupt);

@@ -51,6 +51,8 @@ pub(super) struct Facts {
     pub shared_cpus: bool,
     /// Client and server in one namespace: sockets are counted twice, and TIME_WAIT may be anybody's.
     pub shared_network: bool,
+    /// The load does not pass by the server's interface.
+    pub beside_interface: bool,
     /// The clients' share of TIME_WAIT in a namespace that they share with the server.
     pub client_waits: f64,
     /// Ports that a client host may take.
@@ -92,6 +94,7 @@ impl Sampler {
                 .iter()
                 .any(|cpu| ground.client_cpus.contains(cpu)),
             shared_network: ground.clients.contains(&ground.server),
+            beside_interface: watched.beside_interface,
             client_waits: 1.0,
             ..Facts::default()
         };

@@ -151,6 +151,22 @@ fn ports_of_a_shared_namespace_are_the_clients_part_of_the_sockets() {
 }
 
 #[test]
+fn a_load_beside_the_interface_is_not_told_by_what_others_send_there() {
+    let mut observed = observed(10);
+    for (index, sample) in observed.samples.iter_mut().enumerate() {
+        if let Some(traffic) = &mut sample.server.traffic {
+            // One frame of somebody, in the middle.
+            traffic.rx_bytes = u64::from(index >= 5) * 86;
+            traffic.tx_bytes = 0;
+        }
+    }
+    let steady = |observed: &Observed| observed.steady(Duration::ZERO).0["steady_seconds"];
+    assert_eq!(steady(&observed), 1.0);
+    observed.facts.beside_interface = true;
+    assert_eq!(steady(&observed), 10.0);
+}
+
+#[test]
 fn time_before_the_first_request_is_not_of_the_steady_part() {
     let mut observed = observed(10);
     for (index, sample) in observed.samples.iter_mut().enumerate() {
@@ -204,6 +220,7 @@ fn this_machine_can_be_watched() {
         ground,
         interval: Duration::from_millis(20),
         link_mbit: None,
+        beside_interface: false,
     });
     let observed = monitor.unwrap().stop();
     assert!(observed.samples.len() >= 2);
