@@ -325,7 +325,7 @@ where
 
     fn lingers(&self) -> bool {
         let stacked = self.stacked.as_ref();
-        stacked.is_some_and(|stacked| stacked.stack.borrow().lingers()) || self.inner.lingers()
+        stacked.is_some_and(|stacked| stacked.stack.borrow_mut().lingers()) || self.inner.lingers()
     }
 
     fn unfinished(&self) -> usize {
