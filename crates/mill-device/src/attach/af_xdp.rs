@@ -34,8 +34,8 @@ use mill_sys::interface;
 use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Xsk, XskOptions};
 use plan::plan;
-use sentences::{not_read, said, said_of_queue};
-use sockets::{check, make_sockets, seats};
+use sentences::{loses_merged_notice, not_read, said, said_of_queue};
+use sockets::{check, loses_merged, make_sockets, seats};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -106,6 +106,9 @@ impl AfXdp<OwnedFd> {
                 "af_xdp:{interface}: the driver takes no program ({why}), frames are taken behind it (mode=generic), \
                  which costs more for each"
             ));
+            if loses_merged(&network.link, settings.mode) {
+                notices.push(loses_merged_notice(interface));
+            }
         }
         if let Some(why) = not_huge {
             notices.push(format!(

@@ -24,6 +24,13 @@ pub(super) fn not_read(error: &NetworkError) -> String {
     }
 }
 
+pub(super) fn loses_merged_notice(interface: &str) -> String {
+    format!(
+        "af_xdp:{interface}: segments that a peer on this machine leaves whole are lost: say mode=generic, which makes room for them, \
+         or have the peer cut its own (\"ethtool -K PEER tso off gso off\", PEER being its interface)"
+    )
+}
+
 pub(super) fn not_bound(failed: &XskError, queue: u32) -> String {
     let has = |right| Rights::own().is_none_or(|own| own.has(right));
     let why = match failed.error.kind() {

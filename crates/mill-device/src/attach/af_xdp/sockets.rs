@@ -134,6 +134,12 @@ fn may_be_merged(link: &LinkState, mode: Mode) -> bool {
     is_behind_driver && link.peer_may_be_local()
 }
 
+/// Whether segments that come as one are lost where the driver was expected to take a program and has not: packet memory was made before
+/// it was asked.
+pub(super) fn loses_merged(link: &LinkState, mode: Mode) -> bool {
+    link.peer_may_be_local() && !may_be_merged(link, mode)
+}
+
 /// The queues that are wanted.
 pub(super) fn queues_of(link: &LinkState, settings: &AfXdpSettings) -> Vec<u32> {
     match settings.queues.as_slice() {
@@ -179,3 +185,37 @@ pub(super) fn check(
 
 /// The fewest places of a queue beside others: what it was seen to need for a burst.
 const RECEIVE_FRAMES_MIN: u32 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_stack::wire::ethernet::MacAddress;
+
+    /// Of an interface of this kind, and of a mode that was asked for: whether there is room for segments that come as one, and whether they are
+    /// lost if the driver takes no program.
+    fn check(kind: Option<&str>, mode: Mode, has_room: bool, loses: bool) {
+        let link = LinkState {
+            name: String::from("eth0"),
+            index: 2,
+            mac: MacAddress::UNSPECIFIED,
+            mtu: 1500,
+            is_up: true,
+            is_running: true,
+            kind: kind.map(String::from),
+            receive_queues: 1,
+            transmit_queues: 1,
+        };
+        let found = (may_be_merged(&link, mode), loses_merged(&link, mode));
+        assert_eq!(found, (has_room, loses), "{kind:?} {mode:?}");
+    }
+
+    #[test]
+    fn there_is_room_for_merged_segments_where_they_may_come_or_it_is_said() {
+        check(Some("macvlan"), Mode::Any, true, false);
+        check(Some("veth"), Mode::Generic, true, false);
+        check(Some("veth"), Mode::Any, false, true);
+        check(Some("tun"), Mode::Any, false, true);
+        check(None, Mode::Any, false, false);
+        check(None, Mode::Generic, false, false);
+    }
+}
