@@ -11,12 +11,16 @@ mod block;
 mod cell;
 /// The clients.
 mod client;
+/// A server that gets a share of its CPU only.
+mod confinement;
 /// What raw frames stand for.
 mod exchange;
 /// The results for programs.
 mod json;
 /// The command line.
 mod options;
+/// Far more requests than a server can answer.
+mod overload;
 /// Raw frames over AF_XDP.
 pub(super) mod raw;
 /// What raw frames have found.
@@ -129,6 +133,7 @@ fn measure(root: &Path, options: &Options, cells: Vec<Cell>, command_line: &str)
         },
         seconds: setting.seconds,
         left_out: Vec::new(),
+        shortfalls: Vec::new(),
         cells: Vec::new(),
     };
     let machine = report.machine.lines();
@@ -138,11 +143,39 @@ fn measure(root: &Path, options: &Options, cells: Vec<Cell>, command_line: &str)
     for (index, cell) in cells.into_iter().enumerate() {
         eprintln!("{} ({} of {count})", cell.name, index + 1);
         topology.set_mtu(cell.mtu)?;
+        let cell = fitted(cell, &mut report);
         let result = measure_cell(setting, options, &kinds, cell);
         report.cells.push(result);
         write_files(&options.order, &report)?;
     }
     Ok(report)
+}
+
+/// The cell with as many connections as there is memory for; that they are fewer is said.
+fn fitted(mut cell: Cell, report: &mut Report) -> Cell {
+    let room = available_bytes().map(|bytes| bytes / CONNECTION_BYTES);
+    let room = room.and_then(|room| u32::try_from(room).ok());
+    if let Some(room) = room.filter(|room| cell.is_held() && *room < cell.concurrency) {
+        let (name, asked) = (&cell.name, cell.concurrency);
+        let note = format!("{name}: {room} connections instead of {asked}, for want of memory");
+        eprintln!("  {note}");
+        report.shortfalls.push(note);
+        cell.concurrency = room.max(1);
+    }
+    cell
+}
+
+/// Memory that both sides may need for a connection, their tables while these grow included.
+const CONNECTION_BYTES: u64 = 4096;
+
+/// What programs can have without swapping (proc_meminfo(5)).
+fn available_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 /// Which servers and ways there are. Those that do not even answer once are left out of all cells, loudly.
@@ -196,11 +229,15 @@ fn measure_cell(setting: Setting<'_>, options: &Options, kinds: &[Kind], cell: C
     for pass in 0..passes(options, &result.cell) {
         subjects.retain(|subject| {
             let client = result.client(*subject).unwrap_or(Client::Wrk);
-            match block::measure(setting, &asked, *subject, client, pass) {
-                Ok(block) => {
-                    result.blocks.push(block);
-                    true
-                }
+            let measured = if asked.pace == Pace::Overload {
+                overload::measure(setting, &asked, *subject, client)
+                    .map(|overload| result.overloads.push(overload))
+            } else {
+                block::measure(setting, &asked, *subject, client, pass)
+                    .map(|block| result.blocks.push(block))
+            };
+            match measured {
+                Ok(()) => true,
                 Err(failure) => {
                     give_up(&mut result, *subject, &failure);
                     false
@@ -217,7 +254,10 @@ fn passes(options: &Options, cell: &Cell) -> u32 {
     let passes = 2 * options.order.rounds;
     match cell.pace {
         Pace::Closed => passes,
+        // Each takes a minute, and its memory hardly differs.
+        Pace::PerSecond(_) if cell.is_held() => 1,
         Pace::PerSecond(_) | Pace::HalfOfNginx => passes.max(PACED_PASSES_MIN),
+        Pace::Overload => options.order.rounds,
     }
 }
 

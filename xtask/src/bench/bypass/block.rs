@@ -10,7 +10,7 @@ use super::exchange::Exchange;
 use super::server::{Server, head_bytes};
 use super::setting::Setting;
 use super::subject::{Kind, Subject};
-use crate::bench::accounting::{CpuTicks, CpuTime, cpu_ticks, cpu_time, descendants};
+use crate::bench::accounting::{CpuTicks, CpuTime, cpu_ticks, cpu_time, descendants, memory};
 use crate::bench::failure::{Failure, Result};
 use crate::bench::patience::pause;
 use crate::bench::timed::Timed;
@@ -28,6 +28,12 @@ pub(super) struct Block {
     pub(super) latency: Latency,
     /// How much later than due requests were begun; at a pace only.
     pub(super) lateness: Latency,
+    /// Open at the end; if the client tells.
+    pub(super) connections_held: Option<u64>,
+    /// Memory for each of these connections, or of the cell's if it does not tell: what the server has more of than after
+    /// its first answer, and all that the client has. Not a number where it can't be read.
+    pub(super) server_bytes: f64,
+    pub(super) client_bytes: f64,
     pub(super) server_core: CoreUse,
     pub(super) client_core: CoreUse,
     /// Of 1: how long the processes ran.
@@ -114,17 +120,23 @@ fn load(
     pass: u32,
     server: &Server<'_>,
 ) -> Result<Block> {
+    let bytes_before = bytes_of(&server.pids);
     let mut child = client.start(setting, cell, server)?;
     pause(client.warm_up(cell) + SETTLING);
     let client_pids = descendants(child.pid());
     let before = Sample::take(setting, &server.pids, &client_pids);
-    let seconds = Duration::from_secs(setting.seconds.into());
+    let seconds = Duration::from_secs(cell.seconds(setting.seconds).into());
     pause(seconds.saturating_sub(SETTLING + ENDING));
     let after = Sample::take(setting, &server.pids, &client_pids);
+    let server_bytes = bytes_of(&server.pids) - bytes_before;
+    let client_bytes = bytes_of(&client_pids);
     if child.wait(PATIENCE_PAST_END).is_none() {
         return Err(Failure(format!("{} did not end", client.name())));
     }
     let told = client.told(setting, cell)?;
+    let connections = told
+        .open
+        .map_or(f64::from(cell.concurrency), |open| open as f64);
     let seconds = told.duration.as_secs_f64();
     let requests = answered(cell, subject.kind, &told, server.answer_bytes)
         .map_err(|what| Failure(format!("{} told {what}", client.name())))?;
@@ -142,6 +154,9 @@ fn load(
         errors: told.errors,
         latency: told.latency,
         lateness: told.lateness,
+        connections_held: told.open,
+        server_bytes: server_bytes / connections,
+        client_bytes: client_bytes / connections,
         server_core,
         client_core,
         server_ran: share(server_time.ran),
@@ -149,6 +164,11 @@ fn load(
         server_waited: share(server_time.waited),
         client_waited: share(client_time.waited),
     })
+}
+
+/// Shared memory counts in proportion, as that of memif's two ends.
+fn bytes_of(pids: &[u32]) -> f64 {
+    memory(pids).map_or(f64::NAN, |memory| memory.pss_bytes as f64)
 }
 
 /// The accounts of server and client at a moment.
@@ -180,7 +200,7 @@ impl Sample {
 
 /// How many requests were answered, if what came are those answers. Each connection may have an unfinished answer at the
 /// end, and one whose first part came before the warm-up ended; those count as fractions where answers are large.
-fn answered(
+pub(super) fn answered(
     cell: &Cell,
     kind: Kind,
     told: &Told,

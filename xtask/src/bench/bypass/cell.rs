@@ -20,6 +20,8 @@ pub(super) enum Pace {
     PerSecond(u32),
     /// Half as many a second as nginx can answer, which has to be found out first.
     HalfOfNginx,
+    /// Four times as many a second as the server can answer, which has a share of its CPU only.
+    Overload,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub(super) struct Cell {
     pub(super) concurrency: u32,
     pub(super) mtu: u16,
     pub(super) pace: Pace,
+    /// How long connections are opened one after the other, before requests count; 0 for all at once. Each has its turn then, whichever has
+    /// been idle longest.
+    pub(super) ramp_seconds: u32,
 }
 
 /// What Millstream is to reach. Source: section 7 of the design, from what the raw path allows.
@@ -48,6 +53,14 @@ pub(super) enum Target {
     XdpP99OfNginx(f64),
     /// Over memif, how late 99.9 % of the requests are begun at most, in milliseconds.
     MemifLateness(f64),
+    /// Over memif, bytes of the server's memory for each connection at most.
+    MemifServerBytes(f64),
+    /// Over memif, bytes of the client's memory for each connection at most.
+    MemifClientBytes(f64),
+    /// Over memif, requests a second that are answered while connections are held, as a multiple of those that are due.
+    MemifPaceKept(f64),
+    /// Over AF_XDP, answers a second under overload, as a multiple of those without.
+    XdpGoodput(f64),
 }
 
 /// Of Ethernet.
@@ -62,10 +75,13 @@ const FEW: u32 = 64;
 /// Where the answers are large, a few connections fill any path.
 const SOME: u32 = 16;
 
+/// So many wait for an answer of a server that can do no more.
+const MANY: u32 = 1024;
+
 /// From here on what was read of unfinished answers counts as a fraction of an answer.
 const LARGE_BODY_BYTES: usize = 100_000;
 
-/// The cells that are run unless others are asked for: each target has one. The last two are about times.
+/// The cells that are run unless others are asked for: each target has one, but for that of a million connections, which takes a minute.
 pub(super) fn usual() -> Vec<Cell> {
     let megabyte = Cell::new(Connections::KeepAlive, 1_000_000, SOME);
     let small = Cell::new(Connections::KeepAlive, 1000, FEW);
@@ -88,7 +104,31 @@ pub(super) fn usual() -> Vec<Cell> {
         Cell {
             name: "100k/s-1k-64".to_owned(),
             pace: Pace::PerSecond(100_000),
+            ..small.clone()
+        },
+        Cell {
+            name: "overload".to_owned(),
+            concurrency: MANY,
+            pace: Pace::Overload,
             ..small
+        },
+    ]
+}
+
+/// What takes longer than a usual cell: connections that are held, and an overload of connections.
+fn long() -> [Cell; 2] {
+    let per_request = Cell::new(Connections::PerRequest, 1000, MANY);
+    [
+        Cell {
+            name: "idle-1m".to_owned(),
+            pace: Pace::PerSecond(100_000),
+            ramp_seconds: 25,
+            ..Cell::new(Connections::KeepAlive, 0, 1_000_000)
+        },
+        Cell {
+            name: "overload-conn".to_owned(),
+            pace: Pace::Overload,
+            ..per_request
         },
     ]
 }
@@ -96,6 +136,7 @@ pub(super) fn usual() -> Vec<Cell> {
 /// Every size, kind of connection and number of connections; the cells of published measurements; jumbo frames.
 pub(super) fn full() -> Vec<Cell> {
     let mut cells = usual();
+    cells.extend(long());
     let kinds = [
         Connections::KeepAlive,
         Connections::PerRequest,
@@ -137,6 +178,7 @@ impl Cell {
             concurrency,
             mtu: MTU,
             pace: Pace::Closed,
+            ramp_seconds: 0,
         }
     }
 
@@ -145,6 +187,22 @@ impl Cell {
         Self {
             pace,
             ..self.clone()
+        }
+    }
+
+    /// Whether it is about connections that are there and mostly idle.
+    pub(super) const fn is_held(&self) -> bool {
+        self.ramp_seconds > 0
+    }
+
+    /// How long a block of it is measured, where others are for `seconds`: as many seconds as give each connection that is held a turn.
+    pub(super) fn seconds(&self, seconds: u32) -> u32 {
+        match self.pace {
+            Pace::PerSecond(rate) if self.is_held() => {
+                seconds.max(self.concurrency.div_ceil(rate.max(1)))
+            }
+            Pace::Overload => seconds.max(OVERLOAD_SECONDS_MIN),
+            _ => seconds,
         }
     }
 
@@ -171,7 +229,15 @@ impl Cell {
         match self.pace {
             Pace::Closed => {}
             Pace::HalfOfNginx => return vec![Target::XdpP99OfNginx(0.5)],
+            Pace::PerSecond(_) if self.is_held() => {
+                return vec![
+                    Target::MemifServerBytes(1024.0),
+                    Target::MemifClientBytes(1024.0),
+                    Target::MemifPaceKept(0.99),
+                ];
+            }
             Pace::PerSecond(_) => return vec![Target::MemifLateness(0.02)],
+            Pace::Overload => return vec![Target::XdpGoodput(0.9)],
         }
         match (self.connections, self.body_bytes) {
             (Connections::KeepAlive, 0..=1000) if self.concurrency == 1 => {
@@ -195,6 +261,9 @@ impl Cell {
     }
 }
 
+/// Of an overload: a server that breaks down does so within some of them.
+const OVERLOAD_SECONDS_MIN: u32 = 3;
+
 /// 1000 is "1k", as wrk counts.
 fn size_name(bytes: usize) -> String {
     match bytes {
@@ -206,7 +275,7 @@ fn size_name(bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Target, full, usual};
+    use super::{Cell, Pace, Target, full, usual};
 
     fn names(cells: &[Cell]) -> Vec<&str> {
         cells.iter().map(|cell| cell.name.as_str()).collect()
@@ -228,6 +297,7 @@ mod tests {
             "ka-1M-16-jumbo",
             "half-1k-64",
             "100k/s-1k-64",
+            "overload",
         ];
         assert_eq!(names(&usual), expected);
         let targets: Vec<Target> = usual.iter().flat_map(Cell::targets).collect();
@@ -240,16 +310,37 @@ mod tests {
             Target::MemifRate(5e5),
             Target::XdpP99OfNginx(0.5),
             Target::MemifLateness(0.02),
+            Target::XdpGoodput(0.9),
         ] {
             assert!(targets.contains(&target), "{target:?}");
         }
     }
 
     #[test]
+    fn every_held_connection_has_a_turn_in_a_block() {
+        let all = full();
+        let find = |name: &str| all.iter().find(|cell| cell.name == name).unwrap();
+        assert_eq!(find("idle-1m").seconds(1), 10);
+        assert_eq!(find("idle-1m").seconds(20), 20);
+        assert_eq!(find("overload").seconds(1), 3);
+        assert_eq!(find("100k/s-1k-64").seconds(1), 1);
+        let Pace::PerSecond(rate) = find("idle-1m").pace else {
+            panic!("it has a pace");
+        };
+        assert_eq!(rate, 100_000);
+    }
+
+    #[test]
     fn the_full_list_names_each_cell_once() {
         let full = full();
         let mut names = names(&full);
-        for name in ["req14-10k-16384", "ka-318B-50000", "conn-600B-64"] {
+        for name in [
+            "req14-10k-16384",
+            "ka-318B-50000",
+            "conn-600B-64",
+            "idle-1m",
+            "overload-conn",
+        ] {
             assert!(names.contains(&name), "{name}");
         }
         let count = names.len();

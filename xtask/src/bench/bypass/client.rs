@@ -38,6 +38,10 @@ pub(super) struct Told {
     pub(super) latency: Latency,
     /// How much later than due requests were begun; at a pace only.
     pub(super) lateness: Latency,
+    /// Connections that were open at the end; if it tells.
+    pub(super) open: Option<u64>,
+    /// Answers a second in each period of the run; if it tells.
+    pub(super) series: Vec<f64>,
     /// Answers that are not those that were asked for, in words.
     pub(super) wrong: Option<String>,
 }
@@ -56,6 +60,9 @@ pub(super) fn af_xdp(interface: &str, cell: &Cell) -> String {
     format!("af_xdp:{interface},polling=spin{ports}")
 }
 
+/// Of the series that a run tells.
+pub(super) const PERIOD: Duration = Duration::from_millis(250);
+
 /// Before requests of a pace count: their connections are there then.
 const WARM_UP: Duration = Duration::from_millis(200);
 
@@ -67,10 +74,35 @@ const WARM_UP_MEMIF: Duration = Duration::from_millis(1200);
 const PORTS_USUAL: u32 = 20_000;
 
 /// Millstream's specification of one end of shared memory.
-pub(super) fn memif(socket: &Path, role: &str, address: Ipv4Addr, cell: &Cell) -> String {
+pub(super) fn memif(socket: &Path, role: &str, addresses: &[Ipv4Addr], cell: &Cell) -> String {
     let (socket, mtu) = (socket.display(), cell.mtu);
-    format!("memif:{socket},role={role},address={address}/24,mtu={mtu},polling=spin")
+    let mut text = format!("memif:{socket},role={role},mtu={mtu},polling=spin");
+    for address in addresses {
+        text += &format!(",address={address}/24");
+    }
+    if cell.is_held() {
+        let connections = cell.concurrency + CONNECTIONS_MORE;
+        text += &format!(",ports=1024-65535,connections={connections}");
+    }
+    text
 }
+
+/// Those of connections that have ended, and of the one request that a server is asked first.
+const CONNECTIONS_MORE: u32 = 100_000;
+
+/// A client's: each has 64 thousand ports towards the server.
+pub(super) fn memif_clients(cell: &Cell) -> Vec<Ipv4Addr> {
+    let count = cell.concurrency.div_ceil(CONNECTIONS_OF_ADDRESS).max(1);
+    let first = u32::from(MEMIF_CLIENT);
+    let last = first + count.min(ADDRESSES_MAX) - 1;
+    (first..=last).map(Ipv4Addr::from).collect()
+}
+
+/// Fewer than there are ports, since some are still those of connections that have ended.
+const CONNECTIONS_OF_ADDRESS: u32 = 50_000;
+
+/// Of the network, without those of its ends, of itself and of broadcasts.
+const ADDRESSES_MAX: u32 = 253;
 
 impl Client {
     /// Those that can ask from the kernel at the cell's pace.
@@ -78,7 +110,7 @@ impl Client {
         match cell.pace {
             Pace::Closed => &[Self::Wrk, Self::LoadKernel],
             // wrk knows no pace.
-            Pace::PerSecond(_) | Pace::HalfOfNginx => &[Self::LoadKernel],
+            Pace::PerSecond(_) | Pace::HalfOfNginx | Pace::Overload => &[Self::LoadKernel],
         }
     }
 
@@ -95,6 +127,11 @@ impl Client {
     /// How long it loads before it measures.
     pub(super) fn warm_up(self, cell: &Cell) -> Duration {
         match (self, cell.pace) {
+            (_, Pace::PerSecond(rate)) if cell.is_held() => {
+                // Once more than opening takes: the first request of each has made what it needs.
+                let turns = cell.concurrency.div_ceil(rate.max(1));
+                Duration::from_secs(u64::from(cell.ramp_seconds + turns))
+            }
             (Self::LoadMemif, _) => WARM_UP_MEMIF,
             (Self::LoadKernel | Self::LoadXdp, Pace::PerSecond(_)) => WARM_UP,
             _ => Duration::ZERO,
@@ -103,7 +140,7 @@ impl Client {
 
     /// The program and its arguments for a block.
     fn command_line(self, setting: Setting<'_>, cell: &Cell, server: &Server<'_>) -> Vec<String> {
-        let (seconds, concurrency) = (setting.seconds, cell.concurrency);
+        let (seconds, concurrency) = (cell.seconds(setting.seconds), cell.concurrency);
         match self {
             Self::Wrk => {
                 let timeout = seconds + TIMEOUT_PAST_END_SECONDS;
@@ -124,6 +161,11 @@ impl Client {
                 if let Pace::PerSecond(rate) = cell.pace {
                     line.extend(words(&format!("--rate {rate}")));
                 }
+                if cell.is_held() {
+                    let ramp = cell.ramp_seconds;
+                    line.extend(words(&format!("--ramp {ramp}s")));
+                }
+                line.extend(words(&format!("--interval {}ms", PERIOD.as_millis())));
                 let warm_up_ms = self.warm_up(cell).as_millis();
                 line.extend(words(&format!("--warm-up {warm_up_ms}ms")));
                 line.push(url(server));
@@ -154,7 +196,13 @@ impl Client {
         }
         let stack = match self {
             Self::LoadXdp => Some(af_xdp(setting.topology.client().interface, cell)),
-            Self::LoadMemif => Some(memif(&setting.memif_socket(), "slave", MEMIF_CLIENT, cell)),
+            Self::LoadMemif => {
+                let addresses = memif_clients(cell);
+                if let [first, .., last] = addresses.as_slice() {
+                    line.extend(["--source".to_owned(), format!("{first}-{last}")]);
+                }
+                Some(memif(&setting.memif_socket(), "slave", &addresses, cell))
+            }
             Self::Wrk | Self::LoadKernel | Self::Raw => None,
         };
         if let Some(stack) = stack {
@@ -183,8 +231,7 @@ impl Client {
                 bytes: told.bytes,
                 errors: told.errors,
                 latency: told.latency,
-                lateness: Latency::default(),
-                wrong: None,
+                ..Told::default()
             }),
             Self::LoadKernel | Self::LoadXdp | Self::LoadMemif => {
                 let json = fs::read_to_string(setting.load_json()).unwrap_or_default();
@@ -193,11 +240,9 @@ impl Client {
             Self::Raw => Figures::parse(&text).map(|figures| Told {
                 requests: figures.exchanges,
                 duration: figures.duration,
-                bytes: 0,
                 errors: figures.lost,
                 latency: figures.latency,
-                lateness: Latency::default(),
-                wrong: None,
+                ..Told::default()
             }),
         };
         told.ok_or_else(|| {
@@ -266,6 +311,8 @@ fn of_native(native: native::Native, cell: &Cell) -> Told {
         errors: told.errors,
         latency: told.latency,
         lateness: native.lateness,
+        open: Some(native.open),
+        series: native.series,
         wrong: wrong.map(|answer| {
             let native::Answers {
                 count,

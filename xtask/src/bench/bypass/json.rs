@@ -1,11 +1,13 @@
 //! The results as JSON (RFC 8259), every block of them, for programs.
 
 use super::block::{Block, CoreUse};
+use super::overload::Overload;
 use super::report::Report;
 use super::results::{CellResult, Found, TargetResult, Trial};
 use super::subject::{RAW, Subject};
 use crate::bench::json::Value;
 use crate::bench::members::{self, Members};
+use crate::bench::told::Latency;
 
 /// The whole report. Names end in their units; shares are of 1.
 pub(super) fn emit(report: &Report) -> String {
@@ -20,6 +22,10 @@ pub(super) fn emit(report: &Report) -> String {
                     ("why", Value::text(why)),
                 ])
             }),
+        ),
+        (
+            "shortfalls",
+            Value::list(&report.shortfalls, |why| Value::text(why)),
         ),
         ("cells", Value::list(&report.cells, cell)),
     ]);
@@ -51,7 +57,39 @@ fn cell(result: &CellResult) -> Value {
         ("targets", Value::list(&result.targets(), target)),
         ("ratios", ratios(result)),
         ("blocks", Value::list(&result.blocks, block)),
+        ("overloads", Value::list(&result.overloads, overload)),
     ])
+}
+
+fn overload(overload: &Overload) -> Value {
+    let mut members = named(overload.subject);
+    members.extend([
+        ("alone_per_s", Value::Number(overload.alone_per_s)),
+        ("offered_per_s", Value::Number(overload.offered_per_s)),
+        ("goodput_per_s", Value::Number(overload.goodput_per_s)),
+        ("kept", Value::Number(overload.kept())),
+        ("errors", Value::count(overload.errors)),
+        (
+            "series_per_s",
+            Value::list(&overload.series, |rate| Value::Number(*rate)),
+        ),
+    ]);
+    members.extend(latency(&overload.latency));
+    Value::Object(members)
+}
+
+fn latency(latency: &Latency) -> Members {
+    let names = [
+        "latency_ms_p50",
+        "latency_ms_p90",
+        "latency_ms_p99",
+        "latency_ms_p999",
+        "latency_ms_max",
+    ];
+    let named = names.into_iter().zip(latency.all());
+    named
+        .map(|(name, ms)| (name, Value::of(ms, Value::Number)))
+        .collect()
 }
 
 fn named(subject: Subject) -> Members {
@@ -76,7 +114,7 @@ fn target(result: &TargetResult) -> Value {
     let found = match result.found {
         Found::Ratio(ratio) => members::ratio("", "requests_per_s", ratio),
         Found::Times(own, to) => vec![("own_ms", Value::Number(own)), ("to_ms", Value::Number(to))],
-        Found::Rate(rate) | Found::Time(rate) => vec![
+        Found::Rate(rate) | Found::Time(rate) | Found::Bytes(rate) | Found::Kept(rate) => vec![
             ("median", Value::Number(rate.median)),
             ("least", Value::Number(rate.least)),
             ("most", Value::Number(rate.most)),
@@ -128,15 +166,21 @@ fn block(block: &Block) -> Value {
     members.push(("client_waited", Value::Number(block.client_waited)));
     let late = block.lateness.p999;
     members.push(("lateness_ms_p999", Value::of(late, Value::Number)));
-    let names = [
-        "latency_ms_p50",
-        "latency_ms_p90",
-        "latency_ms_p99",
-        "latency_ms_p999",
-        "latency_ms_max",
-    ];
-    let latency = names.into_iter().zip(block.latency.all());
-    members.extend(latency.map(|(name, ms)| (name, Value::of(ms, Value::Number))));
+    members.extend([
+        (
+            "connections_held",
+            Value::of(block.connections_held, Value::count),
+        ),
+        (
+            "server_bytes_per_connection",
+            Value::Number(block.server_bytes),
+        ),
+        (
+            "client_bytes_per_connection",
+            Value::Number(block.client_bytes),
+        ),
+    ]);
+    members.extend(latency(&block.latency));
     Value::Object(members)
 }
 

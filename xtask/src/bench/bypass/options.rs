@@ -12,7 +12,8 @@ and over memif, and raw frames over AF_XDP, in turn, each block with a fresh ser
 and a client on the second, in two network namespaces joined by a veth pair. Takes root.
 
   --only NAME      only this cell; may be repeated
-  --full           every size, connection kind and number of connections (hours)
+  --full           every size, connection kind and number of connections, and a million idle ones
+                   (idle-1m, which takes a minute); hours in all
   --list           the names of the cells, then end
   --seconds N      length of a timed block (default 1)
   --rounds N       rounds of all subjects there and back (default 2)

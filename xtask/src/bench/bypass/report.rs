@@ -1,16 +1,21 @@
 //! The results in words and tables, for people.
 
-use super::cell::Target;
 use super::json;
-use super::results::{CellResult, Found, RATE, Spread};
+use super::results::{CellResult, RATE};
 use super::subject::{Kind, RAW, Subject, Way};
 use crate::bench::machine::Machine;
 use crate::bench::measurement::Findings;
 use crate::bench::ratio::Ratio;
 use crate::bench::table::Table;
 
+/// What connections take that are held.
+mod held;
 /// What the columns mean, and how blocks are made.
 mod meanings;
+/// What is left of a server under overload.
+mod overload;
+/// What is to be reached, and what became of it.
+mod targets;
 
 /// Everything that a run has found.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(super) struct Report {
     pub(super) seconds: u32,
     /// Servers that were not measured at all, and why.
     pub(super) left_out: Vec<(Kind, String)>,
+    /// Cells that were measured smaller than they are, and why: sentences.
+    pub(super) shortfalls: Vec<String>,
     pub(super) cells: Vec<CellResult>,
 }
 
@@ -72,7 +79,7 @@ impl Report {
     fn tables(&self) -> Vec<(&'static str, Table)> {
         let from_kernel = |subject: Subject| subject.way == Way::Kernel;
         let tables = vec![
-            ("Targets", targets(&self.cells)),
+            ("Targets", targets::table(&self.cells)),
             (
                 "Each server with its best kernel client",
                 figures(&self.cells, from_kernel),
@@ -81,6 +88,8 @@ impl Report {
                 "Each server with our client over AF_XDP, memif, and raw frames",
                 figures(&self.cells, |subject| !from_kernel(subject)),
             ),
+            ("Connections that are held", held::table(&self.cells)),
+            ("Overload", overload::table(&self.cells)),
             ("CPU and latency", costs(&self.cells)),
         ];
         let mut tables = tables;
@@ -94,10 +103,15 @@ impl Report {
         for (kind, why) in &self.left_out {
             notes.push(format!("{}: left out: {why}", kind.name()));
         }
+        notes.extend(self.shortfalls.iter().cloned());
         for result in &self.cells {
             let name = &result.cell.name;
             for (subject, why) in &result.failures {
                 notes.push(format!("{name}, {}: given up: {why}", subject.name()));
+            }
+            for overload in result.overloads.iter().filter(|one| one.errors > 0) {
+                let (subject, errors) = (overload.subject.name(), overload.errors);
+                notes.push(format!("{name}, {subject}: {errors} errors under overload"));
             }
             for subject in result.subjects() {
                 let errors = result.errors(subject);
@@ -107,6 +121,9 @@ impl Report {
                         "{name}, {subject}: {errors} errors; no ratios of it are told"
                     ));
                 }
+            }
+            if result.cell.is_held() {
+                notes.extend(held::shortfall(result));
             }
             let disturbed = result.disturbed();
             if disturbed > 0 {
@@ -222,62 +239,6 @@ fn costs(cells: &[CellResult]) -> Table {
     table
 }
 
-fn targets(cells: &[CellResult]) -> Table {
-    let mut table = Table::new(2, &["cell", "target", "found", "verdict"]);
-    for result in cells {
-        let judged = result.targets();
-        for target in result.cell.targets() {
-            let found = judged.iter().find(|judged| judged.target == target);
-            table.push(vec![
-                result.cell.name.clone(),
-                in_words(target),
-                found.map_or_else(absent, |judged| match judged.found {
-                    Found::Ratio(ratio) => ratio.to_string(),
-                    Found::Times(own, nginx) => {
-                        format!("{:.1} µs to {:.1} µs", 1000.0 * own, 1000.0 * nginx)
-                    }
-                    Found::Time(time) => {
-                        let Spread {
-                            median,
-                            least,
-                            most,
-                        } = time;
-                        let [median, least, most] = [median, least, most].map(|ms| 1000.0 * ms);
-                        format!("{median:.1} [{least:.1}, {most:.1}] µs")
-                    }
-                    Found::Rate(rate) => {
-                        format!("{:.0} [{:.0}, {:.0}]", rate.median, rate.least, rate.most)
-                    }
-                }),
-                found
-                    .map_or("not measured", |judged| judged.verdict.name())
-                    .to_owned(),
-            ]);
-        }
-    }
-    table
-}
-
-fn in_words(target: Target) -> String {
-    match target {
-        Target::XdpOfRaw(limit) => format!("AF_XDP ≥ {limit:.2} × raw frames"),
-        Target::XdpOfNginx(limit) => format!("AF_XDP ≥ {limit:.1} × nginx, same client"),
-        Target::XdpOfBetterNginx(limit) => {
-            format!("AF_XDP ≥ {limit:.1} × nginx, its better client")
-        }
-        Target::XdpP99OfNginx(limit) => {
-            format!("p99 over AF_XDP ≤ {limit:.1} × nginx's, at half of nginx's requests/s")
-        }
-        Target::MemifLateness(limit) => {
-            format!(
-                "memif, 99.9 % of requests begun within {:.0} µs",
-                1000.0 * limit
-            )
-        }
-        Target::MemifRate(limit) => format!("memif ≥ {:.1} M requests/s", limit / 1e6),
-    }
-}
-
 fn client(result: &CellResult, subject: Subject) -> String {
     result
         .client(subject)
@@ -336,6 +297,7 @@ mod tests {
             },
             seconds: 1,
             left_out: Vec::new(),
+            shortfalls: Vec::new(),
             cells: vec![two_passes("ka-0B-64", &rates)],
         }
     }

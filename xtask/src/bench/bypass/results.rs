@@ -1,8 +1,9 @@
 //! What was measured, and what follows from it.
 
 use super::block::Block;
-use super::cell::{Cell, Target};
+use super::cell::{Cell, Pace, Target};
 use super::client::Client;
+use super::overload::Overload;
 use super::subject::{MEMIF, NGINX, NGINX_BY_XDP, RAW, Subject, XDP};
 use crate::bench::bound::bound;
 use crate::bench::ratio::{Ratio, Verdict};
@@ -12,6 +13,8 @@ use crate::bench::timed;
 pub(super) struct CellResult {
     pub(super) cell: Cell,
     pub(super) blocks: Vec<Block>,
+    /// Of a cell of an overload, in place of blocks.
+    pub(super) overloads: Vec<Overload>,
     /// The kernel client of each subject that has one, with the others' rates beside its own.
     pub(super) clients: Vec<Trial>,
     /// Subjects that were given up in this cell, and why; what was measured before is kept.
@@ -42,6 +45,10 @@ pub(super) enum Found {
     Times(f64, f64),
     /// Of times, in milliseconds.
     Time(Spread),
+    /// Of memory for each connection.
+    Bytes(Spread),
+    /// Of shares that an overload leaves.
+    Kept(Spread),
 }
 
 /// Of the blocks of a subject.
@@ -56,6 +63,9 @@ pub(super) type Figure = fn(&Block) -> f64;
 
 pub(super) const RATE: Figure = |block| block.requests_per_s;
 
+/// Of 1: a few are about to be opened anew at any time.
+const HELD_MIN: f64 = 0.99;
+
 /// Of 1. Who was kept waiting for longer was not alone on its CPU.
 const WAITED_MAX: f64 = 0.05;
 
@@ -64,6 +74,7 @@ impl CellResult {
         Self {
             cell,
             blocks: Vec::new(),
+            overloads: Vec::new(),
             clients: Vec::new(),
             failures: Vec::new(),
         }
@@ -75,12 +86,13 @@ impl CellResult {
     }
 
     pub(super) fn spread(&self, subject: Subject, figure: Figure) -> Option<Spread> {
-        let values = || timed::of(&self.blocks, subject).map(figure);
-        Some(Spread {
-            median: timed::median(values())?,
-            least: values().fold(f64::INFINITY, f64::min),
-            most: values().fold(f64::NEG_INFINITY, f64::max),
-        })
+        Spread::over(timed::of(&self.blocks, subject).map(figure))
+    }
+
+    /// What an overload has left of what the subject can do, of 1.
+    pub(super) fn kept(&self, subject: Subject) -> Option<Spread> {
+        let own = self.overloads.iter().filter(|one| one.subject == subject);
+        Spread::over(own.map(Overload::kept))
     }
 
     pub(super) fn median(&self, subject: Subject, figure: Figure) -> f64 {
@@ -149,10 +161,7 @@ impl CellResult {
                     at_least(self.ratio(XDP, self.better_nginx())?, limit)
                 }
                 Target::MemifRate(limit) => {
-                    if self.errors(MEMIF) > 0 || self.is_given_up(MEMIF) {
-                        return None;
-                    }
-                    let rate = self.spread(MEMIF, RATE)?;
+                    let rate = self.sound(MEMIF, RATE)?;
                     (Found::Rate(rate), rate.at_least(limit))
                 }
                 Target::XdpP99OfNginx(limit) => {
@@ -172,6 +181,26 @@ impl CellResult {
                         self.spread(MEMIF, |block| block.lateness.p999.unwrap_or(f64::INFINITY))?;
                     (Found::Time(late), late.at_most(limit))
                 }
+                Target::MemifServerBytes(limit) => {
+                    let bytes = self.held(|block| block.server_bytes)?;
+                    (Found::Bytes(bytes), bytes.at_most(limit))
+                }
+                Target::MemifClientBytes(limit) => {
+                    let bytes = self.held(|block| block.client_bytes)?;
+                    (Found::Bytes(bytes), bytes.at_most(limit))
+                }
+                Target::MemifPaceKept(limit) => {
+                    let Pace::PerSecond(due) = self.cell.pace else {
+                        return None;
+                    };
+                    let rate = self.sound(MEMIF, RATE)?;
+                    let kept = rate.of(f64::from(due));
+                    (Found::Kept(kept), kept.at_least(limit))
+                }
+                Target::XdpGoodput(limit) => {
+                    let kept = self.kept(XDP).filter(|_| !self.is_given_up(XDP))?;
+                    (Found::Kept(kept), kept.at_least(limit))
+                }
             };
             Some(TargetResult {
                 target,
@@ -180,6 +209,20 @@ impl CellResult {
             })
         });
         results.collect()
+    }
+
+    /// `None` with errors.
+    fn sound(&self, subject: Subject, figure: Figure) -> Option<Spread> {
+        let is_sound = self.errors(subject) == 0 && !self.is_given_up(subject);
+        self.spread(subject, figure).filter(|_| is_sound)
+    }
+
+    /// `None` if fewer connections were held than were asked for: of those that come and go memory is another.
+    fn held(&self, figure: Figure) -> Option<Spread> {
+        let least = f64::from(self.cell.concurrency) * HELD_MIN;
+        let held = |block: &Block| block.connections_held.map_or(0.0, |held| held as f64);
+        let are_held = self.spread(MEMIF, held)?.least >= least;
+        self.sound(MEMIF, figure).filter(|_| are_held)
     }
 
     /// The median of the blocks; `None` with errors.
@@ -211,6 +254,25 @@ fn at_least(ratio: Ratio, limit: f64) -> (Found, Verdict) {
 }
 
 impl Spread {
+    /// As parts of a whole.
+    fn of(self, whole: f64) -> Self {
+        Self {
+            median: self.median / whole,
+            least: self.least / whole,
+            most: self.most / whole,
+        }
+    }
+
+    /// `None` of nothing.
+    fn over(values: impl Iterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.collect();
+        Some(Self {
+            median: timed::median(values.iter().copied())?,
+            least: values.iter().copied().fold(f64::INFINITY, f64::min),
+            most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+
     fn at_most(self, limit: f64) -> Verdict {
         if self.most <= limit {
             Verdict::Met
@@ -233,159 +295,4 @@ impl Spread {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::{CellResult, Found, Target};
-    use crate::bench::bypass::block::{Block, CoreUse};
-    use crate::bench::bypass::cell::usual;
-    use crate::bench::bypass::subject::{Kind, MEMIF, NGINX, NGINX_BY_XDP, RAW, Subject, Way, XDP};
-    use crate::bench::ratio::Verdict;
-    use crate::bench::told::Latency;
-
-    pub(in super::super) fn block(subject: Subject, pass: u32, rate: f64) -> Block {
-        Block {
-            subject,
-            pass,
-            requests_per_s: rate,
-            bytes_per_s: 1000.0 * rate,
-            errors: 0,
-            latency: Latency {
-                p50: Some(0.05),
-                ..Latency::default()
-            },
-            lateness: Latency::default(),
-            server_core: CoreUse {
-                busy: 1.0,
-                softirq: 0.25,
-                steal: 0.0,
-            },
-            client_core: CoreUse {
-                busy: 0.5,
-                ..CoreUse::default()
-            },
-            server_ran: 0.75,
-            client_ran: 0.5,
-            server_waited: 0.0,
-            client_waited: 0.0,
-        }
-    }
-
-    /// Two passes of a cell.
-    pub(in super::super) fn two_passes(name: &str, rates: &[(Subject, f64)]) -> CellResult {
-        let cell = usual().into_iter().find(|cell| cell.name == name).unwrap();
-        let mut result = CellResult::new(cell);
-        for pass in 0..2 {
-            let blocks = rates
-                .iter()
-                .map(|(subject, rate)| block(*subject, pass, rate * f64::from(1 + pass)));
-            result.blocks.extend(blocks);
-        }
-        result
-    }
-
-    fn verdicts(result: &CellResult) -> Vec<Verdict> {
-        let targets = result.targets();
-        targets.iter().map(|target| target.verdict).collect()
-    }
-
-    #[test]
-    fn targets_are_judged_by_neighbours() {
-        let rates = [
-            (NGINX_BY_XDP, 100.0),
-            (XDP, 500.0),
-            (RAW, 1000.0),
-            (MEMIF, 1.5e6),
-        ];
-        let result = two_passes("ka-1k-64", &rates);
-        assert_eq!(
-            verdicts(&result),
-            [Verdict::Missed, Verdict::Met, Verdict::Open]
-        );
-        let Some(Found::Ratio(ratio)) = result.targets().first().map(|target| target.found) else {
-            panic!("the first target is a ratio");
-        };
-        assert!((ratio.mean - 0.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn large_answers_are_held_against_the_better_nginx() {
-        let rates = [(NGINX, 200.0), (NGINX_BY_XDP, 100.0), (XDP, 150.0)];
-        let result = two_passes("ka-100k-64", &rates);
-        assert_eq!(verdicts(&result), [Verdict::Missed]);
-        let worse = [(NGINX, 90.0), (NGINX_BY_XDP, 100.0), (XDP, 150.0)];
-        assert_eq!(verdicts(&two_passes("ka-100k-64", &worse)), [Verdict::Met]);
-    }
-
-    #[test]
-    fn times_are_held_against_the_quicker_nginx() {
-        let rates = [(NGINX, 1.0), (NGINX_BY_XDP, 1.0), (XDP, 1.0), (MEMIF, 1.0)];
-        let mut result = two_passes("half-1k-64", &rates);
-        assert_eq!(result.targets(), []);
-        for block in &mut result.blocks {
-            block.latency.p99 = Some(match block.subject {
-                NGINX => 0.5,
-                NGINX_BY_XDP => 0.3,
-                _ => 0.2,
-            });
-            block.lateness.p999 = Some(0.01);
-        }
-        assert_eq!(verdicts(&result), [Verdict::Missed]);
-        for block in &mut result.blocks {
-            if block.subject == XDP {
-                block.latency.p99 = Some(0.15);
-            }
-        }
-        assert_eq!(verdicts(&result), [Verdict::Met]);
-        let paced = two_passes("100k/s-1k-64", &rates);
-        assert_eq!(verdicts(&paced), [Verdict::Missed]);
-        result.cell = paced.cell;
-        assert_eq!(verdicts(&result), [Verdict::Met]);
-    }
-
-    #[test]
-    fn whoever_had_errors_or_was_given_up_is_not_judged() {
-        let rates = [(XDP, 500.0), (RAW, 1000.0)];
-        let mut result = two_passes("ka-0B-1", &rates);
-        assert_eq!(result.targets().len(), 1);
-        result.blocks[0].errors = 1;
-        assert_eq!(result.targets(), []);
-        let mut result = two_passes("ka-0B-1", &rates);
-        result.failures.push((XDP, "it crashed".to_owned()));
-        assert_eq!(result.targets(), []);
-        assert_eq!(
-            two_passes("ka-0B-1", &[])
-                .targets()
-                .first()
-                .map(|t| t.target),
-            None::<Target>
-        );
-    }
-
-    #[test]
-    fn who_spins_is_judged_by_the_other() {
-        let from_kernel = Subject {
-            kind: Kind::Xdp,
-            way: Way::Kernel,
-        };
-        let rates = [
-            (NGINX, 1.0),
-            (NGINX_BY_XDP, 1.0),
-            (XDP, 1.0),
-            (from_kernel, 1.0),
-        ];
-        let mut result = two_passes("ka-0B-64", &rates);
-        for (subject, expected) in [
-            (NGINX, "server"),
-            (NGINX_BY_XDP, "server"),
-            (XDP, "both spin"),
-            (from_kernel, "server"),
-        ] {
-            assert_eq!(result.bound(subject), expected, "{subject:?}");
-        }
-        for block in &mut result.blocks {
-            block.client_core.busy = 1.0;
-            block.server_core.busy = 0.5;
-        }
-        assert_eq!(result.bound(from_kernel), "client");
-        assert_eq!(result.bound(NGINX_BY_XDP), "client");
-    }
-}
+pub(super) mod tests;

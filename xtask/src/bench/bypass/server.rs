@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::cell::Cell;
+use super::cell::{Cell, Pace};
 use super::client::{self, Client};
 use super::exchange::Exchange;
 use super::setting::Setting;
@@ -181,17 +181,26 @@ fn command_line(
     }
     add(&files);
     match kind {
-        Kind::Xdp => add(&["--stack", &client::af_xdp(interface, cell)]),
+        Kind::Xdp => add(&["--stack", &server_af_xdp(interface, cell)]),
         Kind::Memif => {
             let socket = setting.memif_socket();
             add(&[
                 "--stack",
-                &client::memif(&socket, "master", MEMIF_SERVER, cell),
+                &client::memif(&socket, "master", &[MEMIF_SERVER], cell),
             ]);
         }
         Kind::Nginx | Kind::Kernel | Kind::Raw => {}
     }
     Ok(line)
+}
+
+/// One that gets a share of its CPU has nothing to spin with.
+fn server_af_xdp(interface: &str, cell: &Cell) -> String {
+    if cell.pace == Pace::Overload {
+        format!("af_xdp:{interface},polling=interrupt")
+    } else {
+        client::af_xdp(interface, cell)
+    }
 }
 
 /// Of one worker: those that a cell asks for, and those of the block before that nobody has closed yet.

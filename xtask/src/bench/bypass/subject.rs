@@ -83,7 +83,9 @@ impl Subject {
         match cell.pace {
             Pace::Closed => true,
             Pace::HalfOfNginx => [NGINX, NGINX_BY_XDP, XDP, MEMIF].contains(&self),
+            Pace::PerSecond(_) if cell.is_held() => self == MEMIF,
             Pace::PerSecond(_) => [XDP, MEMIF].contains(&self),
+            Pace::Overload => [NGINX_BY_XDP, XDP].contains(&self),
         }
     }
 

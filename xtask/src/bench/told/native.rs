@@ -22,6 +22,10 @@ pub(in crate::bench) struct Native {
     /// How much later than due requests began; open loop only.
     pub(in crate::bench) lateness: Latency,
     pub(in crate::bench) answers: Vec<Answers>,
+    /// Connections open at the end.
+    pub(in crate::bench) open: u64,
+    /// Answers a second in each period, the last one too, which may be short.
+    pub(in crate::bench) series: Vec<f64>,
 }
 
 /// Those that were alike.
@@ -55,7 +59,18 @@ pub(in crate::bench) fn parse(text: &str) -> Option<Native> {
         late_1ms: number(tally, "late_1ms")?,
         lateness: summary.get("lateness").map(latency).unwrap_or_default(),
         answers: answers(document.get("results")?.get("answers")?)?,
+        open: number(tally, "open").unwrap_or(0),
+        series: series(document.get("results")?).unwrap_or_default(),
     })
+}
+
+/// Of `results.periods`.
+fn series(results: &Value) -> Option<Vec<f64>> {
+    let periods = results.get("periods")?.as_array()?.iter().map(|period| {
+        let ns = number(period, "end_ns")?.checked_sub(number(period, "begin_ns")?)?;
+        Some(number(period, "answered")? as f64 * 1e9 / ns.max(1) as f64)
+    });
+    periods.collect()
 }
 
 /// Lists of a status, the content's bytes and how many; the client counts the first few kinds apart.
@@ -94,7 +109,8 @@ mod tests {
         "summary": {"measured_ns": 2000000000, "answered": 90, "failed": 3, "started": 95,
             "never_started": 4, "latency": {"p50_ns": 500000, "p90_ns": 900000, "p99_ns": 1000000,
             "p99_9_ns": 2000000, "max_ns": 3000000}, "lateness": null},
-        "results": {"tally": {"bytes_received": 8500, "statuses_bad": 2, "late_50us": 7, "late_1ms": 1},
+        "results": {"tally": {"bytes_received": 8500, "statuses_bad": 2, "late_50us": 7, "late_1ms": 1, "open": 3},
+            "periods": [{"begin_ns": 0, "end_ns": 1000000000, "answered": 60}, {"begin_ns": 1000000000, "end_ns": 1500000000, "answered": 30}],
             "answers": {"kinds": [[200, 1000, 88], [404, 9, 2]], "others": 0}},
         "verdict": {"word": "paced", "sentence": "The rate was kept."}}"#;
 
@@ -111,6 +127,7 @@ mod tests {
             (7, 1, 4)
         );
         assert_eq!(native.word, "paced");
+        assert_eq!((native.open, native.series), (3, vec![60.0; 2]));
         let not_found = Answers {
             status: 404,
             content_bytes: 9,

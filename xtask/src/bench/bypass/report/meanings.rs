@@ -23,6 +23,12 @@ pub(super) fn lines(seconds: u32) -> Vec<String> {
          busy: it is the bound if the other one is not; of two that spin it is not told.",
         "p50, p99, p99.9, max: from a request to its whole answer as the client tells it, in a closed loop; connecting is in \
          it but for wrk, whose histogram has microseconds.",
+        "Connections that are held: opened evenly over 25 s, then each has its turn when it has been idle longest. Bytes: what the server's \
+         processes have more of than after their first answer, and all that the client's has, shared memory in proportion \
+         (/proc/PID/smaps_rollup), by the connections that were open at the end.",
+        "Overload: the server has 40 % of its CPU, by a control group's limit of 4 ms in 10, or, without one, beside a program that never \
+         stops. alone: a closed loop of 64 connections or of 1024, the better one; offered: four times as much, \
+         on 1024; of it: answered by alone. It sleeps when it has nothing to do. The last period may be short.",
         "A target is open when it lies inside the interval, or between the least and the most.",
     ];
     let mut lines = vec![blocks];
