@@ -119,7 +119,11 @@ impl Arguments {
         } else if word.starts_with('-') && word.len() > 1 {
             return Err(unknown(word));
         } else if let Some(other) = &self.server {
-            return Err(format!("one server at a time: \"{other}\" or \"{word}\""));
+            let views = View::ALL.iter().map(|(name, _)| *name);
+            return Err(match nearest(word.as_bytes(), views) {
+                Some(view) => format!("\"{word}\" is no table, did you mean \"{view}\"?"),
+                None => format!("one server at a time: \"{other}\" or \"{word}\""),
+            });
         } else {
             self.server = Some(word.to_owned());
         }
@@ -180,7 +184,13 @@ impl Arguments {
             "address" => {
                 self.filter.address = Some(value.parse().map_err(|_| refused("an address"))?);
             }
-            "state" => self.filter.state = Some(value.to_owned()),
+            "state" if STATES.contains(&value) => self.filter.state = Some(value.to_owned()),
+            "state" => {
+                return Err(match nearest(value.as_bytes(), STATES.into_iter()) {
+                    Some(state) => format!("\"{value}\" is no state, did you mean \"{state}\"?"),
+                    None => format!("\"{value}\" is no state: there are {}", STATES.join(", ")),
+                });
+            }
             "filter" => self.take_filter(value)?,
             "pcap" => self.capture().file = PathBuf::from(value),
             "for" => {
@@ -261,6 +271,20 @@ fn unknown(option: &str) -> String {
 const FLAGS: [&str; 4] = ["json", "watch", "all", "help"];
 const VALUES: [&str; 8] = [
     "limit", "port", "address", "state", "filter", "pcap", "for", "count",
+];
+
+/// Of connections, as tables and `ss` call them.
+const STATES: [&str; 10] = [
+    "established",
+    "syn-sent",
+    "syn-recv",
+    "fin-wait-1",
+    "fin-wait-2",
+    "time-wait",
+    "closed",
+    "close-wait",
+    "last-ack",
+    "closing",
 ];
 
 /// Rows of a table of each worker: more than anybody reads, and a tenth of a second's work.
@@ -356,6 +380,19 @@ mod tests {
             "unknown option \"-x\"; \"millstream status --help\" lists all",
         );
         check("1 2", "one server at a time: \"1\" or \"2\"");
+        check(
+            "1 conections",
+            "\"conections\" is no table, did you mean \"connections\"?",
+        );
+        check(
+            "--state estab",
+            "\"estab\" is no state: there are established, syn-sent, syn-recv, fin-wait-1, fin-wait-2, time-wait, closed, \
+             close-wait, last-ack, closing",
+        );
+        check(
+            "--filter state=time-wai",
+            "\"time-wai\" is no state, did you mean \"time-wait\"?",
+        );
         check("--limit", "\"--limit\" needs a value");
         check(
             "--limit x",
