@@ -103,6 +103,14 @@ impl AnyLink {
         }
     }
 
+    /// The way to an interface that another process has, if it is one.
+    pub fn apart(&self) -> Option<&ApartLink> {
+        match self {
+            Self::Apart(link) => Some(link),
+            _ => None,
+        }
+    }
+
     /// The memif, if it is one.
     pub fn memif(&self) -> Option<&MemifLink> {
         match self {
@@ -154,14 +162,20 @@ impl AnyLink {
         }
     }
 
+    fn given(link: InterfaceLink) -> Self {
+        match link.give() {
+            Ok(apart) => Self::Apart(apart),
+            Err(link) => Self::AfXdp(*link),
+        }
+    }
+
     /// Gives the device to another process that asks for it, or takes one that has become ours.
     #[cold]
     fn change_places(&mut self) {
         *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
-            Self::AfXdp(link) => match link.give() {
-                Ok(apart) => Self::Apart(apart),
-                Err(link) => Self::AfXdp(*link),
-            },
+            Self::AfXdp(link) => Self::given(link),
+            // Somebody writes down for a while what passes. It ends with what is written by then.
+            Self::CapturedAfXdp(link) => Self::given(link.into_inner()),
             Self::Apart(link) => match InterfaceLink::take(link.into_parts()) {
                 Ok(link) => Self::AfXdp(*link),
                 Err(apart) => Self::Apart(apart),
@@ -251,6 +265,7 @@ impl Link for AnyLink {
         each!(self, link => link.take_changes(into));
         let is_due = match self {
             Self::AfXdp(link) => link.is_asked(),
+            Self::CapturedAfXdp(link) => link.inner().is_asked(),
             Self::Apart(link) => link.is_owner(),
             _ => false,
         };

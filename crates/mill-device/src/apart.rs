@@ -4,7 +4,7 @@
 use crate::frames::Frames;
 use crate::interface::{InterfaceTrouble, OpenQueue, TellTrouble};
 use crate::network::follower::{Change, Follower};
-use crate::relay::{Note, Relay};
+use crate::relay::{Note, Relay, RelayCounters};
 use crate::succession::{self, Door, Neighbor, Request, Seat, Wish, Word};
 use crate::wanted::Wanted;
 use mill_stack::link::{
@@ -129,6 +129,12 @@ impl ApartLink {
         }
         self.parts.seat.set_timer(None);
         self.parts
+    }
+
+    /// What has passed through the process that has the interface, or is nearer to it; nothing while this one waits for it.
+    pub fn relayed(&self) -> Option<RelayCounters> {
+        let before = self.before.as_ref();
+        before.map(|before| before.relay.counters())
     }
 
     /// What ends a wait.

@@ -28,6 +28,16 @@ pub struct Relay {
     incoming: Reader,
     own_bell: OwnedFd,
     other_bell: OwnedFd,
+    counters: RelayCounters,
+}
+
+/// What has passed one end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayCounters {
+    pub received: u64,
+    pub received_bytes: u64,
+    pub transmitted: u64,
+    pub transmitted_bytes: u64,
     /// Frames that found no room.
     pub lost: u64,
 }
@@ -75,7 +85,7 @@ impl Relay {
             incoming: Reader::new(incoming),
             own_bell,
             other_bell,
-            lost: 0,
+            counters: RelayCounters::default(),
         }
     }
 
@@ -115,7 +125,12 @@ impl Relay {
     pub fn put(&mut self, note: &Note, frame: &[u8]) -> bool {
         let parts = [&note.to_bytes()[..], frame];
         let is_put = self.outgoing.put(&self.memory, parts);
-        self.lost += u64::from(!is_put);
+        if is_put {
+            self.counters.transmitted += 1;
+            self.counters.transmitted_bytes += frame.len() as u64;
+        } else {
+            self.counters.lost += 1;
+        }
         is_put
     }
 
@@ -149,12 +164,21 @@ impl Relay {
                 .get_mut(..len)
                 .is_some_and(|to| self.incoming.read(&self.memory, NOTE_BYTES, to));
         self.incoming.pass(&self.memory);
-        is_read.then(|| Note::from_bytes(&note))
+        if !is_read {
+            return None;
+        }
+        self.counters.received += 1;
+        self.counters.received_bytes += len as u64;
+        Some(Note::from_bytes(&note))
     }
 
     /// Gives the room of what was taken back. Whether more has come meanwhile, for which nobody was woken.
     pub fn release(&mut self) -> bool {
         self.incoming.release(&self.memory)
+    }
+
+    pub fn counters(&self) -> RelayCounters {
+        self.counters
     }
 
     /// Nothing that the other end says makes sense any more.

@@ -13,7 +13,7 @@ counters! {
         frames_transmitted: Counter of Frames,
         /// Received frames that were not dropped: `frames_received` less those of the reasons of receiving.
         frames_handled: Counter of Frames,
-        /// Handled by giving them to another process, which has the connections that this one has not.
+        /// Handled by giving them to another process or worker, which may have the connections that this one has not.
         frames_handed_over: Counter of Frames,
 
         /// Dropped on the way in: shorter than its headers say, or a header that makes no sense.
@@ -184,6 +184,12 @@ counters! {
         link_kicks: Counter of Events,
         /// The link: calls to send that the kernel refused, the interface being down or gone.
         link_refused: Counter of Events,
+        /// The link: frames that nothing stood for at this worker, offered to the next one.
+        link_handed_on: Counter of Frames,
+        /// The link: frames that another worker has offered to this one.
+        link_handed_here: Counter of Frames,
+        /// The link: frames that the next worker had no room for.
+        link_handed_lost: Counter of Frames,
         /// AF_XDP: frames that the kernel dropped: too long for a place, or with no place to be put into.
         xdp_dropped: Counter of Frames,
         /// AF_XDP: frames that the kernel dropped because the ring of received ones was full.
@@ -233,7 +239,7 @@ impl StackCounters {
 /// What the names of such figures begin with.
 pub(crate) const DROPPED: &str = "dropped_";
 
-/// Figures that every worker of an interface shows alike, since the kernel counts them for all together.
+/// Figures that the first worker of an interface shows for all, since the kernel counts them for all together.
 pub fn is_of_interface(name: &str) -> bool {
     name.starts_with("steering_")
 }

@@ -37,6 +37,9 @@ pub(crate) mod inspect;
 /// What they tell.
 pub(crate) mod look;
 
+/// … of their devices.
+mod rings;
+
 /// What a worker shows after each turn.
 pub(crate) mod show;
 

@@ -4,7 +4,7 @@ use super::{Grace, InterfaceLink, InterfaceTrouble, Passage, TellTrouble};
 use crate::apart::{ApartLink, Parts};
 use crate::network::LinkState;
 use crate::queues::Queues;
-use crate::relay::{Note, Relay};
+use crate::relay::{Note, Relay, RelayCounters};
 use crate::steering::Table;
 use crate::succession::{Door, Neighbor, Request, Seat, Wish, Word};
 use crate::wanted::Wanted;
@@ -41,6 +41,12 @@ impl InterfaceLink {
         let succession = Succession::new((seat, open), None, &self.table);
         self.succession = Some(Box::new(succession));
         self
+    }
+
+    /// What has passed between us and the process that sends and receives through this one, if there is one.
+    pub fn relayed(&self) -> Option<RelayCounters> {
+        let behind = self.succession.as_ref()?.behind.as_ref()?;
+        Some(behind.relay.counters())
     }
 
     /// Whether another process asks for the interface.

@@ -250,7 +250,8 @@ fn capture_frames(
     }
     let written = if begun.is_empty() {
         Err(String::from(
-            "no worker has a stack whose frames could be written, or they are written already (--pcap)",
+            "no worker has a stack whose frames could be written, or they are written already (--pcap), \
+             or another process has the interface at present",
         ))
     } else {
         capture::write(question, &frames)

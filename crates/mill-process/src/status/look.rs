@@ -1,11 +1,11 @@
 //! What a worker tells of its stack when it is asked, at the end of a turn.
 
 use super::inspect::{Ask, Reply, What};
+use super::rings::rings;
 use mill_device::AnyLink;
 use mill_engine::combined::CombinedEngine;
 use mill_engine::combined::stack::{
-    CongestionState, ConnectionStatus, Flow, Link, ListenerStatus, NeighborStatus, RouteStatus,
-    State,
+    CongestionState, ConnectionStatus, Flow, ListenerStatus, NeighborStatus, RouteStatus, State,
 };
 use mill_runtime::address::Address;
 use mill_status::tables::{Connection, Fact, Listener, Neighbor, Route};
@@ -374,77 +374,7 @@ fn timers(engine: &CombinedEngine) -> Vec<Fact> {
     facts.unwrap_or_default()
 }
 
-/// What a device tells of its rings: a few system calls.
-fn rings(link: &mut AnyLink) -> Vec<Fact> {
-    let mut facts = vec![fact("device", link.kind())];
-    let mtu = Link::properties(link).mtu;
-    facts.push(fact("mtu", mtu));
-    if let Some(interface) = link.interface_mut() {
-        let xdp = interface.queues_mut();
-        let copying = match xdp.is_zero_copy() {
-            Ok(true) => "no: frames lie where the device puts them",
-            Ok(false) => "yes: the kernel copies frames in and out",
-            Err(_) => "unknown",
-        };
-        facts.push(fact("copies", copying));
-        let (waiting, unsent, senders) = xdp.ring_depths();
-        facts.push(fact("received_waiting", waiting));
-        facts.push(fact("transmit_waiting", unsent));
-        facts.push(fact("transmit_places", senders));
-        let counted = xdp.counters();
-        for (name, value) in [
-            ("received", counted.received),
-            ("received_bytes", counted.received_bytes),
-            ("received_in_pieces", counted.gathered),
-            ("received_dropped", counted.dropped),
-            ("transmitted", counted.transmitted),
-            ("transmitted_bytes", counted.transmitted_bytes),
-            ("transmit_kicks", counted.kicks),
-            ("transmit_waits", counted.waited),
-            ("transmit_lost", counted.lost),
-            ("transmit_refused", counted.refused),
-        ] {
-            facts.push(fact(name, value));
-        }
-        if let Ok(of_kernel) = xdp.statistics() {
-            for (name, value) in [
-                ("rx_dropped", of_kernel.dropped),
-                ("rx_ring_full", of_kernel.ring_full),
-                ("rx_fill_ring_empty_descs", of_kernel.no_place),
-                ("rx_invalid_descs", of_kernel.strange_filled),
-                ("tx_invalid_descs", of_kernel.strange_transmitted),
-                ("tx_ring_empty_descs", of_kernel.nothing_to_send),
-            ] {
-                facts.push(fact(name, value));
-            }
-        }
-    }
-    if let Some(memif) = link.memif() {
-        facts.push(fact(
-            "peer",
-            if memif.is_up() { "connected" } else { "absent" },
-        ));
-        let counted = memif.counters();
-        for (name, value) in [
-            ("received", counted.received),
-            ("received_bytes", counted.received_bytes),
-            ("received_refused", counted.refused),
-            ("transmitted", counted.transmitted),
-            ("transmitted_bytes", counted.transmitted_bytes),
-            ("transmit_unconnected", counted.unconnected),
-            ("transmit_untaken", counted.untaken),
-            ("transmit_no_room", counted.no_room),
-            ("wakeups", counted.wakeups),
-            ("connected", counted.connected),
-            ("failed", counted.failed),
-        ] {
-            facts.push(fact(name, value));
-        }
-    }
-    facts
-}
-
-fn fact(name: &str, value: impl ToString) -> Fact {
+pub(super) fn fact(name: &str, value: impl ToString) -> Fact {
     Fact {
         name: String::from(name),
         value: value.to_string(),

@@ -3,6 +3,7 @@
 use super::inspect::{Ask, Asked};
 use super::look;
 use mill_device::AnyLink;
+use mill_device::apart::ApartLink;
 use mill_engine::combined::CombinedEngine;
 use mill_engine::combined::stack::DropReason;
 use mill_engine::combined::stack::SegmentDrop;
@@ -218,6 +219,19 @@ fn count_link(link: &AnyLink, into: &mut StackCounters) {
         into.link_lost = counted.lost;
         into.link_kicks = counted.kicks;
         into.link_refused = counted.refused;
+    }
+    if let Some(counted) = link.apart().and_then(ApartLink::relayed) {
+        into.link_received = counted.received;
+        into.link_received_bytes = counted.received_bytes;
+        into.link_transmitted = counted.transmitted;
+        into.link_transmitted_bytes = counted.transmitted_bytes;
+        into.link_lost = counted.lost;
+    }
+    if let Some(colleagues) = link.colleagues() {
+        let counted = colleagues.counters();
+        into.link_handed_on = counted.given;
+        into.link_handed_here = counted.received;
+        into.link_handed_lost = counted.lost;
     }
     if let Some(memif) = link.memif() {
         let counted = memif.counters();

@@ -59,7 +59,6 @@ mod flood;
 mod overload;
 
 /// What a server says of itself.
-#[expect(dead_code, reason = "tests of what it says need more of it")]
 #[path = "../status/ask.rs"]
 mod ask;
 

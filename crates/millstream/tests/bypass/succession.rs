@@ -1,5 +1,6 @@
 //! Who of several processes has the interface, where it is not easily said: one at a time, whatever stands in the way.
 
+use crate::ask;
 use crate::namespace::has;
 use crate::server::wait_for;
 use crate::upgrade::{
@@ -135,6 +136,76 @@ fn a_worker_that_comes_back_before_the_old_one_has_noticed_leaves_what_that_serv
             assert_eq!(owners(master), children(master));
             assert_eq!(world.served_by(), Some(children(master)[0]));
             assert_eq!(kept.get("/").unwrap().status, 200);
+            send(master, Signal::Terminate);
+            wait_for(|| !is_running(master));
+        },
+    );
+}
+
+/// Somebody has frames of the old process written down for longer than anybody waits for an upgrade.
+#[test]
+fn frames_that_are_being_written_down_delay_no_upgrade() {
+    upgrading_with(
+        LISTEN,
+        || {},
+        |world| {
+            let file = world.site.path("some.pcap");
+            let asked = std::thread::spawn({
+                let (process, file) = (world.old.pid().number().to_string(), file.clone());
+                move || {
+                    let file = file.to_str().unwrap();
+                    ask::text(&[&process, "--pcap", file, "--for", "60"])
+                }
+            });
+            wait_for(|| file.metadata().is_ok_and(|file| file.len() == 24));
+            let mut kept = world.connect();
+            assert_eq!(kept.get("/").unwrap().status, 200);
+            let (master, _) = world.upgrade();
+            assert_eq!(kept.get("/").unwrap().status, 200);
+            let (told, code) = asked.join().unwrap();
+            assert!(told.contains(" frames, ") && code == Some(0), "{told}");
+            assert!(file.metadata().unwrap().len() > 24);
+            send(master, Signal::Terminate);
+            wait_for(|| !is_running(master));
+        },
+    );
+}
+
+#[test]
+fn both_processes_tell_of_what_passes_between_them() {
+    upgrading_with(
+        LISTEN,
+        || {},
+        |world| {
+            let mut kept = world.connect();
+            let (master, _) = world.upgrade();
+            assert_eq!(kept.get("/").unwrap().status, 200);
+            let rings = |process: Pid| {
+                let status = ask::json(&[&process.number().to_string(), "--rings"]);
+                let rows = ask::rows(&status, "rings").into_iter();
+                let facts = rows.map(|row| {
+                    let word = |name: &str| row[name].as_str().unwrap().to_owned();
+                    (word("name"), word("value"))
+                });
+                facts.collect::<BTreeMap<_, _>>()
+            };
+            let old = rings(world.old.pid());
+            let has = &old["interface"];
+            assert!(
+                has.contains("another process has it: frames pass"),
+                "{old:?}"
+            );
+            let new = rings(master);
+            assert!(new["behind"].contains("another process"), "{new:?}");
+            for (name, of_other) in [
+                ("received", "behind_received"),
+                ("transmitted", "behind_transmitted"),
+                ("transmit_no_room", "behind_no_room"),
+            ] {
+                let is_none = name == "transmit_no_room";
+                assert_eq!(old[name] == "0", is_none, "{name} {old:?}");
+                assert_eq!(old[name], new[of_other], "{name} {old:?} {new:?}");
+            }
             send(master, Signal::Terminate);
             wait_for(|| !is_running(master));
         },

@@ -1,5 +1,6 @@
 //! Several worker threads, on as many queues, on fewer and on more.
 
+use crate::ask;
 use crate::client::Client;
 use crate::namespace::{has, in_namespace, output_of, text_of};
 use crate::nginx::Nginx;
@@ -298,6 +299,13 @@ fn a_flow_that_changes_its_queue_goes_on() {
                 let count = threads_that_served(site).len();
                 assert!(count == 1 || workers > queues[0], "{queues:?} {count}");
             }
+            // Those that found no room were sent again.
+            let status = ask::json(&[&server.pid().number().to_string()]);
+            let handed = |name| ask::figure(&status, &format!("total.stack.link_handed_{name}"));
+            let (on, here) = (handed("on"), handed("here"));
+            let has_colleagues = (2..=queues[0]).contains(&workers);
+            assert_eq!(on > 0, has_colleagues, "{queues:?} {workers}");
+            assert_eq!(on, here, "{queues:?} {workers}");
             assert!(server.end(Signal::Quit).success());
         });
     }
