@@ -30,7 +30,7 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     /// The frames that `Host::receive` takes at once.
     burst_max: usize,
     /// The last turn took or sent all the frames it may, and left some perhaps.
-    has_more: bool,
+    pub(crate) has_more: bool,
     /// Turns in a row whose frames did not all fit into the link, or did not all leave it.
     full_turns: u32,
     pace: Pace,
@@ -98,17 +98,19 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         self.now = now;
         let now = to_stack(now);
         self.hear_of_changes();
-        let mut bursts = 0;
+        let share = self.link.frames_per_turn();
+        let (mut bursts, mut frames) = (0, 0);
         self.has_more = loop {
             let count = self.host.receive(&mut self.link, now);
             if count > 0 {
                 self.pace.worked(self.now);
             }
-            if count < self.burst_max {
+            if count < self.burst_max.min(share) {
                 break false;
             }
             bursts += 1;
-            if bursts == BURSTS_PER_TURN {
+            frames += count;
+            if bursts == BURSTS_PER_TURN || frames >= share {
                 break true;
             }
         };

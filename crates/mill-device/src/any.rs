@@ -261,6 +261,11 @@ impl Link for AnyLink {
         each!(self, link => link.is_behind())
     }
 
+    #[inline]
+    fn frames_per_turn(&self) -> usize {
+        each!(self, link => link.frames_per_turn())
+    }
+
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         each!(self, link => link.take_changes(into));
         let is_due = match self {

@@ -327,6 +327,10 @@ impl Link for MemifLink {
         }
     }
 
+    fn frames_per_turn(&self) -> usize {
+        connection::SHARE
+    }
+
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         into.extend(self.host_hears.take());
     }

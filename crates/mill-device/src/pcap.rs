@@ -210,6 +210,10 @@ impl<L: Link> Link for CapturedLink<L> {
         self.link.is_behind()
     }
 
+    fn frames_per_turn(&self) -> usize {
+        self.link.frames_per_turn()
+    }
+
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         self.link.take_changes(into);
     }

@@ -65,6 +65,12 @@ pub trait Link {
         false
     }
 
+    /// Frames that a turn takes at most; a call of `receive` that gave so many has perhaps left some. Less than there is where
+    /// the other end works on what a turn has answered while the next turn goes on.
+    fn frames_per_turn(&self) -> usize {
+        usize::MAX
+    }
+
     /// Appends what has changed around the device since the last call. Called each turn: cheap while nothing has.
     fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
 }

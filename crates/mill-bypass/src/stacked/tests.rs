@@ -13,6 +13,7 @@ use mill_stack::polling::Polling;
 struct Told {
     link: MemoryLink,
     told: Vec<String>,
+    frames_per_turn: usize,
 }
 
 impl Link for Told {
@@ -41,6 +42,10 @@ impl Link for Told {
     }
 
     fn flush(&mut self) {}
+
+    fn frames_per_turn(&self) -> usize {
+        self.frames_per_turn
+    }
 
     fn serve(&mut self, service: Service, on: bool) {
         let word = if on { "serve" } else { "stop" };
@@ -73,11 +78,13 @@ fn stacked() -> Stacked<Told, NoFile> {
     };
     let mut host = HostConfig::new(vec![prefix], [1; 16]);
     host.neighbors = Neighboring::Kernel;
+    host.limits.burst_max = 8;
     // Who is in the network is reached without a gateway.
     host.routes = vec![Route::on_link(prefix)];
     let link = Told {
         link: MemoryLink::ethernet(1),
         told: Vec::new(),
+        frames_per_turn: 16,
     };
     let options = StackOptions {
         polling: Polling::Interrupt,
@@ -192,4 +199,24 @@ fn two_listeners_at_a_place_end_with_the_last() {
     assert!(told(&stacked).is_empty());
     stacked.close_listener(other);
     assert_eq!(told(&stacked), ["stop 0.0.0.0:80"]);
+}
+
+#[test]
+fn a_turn_takes_no_more_than_its_share_and_the_next_one_follows_at_once() {
+    let stacked = stacked();
+    let mut peer = MemoryLink::ethernet(2);
+    for _ in 0..40 {
+        assert!(peer.reserve(60).is_some());
+        peer.transmit(60, Offload::default());
+    }
+    peer.carry(&mut stacked.stack.borrow_mut().link.link);
+    let taken = || stacked.stack.borrow().host.counters().frames_in;
+    for expected in [16, 32] {
+        turn(&stacked, 1);
+        assert_eq!(taken(), expected);
+        assert!(stacked.stack.borrow().has_more, "after {expected}");
+    }
+    turn(&stacked, 1);
+    assert_eq!(taken(), 40);
+    assert!(!stacked.stack.borrow().has_more);
 }

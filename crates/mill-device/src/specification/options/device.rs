@@ -161,6 +161,6 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "burst",
         Value::Number(1..=4096, |to| &mut to.limits.burst_max),
         "64",
-        "frames taken from the device at a time; what answers them goes out together",
+        "frames taken from the device at a time (memif: at most 16); what answers them goes out together",
     ),
 ];
