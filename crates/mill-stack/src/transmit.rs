@@ -178,6 +178,10 @@ impl<Q: SendQueue> Host<Q> {
         if !slot.flags.has(SlotFlags::SENDING) || slot.flags.has(SlotFlags::ENDED) {
             return self.stop_sending(index);
         }
+        if self.has_said_all(index) {
+            self.arm(index);
+            return self.stop_sending(index);
+        }
         let Some(mac) = self.next_hop_of(index) else {
             self.arm(index);
             return self.stop_sending(index);
@@ -227,6 +231,17 @@ impl<Q: SendQueue> Host<Q> {
         link.transmit(len, offload);
         self.counters.frames_out += 1;
         Turn::More
+    }
+
+    /// Whether a connection has nothing to send, if that can be told without the link.
+    #[inline]
+    fn has_said_all(&mut self, index: u32) -> bool {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return false;
+        };
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        let env = &mut self.lending.env(slot.config, self.now);
+        slot.connection.has_said_all(queued, env)
     }
 
     /// The connection leaves the list; an empty queue is free for others.

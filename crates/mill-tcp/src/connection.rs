@@ -14,6 +14,7 @@ use crate::congestion::CongestionDetail;
 use crate::env::Env;
 use crate::reassembly::Reassembly;
 use crate::recovery::Recovery;
+use crate::recovery::frto::Frto;
 use crate::scoreboard::Scoreboard;
 use crate::state::State;
 use crate::time::Tick;
@@ -102,6 +103,14 @@ pub struct Cold {
 }
 
 impl Cold {
+    /// Nothing is lost, no probe is due, and recovery waits for nothing.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        !self.recovery.probe.is_due
+            && self.recovery.frto == Frto::Off
+            && self.scoreboard.lost_bytes() == 0
+    }
+
     pub(crate) fn clear(&mut self) {
         self.scoreboard.clear();
         self.recovery = Recovery::default();

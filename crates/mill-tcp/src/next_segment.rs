@@ -33,6 +33,34 @@ impl Connection {
         last
     }
 
+    /// Whether [`Self::next_segment`] would give nothing, if that can be told at a glance: the connection is established, all
+    /// of the queue is sent, nothing is lost, and no acknowledgement, probe, FIN or RST is due. Then what it does besides is
+    /// done. False tells nothing.
+    #[inline]
+    pub fn has_said_all(&mut self, queued: u64, env: &mut Env<'_>) -> bool {
+        const DUE: u32 = ConnectionFlags::RST_DUE
+            | ConnectionFlags::SYN_DUE
+            | ConnectionFlags::PROBE_DUE
+            | ConnectionFlags::KEEPALIVE_DUE
+            | ConnectionFlags::ACK_NOW
+            | ConnectionFlags::FIN_QUEUED
+            | ConnectionFlags::PUSH_DUE;
+        let is_quiet = self.state == State::Established
+            && !self.flags.has(DUE)
+            && queued == u64::from(self.snd_nxt - self.snd_una)
+            && self.cold.as_ref().is_none_or(|cold| cold.is_calm());
+        if is_quiet {
+            self.flags.set(ConnectionFlags::APP_LIMITED, true);
+            self.cap_by_user_timeout(env);
+            self.release_cold(env);
+            debug_assert!(
+                self.next_segment(queued, env).is_none(),
+                "who has said all has nothing to send"
+            );
+        }
+        is_quiet
+    }
+
     /// SYN-RECEIVED answers what is unacceptable; SYN-SENT has nothing to acknowledge.
     fn next_ack_of_handshake(&mut self, env: &mut Env<'_>) -> Option<SegmentOut> {
         if self.state == State::SynReceived {
