@@ -308,7 +308,11 @@ where
             Park::No
         };
         if let Wait::Inner(park) = stacked.wait(park, || self.inner.now()) {
+            let ready = events.ready.len();
             self.inner.poll(park, events);
+            if events.mail || events.ready.len() > ready || events.acceptable.len() > reported {
+                stacked.stack.borrow_mut().asked_well();
+            }
         }
         let mut listeners = stacked.listeners.borrow_mut();
         listeners.translate(&mut events.acceptable, reported);

@@ -14,6 +14,8 @@ pub(crate) struct Pace {
     has_worked: bool,
     /// When the inner engine was asked last.
     asked_at: Instant,
+    /// How long it is not asked again while nobody sleeps.
+    ask_interval: Duration,
     /// When to look next, if that is so many times a second.
     look_at: Instant,
 }
@@ -34,6 +36,7 @@ impl Pace {
             worked_at: now,
             has_worked: false,
             asked_at: now,
+            ask_interval: INNER_INTERVAL_MIN,
             look_at: now,
         }
     }
@@ -54,17 +57,34 @@ impl Pace {
         }
     }
 
+    /// Whether the next turn follows at once, whatever `park` says.
+    pub(crate) fn spins(&self, now: Instant) -> bool {
+        match self.polling {
+            Polling::Spin => true,
+            Polling::Adaptive(spin) => now.since(self.worked_at) < spin,
+            Polling::SleepSpin(_) => self.has_worked,
+            Polling::Interrupt | Polling::Rate(_) => false,
+        }
+    }
+
     /// The turn that began at `now` found something to do.
     pub(crate) const fn worked(&mut self, now: Instant) {
         self.worked_at = now;
         self.has_worked = true;
     }
 
+    /// The inner engine was asked and had something, and probably will have again soon.
+    pub(crate) const fn asked_well(&mut self) {
+        self.ask_interval = INNER_INTERVAL_MIN;
+    }
+
     fn spin(&mut self, now: Instant) -> Wait {
-        if now.since(self.asked_at) < INNER_INTERVAL {
+        if now.since(self.asked_at) < self.ask_interval {
             return Wait::Skip;
         }
         self.asked_at = now;
+        // Until it turns out that there was something.
+        self.ask_interval = (self.ask_interval * 2).min(INNER_INTERVAL_MAX);
         Wait::Inner(Park::No)
     }
 
@@ -78,13 +98,16 @@ impl Pace {
     }
 }
 
-/// How often a turn that never sleeps asks the inner engine: its events come by so much later at most, and a question is a
-/// system call, which costs about a tenth of this.
-const INNER_INTERVAL: Duration = Duration::from_micros(20);
+/// How often turns that never sleep ask the inner engine: its events come by so much later at most, and a question is a
+/// system call, which costs about a tenth of the least. While there is something the least counts; each question that finds
+/// nothing doubles it.
+const INNER_INTERVAL_MIN: Duration = Duration::from_micros(20);
+const INNER_INTERVAL_MAX: Duration = Duration::from_micros(160);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     fn at(micros: u64) -> Instant {
         Instant::from_nanos(micros * 1000)
@@ -135,7 +158,24 @@ mod tests {
             (21, Wait::Skip),
         ];
         check(Polling::Spin, &turns);
-        check(Polling::Spin, &[(5000, NO), (5019, Wait::Skip), (5020, NO)]);
+        check(Polling::Spin, &[(5000, NO), (5039, Wait::Skip), (5040, NO)]);
+    }
+
+    #[test]
+    fn an_inner_engine_without_events_is_asked_less_and_less() {
+        let mut pace = Pace::new(Polling::Spin, at(0));
+        let mut asked = [Vec::new(), Vec::new()];
+        for micros in 0..1000 {
+            if pace.wait(Park::No, at(micros)) == NO {
+                let finds = micros > 700;
+                asked[usize::from(finds)].push(micros);
+                if finds {
+                    pace.asked_well();
+                }
+            }
+        }
+        assert_eq!(asked[0], [20, 60, 140, 300, 460, 620]);
+        assert_eq!(asked[1][..4], [780, 800, 820, 840]);
     }
 
     #[test]

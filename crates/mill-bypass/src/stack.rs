@@ -76,7 +76,12 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
 
     /// How the inner engine may wait, when it would wait as `park` says.
     pub(crate) fn wait(&mut self, park: Park, now: impl FnOnce() -> Instant) -> Wait {
-        let park = self.park(park, now);
+        // Who does not sleep need not know until when.
+        let park = if self.pace.spins(self.now) {
+            Park::No
+        } else {
+            self.park(park, now)
+        };
         self.pace.wait(park, self.now)
     }
 
@@ -168,6 +173,11 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     /// The tasks have something to do, whatever it is.
     pub(crate) const fn worked(&mut self) {
         self.pace.worked(self.now);
+    }
+
+    /// The inner engine had something.
+    pub(crate) const fn asked_well(&mut self) {
+        self.pace.asked_well();
     }
 
     /// Sends what there is, and gives the frames of the turn back.
