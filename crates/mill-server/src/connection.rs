@@ -15,7 +15,7 @@ mod keep;
 /// Ending a connection so that the peer gets everything it was sent.
 mod finish;
 
-use crate::hot::{Again, Looked, Specimen};
+use crate::hot::{Again, HotAnswer, Looked, Specimen};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::log;
@@ -215,19 +215,7 @@ impl<E: Engine> Connection<E> {
             && now.since(self.started) < settings.keepalive_time
             && !local.draining.get();
         local.date_of(|second, date| answer.set_date(second, date));
-        let head = if keep {
-            &answer.keep_alive_head
-        } else {
-            &answer.close_head
-        }
-        .borrow();
-        self.stream.write(Payload::Copy(&head));
-        self.stream.write(Payload::Shared(
-            Rc::clone(&answer.body),
-            0..answer.body.len(),
-        ));
-        let sent_bytes = (head.len() + answer.body.len()) as u64;
-        drop(head);
+        let sent_bytes = self.write_hot(&answer, keep);
         local.count_hot_answer(answer.status, sent_bytes);
         self.deadline = now + settings.keepalive_timeout;
         if let Some(specimen) = &answer.specimen {
@@ -239,6 +227,27 @@ impl<E: Engine> Connection<E> {
         } else {
             Some(self.after_last_answer())
         }
+    }
+
+    /// Hands a kept answer over; returns how many bytes it has.
+    fn write_hot(&self, answer: &HotAnswer, keep: bool) -> u64 {
+        if keep && let Some(whole) = answer.whole() {
+            let len = whole.len();
+            self.stream.write(Payload::Shared(whole, 0..len));
+            return len as u64;
+        }
+        let head = if keep {
+            &answer.keep_alive_head
+        } else {
+            &answer.close_head
+        }
+        .borrow();
+        self.stream.write(Payload::Copy(&head));
+        self.stream.write(Payload::Shared(
+            Rc::clone(&answer.body),
+            0..answer.body.len(),
+        ));
+        (head.len() + answer.body.len()) as u64
     }
 
     /// Logs a request that was answered with a kept answer.

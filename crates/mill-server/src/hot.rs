@@ -3,6 +3,9 @@
 //! An answer is kept when nothing but its key and the file's state went into it (`Request::pure`), and it is given
 //! while the open-file cache vouches for the file. Then a request costs a parse, a look-up and a copy.
 
+/// Requests that were found lately, byte for byte.
+mod recent;
+
 use crate::listener_context::ListenerContext;
 use crate::open_files::Freshness;
 use crate::request::{ConnectionFacts, Request};
@@ -15,6 +18,7 @@ use mill_http::method::Method;
 use mill_http::version::Version;
 use mill_runtime::payload::Shared;
 use mill_runtime::time::{Instant, UnixTime};
+use recent::RecentRequests;
 use std::cell::{Cell, RefCell};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -26,6 +30,7 @@ use std::sync::Arc;
 pub struct HotAnswers {
     answers: HashMap<HotKey, Rc<HotAnswer>>,
     bytes: usize,
+    recent: RecentRequests<Rc<HotAnswer>>,
     /// The head of the request that is being looked at; kept for its memory.
     head: RequestHead,
 }
@@ -48,6 +53,8 @@ pub struct HotAnswer {
     pub close_head: RefCell<Box<[u8]>>,
     /// Where the 29 bytes of the date stand in both heads.
     pub date_at: usize,
+    /// Head and content in one, for a connection that is kept; made when it is first needed with another date.
+    pub whole: RefCell<Option<Shared>>,
     /// The second that they show.
     pub date_second: Cell<i64>,
     pub body: Shared,
@@ -93,6 +100,14 @@ impl HotAnswers {
         listener: &ListenerContext,
         now: Instant,
     ) -> (usize, Looked) {
+        if let Some((answer, keep)) = self.recent.find(listener.id, bytes)
+            && answer.freshness.is_fresh(now)
+        {
+            answer.freshness.count_use(now);
+            let answer = Rc::clone(answer);
+            let more = false;
+            return (bytes.len(), Looked::Found { answer, keep, more });
+        }
         let head = &mut self.head;
         head.clear();
         let Parsed::Complete { consumed } = parse_request(bytes, head, &listener.rules()) else {
@@ -134,11 +149,17 @@ impl HotAnswers {
             std::mem::swap(&mut message.head, head);
         }
         let more = consumed < bytes.len();
+        // A line of a log needs the head.
+        if !more && answer.specimen.is_none() {
+            self.recent
+                .note(listener.id, bytes, Rc::clone(&answer), keep);
+        }
         (consumed, Looked::Found { answer, keep, more })
     }
 
     pub fn insert(&mut self, key: HotKey, answer: HotAnswer) {
         let size = answer.size() + key.size();
+        self.recent.clear();
         if self.answers.len() >= ANSWERS_MAX || self.bytes + size > BYTES_MAX {
             self.clear();
         }
@@ -150,6 +171,7 @@ impl HotAnswers {
 
     pub fn clear(&mut self) {
         self.answers.clear();
+        self.recent.clear();
         self.bytes = 0;
     }
 }
@@ -161,11 +183,26 @@ impl HotKey {
 }
 
 impl HotAnswer {
+    /// Head and content in one piece for a connection that is kept, if they are small: one piece is handed over in half
+    /// the time of two.
+    pub fn whole(&self) -> Option<Shared> {
+        let mut whole = self.whole.borrow_mut();
+        if whole.is_none() {
+            let head = self.keep_alive_head.borrow();
+            if head.len() + self.body.len() > WHOLE_BYTES_MAX {
+                return None;
+            }
+            *whole = Some([&head[..], &self.body[..]].concat().into());
+        }
+        whole.clone()
+    }
+
     /// Makes both heads show `second`, whose IMF-fixdate is `date`.
     pub fn set_date(&self, second: i64, date: &[u8; 29]) {
         if self.date_second.replace(second) == second {
             return;
         }
+        *self.whole.borrow_mut() = None;
         for head in [&self.keep_alive_head, &self.close_head] {
             let mut head = head.borrow_mut();
             if let Some(place) = head.get_mut(self.date_at..self.date_at + date.len()) {
@@ -175,7 +212,9 @@ impl HotAnswer {
     }
 
     fn size(&self) -> usize {
-        self.keep_alive_head.borrow().len() * 2 + self.body.len() + size_of::<Self>()
+        let (head, body) = (self.keep_alive_head.borrow().len(), self.body.len());
+        let whole = Some(head + body).filter(|len| *len <= WHOLE_BYTES_MAX);
+        head * 2 + body + whole.unwrap_or(0) + size_of::<Self>()
     }
 }
 
@@ -225,6 +264,7 @@ impl Default for HotAnswers {
         Self {
             answers: HashMap::new(),
             bytes: 0,
+            recent: RecentRequests::default(),
             head: RequestHead::default(),
         }
     }
@@ -259,6 +299,10 @@ impl Equivalent<HotKey> for HotKeyRef<'_> {
 
 /// The largest content that is kept ready, in bytes; larger files go by `sendfile`.
 pub const CONTENT_MAX: u64 = 64 * 1024;
+
+/// Bytes of head and content that are kept in one piece as well: what is copied once a second must cost nothing beside the
+/// answers that it is for.
+const WHOLE_BYTES_MAX: usize = 4 * 1024;
 
 /// The most answers, and the most bytes of them, that a worker keeps.
 const ANSWERS_MAX: usize = 16 * 1024;

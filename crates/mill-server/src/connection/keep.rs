@@ -85,6 +85,7 @@ pub(super) async fn prepare<E: Engine>(
         keep_alive_head: RefCell::new(keep_alive_head.into()),
         close_head: RefCell::new(close_head.into()),
         date_at,
+        whole: RefCell::new(None),
         date_second: Cell::new(local.scheduler.wall_clock().seconds),
         body,
         status: response.status.0,

@@ -1,0 +1,136 @@
+//! Requests that were found lately, byte for byte: who asks again asks with the same words, and comparing them costs a
+//! tenth of understanding them.
+
+/// Requests and what answers them, a place for each hash. What is in the place of another is forgotten.
+#[derive(Debug)]
+pub(super) struct RecentRequests<A> {
+    /// None before the first request.
+    places: Vec<Option<RecentRequest<A>>>,
+}
+
+#[derive(Debug)]
+struct RecentRequest<A> {
+    listener: u32,
+    bytes: Vec<u8>,
+    answer: A,
+    keep: bool,
+}
+
+impl<A> RecentRequests<A> {
+    /// The answer to a request that consists of `bytes`, and whether its connection is to be kept. Costs a look at
+    /// each byte.
+    pub(super) fn find(&self, listener: u32, bytes: &[u8]) -> Option<(&A, bool)> {
+        let recent = self.places.get(place_of(bytes))?.as_ref()?;
+        (recent.listener == listener && recent.bytes == bytes)
+            .then_some((&recent.answer, recent.keep))
+    }
+
+    /// Notes a request and what it was answered with; not a long one.
+    pub(super) fn note(&mut self, listener: u32, bytes: &[u8], answer: A, keep: bool) {
+        if bytes.len() > REQUEST_BYTES_MAX {
+            return;
+        }
+        if self.places.is_empty() {
+            self.places.resize_with(PLACES, || None);
+        }
+        let Some(place) = self.places.get_mut(place_of(bytes)) else {
+            return;
+        };
+        let mut memory = place.take().map(|former| former.bytes).unwrap_or_default();
+        memory.clear();
+        memory.extend_from_slice(bytes);
+        *place = Some(RecentRequest {
+            listener,
+            bytes: memory,
+            answer,
+            keep,
+        });
+    }
+
+    /// Forgets all: answers have changed.
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+    }
+}
+
+impl<A> Default for RecentRequests<A> {
+    fn default() -> Self {
+        Self { places: Vec::new() }
+    }
+}
+
+/// Where a request is looked for: words are mixed in one after the other (the step is FxHash's). Who makes requests that
+/// share a place makes them as slow as unknown ones.
+fn place_of(bytes: &[u8]) -> usize {
+    let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(HASH_FACTOR);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(bytes.len() as u64, |hash, word| {
+        mix(hash, u64::from_le_bytes(*word))
+    });
+    let hash = rest
+        .iter()
+        .fold(hash, |hash, byte| mix(hash, u64::from(*byte)));
+    usize::from((hash >> 48) as u16) % PLACES
+}
+
+/// Odd, and with its bits well spread: 2^64 divided by pi.
+const HASH_FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+
+/// Requests that are known at a time. With the longest ones they take 256 KiB.
+const PLACES: usize = 256;
+
+/// Bytes of a request: what a browser sends has this length.
+const REQUEST_BYTES_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_bytes_at_the_same_listener_are_found() {
+        let mut recent = RecentRequests::default();
+        recent.note(1, b"GET /a HTTP/1.1", 'a', true);
+        recent.note(1, b"GET /b HTTP/1.1", 'b', false);
+        let check = |listener, bytes: &[u8], expected| {
+            let found = recent.find(listener, bytes);
+            assert_eq!(found.map(|(answer, keep)| (*answer, keep)), expected);
+        };
+        check(1, b"GET /a HTTP/1.1", Some(('a', true)));
+        check(1, b"GET /b HTTP/1.1", Some(('b', false)));
+        check(2, b"GET /a HTTP/1.1", None);
+        check(1, b"GET /a HTTP/1.1 ", None);
+        check(1, b"GET /a HTTP/1.", None);
+        check(1, b"", None);
+    }
+
+    #[test]
+    fn what_shares_a_place_takes_it_and_all_is_forgotten_at_once() {
+        let mut recent = RecentRequests::default();
+        let requests: Vec<String> = (0..2000).map(|n| format!("GET /{n}")).collect();
+        for request in &requests {
+            recent.note(1, request.as_bytes(), request.clone(), true);
+        }
+        let known = requests.iter().filter(|request| {
+            let found = recent.find(1, request.as_bytes());
+            found.is_some_and(|(answer, _)| answer == *request)
+        });
+        let known = known.count();
+        assert!((PLACES / 2..=PLACES).contains(&known), "{known}");
+        recent.clear();
+        assert!(
+            requests
+                .iter()
+                .all(|request| recent.find(1, request.as_bytes()).is_none())
+        );
+    }
+
+    #[test]
+    fn a_long_request_is_not_kept() {
+        let mut recent = RecentRequests::default();
+        for (len, is_kept) in [(REQUEST_BYTES_MAX, true), (REQUEST_BYTES_MAX + 1, false)] {
+            let bytes = vec![b'x'; len];
+            recent.note(1, &bytes, (), true);
+            assert_eq!(recent.find(1, &bytes).is_some(), is_kept, "{len}");
+        }
+    }
+}
