@@ -16,6 +16,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::stream::{
     Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported,
 };
+use mill_runtime::time::Instant;
 use mill_stack::link::Link;
 use mill_stack::queue::SendQueue;
 use mill_stack::socket::SocketId;
@@ -69,6 +70,14 @@ where
         match &self.0 {
             Which::Stack(stream) => stream.read(take),
             Which::Inner(stream) => stream.read(take),
+        }
+    }
+
+    /// The stack's frames are taken from the link at the beginning of the turn.
+    fn received_at(&self) -> Option<Instant> {
+        match &self.0 {
+            Which::Stack(stream) => Some(stream.stack().now()),
+            Which::Inner(stream) => stream.received_at(),
         }
     }
 

@@ -225,6 +225,11 @@ impl<E: Engine, R: Record> Connection<E, R> {
         };
         let intended = intended.unwrap_or(started);
         self.count_start(started.since(intended));
+        // Of a stream that was read a moment ago all is known.
+        if !is_at_once && self.is_spent() {
+            self.close();
+            self.wait_for_opening().await;
+        }
         let result = self.answer(intended, started).await;
         match &result {
             Ok(sample) => {
@@ -240,10 +245,6 @@ impl<E: Engine, R: Record> Connection<E, R> {
 
     async fn answer(&mut self, intended: Instant, started: Instant) -> Result<Sample, Failure> {
         let deadline = self.deadline(started);
-        if self.is_spent() {
-            self.close();
-            self.wait_for_opening().await;
-        }
         let mut sent = started;
         let mut connected = None;
         if self.stream.is_none() {
@@ -255,7 +256,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         };
         let batch = send(&self.local, stream);
         let (received, times) = receive(&self.local, stream, batch, deadline).await?;
-        self.close_if_over(batch, received.keep_alive);
+        self.close_if_over(batch, received.keep_alive && !times.is_last);
         Ok(Sample {
             connection: self.number,
             intended,
@@ -319,7 +320,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
-    /// Closes the stream if the server is about to, or if it carried what it may.
+    /// Closes the stream if the server has done so or is about to, or if it carried what it may.
     fn close_if_over(&mut self, batch: Batch, keep_alive: bool) {
         self.left = self.left.map(|left| left.saturating_sub(batch.responses));
         if !keep_alive || self.left == Some(0) {

@@ -17,6 +17,8 @@ use std::rc::Rc;
 pub(crate) struct Times {
     pub(crate) first_byte: Instant,
     pub(crate) done: Instant,
+    /// The server has said that nothing follows.
+    pub(crate) is_last: bool,
 }
 
 /// Establishes a connection for connection `number` of the plan. A source port that is taken is passed over; others
@@ -128,7 +130,8 @@ pub(crate) async fn receive<E: Engine, R: Record>(
             .await
             .map_err(|_| Failure::Timeout)?
             .map_err(Failure::Stream)?;
-        let now = local.engine.now();
+        let received_at = stream.received_at();
+        let now = received_at.unwrap_or_else(|| local.engine.now());
         if readable.unread > 0 {
             first_byte.get_or_insert(now);
         }
@@ -153,6 +156,7 @@ pub(crate) async fn receive<E: Engine, R: Record>(
                 Times {
                     first_byte,
                     done: now,
+                    is_last: readable.finished,
                 },
             ));
         }

@@ -48,12 +48,22 @@ pub(crate) enum Step {
 #[derive(Debug)]
 enum Phase {
     Head(ResponseScan),
-    Body(ResponseHead, ResponseBody),
+    Body(Said, ResponseBody),
+}
+
+/// What of a head is still needed at the end of its response. The rest is a script's business: every connection has
+/// room for a response under way, also while it idles.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    status: u16,
+    keep_alive: bool,
 }
 
 /// A response as scripts see it.
 #[derive(Debug, Default)]
 struct Kept {
+    /// What was made of the head.
+    parsed: Option<ResponseHead>,
     head: Vec<u8>,
     content: Vec<u8>,
 }
@@ -147,6 +157,7 @@ impl Reply {
             kept.head.clear();
             kept.content.clear();
             kept.head.extend_from_slice(text);
+            kept.parsed = Some(head);
         }
         let framing = match (self.ending, head.framing) {
             (Ending::Close, _) => Framing::UntilClose,
@@ -154,7 +165,11 @@ impl Reply {
         };
         let mut body = ResponseBody::new(framing, &ResponseLimits::default());
         let complete = body.on_bytes(&[])?.complete;
-        self.phase = Phase::Body(head, body);
+        let said = Said {
+            status: head.status,
+            keep_alive: head.keep_alive,
+        };
+        self.phase = Phase::Body(said, body);
         Ok(complete)
     }
 
@@ -164,17 +179,19 @@ impl Reply {
         script: Option<&mut (dyn Script + 'static)>,
     ) -> Result<(), Fault> {
         let next = Phase::Head(scan(self.batch));
-        let Phase::Body(head, _) = std::mem::replace(&mut self.phase, next) else {
+        let Phase::Body(said, _) = std::mem::replace(&mut self.phase, next) else {
             self.left -= 1;
             return Ok(());
         };
         self.left -= 1;
-        self.received.status = head.status;
-        self.received.keep_alive = head.keep_alive;
-        observer.on_response(head.status);
-        if let (Some(kept), Some(script)) = (&self.kept, script) {
+        self.received.status = said.status;
+        self.received.keep_alive = said.keep_alive;
+        observer.on_response(said.status);
+        if let (Some(kept), Some(script)) = (&self.kept, script)
+            && let Some(head) = &kept.parsed
+        {
             let mut fields = head.fields(&kept.head);
-            script.on_response(head.status, &mut fields, &kept.content)?;
+            script.on_response(said.status, &mut fields, &kept.content)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::address::Address;
 use crate::payload::Payload;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use core::future::{Future, poll_fn};
 use core::task::Poll;
 
@@ -71,6 +71,12 @@ pub trait Stream: 'static {
     /// Lends all unread bytes, contiguous, to `take`, which returns how many of them it consumed.
     /// Never waits. `take` must not use a stream: the buffer may be shared by all streams of the worker.
     fn read<R>(&self, take: impl FnOnce(&mut [u8]) -> (usize, R)) -> R;
+
+    /// When the last of the unread bytes came, as far as the engine knows: one that receives for all streams at once does.
+    /// `None`: not before the clock is asked.
+    fn received_at(&self) -> Option<Instant> {
+        None
+    }
 
     /// Hands over a payload. Never waits and always accepts: the caller bounds what is queued by waiting for
     /// [`Stream::poll_drained`] before it writes more. After an error of the stream the payload is dropped.

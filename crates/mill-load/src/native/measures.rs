@@ -48,8 +48,15 @@ impl Measures {
         self.raw.as_ref().unwrap_or(&self.latency)
     }
 
+    /// Whether all durations of a request are its latency: it was sent when it was to be started, and its answer came at
+    /// once and whole.
+    pub(crate) fn are_alike(&self, sample: &Sample) -> bool {
+        let is_sent_at_once = sample.sent == sample.started && sample.started == sample.intended;
+        is_sent_at_once && sample.first_byte == sample.done && self.lateness.is_none()
+    }
+
+    /// Counts a request but for its latency.
     pub(crate) fn on_sample(&mut self, sample: &Sample) {
-        self.latency.record(sample.latency());
         if let Some(raw) = &mut self.raw {
             raw.record(sample.time());
         }
@@ -58,6 +65,17 @@ impl Measures {
         }
         self.service.record(sample.service_time());
         self.first_byte.record(sample.first_byte_time());
+    }
+
+    /// Counts latencies: of requests whose durations are all alike, and of those that were counted but for it.
+    pub(crate) fn add_latencies(&mut self, alike: &Histogram, other: &Histogram) {
+        self.latency.add(other);
+        if alike.is_empty() {
+            return;
+        }
+        for histogram in [&mut self.latency, &mut self.service, &mut self.first_byte] {
+            histogram.add(alike);
+        }
     }
 
     pub(crate) fn on_connected(&mut self, took: Duration) {

@@ -14,12 +14,15 @@ use mill_runtime::time::Instant;
 /// additions and nothing else.
 #[derive(Debug)]
 pub struct Recorder {
+    /// Complete after a cut.
     pub measures: Measures,
     pub answers: Answers,
     /// The first failure of each kind, in the order of [`FailureKind::ALL`]: its sentence says more than its kind.
     pub examples: [Option<Failure>; FailureKind::ALL.len()],
-    /// Latencies since the last cut.
-    interval: Histogram,
+    /// Latencies since the last cut: of requests whose other durations are the same, and of all others. Most answers come
+    /// whole, to requests that were sent when they were started, and one count is less than four.
+    alike: Histogram,
+    other: Histogram,
     /// What had been counted at the last cut.
     cut_at: Tally,
 }
@@ -44,7 +47,8 @@ impl Recorder {
             measures: Measures::new(open_loop),
             answers: Answers::default(),
             examples: [None; FailureKind::ALL.len()],
-            interval: Histogram::new(),
+            alike: Histogram::new(),
+            other: Histogram::new(),
             cut_at: Tally::default(),
         }
     }
@@ -54,8 +58,12 @@ impl Record for Recorder {
     type Interval = Interval;
 
     fn on_sample(&mut self, sample: &Sample) {
-        self.measures.on_sample(sample);
-        self.interval.record(sample.latency());
+        if self.measures.are_alike(sample) {
+            self.alike.record(sample.latency());
+        } else {
+            self.measures.on_sample(sample);
+            self.other.record(sample.latency());
+        }
         self.answers.on_answer(sample.status, sample.content_bytes);
     }
 
@@ -75,8 +83,11 @@ impl Record for Recorder {
     /// Copies the interval's histogram, which is the one allocation after the start: one per interval.
     fn cut(&mut self, _now: Instant, tally: &Tally) -> Interval {
         let before = core::mem::replace(&mut self.cut_at, *tally);
+        self.measures.add_latencies(&self.alike, &self.other);
+        let mut latency = self.other.clone();
+        latency.add(&self.alike);
         let interval = Interval {
-            latency: self.interval.clone(),
+            latency,
             started: tally.started.saturating_sub(before.started),
             answered: tally.answered.saturating_sub(before.answered),
             failed: tally.failed().saturating_sub(before.failed()),
@@ -84,7 +95,8 @@ impl Record for Recorder {
             connected: tally.connected.saturating_sub(before.connected),
             open: tally.open,
         };
-        self.interval.clear();
+        self.alike.clear();
+        self.other.clear();
         interval
     }
 }

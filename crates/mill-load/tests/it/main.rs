@@ -23,5 +23,7 @@ mod native;
 mod open_loop;
 /// The responder: counts of both sides, delays, faults.
 mod responder;
+/// What connections take.
+mod sizes;
 /// wrk and wrk2 from the command line to the report.
 mod wrk;

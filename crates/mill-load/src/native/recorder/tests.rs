@@ -32,6 +32,12 @@ fn recorder(open_loop: bool) -> Recorder {
     recorder
 }
 
+fn measures(open_loop: bool) -> Measures {
+    let mut recorder = recorder(open_loop);
+    recorder.cut(at_us(500), &tally(1, 1));
+    recorder.measures
+}
+
 fn tally(started: u64, answered: u64) -> Tally {
     Tally {
         started,
@@ -56,7 +62,7 @@ fn check(histogram: &Histogram, expected_us: u64) {
 
 #[test]
 fn each_histogram_measures_its_own_stretch() {
-    let measures = recorder(true).measures;
+    let measures = measures(true);
     check(&measures.latency, 300);
     check(measures.raw(), 270);
     check(measures.lateness.as_ref().unwrap(), 30);
@@ -67,17 +73,44 @@ fn each_histogram_measures_its_own_stretch() {
 
 #[test]
 fn a_closed_loop_has_one_latency() {
-    let measures = recorder(false).measures;
+    let measures = measures(false);
     assert_eq!((&measures.raw, &measures.lateness), (&None, &None));
     check(measures.raw(), 300);
 }
 
 #[test]
+fn a_request_whose_durations_are_all_alike_counts_in_each_of_them() {
+    let alike = Sample {
+        intended: at_us(130),
+        connected: None,
+        sent: at_us(130),
+        first_byte: at_us(400),
+        ..sample()
+    };
+    for open_loop in [false, true] {
+        let mut recorder = recorder(open_loop);
+        recorder.on_sample(&alike);
+        let interval = recorder.cut(at_us(500), &tally(2, 2));
+        let measures = &recorder.measures;
+        let all = [&interval.latency, &measures.latency, measures.raw()];
+        for histogram in all
+            .into_iter()
+            .chain([&measures.service, &measures.first_byte])
+        {
+            assert_eq!(histogram.count(), 2);
+        }
+        check(&measures.connect, 50);
+        recorder.cut(at_us(600), &tally(2, 2));
+        assert_eq!(recorder.measures.latency.count(), 2, "no one counts twice");
+    }
+}
+
+#[test]
 fn the_measures_of_threads_add_up() {
     let mut sum = Measures::new(true);
-    sum.add(&recorder(true).measures);
-    assert_eq!(sum, recorder(true).measures);
-    sum.add(&recorder(true).measures);
+    sum.add(&measures(true));
+    assert_eq!(sum, measures(true));
+    sum.add(&measures(true));
     assert_eq!(sum.lateness.map(|lateness| lateness.count()), Some(2));
 }
 
