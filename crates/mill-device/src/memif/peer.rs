@@ -102,7 +102,7 @@ impl MemifLink {
 
 /// Calls of `receive` between two looks at the control channel while frames keep coming: a look is a system call, and
 /// a peer that has left may be noticed some milliseconds later.
-const CALLS_PER_LOOK: u32 = 256;
+const CALLS_PER_LOOK: u32 = 2048;
 
 /// Changes that are remembered for who asks.
 const CHANGES_MAX: usize = 16;

@@ -18,6 +18,8 @@ pub struct Receiver {
     seen: u16,
     /// Of the frame that is being taken.
     pieces: Vec<Piece>,
+    /// Where the frame of each descriptor lay the last time: with most peers it lies there again.
+    places: Vec<Piece>,
 }
 
 /// Whose buffers they are.
@@ -35,6 +37,14 @@ struct Piece {
     region: usize,
     offset: usize,
     len: usize,
+}
+
+impl Piece {
+    const NOWHERE: Self = Self {
+        region: 0,
+        offset: 0,
+        len: 0,
+    };
 }
 
 /// What was there.
@@ -68,6 +78,7 @@ impl Receiver {
             given_back: 0,
             seen: 0,
             pieces: Vec::new(),
+            places: vec![Piece::NOWHERE; usize::from(ring.size())],
         }
     }
 
@@ -81,8 +92,11 @@ impl Receiver {
 
     /// Copies the next frame into `place`.
     pub fn take(&mut self, regions: &[SharedMemory], place: &mut [u8]) -> Result<Taken, Broken> {
-        if self.seen == self.next && !self.look(regions)? {
-            return Ok(Taken::Nothing);
+        if self.seen == self.next {
+            if !self.look(regions)? {
+                return Ok(Taken::Nothing);
+            }
+            self.fetch_first(regions);
         }
         let first = self.ring.descriptor(regions, self.next);
         self.fetch_ahead(regions);
@@ -97,6 +111,7 @@ impl Receiver {
         let Some((piece, to)) = room else {
             return Ok(Taken::Refused);
         };
+        self.note_place(count, piece);
         let metadata = first.metadata;
         Ok(match copy(regions, piece, to) {
             Some(()) => Taken::Frame {
@@ -145,6 +160,31 @@ impl Receiver {
             && let Some(memory) = regions.get(region)
         {
             memory.fetch(offset, len.min(FETCHED_BYTES));
+        }
+    }
+
+    /// Has the processor fetch what was just found to be there, before it has to be waited for piece after piece: descriptors,
+    /// and the first frames where they lay the last time.
+    fn fetch_first(&self, regions: &[SharedMemory]) {
+        let count = self.seen.wrapping_sub(self.next);
+        for ahead in (0..count.min(DESCRIPTORS_FETCHED)).step_by(4) {
+            self.ring
+                .fetch_descriptor(regions, self.next.wrapping_add(ahead));
+        }
+        for ahead in 0..count.min(FETCHED_AHEAD) {
+            let slot = self.next.wrapping_add(ahead) & (self.ring.size() - 1);
+            if let Some(piece) = self.places.get(usize::from(slot))
+                && let Some(memory) = regions.get(piece.region)
+            {
+                memory.fetch(piece.offset, piece.len.min(FETCHED_BYTES));
+            }
+        }
+    }
+
+    fn note_place(&mut self, count: u16, piece: Piece) {
+        let slot = usize::from(count & (self.ring.size() - 1));
+        if let Some(place) = self.places.get_mut(slot) {
+            *place = piece;
         }
     }
 
@@ -277,3 +317,6 @@ const FETCHED_AHEAD: u16 = 3;
 
 /// Bytes of a frame: headers, and the heads of most requests and answers. What is behind comes by itself.
 const FETCHED_BYTES: usize = 256;
+
+/// Descriptors that are fetched when they are found to be there: as many as are usually taken before the next look.
+const DESCRIPTORS_FETCHED: u16 = 16;

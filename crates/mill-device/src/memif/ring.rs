@@ -168,6 +168,14 @@ impl Ring {
         }
     }
 
+    /// Has the processor fetch a descriptor, to be read.
+    pub fn fetch_descriptor(&self, regions: &[SharedMemory], count: u16) {
+        if let Some(region) = regions.get(self.region) {
+            let at = self.offset + self.descriptor_offset(count);
+            region.fetch(at, DESCRIPTOR_BYTES);
+        }
+    }
+
     fn descriptor_offset(&self, count: u16) -> usize {
         DESCRIPTORS_OFFSET + DESCRIPTOR_BYTES * usize::from(count & (self.size() - 1))
     }

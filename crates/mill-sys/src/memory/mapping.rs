@@ -104,10 +104,14 @@ impl Mapping {
     pub(crate) fn fetch_to_write(&self, offset: usize, len: usize) {
         self.each_line(offset, len, |line| {
             #[cfg(target_arch = "x86_64")]
+            // The intrinsic becomes a fetch for reading unless the whole program is built for processors that have this one.
             // SAFETY: as above; a processor without this kind takes it for nothing.
             unsafe {
-                use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-                _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast());
+                std::arch::asm!(
+                    "prefetchw byte ptr [{line}]",
+                    line = in(reg) line.as_ptr(),
+                    options(nostack, preserves_flags, readonly)
+                );
             }
             #[cfg(not(target_arch = "x86_64"))]
             let _ = line;
