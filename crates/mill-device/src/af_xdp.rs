@@ -170,6 +170,13 @@ impl XdpLink {
         self.fill();
     }
 
+    /// Whether it belongs to a frame as long as they get.
+    #[inline]
+    fn is_full_piece(&self, piece: &Piece) -> bool {
+        let is_one_of_several = piece.continues || !self.pieces.is_empty();
+        is_one_of_several || piece.len >= u32::from(self.properties.mtu)
+    }
+
     /// Takes one frame of a single piece, or puts one together.
     fn take(&mut self, piece: Piece) -> Option<FrameId> {
         if piece.continues || !self.pieces.is_empty() {
@@ -321,7 +328,8 @@ impl Link for XdpLink {
                 break;
             };
             taken += 1;
-            self.filling.taken();
+            let is_full = self.is_full_piece(&piece);
+            self.filling.taken(is_full);
             if let Some(id) = self.take(piece) {
                 self.counters.received += 1;
                 let merged = self.merged(id);
