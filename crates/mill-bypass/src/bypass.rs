@@ -281,6 +281,16 @@ where
         Accept::Empty
     }
 
+    /// At the stack: who is accepted a turn late has his request acknowledged by a frame of its own.
+    fn accepts_freely(&self, listener: ListenerId) -> bool {
+        let Some(stacked) = &self.stacked else {
+            return self.inner.accepts_freely(listener);
+        };
+        let mut listeners = stacked.listeners.borrow_mut();
+        let entry = listeners.entry(listener);
+        entry.is_some_and(|entry| entry.stack.is_some() && !entry.is_inner_waiting)
+    }
+
     fn connect(
         &self,
         target: &Address,

@@ -58,6 +58,12 @@ pub trait Engine: Clone + 'static {
     /// Takes one waiting connection, whose events will be reported to `task`. Asked for a listener that was reported.
     fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<Self::Stream>;
 
+    /// Whether [`Self::accept`] costs next to nothing, no system call, also when nobody waits at this listener. Then it is
+    /// asked until nobody does, up to a turn's share.
+    fn accepts_freely(&self, _listener: ListenerId) -> bool {
+        false
+    }
+
     /// Opens a connection for `task`; the stream is writable (and drained) once it is established.
     ///
     /// What stands in the way at once is the error of this call, and nothing stays open:

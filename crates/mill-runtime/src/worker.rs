@@ -233,7 +233,12 @@ where
         }
         let listeners = core::mem::take(&mut self.events.acceptable);
         for listener in &listeners {
-            let batch = self.accepting.batch;
+            let is_free = self.engine.accepts_freely(*listener);
+            let batch = if is_free {
+                ACCEPT_BATCH_MAX
+            } else {
+                self.accepting.batch
+            };
             let mut taken = 0;
             while taken < batch {
                 if self.tasks.count() >= self.accepting.tasks_max {
@@ -253,7 +258,9 @@ where
                     }
                 }
             }
-            self.accepting.adapt(taken);
+            if !is_free {
+                self.accepting.adapt(taken);
+            }
             if self.accepting.paused.is_some() {
                 break;
             }
@@ -360,7 +367,8 @@ enum Taken {
 /// How long accepting pauses when descriptors run out. nginx waits as long (its `accept_mutex_delay`).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
-/// Connections taken in one visit to a listener. The most bounds how long the connections that a worker
+/// Connections taken in one visit to a listener: where each costs a call, as many as were there lately, so that few calls
+/// find nobody. The most bounds how long the connections that a worker
 /// already has wait for their turn: 64 new ones take about half a millisecond.
 const ACCEPT_BATCH_MIN: usize = 1;
 const ACCEPT_BATCH_MAX: usize = 64;

@@ -50,6 +50,18 @@ fn stack_answers(server: &mut Server, address: SocketAddr) -> bool {
 }
 
 #[test]
+fn all_who_wait_at_the_stack_are_accepted_in_one_turn() {
+    let mut server = start(|stream, _| echo(stream));
+    server.around.engine.set_accepting(server.listener, false);
+    let _clients: Vec<Client> = (0..50).map(|_| Client::connect(server.address)).collect();
+    server.run_on();
+    assert_eq!(server.worker.tasks(), 0);
+    server.around.engine.set_accepting(server.listener, true);
+    server.turn();
+    assert_eq!(server.worker.tasks(), 50);
+}
+
+#[test]
 fn a_wildcard_listens_at_both_engines() {
     for dual in [false, true] {
         let (mut server, ..) = start_at(|_| {
