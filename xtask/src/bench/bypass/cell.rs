@@ -202,6 +202,7 @@ impl Cell {
                 seconds.max(self.concurrency.div_ceil(rate.max(1)))
             }
             Pace::Overload => seconds.max(OVERLOAD_SECONDS_MIN),
+            _ if self.concurrency >= CROWD => seconds.max(CROWD_SECONDS_MIN),
             _ => seconds,
         }
     }
@@ -264,6 +265,10 @@ impl Cell {
 /// Of an overload: a server that breaks down does so within some of them.
 const OVERLOAD_SECONDS_MIN: u32 = 3;
 
+/// So many connections take a client of the kernel some seconds to open; within one it has not had an answer.
+const CROWD: u32 = 50_000;
+const CROWD_SECONDS_MIN: u32 = 5;
+
 /// 1000 is "1k", as wrk counts.
 fn size_name(bytes: usize) -> String {
     match bytes {
@@ -323,6 +328,7 @@ mod tests {
         assert_eq!(find("idle-1m").seconds(1), 10);
         assert_eq!(find("idle-1m").seconds(20), 20);
         assert_eq!(find("overload").seconds(1), 3);
+        assert_eq!(find("ka-318B-50000").seconds(1), 5);
         assert_eq!(find("100k/s-1k-64").seconds(1), 1);
         let Pace::PerSecond(rate) = find("idle-1m").pace else {
             panic!("it has a pace");

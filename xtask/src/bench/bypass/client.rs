@@ -52,12 +52,16 @@ const TIMEOUT_PAST_END_SECONDS: u32 = 5;
 
 /// Millstream's specification of an interface. Both ends spin, as whoever has a core for them lets them.
 pub(super) fn af_xdp(interface: &str, cell: &Cell) -> String {
-    let ports = if cell.concurrency > PORTS_USUAL {
+    format!("af_xdp:{interface},polling=spin{}", ports(cell))
+}
+
+/// A client's, as an option; none where the usual ones are enough.
+const fn ports(cell: &Cell) -> &'static str {
+    if cell.concurrency > PORTS_USUAL {
         ",ports=1024-65535"
     } else {
         ""
-    };
-    format!("af_xdp:{interface},polling=spin{ports}")
+    }
 }
 
 /// Of the series that a run tells.
@@ -80,9 +84,10 @@ pub(super) fn memif(socket: &Path, role: &str, addresses: &[Ipv4Addr], cell: &Ce
     for address in addresses {
         text += &format!(",address={address}/24");
     }
+    text += ports(cell);
     if cell.is_held() {
         let connections = cell.concurrency + CONNECTIONS_MORE;
-        text += &format!(",ports=1024-65535,connections={connections}");
+        text += &format!(",connections={connections}");
     }
     text
 }
