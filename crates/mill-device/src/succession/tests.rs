@@ -1,6 +1,8 @@
 //! Seats on threads whose tables of descriptors are their own, as processes' are.
 
 use super::*;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -68,6 +70,13 @@ fn one_has_the_device_and_the_next_gets_it_when_it_is_given_or_left() {
     wait_for(|| one.order(Seat::lock));
 }
 
+/// Ends a conversation, also where a process that another test is just starting has the descriptor for a moment.
+fn end(conversation: OwnedFd) {
+    UnixStream::from(conversation)
+        .shutdown(Shutdown::Both)
+        .unwrap();
+}
+
 #[test]
 fn requests_wait_for_whoever_has_the_device() {
     let chair = Chair::new().unwrap();
@@ -100,9 +109,9 @@ fn requests_wait_for_whoever_has_the_device() {
     behind.say_leaving();
     assert!(matches!(before.word(), Some(Word::Leaving)));
     assert!(before.word().is_none());
-    drop(behind);
+    end(behind.conversation);
     assert!(matches!(before.word(), Some(Word::End)));
-    drop(join);
+    end(join.conversation);
     assert!(matches!(word(&second), Some(Word::End)));
     assert!(owner.request().is_none());
 }
@@ -117,14 +126,14 @@ fn who_has_asked_and_is_gone_gets_nothing() {
     };
     let [owner, other] = [seat(), seat()];
     for wish in [Wish::Take, Wish::Join] {
-        drop(other.ask(wish).unwrap());
+        end(other.ask(wish).unwrap());
     }
     let still_there = other.ask(Wish::Take).unwrap();
-    drop(other.ask(Wish::Take).unwrap());
+    end(other.ask(Wish::Take).unwrap());
     let request = owner.request().unwrap();
     assert!(!request.is_over());
     assert!(owner.request().is_none());
-    drop(still_there);
+    end(still_there);
     assert!(request.is_over(), "before it was given");
 }
 

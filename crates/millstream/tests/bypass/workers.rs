@@ -103,7 +103,7 @@ fn what_is_fetched_from_any_worker_is_whole() {
             topology.at_client(|| {
                 for host in HOSTS {
                     let four = format!(
-                        "for i in 1 2 3 4; do curl -sSf http://{host}/20m.bin | sha256sum & done; wait"
+                        "for i in 1 2 3 4; do curl -sSf http://{host}/20m.bin | sha256sum & done 2>&1; wait"
                     );
                     let sums = text_of("sh", &["-c", &four]);
                     assert_eq!(sums.matches(expected).count(), 4, "{queues:?} {host}: {sums}");
