@@ -97,10 +97,9 @@ fn frames_and_requests_add_up() {
         assert!(told.contains(" dropped on the way in\n"), "{told}");
         let (told, code) = text(&[&process, "--all"]);
         assert_eq!(code, Some(0));
-        assert!(
-            told.lines().all(|line| line.chars().count() <= 100),
-            "{told}"
-        );
+        // Not cut, as it is not a terminal that reads.
+        let whole = "closed at once because `worker_connections` was reached.\n";
+        assert!(told.contains(whole), "{told}");
     });
 }
 
