@@ -243,34 +243,43 @@ impl<E: Engine, R: Record> Connection<E, R> {
         result.map(|_| ())
     }
 
-    async fn answer(&mut self, intended: Instant, started: Instant) -> Result<Sample, Failure> {
-        let deadline = self.deadline(started);
-        let mut sent = started;
-        let mut connected = None;
-        if self.stream.is_none() {
-            sent = self.open(deadline).await?;
-            connected = Some(sent);
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn has room for its parameters twice, in every idle connection"
+    )]
+    fn answer(
+        &mut self,
+        intended: Instant,
+        started: Instant,
+    ) -> impl Future<Output = Result<Sample, Failure>> {
+        async move {
+            let deadline = self.deadline(started);
+            let mut sent = started;
+            let is_new = self.stream.is_none();
+            if is_new {
+                sent = self.open(deadline).await?;
+            }
+            let Some(stream) = &self.stream else {
+                return Err(Failure::Stream(StreamError::Reset));
+            };
+            let batch = send(&self.local, stream);
+            let (received, times) = receive(&self.local, stream, batch, deadline).await?;
+            self.close_if_over(batch, received.keep_alive && !times.is_last);
+            Ok(Sample {
+                connection: self.number,
+                intended,
+                started,
+                connected: is_new.then_some(sent),
+                sent,
+                first_byte: times.first_byte,
+                done: times.done,
+                status: received.status,
+                head_bytes: received.head_bytes,
+                content_bytes: received.content_bytes,
+                bytes: received.bytes,
+                keep_alive: received.keep_alive,
+            })
         }
-        let Some(stream) = &self.stream else {
-            return Err(Failure::Stream(StreamError::Reset));
-        };
-        let batch = send(&self.local, stream);
-        let (received, times) = receive(&self.local, stream, batch, deadline).await?;
-        self.close_if_over(batch, received.keep_alive && !times.is_last);
-        Ok(Sample {
-            connection: self.number,
-            intended,
-            started,
-            connected,
-            sent,
-            first_byte: times.first_byte,
-            done: times.done,
-            status: received.status,
-            head_bytes: received.head_bytes,
-            content_bytes: received.content_bytes,
-            bytes: received.bytes,
-            keep_alive: received.keep_alive,
-        })
     }
 
     /// Whether the server has closed the connection while nothing was under way, or has sent what nobody asked for:

@@ -100,68 +100,73 @@ pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &E::Stream
 }
 
 /// Receives what answers `batch`.
-pub(crate) async fn receive<E: Engine, R: Record>(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn has room for its parameters twice, in every idle connection"
+)]
+pub(crate) fn receive<E: Engine, R: Record>(
     local: &Local<E, R>,
     stream: &E::Stream,
     batch: Batch,
     deadline: Instant,
-) -> Result<(Received, Times), Failure> {
-    let keep = local
-        .requests
-        .borrow_mut()
-        .script()
-        .is_some_and(|script| script.wants_responses());
-    let mut reply = Reply::new(batch, local.plan.ending, keep);
-    let mut first_byte = None;
-    let mut least = 1;
-    let mut share = RECEIVED_PER_TURN;
-    loop {
-        if share == 0 {
-            // A server that sends faster than we read would have the thread for itself, past every end.
-            local.scheduler.yield_now().await;
-            if local.scheduler.now() >= deadline {
-                return Err(Failure::Timeout);
+) -> impl Future<Output = Result<(Received, Times), Failure>> {
+    async move {
+        let keep = local
+            .requests
+            .borrow_mut()
+            .script()
+            .is_some_and(|script| script.wants_responses());
+        let mut reply = Reply::new(batch, local.plan.ending, keep);
+        let mut first_byte = Instant::FAR;
+        let mut least = 1;
+        let mut share = RECEIVED_PER_TURN;
+        loop {
+            if share == 0 {
+                // A server that sends faster than we read would have the thread for itself, past every end.
+                local.scheduler.yield_now().await;
+                if local.scheduler.now() >= deadline {
+                    return Err(Failure::Timeout);
+                }
+                share = RECEIVED_PER_TURN;
             }
-            share = RECEIVED_PER_TURN;
-        }
-        let readable = local
-            .scheduler
-            .until(deadline, stream.readable(least))
-            .await
-            .map_err(|_| Failure::Timeout)?
-            .map_err(Failure::Stream)?;
-        let received_at = stream.received_at();
-        let now = received_at.unwrap_or_else(|| local.engine.now());
-        if readable.unread > 0 {
-            first_byte.get_or_insert(now);
-        }
-        let (mut taken, step) = stream.read(|bytes| take(local, &mut reply, bytes))?;
-        let step = match step {
-            Step::More if readable.finished => {
-                let unread_bytes = readable.unread.saturating_sub(taken);
-                taken = readable.unread;
-                end(local, &mut reply, unread_bytes)?
+            let readable = local
+                .scheduler
+                .until(deadline, stream.readable(least))
+                .await
+                .map_err(|_| Failure::Timeout)?
+                .map_err(Failure::Stream)?;
+            let received_at = stream.received_at();
+            let now = received_at.unwrap_or_else(|| local.engine.now());
+            if readable.unread > 0 {
+                first_byte = first_byte.min(now);
             }
-            step => step,
-        };
-        if step == Step::Complete {
-            if taken < readable.unread {
-                // Nobody asked for more: what stands there belongs to no request.
-                local.memory.borrow_mut().tally.surplus += 1;
-                reply.received.keep_alive = false;
+            let (mut taken, step) = stream.read(|bytes| take(local, &mut reply, bytes))?;
+            let step = match step {
+                Step::More if readable.finished => {
+                    let unread_bytes = readable.unread.saturating_sub(taken);
+                    taken = readable.unread;
+                    end(local, &mut reply, unread_bytes)?
+                }
+                step => step,
+            };
+            if step == Step::Complete {
+                if taken < readable.unread {
+                    // Nobody asked for more: what stands there belongs to no request.
+                    local.memory.borrow_mut().tally.surplus += 1;
+                    reply.received.keep_alive = false;
+                }
+                return Ok((
+                    reply.received,
+                    Times {
+                        first_byte: first_byte.min(now),
+                        done: now,
+                        is_last: readable.finished,
+                    },
+                ));
             }
-            let first_byte = first_byte.unwrap_or(now);
-            return Ok((
-                reply.received,
-                Times {
-                    first_byte,
-                    done: now,
-                    is_last: readable.finished,
-                },
-            ));
+            share = share.saturating_sub(taken.max(1));
+            least = readable.unread.saturating_sub(taken) + 1;
         }
-        share = share.saturating_sub(taken.max(1));
-        least = readable.unread.saturating_sub(taken) + 1;
     }
 }
 

@@ -65,6 +65,7 @@ fn overload(overload: &Overload) -> Value {
     let mut members = named(overload.subject);
     members.extend([
         ("alone_per_s", Value::Number(overload.alone_per_s)),
+        ("many_per_s", Value::Number(overload.many_per_s)),
         ("offered_per_s", Value::Number(overload.offered_per_s)),
         ("goodput_per_s", Value::Number(overload.goodput_per_s)),
         ("kept", Value::Number(overload.kept())),

@@ -18,6 +18,8 @@ pub(super) struct Overload {
     pub(super) subject: Subject,
     /// Answers a second where each connection asks when it was answered: of few connections or of many, whichever brings more out of it.
     pub(super) alone_per_s: f64,
+    /// The same of as many connections as the overload has.
+    pub(super) many_per_s: f64,
     /// Requests that are due a second.
     pub(super) offered_per_s: f64,
     pub(super) goodput_per_s: f64,
@@ -86,15 +88,16 @@ fn both(
             .map_err(|what| Failure(format!("{} told {what}", client.name())))?;
         Ok((answers / told.duration.as_secs_f64(), told))
     };
-    let mut alone_per_s = 0.0_f64;
-    for concurrency in [CONNECTIONS_ALONE, cell.concurrency] {
-        let closed = Cell {
+    let closed = |concurrency: u32| -> Result<f64> {
+        let (answered_per_s, _) = load(&Cell {
             concurrency,
             ..cell.at(Pace::Closed)
-        };
-        let (answered_per_s, _) = load(&closed)?;
-        alone_per_s = alone_per_s.max(answered_per_s);
-    }
+        })?;
+        Ok(answered_per_s)
+    };
+    let few_per_s = closed(CONNECTIONS_ALONE)?;
+    let many_per_s = closed(cell.concurrency)?;
+    let alone_per_s = few_per_s.max(many_per_s);
     let offered_per_s = (TIMES * alone_per_s).floor();
     #[expect(
         clippy::cast_possible_truncation,
@@ -106,6 +109,7 @@ fn both(
     Ok(Overload {
         subject,
         alone_per_s,
+        many_per_s,
         offered_per_s,
         goodput_per_s,
         errors: told.errors,
@@ -134,6 +138,7 @@ mod tests {
         let overload = Overload {
             subject: XDP,
             alone_per_s: 100.0,
+            many_per_s: 95.0,
             offered_per_s: 400.0,
             goodput_per_s: 90.0,
             errors: 0,

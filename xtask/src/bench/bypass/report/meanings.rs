@@ -27,8 +27,8 @@ pub(super) fn lines(seconds: u32) -> Vec<String> {
          processes have more of than after their first answer, and all that the client's has, shared memory in proportion \
          (/proc/PID/smaps_rollup), by the connections that were open at the end.",
         "Overload: the server has 40 % of its CPU, by a control group's limit of 4 ms in 10, or, without one, beside a program that never \
-         stops. alone: a closed loop of 64 connections or of 1024, the better one; offered: four times as much, \
-         on 1024; of it: answered by alone. It sleeps when it has nothing to do. The last period may be short.",
+         stops. alone: a closed loop of 64 connections or of 1024, the better one; on all: that of 1024; \
+         offered: four times as much as alone, on 1024; of it: answered by alone. It sleeps when it has nothing to do. The last period may be short.",
         "A target is open when it lies inside the interval, or between the least and the most.",
     ];
     let mut lines = vec![blocks];

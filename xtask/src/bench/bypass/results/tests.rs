@@ -137,6 +137,7 @@ fn memory_is_judged_by_connection_and_goodput_by_what_is_kept() {
         result.overloads.push(Overload {
             subject: XDP,
             alone_per_s: 100.0,
+            many_per_s: 100.0,
             offered_per_s: 400.0,
             goodput_per_s: goodput,
             errors: 0,
