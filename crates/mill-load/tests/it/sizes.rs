@@ -25,4 +25,4 @@ fn the_task_of_a_connection_has_a_bound() {
 }
 
 /// Over the simulation, whose streams are as large as those of a stack of our own.
-const TASK_BYTES_MAX: usize = 552;
+const TASK_BYTES_MAX: usize = 512;
