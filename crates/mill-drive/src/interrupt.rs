@@ -1,11 +1,12 @@
 //! Ctrl-C: the first ends the run and its results are printed, the second ends the process.
 
-use mill_sys::descriptor;
 use mill_sys::signal::{Signal, SignalDescriptor};
+use mill_sys::{clock, descriptor};
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The user's wish to end. Clones are the same wish.
 #[derive(Clone, Debug, Default)]
@@ -56,13 +57,27 @@ impl Interrupts {
     }
 
     fn take(&self, signals: &SignalDescriptor) {
+        let mut last = None;
         while descriptor::wait_readable(&[signals.as_fd()], None).is_ok() {
             while let Ok(Some(_)) = signals.read() {
-                self.ask();
+                let now = clock::monotonic();
+                if is_another(last, now) {
+                    last = Some(now);
+                    self.ask();
+                }
             }
         }
     }
 }
+
+/// Whether a signal is a wish of its own. timeout(1) sends each one twice, to the process and to its group, and so may who
+/// ends a group: results are not given up for that.
+fn is_another(last: Option<Duration>, now: Duration) -> bool {
+    last.is_none_or(|last| now.saturating_sub(last) >= SAME_WISH)
+}
+
+/// Shorter than a person takes to press Ctrl-C again.
+const SAME_WISH: Duration = Duration::from_millis(100);
 
 impl Stop {
     /// Whether threads end now. Two loads.
@@ -95,6 +110,15 @@ mod tests {
         interrupts.ask();
         let second = interrupts.begin_run();
         assert!(first.is_interrupted() && second.is_interrupted());
+    }
+
+    #[test]
+    fn a_signal_that_comes_twice_at_once_is_one_wish() {
+        let at = Duration::from_millis;
+        assert!(is_another(None, at(5000)));
+        assert!(!is_another(Some(at(5000)), at(5000)));
+        assert!(!is_another(Some(at(5000)), at(5099)));
+        assert!(is_another(Some(at(5000)), at(5100)));
     }
 
     #[test]

@@ -76,6 +76,21 @@ fn once_prints_what_was_measured() {
     check(&ab, Signal::Interrupt, "Complete requests:      1\n", 1);
 }
 
+/// As timeout(1) does: to the process, and to its group.
+#[test]
+fn several_at_once_are_one() {
+    for _ in 0..5 {
+        let (child, _stream) = under_way(&["wrk", "-t", "1", "-c", "1", "-d", "30"]);
+        for _ in 0..20 {
+            send(&child, Signal::Interrupt);
+            std::thread::yield_now();
+        }
+        let (text, code) = end(child);
+        assert!(text.contains("  1 requests in "), "{text}");
+        assert_eq!(code, Some(0));
+    }
+}
+
 #[test]
 fn twice_ends_at_once() {
     let name = format!("millstream-interrupt-{}.lua", std::process::id());
@@ -83,12 +98,16 @@ fn twice_ends_at_once() {
     std::fs::write(&script, "function done() while true do end end").unwrap();
     let path = script.to_str().unwrap();
     let tool = ["wrk", "-t", "1", "-c", "1", "-d", "30", "-s", path];
-    let (child, mut stream) = under_way(&tool);
+    let (mut child, mut stream) = under_way(&tool);
     send(&child, Signal::Interrupt);
     // Its threads have ended when the connection has; what is left is a script that never ends.
     let mut rest = Vec::new();
     let _ = stream.read_to_end(&mut rest);
-    send(&child, Signal::Interrupt);
+    // As often as it takes to be another wish than the first.
+    while child.try_wait().unwrap().is_none() {
+        send(&child, Signal::Interrupt);
+        std::thread::yield_now();
+    }
     let (_, code) = end(child);
     std::fs::remove_file(&script).unwrap();
     assert_eq!(code, Some(130));
