@@ -5,13 +5,21 @@
 //! on as far as that goes. So what is asked for is nothing, to be done at once: to read no bytes.
 
 use crate::process::check;
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Signals by the kernel's own hand; by a write where it does not lend it.
+/// Signals by the kernel's own hand; by a write where it does not lend it. Its end costs nothing, but for the last one of a
+/// thread.
 #[derive(Debug)]
 pub struct Signaller(Option<Context>);
+
+thread_local! {
+    /// Of a signaller that has ended, for the next one: the kernel takes tens of milliseconds to destroy a context
+    /// (an RCU grace period), in which who serves others would stand still.
+    static SPARE: Cell<Option<Context>> = const { Cell::new(None) };
+}
 
 #[derive(Debug)]
 struct Context {
@@ -25,7 +33,8 @@ struct Context {
 impl Signaller {
     /// Whether it waits for nobody is said by [`Self::is_bounded`].
     pub fn new() -> Self {
-        Self(Context::new().ok())
+        let spare = SPARE.try_with(Cell::take).ok().flatten();
+        Self(spare.or_else(|| Context::new().ok()))
     }
 
     /// Whether the kernel signals for us. It may know no such requests, forbid them, or have too many (fs.aio-max-nr).
@@ -45,6 +54,13 @@ impl Signaller {
             Some(result) => result,
             None => super::signal(descriptor),
         }
+    }
+}
+
+impl Drop for Signaller {
+    fn drop(&mut self) {
+        // A thread that ends has no place for it any more.
+        let _ = SPARE.try_with(|spare| spare.set(self.0.take()));
     }
 }
 
@@ -164,6 +180,21 @@ mod tests {
         assert!(signaller.signal(none.as_fd()).is_err());
         signaller.signal(event.as_fd()).unwrap();
         assert_eq!(count(&file), 1);
+    }
+
+    #[test]
+    fn the_next_one_of_a_thread_goes_on_with_what_the_last_one_had() {
+        let number = |signaller: &Signaller| signaller.0.as_ref().map(|context| context.number);
+        let first = Signaller::new();
+        let had = number(&first);
+        let second = Signaller::new();
+        assert!(had.is_none() || number(&second) != had);
+        drop(first);
+        let mut third = Signaller::new();
+        assert_eq!(number(&third), had);
+        let event = create().unwrap();
+        third.signal(event.as_fd()).unwrap();
+        assert_eq!(count(&File::from(event)), 1);
     }
 
     #[test]
