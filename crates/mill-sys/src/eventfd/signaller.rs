@@ -43,7 +43,7 @@ impl Signaller {
     }
 
     /// As [`super::signal`], and at most as long as the kernel takes, if [`Self::is_bounded`]. One system call, and another
-    /// one every [`EVENTS`] times.
+    /// one every 64 times.
     pub fn signal(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let result = self.0.as_mut().map(|context| context.signal(descriptor));
         match result {
