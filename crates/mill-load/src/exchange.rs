@@ -231,6 +231,10 @@ impl<R: Record> Observe for Memory<R> {
     fn on_response(&mut self, status: u16) {
         self.tally.on_status(status);
     }
+
+    fn expected(&self) -> Option<&[u8]> {
+        self.expected.as_deref()
+    }
 }
 
 /// Bytes that one connection may receive before others have their turn: some ten receives, a tenth of a millisecond.

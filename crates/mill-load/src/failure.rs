@@ -21,6 +21,8 @@ pub enum Failure {
     EndedEarly,
     /// What came is not HTTP.
     Garbage(ResponseFault),
+    /// The content is not what was expected, from this byte on (`Plan::expected`).
+    WrongContent(u64),
     /// Not answered in time.
     Timeout,
 }
@@ -35,12 +37,13 @@ pub enum FailureKind {
     Reset,
     EndedEarly,
     Garbage,
+    WrongContent,
     Timeout,
 }
 
 impl FailureKind {
     /// All kinds, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Connect,
         Self::ConnectTimeout,
         Self::NoDescriptor,
@@ -48,6 +51,7 @@ impl FailureKind {
         Self::Reset,
         Self::EndedEarly,
         Self::Garbage,
+        Self::WrongContent,
         Self::Timeout,
     ];
 
@@ -61,6 +65,7 @@ impl FailureKind {
             Self::Reset => "reset",
             Self::EndedEarly => "ended_early",
             Self::Garbage => "garbage",
+            Self::WrongContent => "wrong_content",
             Self::Timeout => "timeout",
         }
     }
@@ -101,6 +106,7 @@ impl Failure {
             Self::Stream(_) => FailureKind::Reset,
             Self::EndedEarly => FailureKind::EndedEarly,
             Self::Garbage(_) => FailureKind::Garbage,
+            Self::WrongContent(_) => FailureKind::WrongContent,
             Self::Timeout => FailureKind::Timeout,
         }
     }
@@ -119,6 +125,10 @@ impl fmt::Display for Failure {
                 formatter.write_str("the server closed the connection before its response ended")
             }
             Self::Garbage(fault) => write!(formatter, "the response is not HTTP/1: {fault}"),
+            Self::WrongContent(at) => write!(
+                formatter,
+                "the content is not the expected one from byte {at} on"
+            ),
             Self::Timeout => formatter.write_str("no answer in time"),
         }
     }

@@ -23,6 +23,8 @@ pub mod target;
 
 /// The times at which things are due.
 mod arrivals;
+/// Content against the content that was expected.
+mod comparison;
 /// One connection's life.
 mod connection;
 /// Connect, send, receive.

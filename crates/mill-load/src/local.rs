@@ -78,6 +78,8 @@ pub(crate) struct Memory<R> {
     /// The tally when the measured period began.
     pub(crate) tally_before: Tally,
     pub(crate) measuring: bool,
+    /// What answers of status 200 have to hold (`Plan::expected`).
+    pub(crate) expected: Option<Arc<[u8]>>,
 }
 
 impl<R> Memory<R> {
@@ -105,6 +107,7 @@ impl<E: Engine, R: Record> Local<E, R> {
         recorder: R,
     ) -> Self {
         let place = (share.thread, plan.threads);
+        let expected = plan.expected.clone();
         Self {
             schedules: RefCell::new(Schedules::new(&plan, &share, begin)),
             sources: RefCell::new(SourceChoice::new(plan.sources.clone(), place.0, place.1)),
@@ -123,6 +126,7 @@ impl<E: Engine, R: Record> Local<E, R> {
                 tally: Tally::default(),
                 tally_before: Tally::default(),
                 measuring: false,
+                expected,
             }),
             requests: RefCell::new(requests),
             heads: RefCell::default(),

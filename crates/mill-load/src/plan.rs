@@ -6,6 +6,7 @@ use crate::target::Endpoint;
 use core::ops::Range;
 use core::time::Duration;
 use mill_runtime::time::Instant;
+use std::sync::Arc;
 
 /// A whole run. Every dialect and the native command line end in one of these.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,8 @@ pub struct Plan {
     pub begin: Option<Instant>,
     /// Of all random choices: arrivals, weights, requests per connection.
     pub seed: u64,
+    /// The content that every answer of status 200 must have; another is [`crate::failure::Failure::WrongContent`].
+    pub expected: Option<Arc<[u8]>>,
 }
 
 /// When the next request starts.
@@ -165,6 +168,7 @@ impl Plan {
             observe: false,
             begin: None,
             seed: 1,
+            expected: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The responses to what was sent: scanned as they come, counted, and kept only for a script.
 
+use crate::comparison::Comparison;
 use crate::failure::Failure;
 use crate::head_memory::HeadMemory;
 use crate::plan::Ending;
@@ -34,6 +35,10 @@ pub(crate) trait Observe {
     fn on_head(&mut self, head: &[u8]);
     /// A response is complete, one of a batch.
     fn on_response(&mut self, status: u16);
+    /// What answers of status 200 have to hold; nothing is compared without.
+    fn expected(&self) -> Option<&[u8]> {
+        None
+    }
 }
 
 /// How far scanning went.
@@ -57,6 +62,8 @@ enum Phase {
 struct Said {
     status: u16,
     keep_alive: bool,
+    /// Bytes of content that had come before this response.
+    content_before: u64,
 }
 
 /// A response as scripts see it.
@@ -96,10 +103,18 @@ impl Reply {
                     None => return Ok((taken, Step::More)),
                     Some(head) => (head.len, self.on_head(head, rest, observer)?),
                 },
-                Phase::Body(_, body) => {
-                    let step = match &mut self.kept {
-                        None => body.on_bytes(rest)?,
-                        Some(kept) => body.on_bytes_with(rest, |slice| kept.push(slice))?,
+                Phase::Body(said, body) => {
+                    let expected = observer.expected().filter(|_| said.is_compared());
+                    let step = match (&mut self.kept, expected) {
+                        (None, None) => body.on_bytes(rest)?,
+                        (Some(kept), _) => body.on_bytes_with(rest, |slice| kept.push(slice))?,
+                        (None, Some(expected)) => {
+                            let at = self.received.content_bytes - said.content_before;
+                            let mut comparison = Comparison::new(expected, at);
+                            let step = body.on_bytes_with(rest, |slice| comparison.on(slice))?;
+                            comparison.finish(step.complete)?;
+                            step
+                        }
                     };
                     self.received.content_bytes += step.content as u64;
                     (step.consumed, step.complete)
@@ -130,6 +145,7 @@ impl Reply {
             Phase::Head(_) => ends_anywhere,
         };
         if is_end && self.left == 1 {
+            self.compare_length(observer)?;
             self.on_complete(observer, script)?;
             self.received.bytes += unread_bytes as u64;
             self.received.keep_alive = false;
@@ -168,9 +184,28 @@ impl Reply {
         let said = Said {
             status: head.status,
             keep_alive: head.keep_alive,
+            content_before: self.received.content_bytes,
         };
+        if complete
+            && !self.batch.is_head
+            && said.is_compared()
+            && let Some(expected) = observer.expected()
+        {
+            Comparison::new(expected, 0).finish(true)?;
+        }
         self.phase = Phase::Body(said, body);
         Ok(complete)
+    }
+
+    /// The end of the connection is the end of the content: as much of it as was expected must be here.
+    fn compare_length(&self, observer: &impl Observe) -> Result<(), Fault> {
+        match (&self.phase, observer.expected()) {
+            (Phase::Body(said, _), Some(expected)) if said.is_compared() => {
+                let at = self.received.content_bytes - said.content_before;
+                Ok(Comparison::new(expected, at).finish(true)?)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn on_complete(
@@ -194,6 +229,13 @@ impl Reply {
             script.on_response(said.status, &mut fields, &kept.content)?;
         }
         Ok(())
+    }
+}
+
+impl Said {
+    /// An error page or a part is not what was asked for, and told by its status.
+    const fn is_compared(&self) -> bool {
+        self.status == 200
     }
 }
 
@@ -236,6 +278,12 @@ fn scan(batch: Batch) -> ResponseScan {
 pub(crate) enum Fault {
     Failure(Failure),
     Script(ScriptError),
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
 }
 
 impl From<mill_http::h1::response::ResponseFault> for Fault {

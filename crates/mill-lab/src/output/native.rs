@@ -110,7 +110,10 @@ fn failures(document: &Value, failed: f64, printed: &mut Printed) {
             "connect",
             kinds(&["connect", "connect_timeout", "no_descriptor", "no_port"]),
         ),
-        ("read", kinds(&["reset", "ended_early", "garbage"])),
+        (
+            "read",
+            kinds(&["reset", "ended_early", "garbage", "wrong_content"]),
+        ),
         ("write", 0.0),
         ("timeout", kinds(&["timeout"])),
         ("status", status),

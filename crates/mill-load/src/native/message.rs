@@ -72,6 +72,7 @@ mod tests {
             user: None,
             keep_alive: true,
             replay: None,
+            expect: None,
         }
     }
 

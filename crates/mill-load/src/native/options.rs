@@ -94,6 +94,8 @@ pub struct Message {
     pub keep_alive: bool,
     /// The file of requests to send instead.
     pub replay: Option<String>,
+    /// The file whose content answers must have.
+    pub expect: Option<String>,
 }
 
 /// The version that requests say.
@@ -207,6 +209,7 @@ struct Draft {
     user: Option<String>,
     closes: bool,
     replay: Option<String>,
+    expect: Option<String>,
     sources: Sources,
     delays_small: bool,
     spin: Option<Duration>,

@@ -46,6 +46,8 @@ impl Sending {
 /// Prepares a run. Each error is a sentence.
 pub fn prepare(options: &Options, ground: &impl Ground) -> Result<Prepared, Refused> {
     let sending = sending(options)?;
+    let expected = options.message.expect.as_deref();
+    let expected = expected.map(|file| read("--expect", file)).transpose()?;
     let endpoints = endpoints(options, ground)?;
     let threads = options
         .threads
@@ -81,6 +83,7 @@ pub fn prepare(options: &Options, ground: &impl Ground) -> Result<Prepared, Refu
         pin: options.pin,
         server_pid: options.server_pid,
         observe: true,
+        expected: expected.map(Arc::from),
         seed: options.seed,
         ..Plan::new(first)
     };

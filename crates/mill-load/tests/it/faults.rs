@@ -7,6 +7,7 @@ use mill_load::failure::FailureKind;
 use mill_load::local::Abort;
 use mill_load::plan::{AfterFailure, Ending, Pace, Plan};
 use mill_runtime::time::Duration;
+use std::sync::Arc;
 
 fn for_100_ms() -> Plan {
     let mut plan = plan();
@@ -46,6 +47,34 @@ fn an_answer_that_ends_early_is_a_failure() {
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort";
     let ground = every_second(Act::raw(short).then(Then::Close));
     check(&ground, &for_100_ms(), FailureKind::EndedEarly, 5, 4);
+}
+
+#[test]
+fn an_answer_with_other_content_than_expected_is_a_failure() {
+    let raw = |text: &str| Act::raw(text);
+    let check_with = |bad: Act, kind, answered, failed| {
+        let mut plan = for_100_ms();
+        plan.expected = Some(Arc::from(&b"x"[..]));
+        check(&every_second(bad), &plan, kind, answered, failed);
+    };
+    let wrong = FailureKind::WrongContent;
+    check_with(Act::answer("y"), wrong, 5, 4);
+    check_with(Act::answer("xx"), wrong, 5, 4);
+    check_with(Act::answer(""), wrong, 5, 4);
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n";
+    check_with(raw(&format!("{chunked}1\r\nx\r\n0\r\n\r\n")), wrong, 5, 4);
+    check_with(raw(&format!("{chunked}0\r\n\r\n")), wrong, 9, 0);
+    let until_close = "HTTP/1.0 200 OK\r\n\r\n";
+    check_with(raw(until_close).then(Then::Close), wrong, 5, 4);
+    check_with(
+        raw(&format!("{until_close}x")).then(Then::Close),
+        wrong,
+        9,
+        0,
+    );
+    // What is told by its status is not compared.
+    let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno";
+    check_with(raw(missing), wrong, 9, 0);
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub(super) fn of(failure: Failure) -> Message {
             }
         }
         Failure::EndedEarly => Message::new("apr_socket_recv", "End of file found", EOF),
+        // No option of ab's says what to expect.
+        Failure::WrongContent(_) => Message::new("the response", &failure.to_string(), 1),
         Failure::Garbage(fault) => Message::new("the response is not HTTP", &fault.to_string(), 1),
     }
 }

@@ -104,7 +104,10 @@ impl SocketErrors {
                 &mut self.connect
             }
             FailureKind::Connect | FailureKind::ConnectTimeout => &mut self.write,
-            FailureKind::Reset | FailureKind::EndedEarly | FailureKind::Garbage => &mut self.read,
+            FailureKind::Reset
+            | FailureKind::EndedEarly
+            | FailureKind::Garbage
+            | FailureKind::WrongContent => &mut self.read,
             FailureKind::Timeout => &mut self.timeout,
         };
         *counter += 1;

@@ -74,6 +74,7 @@ fn message(draft: &mut Draft) -> Message {
         user: draft.user.take(),
         keep_alive: !draft.closes,
         replay: draft.replay.take(),
+        expect: draft.expect.take(),
     }
 }
 
@@ -117,6 +118,10 @@ fn check_load(draft: &Draft) -> Result<(), Refused> {
         (
             replays && (names_request || draft.urls.len() > 1),
             "--replay takes methods and targets from its file; give one URL and no method or body",
+        ),
+        (
+            draft.expect.is_some() && (replays || draft.urls.len() > 1),
+            "--expect compares the answers of one URL; leave out --replay and all URLs but one",
         ),
         (
             standard_outputs > 1,

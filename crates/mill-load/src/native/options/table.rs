@@ -239,6 +239,12 @@ pub(super) const TABLE: &[Entry] = &[
     ),
     Entry::rare(
         Requests,
+        "--expect FILE",
+        "count answers of status 200 as failed if their content is not FILE's",
+        |draft, value| put(&mut draft.expect, Ok(String::from(value))),
+    ),
+    Entry::rare(
+        Requests,
         "--http VERSION",
         "1.1 (default) or 1.0; 2 and 3 come later",
         |draft, value| put(&mut draft.version, version(value)),
