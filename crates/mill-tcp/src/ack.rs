@@ -136,6 +136,7 @@ impl Connection {
         self.recover(cold, &progress, env);
         if acked_bytes > 0 {
             cold.recovery.stalled_since = None;
+            cold.recovery.timeouts = 0;
         }
         self.arm_after_ack(cold, acked_bytes > 0, env);
         acked_bytes
@@ -183,16 +184,21 @@ impl Connection {
         }
     }
 
-    /// The echo is older than the retransmission: the original came late, which the timeout has to learn of
-    /// (RFC 4015 3.3). But it may also be that acknowledgements were lost: then a duplicate brought this one
-    /// about, and the echo tells how long they were lost. Not every peer says so, hence the limit.
+    /// The echo is older than the retransmission. Either the original came late, which the timeout has to learn of
+    /// (RFC 4015 3.3), or its acknowledgement was lost, and the retransmission brought this one about, which echoes the
+    /// original all the same (RFC 7323 4.3: what lies before the window moves TS.Recent no more). In the second case
+    /// the echo is as old as the timeout, and each lost acknowledgement would make the timeout nearly twice as long. Only
+    /// what comes sooner than any answer to the retransmission could is certain. Else Karn's algorithm holds: no
+    /// measurement, and the timeout stays backed off until one of what was sent once, which a longer path yields then.
     fn late_round_trip(
         &self,
         progress: &Progress,
         echo_us: Option<u32>,
         env: &Env<'_>,
     ) -> Option<u32> {
-        if progress.duplicate_bytes > 0 {
+        let newest = progress.delivery.newest?;
+        let away_us = progress.now.since(newest.at);
+        if progress.duplicate_bytes > 0 || away_us >= self.rtt_min_us {
             return None;
         }
         let us_max = u32::try_from(2 * self.rto_base_us(env.config)).unwrap_or(u32::MAX);
@@ -238,8 +244,7 @@ impl Connection {
     }
 }
 
-/// Doublings of the timeout that outlive an acknowledgement of something sent twice, without timestamps: a factor
-/// of 64.
+/// Doublings of the timeout that outlive an acknowledgement of something sent twice: a factor of 64.
 const BACKOFF_KEPT: u8 = 6;
 
 /// Milliseconds; what seems to have been away for longer than any timeout is no measurement. Keeps microseconds in

@@ -79,7 +79,8 @@ pub struct Connection {
     pub(crate) state: State,
     pub(crate) snd_wind_shift: u8,
     pub(crate) rcv_wind_shift: u8,
-    /// Consecutive expiries of the retransmission or persist timer (RFC 6298 5.5).
+    /// Doublings of the timeout (RFC 6298 5.5). Without a measurement they outlive an acknowledgement, hence say nothing
+    /// of how long the peer has been silent: that is `Recovery::timeouts`.
     pub(crate) backoff: u8,
     /// Acknowledgements that still go out at once.
     pub(crate) quick_acks: u8,

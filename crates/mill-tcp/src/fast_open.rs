@@ -118,6 +118,9 @@ impl Connection {
             self.disarm_retransmission();
         }
         self.backoff = 0;
+        if let Some(cold) = &mut self.cold {
+            cold.recovery.timeouts = 0;
+        }
         self.state = State::Established;
         self.follow_early_close();
         self.begin_window_round(env);

@@ -52,6 +52,8 @@ pub struct Recovery {
     pub(crate) rtt_round_end: Option<SeqNumber>,
     /// The end of the last segment that was sent smaller than a full one (Minshall's variant of Nagle's algorithm).
     pub(crate) small_end: Option<SeqNumber>,
+    /// Expiries of the retransmission timer since something new was acknowledged last (`icsk_retransmits` of Linux).
+    pub(crate) timeouts: u8,
     /// When the first unacknowledged byte was sent for the first time, if it was sent again.
     pub(crate) stalled_since: Option<Moment>,
 }

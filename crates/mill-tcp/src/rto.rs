@@ -145,20 +145,21 @@ impl Connection {
 
     /// RFC 6298 5.4 to 5.6.
     fn on_timeout(&mut self, cold: &mut Cold, now: Moment, env: &mut Env<'_>) -> Events {
-        if self.has_given_up(env) {
+        if self.has_given_up(cold, env) {
             return Events::TIMED_OUT;
         }
         env.shared.counters.timeouts += 1;
         let events = self.suspect_black_hole(env);
         self.enter_loss(cold, now, env);
         self.backoff = self.backoff.saturating_add(1);
+        cold.recovery.timeouts = cold.recovery.timeouts.saturating_add(1);
         self.arm_timeout(env);
         events
     }
 
     /// RFC 9293 3.8.3 R2: so many timeouts in a row that nobody is there. A peer that closed its window over data
     /// in flight, and still acknowledges, is there (RFC 9293 3.8.6.1).
-    fn has_given_up(&self, env: &Env<'_>) -> bool {
+    fn has_given_up(&self, cold: &Cold, env: &Env<'_>) -> bool {
         let is_orphan = self.flags.has(ConnectionFlags::ORPHAN);
         let retries_max = if is_orphan {
             env.config.orphan_retries_max
@@ -168,7 +169,7 @@ impl Connection {
         let silence_ms = u128::try_from(env.tick().since(self.heard_at)).unwrap_or(0);
         let is_only_closed =
             self.snd_wnd == 0 && !is_orphan && silence_ms < env.config.rto_max.as_millis();
-        self.backoff >= retries_max && !is_only_closed
+        cold.recovery.timeouts >= retries_max && !is_only_closed
     }
 
     /// RFC 5681 3.1: what is in flight is lost, and slow start begins anew.
@@ -177,7 +178,7 @@ impl Connection {
         // The threshold falls once for a window of data, not for each timeout in it.
         let is_new = phase == Phase::Open
             || self.snd_una.is_at_or_after(cold.recovery.end)
-            || (phase == Phase::Loss && self.backoff == 0);
+            || (phase == Phase::Loss && cold.recovery.timeouts == 0);
         if is_new {
             self.start_undo(cold);
             self.on_congestion(cold, Signal::Timeout, env);

@@ -99,7 +99,6 @@ impl Connection {
         self.cwnd = self.cwnd.max(before.cwnd);
         self.ssthresh = self.ssthresh.max(before.ssthresh);
         self.w_max = before.w_max;
-        self.backoff = 0;
         cold.congestion.begin_epoch_anew();
         cold.scoreboard.forget_lost();
         cold.recovery.undo = Undo::default();

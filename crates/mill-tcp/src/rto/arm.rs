@@ -51,8 +51,9 @@ impl Connection {
     pub(crate) fn arm_after_ack(&mut self, cold: &Cold, has_advanced: bool, env: &Env<'_>) {
         if cold.scoreboard.is_empty() {
             if has_advanced {
+                // The backoff outlives it (RFC 6298 5.7): else a path that became longer than the timeout, and carries
+                // one segment at a time, would never be measured.
                 self.disarm_retransmission();
-                self.backoff = 0;
             }
             return;
         }

@@ -8,6 +8,7 @@ use crate::pair::{Pair, SERVER};
 use crate::state::State;
 use crate::time::Instant;
 use alloc::vec::Vec;
+use mill_wire::tcp_option::Timestamps;
 
 fn with_env<T>(config: &Config, call: impl FnOnce(&mut Env<'_>) -> T) -> T {
     let mut shared = Shared::new(1);
@@ -138,6 +139,115 @@ fn an_orphan_is_given_up_earlier() {
     sender.wait_ms(60_000);
     assert_eq!(times_of_first(&sender.pair).len(), 3);
     assert_eq!(sender.pair.state(SERVER), State::Closed);
+}
+
+#[test]
+fn an_orphan_that_makes_progress_is_not_given_up_for_timeouts_before_it() {
+    for timestamps in [false, true] {
+        let mut sender = Sender::new(&Config {
+            orphan_retries_max: 3,
+            timestamps,
+            ..without_probes()
+        });
+        sender.write(2);
+        sender.pair.close(SERVER);
+        // 220, 660 and 1540 ms: three timeouts, and an answer to the third retransmission.
+        sender.wait_ms(1_550);
+        assert_eq!(times_of_first(&sender.pair).len(), 4, "{timestamps}");
+        sender.acked(1, &[]);
+        // As many again for what follows, however long the timeout still is.
+        let from = sender.pair.log.len();
+        sender.wait_ms(120_000);
+        let second = sender.left_since(from);
+        assert_eq!(second, [(1, 1); 3], "{timestamps}");
+        assert_eq!(sender.pair.state(SERVER), State::Closed);
+    }
+}
+
+#[test]
+fn the_round_trip_of_an_original_is_certain_only_before_its_retransmission_can_be_answered() {
+    // When the acknowledgement comes, milliseconds after the timeout at 220; whether the timeout learns of it.
+    let check = |after_ms: u64, sack: bool, learns: bool| {
+        let mut sender = Sender::new(&Config {
+            sack,
+            ..Config::default()
+        });
+        sender.write(1);
+        let original = sender.ack(1);
+        let probe_ms = if sack { 100 } else { 220 };
+        let mut resent = sender.wait_ms(probe_ms);
+        while resent.is_empty() {
+            resent = sender.wait_ms(1);
+        }
+        let before_us = sender.connection().srtt_us;
+        sender.wait_ms(after_ms);
+        let mut draft = sender.ack(1);
+        let echo = original.options.timestamps.unwrap().echo;
+        let now = draft.options.timestamps.unwrap();
+        draft.options.timestamps = Some(Timestamps { echo, ..now });
+        sender.give(&draft);
+        let has_learnt = sender.connection().srtt_us > before_us;
+        assert_eq!(has_learnt, learns, "{after_ms} ms, sack {sack}");
+    };
+    // The path's round trip is 20 ms.
+    for sack in [false, true] {
+        check(5, sack, true);
+        check(18, sack, true);
+        check(20, sack, false);
+        check(100, sack, false);
+    }
+}
+
+#[test]
+fn lost_acknowledgements_do_not_lengthen_the_timeout_of_a_short_path() {
+    let config = without_probes();
+    let mut sender = Sender::new(&config);
+    for round in 0..50 {
+        sender.write(1);
+        let echo = sender.ack(1).options.timestamps.unwrap().echo;
+        // The acknowledgement is lost; the answer to the retransmission echoes the original.
+        let mut resent = Vec::new();
+        while resent.is_empty() {
+            resent = sender.wait_ms(1);
+        }
+        sender.wait_ms(20);
+        let mut draft = sender.ack(2 * round + 1);
+        let now = draft.options.timestamps.unwrap();
+        draft.options.timestamps = Some(Timestamps { echo, ..now });
+        sender.give(&draft);
+        // The next one is answered at once.
+        sender.write(1);
+        sender.wait_ms(20);
+        sender.acked(2 * round + 2, &[]);
+        let rto = sender.connection().rto_with(&config);
+        assert!(rto <= Duration::from_millis(280), "{round}: {rto:?}");
+        assert_eq!(sender.connection().backoff, 0, "{round}");
+    }
+}
+
+#[test]
+fn a_path_that_becomes_longer_than_the_timeout_is_learnt() {
+    for sack in [false, true] {
+        let mut sender = Sender::new(&Config {
+            sack,
+            ..Config::default()
+        });
+        let mut resent = 0;
+        for round in 0..12 {
+            sender.write(1);
+            let mut draft = sender.ack(round + 1);
+            let sent = sender.wait_ms(1_000);
+            resent = sent.len();
+            let now = sender.ack(0).options.timestamps.unwrap().value;
+            let echo = draft.options.timestamps.unwrap().echo;
+            draft.options.timestamps = Some(Timestamps { value: now, echo });
+            sender.give(&draft);
+        }
+        assert_eq!(
+            resent, 0,
+            "sack {sack}: {resent} sent again after 12 round trips"
+        );
+    }
 }
 
 #[test]
