@@ -51,7 +51,7 @@ struct Slot<F> {
     polled_turn: u32,
     /// When the task wants to be polled at the latest.
     deadline: Instant,
-    /// Where the wheel holds an entry for the task; `FAR` when it holds none.
+    /// Where the wheel holds the slot's entry; `FAR` when it holds none. It stays when the task ends: the next one uses it.
     wheel_entry: Instant,
 }
 
@@ -115,7 +115,6 @@ impl<F: Future<Output = ()>> Tasks<F> {
         slot.generation = slot.generation.wrapping_add(1);
         slot.polled_turn = 0;
         slot.deadline = Instant::FAR;
-        slot.wheel_entry = Instant::FAR;
         self.vacant.push(task.index);
     }
 
@@ -141,38 +140,35 @@ impl<F: Future<Output = ()>> Tasks<F> {
         }
     }
 
-    /// Notes when the task wants to be polled at the latest. Returns whether the wheel needs an entry for it
-    /// at `deadline`; otherwise the entry it has is early enough and will be moved when it expires.
-    pub(crate) fn set_deadline(&mut self, task: TaskId, deadline: Instant) -> bool {
-        let Some(slot) = self.slot(task) else {
-            return false;
-        };
+    /// Notes when the task wants to be polled at the latest. Returns the number of the wheel's entry if that has to be
+    /// armed at `deadline`; otherwise the entry is early enough and will be moved when it expires.
+    pub(crate) fn set_deadline(&mut self, task: TaskId, deadline: Instant) -> Option<u32> {
+        let slot = self.slot(task)?;
         slot.deadline = deadline;
         if deadline >= slot.wheel_entry {
-            return false;
+            return None;
         }
         slot.wheel_entry = deadline;
-        true
+        Some(task.index)
     }
 
-    /// What to do with a wheel entry that was made for `entry` and has come due at `now`.
-    pub(crate) fn on_entry_due(&mut self, task: TaskId, entry: Instant, now: Instant) -> Due {
-        let Some(slot) = self.slot(task) else {
+    /// What to do with the wheel's entry of this number, which has come due at `now`.
+    pub(crate) fn on_entry_due(&mut self, index: u32, now: Instant) -> Due {
+        let Some(slot) = self.slots.get_mut(index as usize) else {
             return Due::Stale;
         };
-        if slot.wheel_entry != entry {
-            return Due::Stale;
-        }
-        if slot.deadline == Instant::FAR {
-            slot.wheel_entry = Instant::FAR;
-            return Due::Stale;
-        }
-        if slot.deadline > now {
+        if slot.deadline > now && slot.deadline < Instant::FAR {
             slot.wheel_entry = slot.deadline;
             return Due::Later(slot.deadline);
         }
         slot.wheel_entry = Instant::FAR;
-        Due::Now
+        if slot.deadline == Instant::FAR {
+            return Due::Stale;
+        }
+        Due::Now(TaskId {
+            index,
+            generation: slot.generation,
+        })
     }
 
     fn slot(&mut self, task: TaskId) -> Option<&mut Slot<F>> {
@@ -201,10 +197,11 @@ pub enum Polled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     /// The task's deadline has passed.
-    Now,
-    /// The deadline was moved on since the entry was made: enter it again.
+    Now(TaskId),
+    /// The deadline was moved on since the entry was made, perhaps by the slot's next task, or lies beyond the wheel's
+    /// reach: enter it again.
     Later(Instant),
-    /// The task is gone, waits no longer, or has another entry.
+    /// The task is gone, or waits no longer.
     Stale,
 }
 
@@ -258,13 +255,29 @@ mod tests {
         let mut tasks: Tasks<Ready<()>> = Tasks::new();
         let task = tasks.reserve();
         let at = Instant::from_nanos;
-        assert!(tasks.set_deadline(task, at(100)));
-        assert!(!tasks.set_deadline(task, at(150)));
-        assert_eq!(
-            tasks.on_entry_due(task, at(100), at(100)),
-            Due::Later(at(150))
-        );
-        assert_eq!(tasks.on_entry_due(task, at(150), at(150)), Due::Now);
-        assert_eq!(tasks.on_entry_due(task, at(150), at(150)), Due::Stale);
+        let number = tasks.set_deadline(task, at(100)).unwrap();
+        assert_eq!(tasks.set_deadline(task, at(150)), None);
+        assert_eq!(tasks.on_entry_due(number, at(100)), Due::Later(at(150)));
+        assert_eq!(tasks.on_entry_due(number, at(150)), Due::Now(task));
+        // An earlier one moves the entry.
+        assert_eq!(tasks.set_deadline(task, at(300)), Some(number));
+        assert_eq!(tasks.set_deadline(task, at(200)), Some(number));
+    }
+
+    #[test]
+    fn a_slots_entry_serves_its_next_task() {
+        let mut tasks: Tasks<Ready<()>> = Tasks::new();
+        let at = Instant::from_nanos;
+        let first = tasks.reserve();
+        let number = tasks.set_deadline(first, at(100)).unwrap();
+        tasks.release(first);
+        let second = tasks.reserve();
+        assert_eq!(tasks.set_deadline(second, at(150)), None);
+        assert_eq!(tasks.on_entry_due(number, at(100)), Due::Later(at(150)));
+        tasks.release(second);
+        assert_eq!(tasks.on_entry_due(number, at(150)), Due::Stale);
+        let third = tasks.reserve();
+        assert_eq!(tasks.set_deadline(third, at(200)), Some(number));
+        assert_eq!(tasks.on_entry_due(number, at(200)), Due::Now(third));
     }
 }

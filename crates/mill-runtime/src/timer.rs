@@ -1,7 +1,7 @@
 //! The timer wheel: when to poll a task at the latest.
 //!
 //! Four levels of 64 slots; a slot of level n spans 64^n ticks of 1 ms, so the wheel reaches 4.6 hours ahead
-//! and what lies further is entered at its end and moved on when it comes due.
+//! and what lies further comes due at its end, early, to be armed again.
 //!
 //! ```text
 //! level 0   |1ms|1ms|…64…|
@@ -11,8 +11,11 @@
 //! ```
 //!
 //! (Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987, scheme 7.)
+//!
+//! Entries are numbers, of the places that tasks have among [`crate::tasks::Tasks`], and lie in lists that run through
+//! one array. Each place has one entry at most, whoever has lived there since it was made: so the wheel's memory
+//! follows how many tasks live at once, not how many there have been, however far ahead their deadlines were.
 
-use crate::tasks::TaskId;
 use crate::time::Instant;
 use alloc::vec::Vec;
 
@@ -28,46 +31,93 @@ const _: () = assert!(REACH_TICKS == (SLOTS * SLOTS * SLOTS * SLOTS) as u64 && L
 /// How far to shift a tick so that one slot of each level is one.
 const SHIFTS: [u32; LEVELS] = [0, SLOT_BITS, 2 * SLOT_BITS, 3 * SLOT_BITS];
 
-/// An entry never expires early, and late by less than one tick plus the turn it falls into.
+/// An entry never expires early, unless it lies beyond the wheel's reach, and late by less than one tick plus the turn
+/// it falls into.
 #[derive(Debug)]
 pub struct TimerWheel {
-    slots: [[Vec<Entry>; SLOTS]; LEVELS],
+    /// By number.
+    links: Vec<Link>,
+    slots: [[List; SLOTS]; LEVELS],
     /// Bit n of level l: slot n of level l has entries.
     occupied: [u64; LEVELS],
     /// All ticks before this one have expired.
     tick: u64,
-    /// Entries on the move between levels; kept for its capacity.
-    moving: Vec<Entry>,
+    count: usize,
 }
 
+/// A number's entry, if it has one.
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    task: TaskId,
-    at: Instant,
+struct Link {
+    /// The tick at which it is due, modulo 2^32; it lies less than the wheel's reach ahead.
+    due: u32,
+    previous: u32,
+    next: u32,
+    /// Which list it is in, level by level; `NO_SLOT` without an entry.
+    slot: u16,
 }
-const _: () = assert!(size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<Link>() == 16);
+
+impl Link {
+    const DISARMED: Self = Self {
+        due: 0,
+        previous: NONE,
+        next: NONE,
+        slot: NO_SLOT,
+    };
+}
+
+/// The entries of a slot, in the order in which they were entered.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    const EMPTY: Self = Self {
+        first: NONE,
+        last: NONE,
+    };
+}
 
 impl TimerWheel {
     pub fn new(now: Instant) -> Self {
         Self {
-            slots: core::array::from_fn(|_| core::array::from_fn(|_| Vec::new())),
+            links: Vec::new(),
+            slots: [[List::EMPTY; SLOTS]; LEVELS],
             occupied: [0; LEVELS],
             tick: now.as_nanos() / TICK_NANOS,
-            moving: Vec::new(),
+            count: 0,
         }
     }
 
-    /// Enters a task. Amortised constant; allocates only while a slot grows past its largest size so far.
-    pub fn arm(&mut self, task: TaskId, at: Instant) {
-        // Rounded up, so that nothing expires early; the current tick has not expired yet.
-        let due = at.as_nanos().div_ceil(TICK_NANOS).max(self.tick);
-        let (level, slot) = self.place(due);
-        self.slots[level][slot].push(Entry { task, at });
-        self.occupied[level] |= 1 << slot;
+    /// Entries armed.
+    pub const fn len(&self) -> usize {
+        self.count
     }
 
-    /// Expires all ticks up to `now`, giving each due entry to `due`.
-    pub fn expire(&mut self, now: Instant, mut due: impl FnMut(TaskId, Instant)) {
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Enters a number, in place of the entry that it may have. Constant; allocates only for the largest number so far.
+    pub fn arm(&mut self, number: u32, at: Instant) {
+        let place = number as usize;
+        if place >= self.links.len() {
+            self.links.resize(place + 1, Link::DISARMED);
+        }
+        if self.links[place].slot == NO_SLOT {
+            self.count += 1;
+        } else {
+            self.unlink(number);
+        }
+        // Rounded up, so that nothing expires early; the current tick has not expired yet.
+        let due = at.as_nanos().div_ceil(TICK_NANOS).max(self.tick);
+        self.insert(number, due.min(self.tick + REACH_TICKS - 1));
+    }
+
+    /// Expires all ticks up to `now`, giving each due number to `due`.
+    pub fn expire(&mut self, now: Instant, mut due: impl FnMut(u32)) {
         let last = now.as_nanos() / TICK_NANOS;
         while self.tick <= last {
             let Some(next) = self.next_tick() else {
@@ -79,14 +129,13 @@ impl TimerWheel {
                 return;
             }
             self.advance_to(next);
-            let slot = slot_of(self.tick, 0);
-            if self.occupied[0] & (1 << slot) != 0 {
-                self.occupied[0] &= !(1 << slot);
-                let mut entries = core::mem::take(&mut self.slots[0][slot]);
-                for entry in entries.drain(..) {
-                    due(entry.task, entry.at);
-                }
-                self.slots[0][slot] = entries;
+            let mut number = self.empty(0, slot_of(self.tick, 0));
+            while let Some(link) = self.links.get_mut(number as usize) {
+                let next = link.next;
+                link.slot = NO_SLOT;
+                self.count -= 1;
+                due(number);
+                number = next;
             }
             self.advance_to(next + 1);
         }
@@ -131,22 +180,72 @@ impl TimerWheel {
                 continue;
             }
             let slot = slot_of(tick, shift);
-            if self.occupied[level] & (1 << slot) == 0 {
-                continue;
+            let mut number = self.empty(level, slot);
+            while let Some(link) = self.links.get(number as usize) {
+                let (next, due) = (link.next, self.due_of(link));
+                self.insert(number, due);
+                number = next;
             }
+        }
+    }
+
+    /// The tick of an entry, which has not expired.
+    #[expect(clippy::cast_possible_truncation, reason = "ticks of entries wrap")]
+    fn due_of(&self, link: &Link) -> u64 {
+        self.tick + u64::from(link.due.wrapping_sub(self.tick as u32))
+    }
+
+    /// Takes all entries out of a slot; returns the first of them, from which they follow each other.
+    fn empty(&mut self, level: usize, slot: usize) -> u32 {
+        self.occupied[level] &= !(1 << slot);
+        core::mem::replace(&mut self.slots[level][slot], List::EMPTY).first
+    }
+
+    /// Enters a number that has no entry, at a tick within reach.
+    #[expect(clippy::cast_possible_truncation, reason = "ticks of entries wrap")]
+    fn insert(&mut self, number: u32, due: u64) {
+        let (level, slot) = self.place(due);
+        let list = &mut self.slots[level][slot];
+        let previous = core::mem::replace(&mut list.last, number);
+        match self.links.get_mut(previous as usize) {
+            Some(link) => link.next = number,
+            None => list.first = number,
+        }
+        self.links[number as usize] = Link {
+            due: due as u32,
+            previous,
+            next: NONE,
+            slot: (level * SLOTS + slot) as u16,
+        };
+        self.occupied[level] |= 1 << slot;
+    }
+
+    /// Takes a number's entry out of its list.
+    fn unlink(&mut self, number: u32) {
+        let Link {
+            previous,
+            next,
+            slot,
+            ..
+        } = self.links[number as usize];
+        let (level, slot) = (usize::from(slot) / SLOTS, usize::from(slot) % SLOTS);
+        let list = &mut self.slots[level][slot];
+        match self.links.get_mut(previous as usize) {
+            Some(link) => link.next = next,
+            None => list.first = next,
+        }
+        match self.links.get_mut(next as usize) {
+            Some(link) => link.previous = previous,
+            None => list.last = previous,
+        }
+        if list.first == NONE {
             self.occupied[level] &= !(1 << slot);
-            let mut moving = core::mem::take(&mut self.moving);
-            moving.append(&mut self.slots[level][slot]);
-            for entry in moving.drain(..) {
-                self.arm(entry.task, entry.at);
-            }
-            self.moving = moving;
         }
     }
 
     /// The level and slot for a tick: the lowest level on which it is less than a round ahead.
     fn place(&self, due: u64) -> (usize, usize) {
-        let due = due.min(self.tick + REACH_TICKS - 1);
+        debug_assert!((self.tick..self.tick + REACH_TICKS).contains(&due));
         for (level, shift) in SHIFTS.into_iter().enumerate() {
             if (due >> shift) - (self.tick >> shift) < SLOTS as u64 {
                 return (level, slot_of(due, shift));
@@ -166,6 +265,11 @@ impl TimerWheel {
 const fn slot_of(tick: u64, shift: u32) -> usize {
     ((tick >> shift) % SLOTS as u64) as usize
 }
+
+/// The end of a list; no entry has this number.
+const NONE: u32 = u32::MAX;
+
+const NO_SLOT: u16 = u16::MAX;
 
 #[cfg(test)]
 mod tests;

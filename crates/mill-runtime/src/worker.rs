@@ -21,7 +21,7 @@ pub struct Worker<E, F, Accepted> {
     accepted: Accepted,
     accepting: Accepting,
     /// Timer entries whose deadline was moved on; empty between turns, kept for its capacity.
-    moved_on: Vec<(TaskId, Instant)>,
+    moved_on: Vec<(u32, Instant)>,
     /// When a turn returns although nothing has happened.
     alarm: Instant,
     turn: u32,
@@ -199,15 +199,14 @@ where
     fn expire_timers(&mut self, now: Instant) {
         let (tasks, ready, moved_on) =
             (&mut self.tasks, &mut self.events.ready, &mut self.moved_on);
-        self.timers.expire(now, |task, entry| {
-            match tasks.on_entry_due(task, entry, now) {
-                Due::Now => ready.push(task),
-                Due::Later(at) => moved_on.push((task, at)),
+        self.timers
+            .expire(now, |number| match tasks.on_entry_due(number, now) {
+                Due::Now(task) => ready.push(task),
+                Due::Later(at) => moved_on.push((number, at)),
                 Due::Stale => {}
-            }
-        });
-        for (task, at) in moved_on.drain(..) {
-            self.timers.arm(task, at);
+            });
+        for (number, at) in moved_on.drain(..) {
+            self.timers.arm(number, at);
         }
     }
 
@@ -314,8 +313,10 @@ where
             .tasks
             .poll(task, self.turn, &mut Context::from_waker(Waker::noop()));
         let deadline = self.scheduler.leave();
-        if polled == Polled::Pending && self.tasks.set_deadline(task, deadline) {
-            self.timers.arm(task, deadline);
+        if polled == Polled::Pending
+            && let Some(number) = self.tasks.set_deadline(task, deadline)
+        {
+            self.timers.arm(number, deadline);
         }
     }
 }
