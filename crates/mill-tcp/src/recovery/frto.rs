@@ -39,6 +39,10 @@ impl Connection {
                     original_end.is_some_and(|end| end.is_at_or_before(cold.recovery.end));
                 if is_spurious {
                     self.undo(cold, env);
+                } else if !has_advanced {
+                    // Step 3 (a): the original was lost, so what was acknowledged is the retransmission, and the path
+                    // is no longer than it was. Without timestamps nothing else would say so while all is sent again.
+                    self.backoff = 0;
                 }
                 Frto::Off
             }

@@ -295,6 +295,26 @@ fn the_backoff_ends_with_a_round_trip_that_is_certain() {
 }
 
 #[test]
+fn the_backoff_ends_when_the_loss_proves_genuine() {
+    let check = |second: u32, expected: u8| {
+        let mut sender = Sender::new(&Config {
+            timestamps: false,
+            ..without_probes()
+        });
+        sender.write(30);
+        sender.wait_ms(300);
+        sender.acked(1, &[]);
+        assert_eq!(sender.connection().backoff, 1);
+        // What new data brings about (RFC 5682 2.1 step 3): a duplicate, or more of the originals.
+        sender.acked(second, &[]);
+        assert_eq!(sender.connection().backoff, expected, "{second}");
+    };
+    check(1, 0);
+    // The measurement of an original.
+    check(2, 0);
+}
+
+#[test]
 fn new_data_after_a_timeout_finds_out_that_it_was_spurious() {
     let check = |sack: bool, second: u32, is_spurious: bool| {
         // Without timestamps, so that it is F-RTO that finds it.
