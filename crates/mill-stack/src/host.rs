@@ -13,6 +13,7 @@ use crate::port::Ports;
 use crate::queue::SendQueue;
 use crate::rate_limit::RateLimit;
 use crate::receive::Refused;
+use crate::recent_resets::RecentResets;
 use crate::secrets::Secrets;
 use crate::slot::Slots;
 use crate::syn_cache::SynCache;
@@ -100,7 +101,9 @@ pub struct Host<Q> {
     pub(crate) cut: Option<Cut>,
     /// Frames that readers may still look at, and whose bytes they hold.
     pub(crate) held: Vec<(FrameId, u32)>,
+    /// For answers to what nothing stands for.
     pub(crate) resets: RateLimit,
+    pub(crate) recent_resets: RecentResets,
     /// The segment at hand, if nothing stands for it.
     pub(crate) refused: Option<Refused>,
     pub(crate) counters: HostCounters,
@@ -141,6 +144,7 @@ impl<Q: SendQueue> Host<Q> {
             cut: None,
             held: Vec::new(),
             resets: RateLimit::default(),
+            recent_resets: RecentResets::default(),
             refused: None,
             counters: HostCounters::default(),
             burst: Burst::new(burst_max),

@@ -111,6 +111,9 @@ mod secrets;
 /// So many in a second, and no more.
 mod rate_limit;
 
+/// Connections that ended by a reset of ours a moment ago.
+mod recent_resets;
+
 /// Segments that belong to no connection's sending.
 mod answers;
 

@@ -18,7 +18,7 @@ pub struct Limits {
     pub neighbors_max: u32,
     /// Frames or flows that wait for one neighbour's address.
     pub neighbor_queue_max: u32,
-    /// Resets, echo replies and ICMP errors a second, each.
+    /// Resets for what belongs to no connection, echo replies and ICMP errors a second, each.
     pub answers_per_second: u32,
     /// Frames taken from the link in one call of `receive`.
     pub burst_max: u32,

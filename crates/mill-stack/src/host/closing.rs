@@ -1,9 +1,11 @@
 //! How connections are left.
 
+use crate::flow::Flow;
 use crate::host::Host;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::{SocketError, SocketId};
+use mill_tcp::segment::SegmentOut;
 
 impl<Q: SendQueue> Host<Q> {
     /// The application leaves: what is queued is still sent, then FIN; RST instead if bytes are unread. The identifier
@@ -20,7 +22,7 @@ impl<Q: SendQueue> Host<Q> {
         let flow = slot.flow;
         self.discard_unread(socket.index);
         if let Some(reset) = reset {
-            self.answers.push_own(flow, reset);
+            self.send_own_reset(flow, reset);
             self.end(socket.index, false);
         } else {
             self.after_command(socket.index);
@@ -92,9 +94,17 @@ impl<Q: SendQueue> Host<Q> {
         let flow = slot.flow;
         let env = &mut self.lending.env(slot.config, self.now);
         if let Some(reset) = slot.connection.abort(env) {
-            self.answers.push_own(flow, reset);
+            self.send_own_reset(flow, reset);
         }
         self.end(index, false);
+    }
+
+    /// Sends the reset that ends a connection of ours. It is no answer to a stranger, so no limit holds it back, and what
+    /// the peer sends before it comes is answered in the same way.
+    pub(crate) fn send_own_reset(&mut self, flow: Flow, reset: SegmentOut) {
+        let hash = flow.table_hash(self.secrets.table);
+        self.recent_resets.note(hash, self.now.tick());
+        self.answers.push_own(flow, reset);
     }
 
     /// Makes the identifier stale; says whether there is still something for TCP to do.

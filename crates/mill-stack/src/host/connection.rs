@@ -10,6 +10,7 @@ use crate::unread::Unread;
 use alloc::boxed::Box;
 use mill_tcp::arrived::Events;
 use mill_tcp::time_wait::TimeWait;
+use mill_wire::tcp::Flags;
 
 impl<Q: SendQueue> Host<Q> {
     /// Puts the slot into the list of those that may have something to send.
@@ -142,7 +143,8 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What the connection still says before it is gone: the acknowledgement of the peer's FIN.
+    /// What the connection still says before it is gone: the acknowledgement of the peer's FIN, or that nobody reads
+    /// what came.
     fn send_last(&mut self, index: u32) {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
@@ -150,7 +152,11 @@ impl<Q: SendQueue> Host<Q> {
         let env = &mut self.lending.env(slot.config, self.now);
         if let Some(segment) = slot.connection.next_segment(0, env) {
             let flow = slot.flow;
-            self.answer(flow, segment);
+            if segment.flags.has(Flags::RST) {
+                self.send_own_reset(flow, segment);
+            } else {
+                self.answer(flow, segment);
+            }
         }
     }
 

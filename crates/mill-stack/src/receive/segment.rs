@@ -331,15 +331,19 @@ impl<Q: SendQueue> Host<Q> {
         });
     }
 
-    /// Answers with a reset, unless it was one, and as far as the limit allows.
+    /// Answers with a reset, unless it was one: as far as the limit allows, or as long as the peer may not know that we
+    /// have ended its connection.
     fn reject(&mut self, refused: Refused) {
         self.drop_frame(refused.reason);
         let Some(reset) = refused.reset else {
             return;
         };
+        let hash = refused.flow.table_hash(self.secrets.table);
         let per_second = self.limits.answers_per_second;
         let random = &mut self.lending.shared.random;
-        if self.resets.take(per_second, random, self.now) {
+        if self.recent_resets.has(hash, self.now.tick())
+            || self.resets.take(per_second, random, self.now)
+        {
             self.lending.shared.counters.resets_out += 1;
             self.answer(refused.flow, reset);
         } else {
