@@ -1,7 +1,7 @@
 //! The congestion window (RFC 5681, RFC 9438, RFC 9406): bytes that may be in flight.
 
 use crate::config::Algorithm;
-use crate::connection::{Cold, Connection, ConnectionFlags};
+use crate::connection::{Cold, Connection};
 use crate::env::Env;
 use crate::recovery::Progress;
 use crate::scoreboard::Moment;
@@ -57,11 +57,13 @@ impl CongestionDetail {
 }
 
 impl Connection {
-    /// The first window (RFC 6928 2), one segment if the SYN was lost (RFC 5681 3.1).
-    pub(crate) fn begin_congestion(&mut self, env: &mut Env<'_>) {
+    /// The first window (RFC 6928 2), one segment if the SYN was lost (RFC 5681 3.1). RFC 5681 means a timeout of 3 s: since
+    /// it is one of 1 s, a SYN may be sent again because the path is long, so only the second time counts, as in
+    /// Linux (`tcp_init_transfer`).
+    pub(crate) fn begin_congestion(&mut self, syn_retransmits: u8, env: &mut Env<'_>) {
         self.ssthresh = SSTHRESH_UNKNOWN;
         self.w_max = 0;
-        self.cwnd = if self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {
+        self.cwnd = if syn_retransmits > 1 {
             self.snd_mss.into()
         } else {
             self.initial_window(env)

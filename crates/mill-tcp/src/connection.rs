@@ -149,7 +149,7 @@ impl ConnectionFlags {
     pub(crate) const SYN_DUE: u32 = 1 << 14;
     /// The last `next_segment` found nothing because the application had no more (RFC 7661).
     pub(crate) const APP_LIMITED: u32 = 1 << 15;
-    /// The SYN was retransmitted (RFC 6298 5.7, RFC 6928 2).
+    /// The SYN was retransmitted (RFC 6298 5.7).
     pub(crate) const SYN_RETRANSMITTED: u32 = 1 << 16;
     /// A window probe has to be sent (RFC 9293 3.8.6.1).
     pub(crate) const PROBE_DUE: u32 = 1 << 18;

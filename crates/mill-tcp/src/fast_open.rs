@@ -53,7 +53,7 @@ impl Connection {
         connection.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
         connection.flags.set(ConnectionFlags::FAST_OPEN, true);
         connection.flags.set(ConnectionFlags::SYN_DUE, true);
-        connection.begin_congestion(env);
+        connection.begin_congestion(0, env);
         let len = syn.payload.len().min(usize::from(window));
         let mut arrived = Arrived::default();
         if len > 0 {

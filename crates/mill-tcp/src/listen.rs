@@ -241,6 +241,7 @@ impl HalfOpen {
             rcv_adv: rcv_nxt + u32::from(syn_window(env.config)),
             last_ack_sent: rcv_nxt,
             ts_offset: self.ts_offset,
+            backoff: self.retransmits,
             ..Connection::with_settings(env)
         };
         connection.agree(&self.agreement(), self.mss_local, env);
@@ -253,17 +254,21 @@ impl HalfOpen {
     }
 
     /// From the SYN-ACK to this segment: by its timestamp (RFC 7323 4.1), else by the timer if that was set once
-    /// (RFC 6298 3). A SYN cookie has no timer: the host sets `retransmit_at` to now.
+    /// (RFC 6298 3). A SYN cookie has no timer: the host sets `retransmit_at` to now; and its timestamp says what was agreed
+    /// in its lower bits, so that it is up to 63 ms older than its segment: it measures nothing.
     fn rtt_ms(&self, segment: &Segment<'_>, env: &Env<'_>) -> Option<u32> {
+        let left_ms = u32::try_from(self.retransmit_at.since(env.tick())).ok()?;
+        if left_ms == 0 {
+            return None;
+        }
         if let Some(stamp) = segment.options.timestamps.filter(|_| self.timestamps) {
             let sent_at = stamp.echo.wrapping_sub(self.ts_offset);
             let rtt_ms = env.tick().0.wrapping_sub(sent_at);
             return Some(rtt_ms).filter(|&ms| ms < RTT_MS_MAX);
         }
-        let left_ms = u32::try_from(self.retransmit_at.since(env.tick())).ok()?;
         let waited_ms = u32::try_from(env.config.rto_initial.as_millis()).ok()?;
         let rtt_ms = waited_ms.checked_sub(left_ms)?;
-        (left_ms > 0 && self.retransmits == 0).then_some(rtt_ms)
+        (self.retransmits == 0).then_some(rtt_ms)
     }
 }
 

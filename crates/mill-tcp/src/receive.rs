@@ -168,7 +168,11 @@ impl Connection {
         let reassembly = &mut self.cold_part(env).reassembly;
         match reassembly.insert(text.at, bytes, text.has_fin, &limits) {
             Ok(twice) => {
-                if let Some((start, end)) = twice {
+                // RFC 2883 4.2.3: of several parts that came twice the first one is told. One lies in front of `text` if that
+                // is not the whole.
+                if let Some((start, end)) = twice
+                    && text.bytes.start == 0
+                {
                     self.note_duplicate(start, end, env);
                 }
                 true

@@ -125,15 +125,15 @@ impl Connection {
         acked
     }
 
-    /// The timer of the SYN ends, and the congestion window begins.
+    /// The timer of the SYN ends, and the congestion window begins. `backoff` still says how often the SYN was sent again.
     pub(crate) fn complete_handshake(&mut self, rtt_ms: Option<u32>, env: &mut Env<'_>) {
         self.state = State::Established;
-        self.backoff = 0;
+        let syn_retransmits = core::mem::take(&mut self.backoff);
         self.timer = TimerKind::Retransmission;
         self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
         self.flags.set(ConnectionFlags::SYN_DUE, false);
         self.first_rtt(rtt_ms, env);
-        self.begin_congestion(env);
+        self.begin_congestion(syn_retransmits, env);
         self.begin_window_round(env);
         self.arm_keepalive(env);
     }

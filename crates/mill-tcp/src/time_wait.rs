@@ -65,6 +65,16 @@ impl TimeWait {
             return TimeWaitOutcome::Dropped(SegmentDrop::Paws);
         }
         let is_old = self.is_timestamp_old(segment);
+        // RFC 9293 3.10.7.4: what lies before the window is answered, whatever its flags (first); of the rest a segment
+        // without ACK is dropped (fifth). It does not make the wait begin anew, which comes later; so Linux does.
+        if !segment.flags.has(Flags::ACK) {
+            let is_before = (segment.seq + segment.len()).is_at_or_before(self.rcv_nxt);
+            return if is_before && !segment.is_empty() {
+                TimeWaitOutcome::Answer(self.ack(env))
+            } else {
+                TimeWaitOutcome::Dropped(SegmentDrop::NoAck)
+            };
+        }
         // RFC 9293 3.10.7.4, eighth: the peer has not got our last acknowledgement; the wait begins anew.
         let is_last_fin =
             segment.flags.has(Flags::FIN) && segment.seq + segment.len() == self.rcv_nxt;

@@ -20,8 +20,8 @@ impl Connection {
         let shift = self.rcv_wind_shift;
         let unit = 1_u32 << shift;
         let known = self.rcv_wnd();
-        let window_max = u32::from(u16::MAX) << shift;
-        let room = self.room().min(window_max) & !(unit - 1);
+        let window_max = self.window_max();
+        let room = self.offerable();
         // RFC 9293 3.8.6.2.2: half the buffer or a full segment at least.
         let window = if room >= known.saturating_add(self.worthwhile()) {
             room
@@ -52,6 +52,17 @@ impl Connection {
         self.receive_buffer_bytes.saturating_sub(self.unread_bytes)
     }
 
+    /// The largest window that the field can say (RFC 7323 2.2).
+    fn window_max(&self) -> u32 {
+        u32::from(u16::MAX) << self.rcv_wind_shift
+    }
+
+    /// The window that could be offered if the edge might be anywhere: of what the buffer can still take, whole units
+    /// that the field can say.
+    fn offerable(&self) -> u32 {
+        self.room().min(self.window_max()) & !((1 << self.rcv_wind_shift) - 1)
+    }
+
     /// How far the edge moves at least, if it moves: a full segment or half the buffer (RFC 9293 3.8.6.2.2).
     fn worthwhile(&self) -> u32 {
         u32::from(self.rcv_mss).min(self.receive_buffer_bytes / 2)
@@ -69,10 +80,9 @@ impl Connection {
         // RFC 9293 3.8.6.2.2 again; and only if the peer may come to a halt soon: while data flows, acknowledgements
         // carry the window anyway.
         let known = self.rcv_wnd();
-        let room = self.room() & !((1 << self.rcv_wind_shift) - 1);
-        let gain = room.saturating_sub(known);
-        let is_narrow =
-            known <= self.receive_buffer_bytes / 4 || known < 2 * u32::from(self.rcv_mss);
+        let gain = self.offerable().saturating_sub(known);
+        let whole = self.receive_buffer_bytes.min(self.window_max());
+        let is_narrow = known <= whole / 4 || known < 2 * u32::from(self.rcv_mss);
         if gain >= self.worthwhile().max(known) && is_narrow {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
         }

@@ -141,6 +141,37 @@ fn acknowledgements_tell_what_is_here() {
     assert_eq!(give(15, 75), [(20, 30)]);
 }
 
+/// RFC 2883 4.2.3.
+#[test]
+fn of_several_parts_that_came_twice_the_first_is_told() {
+    // Delivered up to 10; out of order 20 to 30 and 40 to 50.
+    let check = |start: i32, end: i32, expected: &[(i32, i32)]| {
+        let mut pair = pair(0);
+        let next = pair.draft(SERVER);
+        let mut give = |start: i32, end: i32| {
+            let len = usize::try_from(end - start).unwrap();
+            let draft = next.clone().shifted(start).with_payload(&[1; 100][..len]);
+            let (_, sent) = pair.give(SERVER, &draft);
+            // What is in order may be acknowledged later.
+            let sack = sent
+                .first()
+                .map_or_else(Default::default, |it| it.options.sack);
+            let blocks = sack.as_slice().iter();
+            blocks
+                .map(|(start, end)| (start.since(next.seq), end.since(next.seq)))
+                .collect::<alloc::vec::Vec<_>>()
+        };
+        give(0, 10);
+        give(20, 30);
+        give(40, 50);
+        assert_eq!(give(start, end), expected, "{start}..{end}");
+    };
+    check(5, 35, &[(5, 10), (40, 50)]);
+    check(10, 35, &[(20, 30), (40, 50)]);
+    check(5, 60, &[(5, 10)]);
+    check(15, 60, &[(20, 30), (15, 60)]);
+}
+
 #[test]
 fn nothing_is_told_to_a_peer_without_sack() {
     let mut pair = Pair::new(&Config::default());

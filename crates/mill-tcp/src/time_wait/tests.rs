@@ -142,6 +142,20 @@ fn text_is_answered_and_a_bare_acknowledgement_is_not() {
     }
 }
 
+/// RFC 9293 3.10.7.4, first and fifth: answered if it lies before the window, but it prolongs nothing.
+#[test]
+fn what_has_no_acknowledgement_does_not_prolong_the_wait() {
+    check(false, &draft(Flags::FIN, -1, None), "ack", false);
+    check(true, &draft(Flags::FIN, -1, Some(0)), "ack", false);
+    check(false, &draft(Flags::FIN, 0, None), "dropped", false);
+    let text = |seq| draft(Flags::PSH, seq, None).with_payload(b"x");
+    check(false, &text(-1), "ack", false);
+    check(false, &text(0), "dropped", false);
+    for seq in [-1, 0, 1] {
+        check(false, &draft(Flags(0), seq, None), "dropped", false);
+    }
+}
+
 /// RFC 7323 3.2: once agreed, a segment without timestamps is dropped silently.
 #[test]
 fn a_fin_without_timestamps_is_dropped_once_they_are_agreed() {

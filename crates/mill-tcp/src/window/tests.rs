@@ -72,6 +72,34 @@ fn a_window_of_one_segment_is_opened_at_once() {
     assert_eq!((sent.len(), sent[0].window), (1, 4000));
 }
 
+/// A window without a scale can't say more than 65535, however large the buffer is: reading causes nothing while all of
+/// that is offered.
+#[test]
+fn reading_from_a_buffer_larger_than_the_window_field_repeats_nothing() {
+    for (window_scaling, expected) in [(false, 0), (true, 0)] {
+        let mut pair = Pair::alone(&Config {
+            receive_buffer_bytes: 256 << 10,
+            receive_buffer_bytes_max: 256 << 10,
+            quick_acks: 0,
+            window_scaling,
+            ..Config::default()
+        });
+        pair.sides[SERVER].reads = false;
+        for _ in 0..40 {
+            let draft = pair.draft(SERVER).with_payload(&[1; 1000]);
+            pair.give(SERVER, &draft);
+        }
+        pair.run_for(Duration::from_millis(50));
+        let before = pair.log.len();
+        for _ in 0..40 {
+            consume(&mut pair, 1000);
+            pair.flush();
+        }
+        let sent = pair.sent_since(before, SERVER);
+        assert_eq!(sent.len(), expected, "scaling {window_scaling}: {sent:?}");
+    }
+}
+
 /// While much is still offered, a reader causes no segments.
 #[test]
 fn a_reader_that_keeps_pace_causes_no_updates() {
