@@ -65,7 +65,7 @@ const SETS: usize = 1024;
 const SET_ENTRIES: usize = 4;
 
 /// As long as a segment may be under way, or its sender waits before it sends it again.
-const KEPT: Duration = Duration::from_mins(1);
+const KEPT: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
