@@ -90,7 +90,7 @@ impl Files for KernelFiles {
         Ok(listed)
     }
 
-    async fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
+    fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
         let path = Path::new(OsStr::from_bytes(path));
         let real = std::fs::canonicalize(path).map_err(failed("realpath()"))?;
         Ok(real.into_os_string().into_vec())

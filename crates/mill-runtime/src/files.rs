@@ -35,8 +35,9 @@ pub trait Files: 'static {
     /// The entries of a directory without `.` and `..`, in no particular order.
     fn list(&self, path: &[u8]) -> impl Future<Output = Result<Vec<DirectoryEntry>, FileError>>;
 
-    /// The path with all symbolic links resolved.
-    fn real_path(&self, path: &[u8]) -> impl Future<Output = Result<Vec<u8>, FileError>>;
+    /// The path with all symbolic links resolved. Unlike the others it is answered on the spot, so that a variable
+    /// can be evaluated where nothing waits; like realpath(3) it takes a system call for each component.
+    fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError>;
 }
 
 /// What to do about symbolic links on the way (`disable_symlinks`). `from` is the length of the path's

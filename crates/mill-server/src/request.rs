@@ -102,8 +102,8 @@ pub struct Request {
     pub pipelined: bool,
     /// `$request_id`, once somebody asked.
     pub id: Option<[u8; 16]>,
-    /// `$realpath_root`, as of the location; evaluated beforehand, for it asks the file system.
-    pub real_root: Option<Vec<u8>>,
+    /// `$realpath_root`, once something asked.
+    pub real_root: Option<document::RealRoot>,
     /// How deep the evaluation of variables is nested.
     pub variable_depth: u8,
     /// The status that an `error_page` answers for.
@@ -163,7 +163,6 @@ pub async fn refuse<E: Engine>(
 /// All phases, from the server's rewrites on.
 async fn from_server<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     locate::leave(request);
-    document::resolve_root(request, local).await;
     let flow = async {
         rewrite::in_server(request, local).await?;
         locate::find(request, local)?;
@@ -177,7 +176,6 @@ async fn from_server<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
 
 /// The phases of a location whose rewrites are done.
 async fn from_location<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
-    document::resolve_root(request, local).await;
     let flow = async {
         access::check(request, local)?;
         try_files::choose(request, local).await?;

@@ -30,7 +30,7 @@ mod answer;
 use crate::local::Local;
 use crate::product;
 use crate::request::Request;
-use crate::request::document::{document_path, document_root};
+use crate::request::document::{document_path, document_root, real_root};
 use mill_config::config::template::Part;
 use mill_config::config::{Template, Variable};
 use mill_http::decimal::emit_decimal;
@@ -82,6 +82,7 @@ pub fn value<'a, E: Engine>(
     match variable {
         Variable::User(index) => user::value(*index, request, local),
         Variable::DocumentRoot => Some(document_root(request, local).into()),
+        Variable::RealpathRoot => Some(real_root(request, local)?.into()),
         Variable::RequestFilename => Some(document_path(request, local).path.into()),
         Variable::RequestId => Some(target::id(request, local).into()),
         variable => plain(variable, request, local),
@@ -114,7 +115,6 @@ fn plain<'a, E: Engine>(
         Variable::RequestLength => target::length(request).into(),
         Variable::ServerProtocol => target::protocol(request).into(),
         Variable::RemoteUser => target::user(request)?.into(),
-        Variable::RealpathRoot => request.real_root.as_deref()?.into(),
         Variable::Scheme => b"http"[..].into(),
         Variable::Https => b""[..].into(),
         Variable::ServerName => request.server.name.as_bytes().into(),
@@ -168,6 +168,7 @@ fn plain<'a, E: Engine>(
         // Answered by `value`, which may change the request.
         Variable::User(_)
         | Variable::DocumentRoot
+        | Variable::RealpathRoot
         | Variable::RequestFilename
         | Variable::RequestId => return None,
     })

@@ -274,9 +274,8 @@ impl Files for SimFiles {
         Ok(entries.borrow().keys().map(examine).collect())
     }
 
-    async fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
+    fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
         self.count(|calls| calls.real_path += 1);
-        self.wait().await;
         let found = self
             .tree
             .borrow()

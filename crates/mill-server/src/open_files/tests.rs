@@ -37,7 +37,7 @@ impl Files for Disk {
         Ok(Vec::new())
     }
 
-    async fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
+    fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
         Ok(path.to_vec())
     }
 }

@@ -104,19 +104,33 @@ pub(super) async fn examine<E: Engine>(
     None
 }
 
-/// Finds out `$realpath_root` for a location, if the configuration mentions it anywhere: variables are evaluated
-/// where nothing can wait for the file system.
-pub(super) async fn resolve_root<E: Engine>(request: &mut Request, local: &Local<E>) {
-    if !request.site.mentions.real_root {
-        return;
-    }
+/// What `$realpath_root` was found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RealRoot {
+    /// The document root that it is of.
+    root: Vec<u8>,
+    /// `None` if it does not exist.
+    path: Option<Vec<u8>>,
+}
+
+/// The document root with its links resolved: `$realpath_root`. It is found out when something asks for it, and once
+/// for a request as long as its document root stays, so that a root that is missing is logged once.
+pub fn real_root<'a, E: Engine>(request: &'a mut Request, local: &Local<E>) -> Option<&'a [u8]> {
     let root = document_root(request, local);
-    request.real_root = match local.engine.files().real_path(&root).await {
-        Ok(path) => Some(path),
-        Err(error) => {
-            let failure = failure(&error, &root);
-            local.log_error(Some(request), LogLevel::Crit, format_args!("{failure}"));
-            None
-        }
-    };
+    let known = request
+        .real_root
+        .as_ref()
+        .is_some_and(|known| known.root == root);
+    if !known {
+        let path = match local.engine.files().real_path(&root) {
+            Ok(path) => Some(path),
+            Err(error) => {
+                let failure = failure(&error, &root);
+                local.log_error(Some(request), LogLevel::Crit, format_args!("{failure}"));
+                None
+            }
+        };
+        request.real_root = Some(RealRoot { root, path });
+    }
+    request.real_root.as_ref()?.path.as_deref()
 }

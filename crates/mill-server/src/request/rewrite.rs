@@ -13,7 +13,7 @@ use self::replacement::Replacement;
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
 use crate::log::Text;
-use crate::request::{Phase, Request, document, locate};
+use crate::request::{Phase, Request, locate};
 use crate::variables;
 use mill_config::config::{Instruction, LocationName, LogLevel, RewriteFlag, Template, Variable};
 use mill_config::value;
@@ -40,7 +40,6 @@ pub(super) async fn in_location<E: Engine>(
         if matches!(request.location.name, LocationName::Server) {
             return ControlFlow::Continue(());
         }
-        document::resolve_root(request, local).await;
         if run(request, local).await? == Path::Kept {
             return ControlFlow::Continue(());
         }

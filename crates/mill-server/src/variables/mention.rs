@@ -1,7 +1,7 @@
 //! Which variables a configuration mentions at all.
 //!
-//! Some families cost something each time they are known: `$realpath_root` and `$tcpinfo_…` a system call,
-//! `$sent_http_…` a copy of the answer's head. A configuration that never names them pays for none.
+//! Some families cost something each time they are known: `$tcpinfo_…` a system call, `$sent_http_…` a copy of the
+//! answer's head. A configuration that never names them pays for none.
 
 use mill_config::config::location::{Amount, Document};
 use mill_config::config::settings::{Charset, DisableSymlinks};
@@ -14,8 +14,6 @@ use mill_config::config::{
 /// What a configuration needs to know beforehand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
-    /// `$realpath_root`.
-    pub real_root: bool,
     /// Any of `$tcpinfo_…`.
     pub transport: bool,
     /// Any of `$sent_http_…`.
@@ -184,7 +182,6 @@ impl Mentions {
 
     fn variable(&mut self, variable: &Variable) {
         match variable {
-            Variable::RealpathRoot => self.real_root = true,
             Variable::SentHttp(name) => {
                 self.sent_fields = true;
                 self.sent_connection |= matches!(&**name, b"connection" | b"keep_alive");
@@ -214,38 +211,38 @@ mod tests {
     #[test]
     fn a_variable_is_found_wherever_it_may_stand() {
         let check = |directives: &str| {
-            assert!(mentions(directives).real_root, "{directives}");
-            let without = directives.replace("$realpath_root", "$document_root");
-            assert!(!mentions(&without).real_root, "{without}");
+            assert!(mentions(directives).transport, "{directives}");
+            let without = directives.replace("$tcpinfo_rtt", "$remote_addr");
+            assert!(!mentions(&without).transport, "{without}");
         };
-        check("log_format f $realpath_root;");
-        check("map $realpath_root $a { default 1; }");
-        check("map $uri $a { default $realpath_root; }");
-        check("map $uri $a { x $realpath_root; }");
-        check("map $uri $a { ~x $realpath_root; }");
-        check("server { set $a $realpath_root; }");
-        check("server { return 200 $realpath_root; }");
-        check("server { rewrite ^ /x$realpath_root; }");
-        check("server { rewrite ^ /x?a=$realpath_root; }");
-        check("server { if ($realpath_root) { } }");
-        check("server { if ($uri = $realpath_root) { } }");
-        check("server { if (-f $realpath_root/a) { } }");
-        check("server { if ($uri) { set $a $realpath_root; } }");
-        check("server { location / { if ($uri) { add_header A $realpath_root; } } }");
-        check("server { location /a { location /a/b { add_header A $realpath_root; } } }");
-        check("server { location @a { add_header A $realpath_root; } }");
-        check("server { location / { limit_except GET { access_log $realpath_root/a; } } }");
-        check("server { try_files $realpath_root /a; }");
-        check("server { try_files /a $realpath_root; }");
-        check("server { error_page 404 $realpath_root; }");
-        check("server { index $realpath_root; }");
-        check("server { access_log $realpath_root/log; }");
-        check("server { access_log /log combined if=$realpath_root; }");
-        check("map $uri $a { default 1; } server { expires $realpath_root; }");
-        check("server { limit_rate $realpath_root; }");
-        check("server { charset $realpath_root; }");
-        check("server { source_charset $realpath_root; }");
-        check("server { disable_symlinks on from=$realpath_root; }");
+        check("log_format f $tcpinfo_rtt;");
+        check("map $tcpinfo_rtt $a { default 1; }");
+        check("map $uri $a { default $tcpinfo_rtt; }");
+        check("map $uri $a { x $tcpinfo_rtt; }");
+        check("map $uri $a { ~x $tcpinfo_rtt; }");
+        check("server { set $a $tcpinfo_rtt; }");
+        check("server { return 200 $tcpinfo_rtt; }");
+        check("server { rewrite ^ /x$tcpinfo_rtt; }");
+        check("server { rewrite ^ /x?a=$tcpinfo_rtt; }");
+        check("server { if ($tcpinfo_rtt) { } }");
+        check("server { if ($uri = $tcpinfo_rtt) { } }");
+        check("server { if (-f $tcpinfo_rtt/a) { } }");
+        check("server { if ($uri) { set $a $tcpinfo_rtt; } }");
+        check("server { location / { if ($uri) { add_header A $tcpinfo_rtt; } } }");
+        check("server { location /a { location /a/b { add_header A $tcpinfo_rtt; } } }");
+        check("server { location @a { add_header A $tcpinfo_rtt; } }");
+        check("server { location / { limit_except GET { access_log $tcpinfo_rtt/a; } } }");
+        check("server { try_files $tcpinfo_rtt /a; }");
+        check("server { try_files /a $tcpinfo_rtt; }");
+        check("server { error_page 404 $tcpinfo_rtt; }");
+        check("server { index $tcpinfo_rtt; }");
+        check("server { access_log $tcpinfo_rtt/log; }");
+        check("server { access_log /log combined if=$tcpinfo_rtt; }");
+        check("map $uri $a { default 1; } server { expires $tcpinfo_rtt; }");
+        check("server { limit_rate $tcpinfo_rtt; }");
+        check("server { charset $tcpinfo_rtt; }");
+        check("server { source_charset $tcpinfo_rtt; }");
+        check("server { disable_symlinks on from=$tcpinfo_rtt; }");
     }
 
     #[test]

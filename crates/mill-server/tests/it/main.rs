@@ -34,6 +34,9 @@ mod changing_files;
 /// What the open-file cache and the hot answers save, and when they let go.
 mod caches;
 
+/// `$realpath_root`: when it is found out.
+mod real_root;
+
 /// A hot answer is the answer that the whole way would have given.
 mod hot_or_not;
 

@@ -105,7 +105,7 @@ fn links_lead_on_unless_they_are_refused() {
     files.link("/www/directory", "/data");
     assert_eq!(read(&files, "/www/link"), b"page");
     assert_eq!(read(&files, "/www/directory/./../data/page"), b"page");
-    let real = |path: &str| now(files.real_path(path.as_bytes())).unwrap();
+    let real = |path: &str| files.real_path(path.as_bytes()).unwrap();
     assert_eq!(real("/www/directory/page"), b"/data/page");
     assert_eq!(real("/www/.."), b"/");
 
@@ -200,7 +200,7 @@ fn calls_are_counted() {
     read(&files, "/f");
     let _ = now(files.metadata(b"/none", Symlinks::Follow));
     let _ = now(files.list(b"/"));
-    let _ = now(files.real_path(b"/f"));
+    let _ = files.real_path(b"/f");
     let once = FileCalls {
         open: 1,
         metadata: 1,
