@@ -18,8 +18,18 @@ pub struct Diagnostic {
     pub snippet: Option<Snippet>,
     /// Said under the caret.
     pub label: Option<String>,
+    /// What belongs to it one by one: a line each.
+    pub details: Vec<String>,
     /// What to do.
     pub help: Option<String>,
+}
+
+/// Where a value stands that only turns out wrong outside the configuration: a user that does not exist, an
+/// address that is in use.
+#[derive(Debug, Clone)]
+pub struct Spot {
+    pub(crate) place: Place,
+    pub(crate) snippet: Snippet,
 }
 
 /// Where, in nginx's words.
@@ -60,6 +70,7 @@ impl Diagnostic {
             place,
             snippet: None,
             label: None,
+            details: Vec::new(),
             help: None,
         }
     }
@@ -70,8 +81,8 @@ impl Diagnostic {
         match &self.place {
             Place::None => {}
             Place::CommandLine => line.push_str(" in command line"),
-            Place::File { path, line: number } => {
-                let _ = write!(line, " in {}:{number}", path.display());
+            place @ Place::File { .. } => {
+                let _ = write!(line, " in {place}");
             }
         }
         line
@@ -84,10 +95,40 @@ impl Diagnostic {
         if let Some(snippet) = &self.snippet {
             snippet.render(&mut out, self.label.as_deref());
         }
+        for detail in &self.details {
+            let _ = writeln!(out, "  {detail}");
+        }
         if let Some(help) = &self.help {
             let _ = writeln!(out, "help: {help}");
         }
         out
+    }
+}
+
+impl Spot {
+    /// A message about what stands there.
+    pub fn diagnostic(&self, level: LogLevel, message: impl Into<String>) -> Diagnostic {
+        let mut diagnostic = Diagnostic::new(level, message, self.place.clone());
+        diagnostic.snippet = Some(self.snippet.clone());
+        diagnostic
+    }
+}
+
+/// `FILE:LINE`.
+impl std::fmt::Display for Spot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.place.fmt(f)
+    }
+}
+
+/// `FILE:LINE`, or that it is the command line.
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => Ok(()),
+            Self::CommandLine => f.write_str("the command line"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+        }
     }
 }
 

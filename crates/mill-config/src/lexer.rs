@@ -96,6 +96,8 @@ pub struct LexError {
     pub line: u32,
     /// What to point at; never beyond the text.
     pub span: Range<usize>,
+    /// The words of the statement that something other than `;` or `{` ended.
+    pub words: Vec<Word>,
 }
 
 /// Longest word in bytes: nginx reads files through a buffer of this size.
@@ -135,7 +137,8 @@ impl Lexer {
                 if words.is_empty() {
                     return Ok(Token::End);
                 }
-                return Err(self.end_of_text(start.saturating_sub(1)..start));
+                let error = self.end_of_text(start.saturating_sub(1)..start);
+                return Err(LexError { words, ..error });
             };
             match byte {
                 b';' | b'{' => {
@@ -150,7 +153,8 @@ impl Lexer {
                     if words.is_empty() {
                         return Ok(Token::BlockEnd);
                     }
-                    return Err(self.unexpected(byte, start));
+                    let error = self.unexpected(byte, start);
+                    return Err(LexError { words, ..error });
                 }
                 quote @ (b'"' | b'\'') => {
                     words.push(self.quoted(&text.bytes, quote)?);
@@ -162,7 +166,15 @@ impl Lexer {
                         Some(&byte) => return Err(self.unexpected(byte, self.position)),
                     }
                 }
-                _ => words.push(self.bare(&text.bytes)?),
+                _ => match self.bare(&text.bytes) {
+                    Ok(word) => words.push(word),
+                    // The text ends in this word.
+                    Err(error) if !error.words.is_empty() => {
+                        words.extend(error.words);
+                        return Err(LexError { words, ..error });
+                    }
+                    Err(error) => return Err(error),
+                },
             }
         }
     }
@@ -208,6 +220,7 @@ impl Lexer {
                     ),
                     line: start_line,
                     span: start..start + 1,
+                    words: Vec::new(),
                 });
             }
             match byte {
@@ -249,6 +262,7 @@ impl Lexer {
                     ),
                     line: self.line,
                     span: start..start + 10,
+                    words: Vec::new(),
                 });
             }
             let is_name_brace = byte == b'{' && after_dollar;
@@ -274,7 +288,12 @@ impl Lexer {
             at += 1;
         }
         self.position = bytes.len();
-        Err(self.end_of_text(start..bytes.len()))
+        let words = vec![Word {
+            bytes: unescape(bytes.get(start..).unwrap_or_default()),
+            span: start..bytes.len(),
+        }];
+        let error = self.end_of_text(start..bytes.len());
+        Err(LexError { words, ..error })
     }
 
     fn unexpected(&self, byte: u8, at: usize) -> LexError {
@@ -283,6 +302,7 @@ impl Lexer {
             message,
             line: self.line,
             span: at..at + 1,
+            words: Vec::new(),
         }
     }
 
@@ -295,6 +315,7 @@ impl Lexer {
             message: message.into(),
             line: self.line,
             span,
+            words: Vec::new(),
         }
     }
 }

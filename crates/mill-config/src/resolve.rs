@@ -5,7 +5,9 @@ pub(crate) mod draft;
 mod finish;
 mod listeners;
 mod recoding;
+mod semicolon;
 pub(crate) mod templates;
+pub(crate) mod unsupported;
 pub(crate) mod variables;
 
 use std::ops::Range;
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use crate::Text;
 use crate::config::{Config, LogLevel};
-use crate::diagnostic::{Diagnostic, Place, Snippet};
+use crate::diagnostic::{Diagnostic, Place, Snippet, Spot};
 use crate::directive::{Apply, Contexts, Directive, Notice, Value};
 use crate::directives;
 use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
@@ -21,6 +23,7 @@ use crate::load::Options;
 use crate::source::Source;
 use crate::{suggest, value};
 use draft::{HttpDraft, LocationDraft, MainDraft, ServerDraft};
+use unsupported::Unsupported;
 use variables::VariableTable;
 
 /// Success, or the error that refuses the configuration.
@@ -52,6 +55,8 @@ pub(crate) struct Resolver<'a> {
     pub(crate) variables: VariableTable,
     /// Warnings and notices, in order.
     pub(crate) remarks: Vec<Diagnostic>,
+    /// What refuses the configuration once all of it has been seen.
+    pub(crate) unsupported: Unsupported,
     lexer: Lexer,
     include_depth: usize,
     block_depth: usize,
@@ -81,6 +86,7 @@ impl<'a> Resolver<'a> {
             server: ServerDraft::default(),
             variables: VariableTable::new(shadows),
             remarks: Vec::new(),
+            unsupported: Unsupported::default(),
             lexer: Lexer::new(text),
             include_depth: 0,
             block_depth: 0,
@@ -94,7 +100,16 @@ impl<'a> Resolver<'a> {
             .statements(Extent::File)
             .and_then(|()| self.file(&path, None));
         let shadows = self.variables.late_shadows();
-        let resolved = parsed.and_then(|()| finish::finish(&mut self));
+        let resolved = match (parsed, self.unsupported.diagnostic()) {
+            (Ok(()), None) => finish::finish(&mut self),
+            // What is left of the configuration would give errors that are none, of variables for example.
+            (Ok(()), Some(unsupported)) => Err(unsupported),
+            (Err(error), unsupported) => {
+                self.remarks
+                    .extend(unsupported.map(|unsupported| *unsupported));
+                Err(error)
+            }
+        };
         (resolved, self.remarks, shadows)
     }
 
@@ -151,23 +166,25 @@ impl<'a> Resolver<'a> {
 
     fn statements(&mut self, extent: Extent) -> Applied {
         loop {
-            match self
-                .lexer
-                .next_token()
-                .map_err(|error| self.lex_error(&error))?
-            {
+            match self.next_token()? {
                 Token::BlockEnd if extent == Extent::Block => return Ok(()),
                 Token::BlockEnd => {
                     return Err(self.at_position("unexpected \"}\"", "no block is open here"));
                 }
                 Token::End if extent == Extent::File => return Ok(()),
-                Token::End => {
-                    let message = "unexpected end of file, expecting \"}\"";
-                    return Err(self.at_position(message, ""));
-                }
+                Token::End => return Err(self.unclosed_block()),
                 Token::Statement(statement) => self.statement(&statement)?,
             }
         }
+    }
+
+    fn next_token(&mut self) -> Applied<Token> {
+        let token = self.lexer.next_token();
+        token.map_err(|error| self.lex_error(&error))
+    }
+
+    fn unclosed_block(&self) -> Box<Diagnostic> {
+        self.at_position("unexpected end of file, expecting \"}\"", "")
     }
 
     fn statement(&mut self, statement: &Statement) -> Applied {
@@ -185,8 +202,28 @@ impl<'a> Resolver<'a> {
         let Some(directive) = directives::find(&name.bytes) else {
             return Err(self.unknown(statement));
         };
-        self.check(directive, statement)?;
-        self.apply(directive, statement)
+        self.check_place(directive, statement)?;
+        if directive.is_block() && statement.opens_block {
+            self.check(directive, statement)?;
+            return self.apply(directive, statement);
+        }
+        let swallowed = self.swallowed(&statement.words, &statement.text);
+        let applied = match directive.apply {
+            Apply::NotYet(module) if swallowed.is_none() || !statement.opens_block => {
+                self.directive_not_yet(directive.name, module, statement)
+            }
+            _ => self
+                .check(directive, statement)
+                .and_then(|()| self.apply(directive, statement)),
+        };
+        match (applied, swallowed) {
+            (Err(_), Some(next)) => Err(self.unterminated(statement, next)),
+            (Ok(()), Some(next)) => {
+                self.warn_of_swallowed(statement, next);
+                Ok(())
+            }
+            (applied, None) => applied,
+        }
     }
 
     fn unknown(&self, statement: &Statement) -> Box<Diagnostic> {
@@ -200,25 +237,21 @@ impl<'a> Resolver<'a> {
         error
     }
 
-    /// Context, end, number of arguments, and duplicates, in nginx's order.
+    /// The context; it comes before all else, as in nginx.
+    fn check_place(&self, directive: &'static Directive, statement: &Statement) -> Applied {
+        if directive.contexts.meets(self.context) {
+            return Ok(());
+        }
+        let message = format!("\"{}\" directive is not allowed here", directive.name);
+        let mut error = self.emerg(statement, statement.name(), message);
+        let places: Vec<&str> = directive.contexts.names().collect();
+        error.help = Some(format!("it may stand in: {}", places.join(", ")));
+        Err(error)
+    }
+
+    /// End, number of arguments, and duplicates, in nginx's order.
     fn check(&mut self, directive: &'static Directive, statement: &Statement) -> Applied {
         let name = statement.name();
-        if !directive.contexts.meets(self.context) {
-            let message = format!("\"{}\" directive is not allowed here", directive.name);
-            let mut error = self.emerg(statement, name, message);
-            let places: Vec<&str> = directive.contexts.names().collect();
-            error.help = Some(format!("it may stand in: {}", places.join(", ")));
-            return Err(error);
-        }
-        if let Apply::NotYet(module) = directive.apply {
-            let message = format!(
-                "directive \"{}\" is known to nginx, but not to Millstream yet",
-                directive.name
-            );
-            let mut error = self.emerg(statement, name, message);
-            error.help = Some(format!("it is part of nginx's {module}"));
-            return Err(error);
-        }
         if statement.opens_block && !directive.is_block() {
             let message = format!(
                 "directive \"{}\" is not terminated by \";\"",
@@ -445,6 +478,9 @@ impl Resolver<'_> {
 
     fn lex_error(&self, error: &LexError) -> Box<Diagnostic> {
         let text = &self.lexer.text;
+        if !error.words.is_empty() && text.path.is_some() {
+            return self.unterminated_at(error, text);
+        }
         let place = place(text, error.line);
         let mut diagnostic = Diagnostic::new(LogLevel::Emerg, error.message.clone(), place);
         diagnostic.snippet = Some(snippet(text, &error.span));
@@ -458,6 +494,7 @@ impl Resolver<'_> {
             message: String::from(message),
             line: self.lexer.line,
             span: end.saturating_sub(1)..end,
+            words: Vec::new(),
         };
         let mut error = self.lex_error(&error);
         error.help = (!help.is_empty()).then(|| String::from(help));
@@ -477,4 +514,12 @@ pub(crate) fn place(text: &SourceText, line: u32) -> Place {
 
 pub(crate) fn snippet(text: &SourceText, span: &Range<usize>) -> Snippet {
     Snippet::cut(&text.bytes, span.start, span.end)
+}
+
+/// Where a word stands, for those outside who may find it wrong.
+pub(crate) fn spot(statement: &Statement, word: &Word) -> Spot {
+    Spot {
+        place: place(&statement.text, statement.line),
+        snippet: snippet(&statement.text, &word.span),
+    }
 }

@@ -161,11 +161,14 @@ fn lexical_errors_have_nginx_words_and_lines() {
         ),
         ("events {}\n}", "[emerg] unexpected \"}\" in FILE:2"),
         ("{", "[emerg] unexpected \"{\" in FILE:1"),
-        ("events { use epoll }", "[emerg] unexpected \"}\" in FILE:1"),
+        (
+            "events { use epoll }",
+            "[emerg] unexpected \"}\": directive \"use\" is not terminated by \";\" in FILE:1",
+        ),
         ("user \"a\"b;", "[emerg] unexpected \"b\" in FILE:1"),
         (
             "user",
-            "[emerg] unexpected end of file, expecting \";\" or \"}\" in FILE:1",
+            "[emerg] unexpected end of file: directive \"user\" is not terminated by \";\" in FILE:1",
         ),
         (
             "\n\nuser 'a\n",
@@ -409,14 +412,52 @@ fn a_cycle_of_includes_ends_with_an_error() {
 
 #[test]
 fn modules_of_nginx_are_noted_and_others_refused() {
-    let line = |text: &str| said(text).last().unwrap().line();
-    assert_eq!(
-        line("load_module modules/ngx_http_image_filter_module.so; events {}"),
-        "[notice] module \"ngx_http_image_filter_module\" is not loaded in /etc/nginx/nginx.conf:1"
+    let check = |path: &str, file: &str, expected: &str, help: &str| {
+        let text = format!("load_module {path}; events {{}}");
+        let source = Memory::new().with(PATH, text).with(file, "ELF");
+        let said = match load(&source, &Options::default()) {
+            Ok(loaded) => loaded.remarks,
+            Err(failure) => vec![failure.error],
+        };
+        let [said] = said.as_slice() else {
+            panic!("{said:?}");
+        };
+        assert_eq!(said.line().replace(PATH, "FILE"), expected, "{path}");
+        let given = said.help.as_deref().unwrap();
+        assert!(given.contains(help), "{path}: {given}");
+    };
+    let image = "modules/ngx_http_image_filter_module.so";
+    check(
+        image,
+        "/usr/share/nginx/modules/ngx_http_image_filter_module.so",
+        "[notice] module \"ngx_http_image_filter_module\" is not loaded in FILE:1",
+        "none of its directives is here yet",
     );
-    assert_eq!(
-        line("load_module modules/evil.so; events {}"),
-        "[emerg] module \"modules/evil.so\" is unknown to Millstream in /etc/nginx/nginx.conf:1"
+    check(
+        image,
+        "/nothing",
+        "[warn] module \"ngx_http_image_filter_module\" is not loaded, and there is no file \
+         \"/usr/share/nginx/modules/ngx_http_image_filter_module.so\" in FILE:1",
+        "none of its directives is here yet",
+    );
+    check(
+        "/m/ngx_http_fancyindex_module.so",
+        "/m/ngx_http_fancyindex_module.so",
+        "[notice] module \"ngx_http_fancyindex_module\" is not loaded in FILE:1",
+        "\"autoindex\" is here instead",
+    );
+    check(
+        "/m/evil.so",
+        "/m/evil.so",
+        "[emerg] module \"/m/evil.so\" is unknown to Millstream in FILE:1",
+        "modules are not loaded",
+    );
+    check(
+        "modules/evil.so",
+        "/nothing",
+        "[emerg] module \"modules/evil.so\" is unknown to Millstream, and there is no file \
+         \"/usr/share/nginx/modules/evil.so\" in FILE:1",
+        "modules are not loaded",
     );
 }
 

@@ -63,6 +63,7 @@ fn messages_about_it_show_its_text() {
     let stack = stack("\nnetwork_stack af_xdp:eth0 x=1; # so\n").unwrap();
     let message = stack
         .unwrap()
+        .spot
         .diagnostic(LogLevel::Emerg, "\"x\" is no option");
     assert_eq!(
         message.render("millstream"),

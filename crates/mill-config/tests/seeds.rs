@@ -6,7 +6,7 @@ use std::time::Duration;
 use mill_config::config::settings::{HttpVersion, MimeSet, OpenFileCache};
 use mill_config::config::{
     Config, CpuAffinity, CpuMask, ErrorLogTarget, Http, ListenAddress, LogLevel, Server,
-    TryFallback, User, Variable, WorkerCount,
+    TryFallback, Variable, WorkerCount,
 };
 use mill_config::{Loaded, Memory, Options, Text, load};
 
@@ -19,6 +19,10 @@ fn loaded(conf: &str) -> Loaded {
         .with(
             "/etc/nginx/modules-enabled/50-mod-http-image-filter.conf",
             "load_module modules/ngx_http_image_filter_module.so;\n",
+        )
+        .with(
+            "/usr/share/nginx/modules/ngx_http_image_filter_module.so",
+            "ELF",
         )
         .with(
             "/etc/nginx/sites-enabled/default",
@@ -46,13 +50,8 @@ fn only_server(config: &Config) -> &Server {
 fn seed_000_loads_with_its_values() {
     let loaded = loaded(include_str!("seeds/000.conf"));
     let main = &loaded.config.main;
-    assert_eq!(
-        main.user,
-        Some(User {
-            name: Text::from("www-data"),
-            group: None
-        })
-    );
+    let user = main.user.as_ref().map(|user| (&user.name, &user.group));
+    assert_eq!(user, Some((&Text::from("www-data"), &None)));
     assert_eq!(main.worker_processes, WorkerCount::Auto);
     assert_eq!(
         main.worker_cpu_affinity,

@@ -1,7 +1,7 @@
 //! A configuration with everything that the process in charge holds open for it. The word is nginx's.
 
 use crate::launch::Launch;
-use crate::listening::{BIND_ATTEMPTS, Listening, Opening, Wanted};
+use crate::listening::{BIND_ATTEMPTS, Listening, Opening, Origin, Wanted};
 use crate::log_files;
 use crate::message::{Configuration, LogFile};
 use crate::pid_file::PidFile;
@@ -46,8 +46,8 @@ impl Cycle {
         log: &ProcessLog,
     ) -> Result<Self, NotOpened> {
         let (config, bundle) = read(launch, LogLevel::Notice, log)?;
-        let identity = Identity::resolve(&config.main).map_err(|what| {
-            log.write(LogLevel::Emerg, &what);
+        let identity = Identity::resolve(&config.main).map_err(|error| {
+            log.write_diagnostic(&error);
             NotOpened::Configuration
         })?;
         let logs = open_logs(&config, log)?;
@@ -58,7 +58,10 @@ impl Cycle {
         let opening = Opening {
             threads: stack::thread_count(&config.main, launch.stack.as_ref()),
             test: false,
-            attempts: BIND_ATTEMPTS,
+            attempts: match launch.by_options {
+                true => 1,
+                false => BIND_ATTEMPTS,
+            },
         };
         let listening = present
             .reopen(&wanted(launch, &config), opening, &log)
@@ -207,6 +210,10 @@ pub fn wanted(launch: &Launch, config: &Config) -> Vec<Wanted> {
         .map(|listener| Wanted {
             address: listener.address.clone(),
             options: listener.options.clone(),
+            origin: match launch.by_options {
+                true => Origin::Options,
+                false => Origin::Listen(listener.spot.clone()),
+            },
         })
         .collect()
 }

@@ -43,6 +43,8 @@ pub struct Launch {
     pub invocation: Invocation,
     /// False when nobody is to find the process by a file.
     pub has_pid_file: bool,
+    /// Addresses come from options of the command line, not from a configuration that somebody wrote.
+    pub by_options: bool,
     /// Written to standard output once it serves.
     pub announcement: Option<String>,
     /// The network stack of our own that it serves on, beside kernel sockets. Without one the configuration may name it.
@@ -199,8 +201,8 @@ fn test_steps(
 ) -> Result<mill_config::Bundle, Failed> {
     let launch = &stack_choice::settle(launch, log)?;
     let (config, bundle) = cycle::read(launch, level, log)?;
-    Identity::resolve(&config.main).map_err(|what| {
-        log.write(LogLevel::Emerg, &what);
+    Identity::resolve(&config.main).map_err(|error| {
+        log.write_diagnostic(&error);
         Failed
     })?;
     syntax_is_ok();
@@ -250,7 +252,7 @@ fn serve(
         log.write(LogLevel::Warn, what);
     }
     let mut cycle = Cycle::open(launch, 1, &sockets, &log).inspect_err(|error| {
-        if *error == NotOpened::Sockets {
+        if *error == NotOpened::Sockets && launch.has_pid_file {
             hint_at_other_instance(launch, &log);
         }
     })?;

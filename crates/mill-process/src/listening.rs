@@ -7,6 +7,7 @@
 use crate::message::ListeningSocket;
 use crate::process_log::{ProcessLog, describe};
 use mill_config::config::{ListenAddress, ListenOptions, LogLevel, SocketKeepalive};
+use mill_config::diagnostic::Spot;
 use mill_sys::descriptor;
 use mill_sys::listener::{self, Endpoint, ListenerError, ListenerOptions};
 use std::ffi::OsStr;
@@ -24,6 +25,16 @@ use std::time::Duration;
 pub struct Wanted {
     pub address: ListenAddress,
     pub options: ListenOptions,
+    pub origin: Origin,
+}
+
+/// What somebody has to change to have another address.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// A `listen` of a configuration.
+    Listen(Spot),
+    /// `--port` and `--listen`.
+    Options,
 }
 
 /// The listening sockets.
@@ -46,7 +57,7 @@ pub struct Opening {
     pub threads: u32,
     /// Only find out whether it could be done (`-t`): an address in use is no error then.
     pub test: bool,
-    /// How often an address in use is tried, half a second apart: [`BIND_ATTEMPTS`].
+    /// How often an address in use is tried, half a second apart: [`BIND_ATTEMPTS`]. Only the last time is told.
     pub attempts: u32,
 }
 
@@ -94,9 +105,9 @@ impl Listening {
     ) -> Result<Self, NotBound> {
         for attempt in 0..opening.attempts {
             if attempt > 0 {
-                log.write(LogLevel::Notice, "try again to bind() after 500ms");
                 pause(BIND_PAUSE);
             }
+            let is_last = attempt + 1 == opening.attempts;
             let mut next = Self::default();
             let mut in_use = false;
             for wanted in wanted {
@@ -104,10 +115,12 @@ impl Listening {
                     Ok(entries) => next.entries.extend(entries),
                     Err(failed) => {
                         let address_in_use = failed.error.kind() == io::ErrorKind::AddrInUse;
-                        if !(address_in_use && opening.test) {
+                        let told = !address_in_use || (is_last && !opening.test);
+                        if told {
                             log_failure(wanted, &failed, log);
                         }
-                        if !address_in_use {
+                        let is_hopeless = told && matches!(wanted.origin, Origin::Options);
+                        if !address_in_use || is_hopeless {
                             return Err(NotBound);
                         }
                         in_use = !opening.test;
@@ -118,7 +131,6 @@ impl Listening {
                 return Ok(next);
             }
         }
-        log.write(LogLevel::Emerg, "still could not bind()");
         Err(NotBound)
     }
 
@@ -331,7 +343,24 @@ fn log_failure(wanted: &Wanted, failed: &ListenerError, log: &ProcessLog) {
         "bind()" => format!("bind() to {address} failed {why}"),
         call => format!("{call} {address} failed {why}"),
     };
-    log.write(LogLevel::Emerg, &what);
+    match &wanted.origin {
+        Origin::Listen(spot) => {
+            log.write(LogLevel::Emerg, &format!("{what}, \"listen\" in {spot}"))
+        }
+        Origin::Options => {
+            let help = match failed.error.kind() {
+                io::ErrorKind::AddrInUse => ": choose another port with \"--port\"",
+                io::ErrorKind::PermissionDenied => {
+                    ": ports below 1024 take root, choose another with \"--port\""
+                }
+                io::ErrorKind::AddrNotAvailable => {
+                    ": this machine has no such address, choose another with \"--listen\""
+                }
+                _ => "",
+            };
+            log.write(LogLevel::Emerg, &format!("{what}{help}"));
+        }
+    }
 }
 
 fn duplicate(socket: &ListeningSocket) -> io::Result<ListeningSocket> {

@@ -2,6 +2,7 @@
 
 use crate::process_log::{ProcessLog, describe};
 use mill_config::config::{EnvironmentVariable, LogLevel, Main};
+use mill_config::diagnostic::{Diagnostic, Place, Spot};
 use mill_sys::account::{self, Account};
 use mill_sys::process;
 use mill_sys::rlimit::{Limit, Resource};
@@ -21,36 +22,55 @@ pub struct Fatal;
 
 impl Identity {
     /// The user and group of a configuration; `None` when this process is not the super-user's and so cannot
-    /// become anybody else. The error is a line for the log.
-    pub fn resolve(main: &Main) -> Result<Option<Self>, String> {
+    /// become anybody else. An error says where the name stands.
+    pub fn resolve(main: &Main) -> Result<Option<Self>, Box<Diagnostic>> {
         if !account::is_super_user() {
             return Ok(None);
         }
-        let (name, group) = match &main.user {
-            Some(user) => (user.name.display().into_owned(), user.group.clone()),
-            None => (String::from(DEFAULT_USER), None),
+        let Some(user) = &main.user else {
+            let account = find_user(DEFAULT_USER.as_bytes()).map_err(|what| {
+                let mut error = Diagnostic::new(LogLevel::Emerg, what, Place::None);
+                error.help = Some(format!(
+                    "without \"user\" the worker process runs as {DEFAULT_USER}: name an account that exists"
+                ));
+                error
+            })?;
+            let gid = account.gid;
+            return Ok(Some(Self { account, gid }));
         };
-        let unknown = |name: &str| format!("getpwnam(\"{name}\") failed");
-        let c_name = CString::new(name.as_bytes()).map_err(|_| unknown(&name))?;
-        let account = account::user(&c_name)
-            .map_err(|error| format!("getpwnam(\"{name}\") failed {}", describe(&error)))?;
-        let account = account.ok_or_else(|| unknown(&name))?;
+        let fail = |spot: &Spot, what: String, help: &str| {
+            let mut error = spot.diagnostic(LogLevel::Emerg, what);
+            error.help = Some(String::from(help));
+            Box::new(error)
+        };
+        let account = find_user(&user.name)
+            .map_err(|what| fail(&user.name_spot, what, "this machine has no such account"))?;
         // `user NAME;` alone means the group that is called like the user.
-        let group_name = match (&main.user, group) {
-            (_, Some(group)) => group.display().into_owned(),
-            (Some(_), None) => name,
-            (None, None) => {
-                return Ok(Some(Self {
-                    gid: account.gid,
-                    account,
-                }));
-            }
+        let (group, help) = match &user.group {
+            Some(group) => (group, "this machine has no such group"),
+            None => (
+                &user.name,
+                "this machine has no group of the account's name: name one behind it",
+            ),
         };
-        let failed = || format!("getgrnam(\"{group_name}\") failed");
-        let c_group = CString::new(group_name.as_bytes()).map_err(|_| failed())?;
-        let gid = account::group(&c_group).ok().flatten().ok_or_else(failed)?;
+        let gid = find_group(group).map_err(|what| fail(&user.group_spot, what, help))?;
         Ok(Some(Self { account, gid }))
     }
+}
+
+/// The error is nginx's line.
+fn find_user(name: &[u8]) -> Result<Account, String> {
+    let failed = || format!("getpwnam(\"{}\") failed", String::from_utf8_lossy(name));
+    let name = CString::new(name).map_err(|_| failed())?;
+    let account = account::user(&name);
+    let account = account.map_err(|error| format!("{} {}", failed(), describe(&error)))?;
+    account.ok_or_else(failed)
+}
+
+fn find_group(name: &[u8]) -> Result<u32, String> {
+    let failed = || format!("getgrnam(\"{}\") failed", String::from_utf8_lossy(name));
+    let name = CString::new(name).map_err(|_| failed())?;
+    account::group(&name).ok().flatten().ok_or_else(failed)
 }
 
 /// Makes the calling process what the worker process is to be. It must have one thread only.

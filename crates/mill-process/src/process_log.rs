@@ -149,6 +149,10 @@ impl ProcessLog {
             }
             _ => self.write(diagnostic.level, message),
         }
+        if !to_terminal {
+            let lines = diagnostic.details.iter();
+            lines.for_each(|line| self.write(diagnostic.level, line));
+        }
         if to_terminal {
             let whole = diagnostic.render(self.program);
             if let Some((_, rest)) = whole.split_once('\n') {

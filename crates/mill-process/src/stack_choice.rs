@@ -28,7 +28,7 @@ pub(crate) fn of_configuration(
     let text = stack.text.display();
     let specification = Specification::parse_in(&text, directory).map_err(|error| {
         let message = format!("\"network_stack\" directive: {error}");
-        let mut error = stack.diagnostic(LogLevel::Emerg, message);
+        let mut error = stack.spot.diagnostic(LogLevel::Emerg, message);
         let help = "\"millstream serve --help\" lists what a stack can be told";
         error.help = Some(String::from(help));
         Box::new(error)
@@ -52,13 +52,13 @@ pub(crate) fn settle(launch: &Launch, log: &ProcessLog) -> Result<Launch, NotOpe
         (Some(_), Some(directive)) => {
             let message = "\"network_stack\" directive is not used: the command line's \"--stack\" goes before it";
             // On the terminal too: somebody may have forgotten about the one or the other.
-            log.write_diagnostic(&directive.diagnostic(LogLevel::Warn, message));
+            log.write_diagnostic(&directive.spot.diagnostic(LogLevel::Warn, message));
         }
         (Some(_), None) => {}
         (None, directive) => {
             settled.stack = named;
             if let (Some(stack), Some(directive)) = (&mut settled.stack, directive) {
-                stack.origin = format!("network_stack, {}", directive.place());
+                stack.origin = format!("network_stack, {}", directive.spot);
             }
         }
     }
@@ -100,6 +100,7 @@ mod tests {
             early_log: EarlyLog::Terminal,
             invocation: Invocation::own(),
             has_pid_file: false,
+            by_options: false,
             announcement: None,
             stack: stack.map(|text| Specification::parse(text).unwrap()),
             polling,

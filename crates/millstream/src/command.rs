@@ -111,6 +111,7 @@ pub(crate) fn launch_of(form: Form, options: &Options) -> Launch {
         early_log,
         invocation: Invocation::own(),
         has_pid_file: true,
+        by_options: false,
         announcement: None,
         stack: None,
         polling: None,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::VirtualHosts;
 use crate::Text;
+use crate::diagnostic::Spot;
 
 /// One listening socket to be opened.
 ///
@@ -17,6 +18,8 @@ pub struct Listener {
     pub address: ListenAddress,
     /// How.
     pub options: ListenOptions,
+    /// Where it stands first; of a server without `listen`, where its block begins.
+    pub spot: Spot,
     /// The servers of the listener's own address.
     pub hosts: VirtualHosts,
     /// Other local addresses with servers of their own.

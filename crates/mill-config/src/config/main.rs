@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{ErrorLog, NetworkStack};
 use crate::Text;
+use crate::diagnostic::Spot;
 
 /// What stands outside all blocks.
 #[derive(Debug, Clone)]
@@ -47,13 +48,26 @@ pub struct Main {
 }
 
 /// `user NAME [GROUP]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct User {
     /// Account name.
     pub name: Text,
     /// Group name; `None` means the group called like the user.
     pub group: Option<Text>,
+    /// Where the account's name stands.
+    pub name_spot: Spot,
+    /// Where the group's name stands; the account's where none is written.
+    pub group_spot: Spot,
 }
+
+/// Two are the same that name the same, wherever they stand.
+impl PartialEq for User {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.group) == (&other.name, &other.group)
+    }
+}
+
+impl Eq for User {}
 
 /// `worker_processes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use crate::config::{KeepaliveProbes, ListenAddress, ListenOptions, SocketKeepali
 use crate::directive::{Apply, Arity, Directive, SERVER, many};
 use crate::lexer::{Statement, Word};
 use crate::resolve::draft::AddressDraft;
-use crate::resolve::{Applied, Resolver};
+use crate::resolve::unsupported::Feature;
+use crate::resolve::{Applied, Resolver, spot};
 use crate::value;
 
 pub(crate) const DIRECTIVES: &[Directive] = &[many(
@@ -63,6 +64,7 @@ pub(crate) fn add(
         let draft = AddressDraft {
             address,
             options: written.options.clone(),
+            spot: spot(statement, statement.arg(1)),
             options_set: written.set,
             default_set: written.default,
             default_server: server,
@@ -278,9 +280,24 @@ fn option(
                 fail(format!("invalid so_keepalive value: \"{shown}\""))
             })?;
         }
-        _ => return Err(unknown_option(resolver, statement, word)),
+        _ => return other_option(resolver, statement, word),
     }
     written.set = true;
+    Ok(())
+}
+
+/// One of a protocol that is not here yet, or none at all.
+fn other_option(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) -> Applied {
+    let Some((name, what)) = LATER.iter().find(|(name, _)| name.as_bytes() == word.bytes) else {
+        return Err(unknown_option(resolver, statement, word));
+    };
+    let feature = Feature {
+        label: format!("listen … {name}"),
+        subject: format!("the \"{name}\" parameter is"),
+        note: String::from(*what),
+        help: format!("{what} comes in a later version; remove the parameter"),
+    };
+    resolver.not_yet(feature, statement, word);
     Ok(())
 }
 
@@ -289,15 +306,6 @@ fn unknown_option(
     statement: &Statement,
     word: &Word,
 ) -> Box<crate::diagnostic::Diagnostic> {
-    if let Some((name, what)) = LATER.iter().find(|(name, _)| name.as_bytes() == word.bytes) {
-        let message =
-            format!("the \"{name}\" parameter is known to nginx, but not to Millstream yet");
-        let mut error = resolver.emerg(statement, word, message);
-        error.help = Some(format!(
-            "{what} comes in a later version; remove the parameter"
-        ));
-        return error;
-    }
     let mut error = resolver.emerg(
         statement,
         word,

@@ -11,6 +11,7 @@ use crate::directive::{
     ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP, MAIN, Notice, many, once,
 };
 use crate::lexer::{Statement, Word};
+use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver, templates};
 use crate::value;
 
@@ -68,7 +69,8 @@ fn error_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let target = match word.bytes.as_slice() {
         b"stderr" => ErrorLogTarget::Stderr,
         text if text.starts_with(b"syslog:") || text.starts_with(b"memory:") => {
-            return Err(not_yet(resolver, statement, word));
+            not_yet(resolver, statement, word);
+            return Ok(());
         }
         text => ErrorLogTarget::File(resolver.full_name(text)),
     };
@@ -116,18 +118,20 @@ fn error_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     Ok(())
 }
 
-fn not_yet(
-    resolver: &Resolver<'_>,
-    statement: &Statement,
-    word: &Word,
-) -> Box<crate::diagnostic::Diagnostic> {
-    let message = format!(
-        "log target \"{}\" is known to nginx, but not to Millstream yet",
-        word.display()
-    );
-    let mut error = resolver.emerg(statement, word, message);
-    error.help = Some(String::from("write to a file or to stderr"));
-    error
+fn not_yet(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) {
+    let kind = word
+        .display()
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let feature = Feature {
+        label: format!("{} {kind}:", statement.name().display()),
+        subject: format!("log target \"{}\" is", word.display()),
+        note: String::from("logs to other places than files"),
+        help: String::from("write to a file or to stderr"),
+    };
+    resolver.not_yet(feature, statement, word);
 }
 
 fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
@@ -144,7 +148,8 @@ fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         return Ok(());
     }
     if word.bytes.starts_with(b"syslog:") {
-        return Err(not_yet(resolver, statement, word));
+        not_yet(resolver, statement, word);
+        return Ok(());
     }
     let path = if templates::has_variables(&word.bytes) {
         let full = resolver.full_name(&word.bytes);
@@ -217,12 +222,15 @@ fn access_log_options(
         } else if let Some(condition) = text.strip_prefix(b"if=") {
             log.condition = Some(resolver.template(condition, statement, word)?);
         } else if text == b"gzip" || text.starts_with(b"gzip=") {
-            let message = "compressed logs are known to nginx, but not to Millstream yet";
-            let mut error = resolver.emerg(statement, word, message);
-            error.help = Some(String::from(
-                "remove the parameter; \"buffer=\" keeps writes few, logrotate compresses old logs",
-            ));
-            return Err(error);
+            let feature = Feature {
+                label: String::from("access_log … gzip"),
+                subject: String::from("compressed logs are"),
+                note: String::from("compressed logs"),
+                help: String::from(
+                    "remove the parameter; \"buffer=\" keeps writes few, logrotate compresses old logs",
+                ),
+            };
+            resolver.not_yet(feature, statement, word);
         } else {
             return Err(fail("invalid parameter", text));
         }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::Text;
-use crate::config::{CpuAffinity, CpuMask, EnvironmentVariable, User, WorkerCount};
+use crate::config::{CpuAffinity, CpuMask, EnvironmentVariable, LogLevel, User, WorkerCount};
 use crate::directive::{Apply, Arity, Contexts, Directive, MAIN, Notice, Value, many, once};
 use crate::lexer::{Statement, Word};
-use crate::resolve::{Applied, Resolver, join};
+use crate::resolve::{Applied, Resolver, join, spot};
 use crate::value;
 
 const ANYWHERE: Contexts = Contexts(u16::MAX);
@@ -226,66 +226,95 @@ pub(crate) fn include_from(
         .try_for_each(|path| resolver.file(path, Some(statement)))
 }
 
-/// Modules that nginx and Debian ship, by the stem of their file. Those whose directives are not
-/// here fail at the directive, which is where it matters.
-const MODULES: &[&str] = &[
-    "ndk_http_module",
-    "ngx_http_auth_pam_module",
-    "ngx_http_brotli_filter_module",
-    "ngx_http_brotli_static_module",
-    "ngx_http_cache_purge_module",
-    "ngx_http_dav_ext_module",
-    "ngx_http_echo_module",
-    "ngx_http_fancyindex_module",
-    "ngx_http_geoip2_module",
-    "ngx_http_geoip_module",
-    "ngx_http_headers_more_filter_module",
-    "ngx_http_image_filter_module",
-    "ngx_http_js_module",
-    "ngx_http_lua_module",
-    "ngx_http_perl_module",
-    "ngx_http_subs_filter_module",
-    "ngx_http_uploadprogress_module",
-    "ngx_http_upstream_fair_module",
-    "ngx_http_xslt_filter_module",
-    "ngx_mail_module",
-    "ngx_nchan_module",
-    "ngx_rtmp_module",
-    "ngx_stream_geoip2_module",
-    "ngx_stream_geoip_module",
-    "ngx_stream_js_module",
-    "ngx_stream_module",
+/// Modules that nginx and Debian ship, by the stem of their file, and what is here of them. Those whose directives are
+/// not here fail at the directive, which is where it matters.
+const MODULES: &[(&str, &str)] = &[
+    ("ndk_http_module", NOTHING),
+    ("ngx_http_auth_pam_module", NOTHING),
+    ("ngx_http_brotli_filter_module", "\"gzip\" is here instead"),
+    (
+        "ngx_http_brotli_static_module",
+        "\"gzip_static\" is here instead",
+    ),
+    ("ngx_http_cache_purge_module", NOTHING),
+    ("ngx_http_dav_ext_module", NOTHING),
+    ("ngx_http_echo_module", "\"return\" answers with a text"),
+    (
+        "ngx_http_fancyindex_module",
+        "\"autoindex\" is here instead",
+    ),
+    ("ngx_http_geoip2_module", NOTHING),
+    ("ngx_http_geoip_module", NOTHING),
+    (
+        "ngx_http_headers_more_filter_module",
+        "\"add_header\" adds fields; nothing removes any",
+    ),
+    ("ngx_http_image_filter_module", NOTHING),
+    ("ngx_http_js_module", NOTHING),
+    ("ngx_http_lua_module", NOTHING),
+    ("ngx_http_perl_module", NOTHING),
+    ("ngx_http_subs_filter_module", NOTHING),
+    ("ngx_http_uploadprogress_module", NOTHING),
+    ("ngx_http_upstream_fair_module", NOTHING),
+    ("ngx_http_xslt_filter_module", NOTHING),
+    ("ngx_mail_module", NOTHING),
+    ("ngx_nchan_module", NOTHING),
+    ("ngx_rtmp_module", NOTHING),
+    ("ngx_stream_geoip2_module", NOTHING),
+    ("ngx_stream_geoip_module", NOTHING),
+    ("ngx_stream_js_module", NOTHING),
+    ("ngx_stream_module", NOTHING),
 ];
+
+const NOTHING: &str = "none of its directives is here yet";
 
 fn load_module(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);
+    let path = resolver.full_name(&word.bytes);
+    let missing = resolver
+        .source
+        .glob(&path)
+        .is_ok_and(|found| found.is_empty());
+    let missing = if missing {
+        format!(", and there is no file \"{}\"", path.display())
+    } else {
+        String::new()
+    };
     let file = word
         .bytes
         .rsplit(|&byte| byte == b'/')
         .next()
         .unwrap_or_default();
     let stem = file.strip_suffix(b".so").unwrap_or(file);
-    if !MODULES.iter().any(|known| known.as_bytes() == stem) {
-        let message = format!("module \"{}\" is unknown to Millstream", word.display());
+    let known = MODULES.iter().find(|(known, _)| known.as_bytes() == stem);
+    let Some((name, instead)) = known else {
+        let message = format!(
+            "module \"{}\" is unknown to Millstream{missing}",
+            word.display()
+        );
         let mut error = resolver.emerg(statement, word, message);
         error.help = Some(String::from(
             "modules are not loaded; only the names of nginx's and Debian's are accepted",
         ));
         return Err(error);
-    }
-    let path = resolver.full_name(&word.bytes);
+    };
     if resolver.main.modules.contains(&path) {
-        let message = format!(
-            "module \"{}\" is already loaded",
-            String::from_utf8_lossy(stem)
-        );
+        let message = format!("module \"{name}\" is already loaded");
         return Err(resolver.emerg(statement, word, message));
     }
     resolver.main.modules.push(path);
-    let message = format!("module \"{}\" is not loaded", String::from_utf8_lossy(stem));
-    let help =
-        "Millstream loads no modules; a directive of this one would be refused where it stands";
-    resolver.notice(statement, word, message, help);
+    // nginx would not start without the file; who starts this one hears of it.
+    let level = if missing.is_empty() {
+        LogLevel::Notice
+    } else {
+        LogLevel::Warn
+    };
+    let message = format!("module \"{name}\" is not loaded{missing}");
+    let mut remark = *resolver.diagnostic(level, statement, word, message);
+    remark.help = Some(format!(
+        "Millstream loads no modules, of this one {instead}; its directives are refused where they stand"
+    ));
+    resolver.remarks.push(remark);
     Ok(())
 }
 
@@ -296,12 +325,14 @@ fn user(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         resolver.warn(statement, statement.name(), message);
         return Ok(());
     }
-    let group = statement
-        .args()
-        .get(1)
-        .map(|word| Text::from(word.bytes.as_slice()));
-    let name = Text::from(statement.arg(1).bytes.as_slice());
-    resolver.main.user = Some(User { name, group });
+    let group = statement.args().get(1);
+    let name = statement.arg(1);
+    resolver.main.user = Some(User {
+        name: Text::from(name.bytes.as_slice()),
+        group: group.map(|word| Text::from(word.bytes.as_slice())),
+        name_spot: spot(statement, name),
+        group_spot: spot(statement, group.unwrap_or(name)),
+    });
     Ok(())
 }
 

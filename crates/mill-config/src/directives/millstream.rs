@@ -2,6 +2,7 @@
 
 use crate::Text;
 use crate::config::NetworkStack;
+use crate::diagnostic::Spot;
 use crate::directive::{Apply, Arity, Directive, MAIN, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, place, snippet};
@@ -29,8 +30,10 @@ fn network_stack(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied 
     let end = words.last().map_or(first, |word| word.span.end);
     resolver.main.network_stack = Some(NetworkStack {
         text: Text::from(texts.join(&b","[..])),
-        place: place(&statement.text, statement.line),
-        snippet: snippet(&statement.text, &(first..end)),
+        spot: Spot {
+            place: place(&statement.text, statement.line),
+            snippet: snippet(&statement.text, &(first..end)),
+        },
     });
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::config::{
     Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
     ListenOptions, LogFormat, Map, NetworkStack, ServerName, User, WorkerCount,
 };
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Place, Spot};
 use crate::directives::map::Table;
 use crate::lexer::{SourceText, Statement, Word};
 use crate::resolve::{place, snippet};
@@ -79,6 +79,7 @@ pub(crate) struct ServerDraft {
 pub(crate) struct AddressDraft {
     pub(crate) address: ListenAddress,
     pub(crate) options: ListenOptions,
+    pub(crate) spot: Spot,
     /// An option was written that belongs to the socket.
     pub(crate) options_set: bool,
     pub(crate) default_set: bool,
@@ -139,6 +140,10 @@ impl Origin {
             span: word.span.clone(),
             line: statement.line,
         }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        place(&self.text, self.line)
     }
 
     /// Says where something stands that turned out wrong only later.

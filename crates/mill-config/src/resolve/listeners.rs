@@ -50,6 +50,7 @@ impl Resolver<'_> {
             listeners.push(Listener {
                 address: draft.address.clone(),
                 options: draft.options.clone(),
+                spot: draft.spot.clone(),
                 hosts,
                 specific,
             });

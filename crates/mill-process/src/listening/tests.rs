@@ -16,6 +16,7 @@ fn wanted(address: SocketAddr, reuseport: bool) -> Wanted {
             reuseport,
             ..ListenOptions::default()
         },
+        origin: Origin::Options,
     }
 }
 
@@ -152,6 +153,7 @@ fn inherited_sockets_are_known_by_their_addresses() {
     let unix = Wanted {
         address: ListenAddress::Unix(path.as_os_str().as_bytes().into()),
         options: ListenOptions::default(),
+        origin: Origin::Options,
     };
     let (alone, shared) = (free_port().1, free_port().1);
     let all = [unix, wanted(alone, false), wanted(shared, true)];
@@ -180,6 +182,7 @@ fn the_file_of_a_unix_socket_is_open_to_all_and_removed_with_it() {
     let unix = Wanted {
         address: ListenAddress::Unix(path.as_os_str().as_bytes().into()),
         options: ListenOptions::default(),
+        origin: Origin::Options,
     };
     let listening = reopen(&Listening::default(), std::slice::from_ref(&unix), 1);
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
