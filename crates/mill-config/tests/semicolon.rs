@@ -104,12 +104,12 @@ fn where_any_word_is_an_argument_a_warning_asks() {
         assert_eq!(lines, expected, "{directives}");
     };
     check(
-        "server_name a\nroot /a;",
+        "server_name a\nroot site;",
         Some(
             "[warn] \"root\" at the beginning of a line is an argument of \"server_name\" in /etc/nginx/nginx.conf:2",
         ),
     );
-    check("server_name a\n\"root\" /a;", None);
-    check("server_name a\nb;\nroot /a;", None);
+    check("server_name a\n\"root\" site;", None);
+    check("server_name a\nb;\nroot site;", None);
     check("gzip_types text/css\n  text/plain;", None);
 }

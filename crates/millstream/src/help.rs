@@ -82,6 +82,12 @@ pub(crate) fn show_version() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// `millstream -V`: as nginx's, on standard error.
+pub(crate) fn show_configure() -> ExitCode {
+    complain(&format!("{}{}", version_line(Form::Serve), configure()));
+    ExitCode::SUCCESS
+}
+
 /// A first argument that means nothing.
 pub(crate) fn unknown(argument: &[u8]) -> ExitCode {
     let argument = String::from_utf8_lossy(argument);
@@ -112,7 +118,8 @@ const LATER: &[&str] = &["run"];
 const OVERVIEW: &str = "\
 Millstream: an HTTP server that takes nginx.conf as it is, load generators, and a lab that measures.
 
-  millstream serve [DIRECTORY] [--port N]   serve a directory, without any configuration
+  millstream serve [DIRECTORY] [--port N]   serve a directory to this machine, without any configuration
+  millstream serve --listen '*'             the same to other machines
   millstream serve -c FILE                  serve what an nginx.conf says
   millstream serve … --stack tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24
                                             the same on a TCP/IP stack of our own; serve --help lists its options
@@ -132,11 +139,16 @@ Millstream: an HTTP server that takes nginx.conf as it is, load generators, and 
 
   millstream status [PID|NAME]                 what a running server does: its workers, its stack, who hangs
 
+  millstream --version, millstream -V          the version; with what nginx would have been built to do the same
+
 Not in this version: acceleration of other programs (run). It comes later.
 ";
 
-const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N]
-             serve a directory without any configuration, in the foreground (default: . and 8080)
+const SERVE_DIRECTORY_USAGE: &str = "       millstream serve [DIRECTORY] [--port N] [--listen ADDRESS]... [--dot-files]
+             serve a directory without any configuration, in the foreground (default: . and 8080, to this machine)
+             --listen ADDRESS[:PORT]  an address to serve at instead; * is all of them, for other machines too
+             --dot-files              also what is called .NAME, which is else not there (404); no listing shows it
+             symbolic links are followed, wherever they lead
        millstream serve … --stack tap:NAME,address=ADDRESS/LEN,host=ADDRESS/LEN[,…] [--pcap FILE]
              the same on a TCP/IP stack of our own as well; millstream serve --help lists its options
 ";

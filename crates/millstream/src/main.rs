@@ -60,6 +60,7 @@ fn main() -> ExitCode {
         Some((first, rest)) if first == b"lab" => lab::run(rest),
         Some((first, rest)) if first == b"status" => status::run(rest),
         Some((first, _)) if first == b"--version" || first == b"-v" => help::show_version(),
+        Some((first, _)) if first == b"-V" => help::show_configure(),
         Some((first, _)) if !help::WORDS.contains(&first.as_slice()) => help::unknown(first),
         _ => help::show(),
     }

@@ -1,6 +1,7 @@
 //! What is printed, and exit codes.
 
 use crate::site::{Site, free_address};
+use mill_sys::account;
 use std::process::{Command, Output};
 
 fn text(bytes: &[u8]) -> String {
@@ -132,6 +133,24 @@ fn versions_and_help_are_on_standard_error_as_in_nginx() {
     let output = site.nginx(&["-h"]);
     assert!(output.status.success());
     assert!(text(&output.stderr).contains("(default: /etc/nginx/nginx.conf)"));
+    for words in [&["-V"][..], &["serve", "-V"]] {
+        let output = millstream(words);
+        assert!(output.status.success() && output.stdout.is_empty());
+        let said = text(&output.stderr);
+        let mut lines = said.lines();
+        let version = lines.next().unwrap_or_default();
+        assert!(
+            version.starts_with("millstream version: millstream/"),
+            "{said}"
+        );
+        let configure = lines.next().unwrap_or_default();
+        assert!(
+            configure.starts_with("configure arguments: --prefix="),
+            "{said}"
+        );
+    }
+    let output = millstream(&["--version"]);
+    assert!(text(&output.stdout).starts_with("millstream/"));
     let output = site.nginx(&["-V"]);
     let configure = text(&output.stderr);
     assert!(
@@ -178,6 +197,18 @@ fn wrong_command_lines_get_an_answer() {
         "millstream: unknown option \"--prot\", did you mean \"--port\"?",
     );
     check(
+        &["serve", "8000"],
+        "millstream: \"8000\" cannot be served: No such file or directory (os error 2); a port is said by \"--port\"",
+    );
+    check(
+        &["serve", "/etc/hostname"],
+        "millstream: \"/etc/hostname\" is no directory; \"-c\" takes a configuration",
+    );
+    check(
+        &["serve", "/tmp", "-t"],
+        "millstream: \"-t\" is for a configuration, \"/tmp\" for a directory: one of the two can be served.",
+    );
+    check(
         &["serve", "/nonexistent"],
         "millstream: \"/nonexistent\" cannot be served",
     );
@@ -191,5 +222,70 @@ fn wrong_command_lines_get_an_answer() {
 fn the_bare_name_says_what_there_is() {
     let output = millstream(&[]);
     assert!(output.status.success());
-    assert!(text(&output.stdout).contains("millstream serve [DIRECTORY] [--port N]"));
+    assert!(
+        text(&output.stdout)
+            .contains("millstream serve [DIRECTORY] [--port N]   serve a directory")
+    );
+}
+
+#[test]
+fn a_user_that_does_not_exist_is_shown_where_it_stands() {
+    if !account::is_super_user() {
+        println!("not tested: without root \"user\" is ignored");
+        return;
+    }
+    let check = |names: &str, place: &str, complaint: &str| {
+        let site = site();
+        let conf = site.path("nginx.conf");
+        let text = std::fs::read_to_string(&conf).unwrap();
+        let text = text.replace("user www-data;", &format!("user {names};"));
+        std::fs::write(&conf, &text).unwrap();
+        let line = 1 + text
+            .lines()
+            .position(|line| line.starts_with("user"))
+            .unwrap();
+        let output = millstream(&["serve", "-t", "-c", conf.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (file, margin) = (conf.display(), " ".repeat(line.to_string().len()));
+        let expected = format!(
+            "millstream: [emerg] {complaint} in {file}:{line}\n\
+             \x20 {line} | user {names};\n\
+             \x20 {margin} | {place}\n\
+             help: this machine has no such "
+        );
+        assert!(stderr.starts_with(&expected), "{stderr}");
+    };
+    check("nobodyx", "     ^^^^^^^", "getpwnam(\"nobodyx\") failed");
+    check(
+        "www-data nogroupx",
+        "              ^^^^^^^^",
+        "getgrnam(\"nogroupx\") failed",
+    );
+}
+
+#[test]
+fn a_test_lists_all_that_is_not_here_yet_and_fails_as_in_nginx() {
+    let site = site();
+    let conf = site.path("nginx.conf");
+    let http = "server { listen 127.0.0.1:1 ssl; location / { proxy_pass http://a; proxy_buffering off; } }";
+    site.configure("", http);
+    let output = site.nginx(&["-t"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("[emerg]")
+            && stderr.contains("3 directives or parameters are known to nginx"),
+        "{stderr}"
+    );
+    for name in ["listen … ssl", "proxy_pass", "proxy_buffering"] {
+        assert!(
+            stderr
+                .lines()
+                .any(|line| line.trim_start().starts_with(name)),
+            "{stderr}"
+        );
+    }
+    let failed = format!("nginx: configuration file {} test failed\n", conf.display());
+    assert!(stderr.ends_with(&failed), "{stderr}");
 }

@@ -29,5 +29,11 @@ mod listeners;
 /// What is printed, and exit codes.
 mod command_line;
 
-/// `master_process off`, and a directory without a configuration.
+/// `master_process off`.
 mod single;
+
+/// A directory without a configuration.
+mod directory;
+
+/// Logs that cannot be written to.
+mod logs;

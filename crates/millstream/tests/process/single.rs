@@ -1,11 +1,8 @@
-//! `master_process off`, and a directory without a configuration.
+//! `master_process off`.
 
 use crate::client::get;
 use crate::site::{Site, free_address, send, wait_for, wait_until_ended};
-use mill_sys::process::Pid;
 use mill_sys::signal::Signal;
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 
 #[test]
 fn one_process_is_reloaded_and_ended_like_two() {
@@ -33,30 +30,4 @@ fn one_process_is_reloaded_and_ended_like_two() {
     send(process, Signal::Quit);
     wait_until_ended(process);
     assert_eq!(site.master(), None, "the pid file is removed");
-}
-
-#[test]
-fn a_directory_is_served_without_a_configuration() {
-    let site = Site::new();
-    let address = free_address();
-    let port = address.port().to_string();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_millstream"))
-        .arg("serve")
-        .arg(site.path(""))
-        .args(["--port", &port])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::new).unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap())
-        .read_line(&mut line)
-        .unwrap();
-    assert!(
-        line.contains(&format!("http://localhost:{port}/")),
-        "{line}"
-    );
-    site.wait_until_served(address);
-    send(pid, Signal::Interrupt);
-    assert!(child.wait().unwrap().success());
 }
