@@ -1,4 +1,5 @@
 //! What nginx knows and Millstream does not yet is told all at once.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use mill_config::{Diagnostic, Memory, Options, load};
 
