@@ -216,6 +216,49 @@ fn limit_rate_may_be_set_for_one_request() {
     assert_eq!(answer(&slow.received()).content.len(), 4096);
 }
 
+#[test]
+fn a_client_that_leaves_while_limit_rate_lets_it_wait_is_noticed_at_once() {
+    for way in ["sendfile on;", "sendfile off;"] {
+        let mut server = Server::new(1, &format!("{way} limit_rate 1k;"));
+        server.files().write("/site/100k", "x".repeat(100 * 1024));
+        let client = server.connect();
+        client.send("GET /100k HTTP/1.1\r\nHost: a\r\n\r\n");
+        client.at(300 * MS).reset();
+        server.run_to(299 * MS);
+        assert_eq!(server.streams(), 1, "{way}");
+        server.run_to(301 * MS);
+        server.assert_nothing_left(0);
+        assert_eq!(server.counters().connections_reset, 1, "{way}");
+    }
+}
+
+#[test]
+fn a_client_that_has_only_finished_sending_gets_all_at_its_rate() {
+    let mut server = Server::new(1, "limit_rate 10k;");
+    server.files().write("/site/100k", "x".repeat(100 * 1024));
+    let client = server.connect();
+    client.send("GET /100k HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.at(300 * MS).finish();
+    server.run_to(900 * MS);
+    let early = client.received().len();
+    assert!(early <= 10 * 1024 + 500, "{early}: a byte or two are early");
+    server.run_until_idle();
+    assert_eq!(answer(&client.received()).content.len(), 100 * 1024);
+    let ended = client.ended_at().unwrap();
+    assert!(ended >= 8900 * MS && ended <= 10 * SECOND, "{ended:?}");
+}
+
+#[test]
+fn a_client_that_floods_while_limit_rate_lets_it_wait_is_not_read() {
+    let mut server = Server::new(1, "limit_rate 1k;");
+    server.files().write("/site/10k", "x".repeat(10 * 1024));
+    let client = server.connect();
+    client.send("GET /10k HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.at(100 * MS).send(" ".repeat(4 << 20));
+    server.run_to(5 * SECOND);
+    assert!(client.unsent() > 3 << 20, "{}", client.unsent());
+}
+
 /// A server that has `/page`, 60 kB, hot, and a way that carries a little of it at once.
 fn with_hot_page(directives: &str) -> Server {
     let mut server = Server::new(1, &format!("open_file_cache max=9; {directives}"));

@@ -12,7 +12,9 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::payload::{Payload, Shared};
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
-use mill_runtime::time::Duration;
+use mill_runtime::time::{Duration, Instant};
+use std::future::poll_fn;
+use std::task::Poll;
 
 /// Sends the content behind the head that was written, and waits until the transport has all of it.
 pub(super) async fn send<E: Engine>(
@@ -28,6 +30,7 @@ pub(super) async fn send<E: Engine>(
         local,
         request,
         chunked,
+        probes: 0,
     };
     match response.content {
         _ if framing == Framing::None => {}
@@ -74,6 +77,8 @@ struct Sender<'a, E: Engine> {
     local: &'a Local<E>,
     request: &'a mut Request,
     chunked: bool,
+    /// Bytes that were sent early to a client that has finished sending, to learn whether it is still there.
+    probes: u8,
 }
 
 impl<E: Engine> Sender<'_, E> {
@@ -83,13 +88,12 @@ impl<E: Engine> Sender<'_, E> {
         range: std::ops::Range<usize>,
     ) -> Result<(), SendError> {
         let rate = limit_rate(self.request);
-        let piece_max = if rate == 0 { usize::MAX } else { clamp(rate) };
         let mut start = range.start;
         while start < range.end {
+            let piece_max = clamp(self.keep_to_rate(rate).await?);
             let end = range.end.min(start.saturating_add(piece_max));
             self.write(Payload::Shared(Shared::clone(&bytes), start..end));
             start = end;
-            self.keep_to_rate(rate).await?;
         }
         Ok(())
     }
@@ -99,10 +103,7 @@ impl<E: Engine> Sender<'_, E> {
         let by_range = self.request.location.sendfile;
         let mut done = 0;
         while done < len {
-            let mut count = len - done;
-            if rate > 0 {
-                count = count.min(rate);
-            }
+            let mut count = self.keep_to_rate(rate).await?.min(len - done);
             if by_range {
                 let file = file.clone();
                 self.write(Payload::File {
@@ -114,7 +115,6 @@ impl<E: Engine> Sender<'_, E> {
                 count = self.copy(file, offset + done, count).await?;
             }
             done += count;
-            self.keep_to_rate(rate).await?;
         }
         Ok(())
     }
@@ -209,10 +209,14 @@ impl<E: Engine> Sender<'_, E> {
         self.local.put_buffer(size);
     }
 
-    /// Waits so long that what was sent is not more than `limit_rate` allows. (0 is no limit.)
-    async fn keep_to_rate(&mut self, rate: u64) -> Result<(), SendError> {
+    /// Waits so long that what was sent is not more than `limit_rate` allows (0 is no limit); returns how many bytes
+    /// may follow. What is allowed for a second goes out at once.
+    async fn keep_to_rate(&mut self, rate: u64) -> Result<u64, SendError> {
         if rate == 0 {
-            return Ok(());
+            return Ok(u64::MAX);
+        }
+        if self.request.sent.content_bytes == 0 {
+            return Ok(rate);
         }
         drain(self.stream, self.local, &self.request.location.settings, 0).await?;
         let counted = self
@@ -221,11 +225,43 @@ impl<E: Engine> Sender<'_, E> {
             .content_bytes
             .saturating_sub(limit_rate_after(self.request));
         let due = Duration::from_millis(counted.saturating_mul(1000) / rate);
-        let passed = self.local.scheduler.now().since(self.request.started);
-        if due > passed {
-            self.local.scheduler.sleep(due - passed).await;
+        let mut is_woken = false;
+        let due = self.request.started + due;
+        poll_fn(|_| self.poll_rate(due, std::mem::replace(&mut is_woken, true)))
+            .await
+            .map(|probe| if probe { 1 } else { rate })
+    }
+
+    /// Ready at `due`; or when the client is gone; or, with true, when it may be. A client that has finished sending may
+    /// still read, and only its answer to a further byte tells: that one is sent early, and another one when something
+    /// happens after it.
+    fn poll_rate(&mut self, due: Instant, is_woken: bool) -> Poll<Result<bool, SendError>> {
+        if let Poll::Ready(Err(error)) = self.stream.poll_drained(0) {
+            return Poll::Ready(Err(SendError::Lost(error)));
         }
-        Ok(())
+        match (self.poll_finished()?, self.probes) {
+            (true, 0) => {}
+            (true, 1..PROBES_MAX) if is_woken => {}
+            _ => return self.local.scheduler.poll_deadline(due).map(|_| Ok(false)),
+        }
+        self.probes += 1;
+        Poll::Ready(Ok(true))
+    }
+
+    /// Whether the client has finished sending. What else it sends is for later requests, and little of it is taken now.
+    fn poll_finished(&self) -> Result<bool, SendError> {
+        loop {
+            let unread = self.stream.read(|bytes| (0, bytes.len()));
+            if unread >= UNREAD_MAX {
+                return Ok(false);
+            }
+            match self.stream.poll_readable(unread + 1) {
+                Poll::Ready(Ok(readable)) if readable.finished => return Ok(true),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Err(SendError::Lost(error)),
+                Poll::Pending => return Ok(false),
+            }
+        }
     }
 
     /// The file is shorter than was promised: the client sees a reset, never a wrong length.
@@ -259,6 +295,13 @@ fn limit_rate_after(request: &Request) -> u64 {
 fn clamp(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
+
+/// Bytes of further requests beyond which a client that waits for `limit_rate` is not read.
+const UNREAD_MAX: usize = 64 * 1024;
+
+/// Bytes that an answer may be ahead of `limit_rate`, to find out that a client has left: the first brings its RST, and
+/// where that only shows when something is sent, the second fails.
+const PROBES_MAX: u8 = 2;
 
 /// Bytes read from a file at once where they are copied: nginx's `output_buffers 2 32k` together.
 const COPY_BYTES: usize = 64 * 1024;
