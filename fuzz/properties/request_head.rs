@@ -32,8 +32,32 @@ pub(crate) fn check(input: &[u8]) {
             );
         }
     }
+    lf_lets_in_more_and_changes_nothing(input, parsed, &whole);
     split_does_not_matter(input, parsed, &whole, 1);
     split_does_not_matter(input, parsed, &whole, 1 + input.len() / 2);
+}
+
+/// With `accept_bare_lf` a head that is accepted anyway is the same, and CR is still followed by LF.
+fn lf_lets_in_more_and_changes_nothing(input: &[u8], parsed: Parsed, whole: &RequestHead) {
+    let rules = HeadRules {
+        accept_bare_lf: true,
+        ..HeadRules::default()
+    };
+    let mut head = RequestHead::default();
+    let found = parse_request(input, &mut head, &rules);
+    if let Parsed::Complete { consumed } = found {
+        let lines = &input[..consumed];
+        for (at, _) in lines.iter().enumerate().filter(|(_, byte)| **byte == b'\r') {
+            assert_eq!(lines.get(at + 1), Some(&b'\n'), "bare CR at {at}");
+        }
+    }
+    if matches!(parsed, Parsed::Complete { .. }) {
+        assert_eq!(found, parsed);
+        assert_eq!(
+            format!("{:?}", comparable(&head)),
+            format!("{:?}", comparable(whole))
+        );
+    }
 }
 
 /// Two readers of an accepted head agree on its lines.

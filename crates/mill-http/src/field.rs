@@ -75,9 +75,22 @@ pub struct Field {
     /// Without the blanks around it.
     pub value: Span,
     pub known: KnownField,
+    pub kind: NameKind,
     /// The name is invalid and `ignore_invalid_headers` is on: the field has no effect, and
     /// nginx logs it as "client sent invalid header line".
     pub ignored: bool,
+}
+
+/// How a field's name is spelled, as far as nginx's directives tell names apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameKind {
+    /// Letters, digits and `-`.
+    #[default]
+    Plain,
+    /// These and `_`: `underscores_in_headers`.
+    Underscored,
+    /// Anything else: `ignore_invalid_headers`.
+    Odd,
 }
 
 const _: () = assert!(size_of::<Field>() == 20);

@@ -13,6 +13,8 @@ extern crate alloc;
 
 /// Whether a client accepts gzip.
 pub mod accept_encoding;
+/// The authority of a request: host and port.
+pub mod authority;
 /// Conditional requests: 304 and 412.
 pub mod conditional;
 /// Dates: IMF-fixdate, the three formats that are read, and the access log's two.
@@ -27,8 +29,6 @@ pub mod etag;
 pub mod field;
 /// HTTP/1 messages: parse and emit.
 pub mod h1;
-/// The host of a request.
-pub mod host;
 /// Whether a connection stays open after an answer.
 pub mod keep_alive;
 /// Every limit and setting, with unit, default and directive.

@@ -1,5 +1,7 @@
 //! Every limit and setting of the pure HTTP code, with unit, default and the directive that sets it.
 
+use crate::field::NameKind;
+
 /// What a request head may be. One value per listening server, shared by its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRules {
@@ -13,10 +15,40 @@ pub struct HeadRules {
     /// Field lines in one head: `max_headers` (nginx 1.29, and Debian's 1.22). Without a limit,
     /// 5-byte fields would cost four times their size in memory.
     pub fields_max: u16,
+    pub names: NameRules,
+    /// `accept_bare_lf`: a line of the head may end in LF without CR (RFC 9112 2.2 lets a server take it).
+    pub accept_bare_lf: bool,
+}
+
+/// Which fields of odd names count. The default server's rules hold until the server is known, then that server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameRules {
     /// `ignore_invalid_headers`: a field with an invalid name is ignored (on) or kept (off).
     pub ignore_invalid_headers: bool,
     /// `underscores_in_headers`: whether `_` is valid in a field name.
     pub underscores_in_headers: bool,
+}
+
+impl NameRules {
+    /// Whether a field whose name is of this kind has no effect.
+    pub const fn ignore(self, kind: NameKind) -> bool {
+        let is_valid = match kind {
+            NameKind::Plain => true,
+            NameKind::Underscored => self.underscores_in_headers,
+            NameKind::Odd => false,
+        };
+        self.ignore_invalid_headers && !is_valid
+    }
+}
+
+impl Default for NameRules {
+    /// nginx's defaults.
+    fn default() -> Self {
+        Self {
+            ignore_invalid_headers: true,
+            underscores_in_headers: false,
+        }
+    }
 }
 
 impl HeadRules {
@@ -31,8 +63,8 @@ impl HeadRules {
                 .saturating_mul(large_bytes)
                 .saturating_add(client_header_buffer_bytes),
             fields_max: FIELDS_MAX,
-            ignore_invalid_headers: true,
-            underscores_in_headers: false,
+            names: NameRules::default(),
+            accept_bare_lf: false,
         }
     }
 }

@@ -55,6 +55,11 @@ pub fn parse_ranges(
         let Some(range) = text.range(length) else {
             return RangeVerdict::NotSatisfiable;
         };
+        let is_last = match text.next() {
+            Some(b',') => false,
+            None => true,
+            Some(_) => return RangeVerdict::NotSatisfiable,
+        };
         if !range.is_empty() {
             total = match total.checked_add(range.len()) {
                 Some(total) if total <= CONTENT_LENGTH_MAX => total,
@@ -68,10 +73,8 @@ pub fn parse_ranges(
             // Only of an empty content can a range from its first byte be empty.
             return RangeVerdict::Whole;
         }
-        match text.next() {
-            Some(b',') => {}
-            None => break,
-            Some(_) => return RangeVerdict::NotSatisfiable,
+        if is_last {
+            break;
         }
     }
     if ranges.is_empty() {
@@ -206,6 +209,9 @@ mod tests {
     fn an_empty_content_has_no_ranges() {
         check_of("bytes=0-", 0, None, Whole, &[]);
         check_of("bytes=-5", 0, None, Whole, &[]);
+        check_of("bytes=0-5,x", 0, None, Whole, &[]);
+        check_of("bytes=0-5;x", 0, None, NotSatisfiable, &[]);
+        check_of("bytes=-5;x", 0, None, NotSatisfiable, &[]);
         check_of("bytes=1-", 0, None, NotSatisfiable, &[]);
     }
 

@@ -1,6 +1,6 @@
 //! What is done to every answer before it is sent, in nginx's order.
 //!
-//! conditional (304, 412) → headers (`expires`, `add_header`, `add_trailer`) → charset → gzip → range (206, 416).
+//! conditional (304, 412) → headers (`expires`, `add_header`) → charset → gzip → range (206, 416) → `add_trailer`.
 
 /// `charset`.
 pub(crate) mod charset;
@@ -35,7 +35,6 @@ pub fn apply<E: Engine>(
     }
     conditional::apply(request, &mut response)?;
     headers::apply(request, &mut response, local);
-    trailers::apply(request, &mut response, local);
     charset::apply(request, &mut response, local);
     gzip::apply(request, &mut response, local);
     // Up to here the type stood without its character set: that is how `charset_types` and `gzip_types` know it.
@@ -44,6 +43,7 @@ pub fn apply<E: Engine>(
         response.charset = None;
     }
     range::apply(request, &mut response, local)?;
+    trailers::apply(request, &mut response, local);
     response.vary = request.varies_by_encoding && request.location.gzip_vary;
     // A line of `add_header` stands for the date, which the filters still had to know.
     if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {

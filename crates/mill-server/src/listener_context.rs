@@ -2,7 +2,7 @@
 
 use crate::site::Site;
 use mill_config::config::{Http, ListenAddress, Listener, Server};
-use mill_http::limits::HeadRules;
+use mill_http::limits::{HeadRules, NameRules};
 use mill_runtime::address::Address;
 use mill_runtime::time::Duration;
 use std::cell::{Cell, RefCell};
@@ -98,9 +98,17 @@ fn head_rules(server: &Server) -> HeadRules {
         clamp(settings.large_header_buffer_size),
     );
     rules.fields_max = u16::try_from(settings.max_headers).unwrap_or(u16::MAX);
-    rules.ignore_invalid_headers = settings.ignore_invalid_headers;
-    rules.underscores_in_headers = settings.underscores_in_headers;
+    rules.accept_bare_lf = settings.accept_bare_lf;
+    rules.names = name_rules(server);
     rules
+}
+
+/// Which fields of odd names count at a server.
+pub fn name_rules(server: &Server) -> NameRules {
+    NameRules {
+        ignore_invalid_headers: server.settings.ignore_invalid_headers,
+        underscores_in_headers: server.settings.underscores_in_headers,
+    }
 }
 
 /// The runtime's address of a configured one.

@@ -98,6 +98,8 @@ pub struct Request {
     pub closing: bool,
     /// `Location` of the redirect that is under way.
     pub redirect_target: Option<Vec<u8>>,
+    /// The target's path is none: refused before the host was looked at.
+    pub path_is_invalid: bool,
     /// It came behind another request, before that was answered: `$pipe`.
     pub pipelined: bool,
     /// `$request_id`, once somebody asked.
@@ -305,18 +307,22 @@ impl Request {
 }
 
 impl Request {
-    /// The method's name as sent, or `GET` once an `error_page` made it so.
+    /// The method's name as sent, or `GET` once an `error_page` made it so; empty of a request line that was refused.
     pub fn method_name(&self) -> &[u8] {
         let head = &self.message.head;
-        if self.method == head.method {
+        let is_unknown = head.method_name.is_empty() && self.internal;
+        if self.method == head.method && !is_unknown {
             head.method_name.of(&self.message.bytes)
         } else {
             self.method.name().as_bytes()
         }
     }
 
-    /// The host that the client named: in lower case, without port; empty if it named none.
+    /// The host that the client named: in lower case, without port; empty if it named none, or was refused before.
     pub fn host(&self) -> Cow<'_, [u8]> {
+        if self.path_is_invalid {
+            return Cow::Borrowed(b"");
+        }
         let head = &self.message.head;
         let host = head.host.of(&self.message.bytes);
         if head.host_has_uppercase {
@@ -342,7 +348,7 @@ impl Request {
 
 impl Sent {
     /// Shows `$sent_http_…` and `$status` to those who ask before the answer is sent: the filters' own settings.
-    fn announce<File>(&mut self, response: &Response<File>) {
+    pub(crate) fn announce<File>(&mut self, response: &Response<File>) {
         self.status = response.status.0;
         self.fields.clear();
         let mut add = |name: &'static str, value: Option<Vec<u8>>| {

@@ -106,8 +106,8 @@ fn plain<'a, E: Engine>(
         Variable::SentHttp(name) => field::sent_field(name, request)?,
 
         Variable::Request => target::line(request).into(),
-        Variable::RequestMethod => request.method_name().into(),
-        Variable::RequestUri => target::as_sent(request).into(),
+        Variable::RequestMethod => filled(request.method_name())?.into(),
+        Variable::RequestUri => filled(target::as_sent(request))?.into(),
         Variable::Uri | Variable::DocumentUri => request.uri.as_slice().into(),
         Variable::Args | Variable::QueryString => filled(&request.args)?.into(),
         Variable::IsArgs => target::question_mark(request).into(),

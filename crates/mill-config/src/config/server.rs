@@ -70,6 +70,8 @@ settings! {
         max_headers: u64 = 1000,
         /// `ignore_invalid_headers`.
         ignore_invalid_headers: bool = true,
+        /// `accept_bare_lf`: lines of a head may end in LF alone.
+        accept_bare_lf: bool = false,
         /// `underscores_in_headers`.
         underscores_in_headers: bool = false,
         /// `merge_slashes`.

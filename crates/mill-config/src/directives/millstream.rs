@@ -3,18 +3,28 @@
 use crate::Text;
 use crate::config::NetworkStack;
 use crate::diagnostic::Spot;
-use crate::directive::{Apply, Arity, Directive, MAIN, once};
+use crate::directive::{Apply, Arity, Directive, HTTP_SERVER, MAIN, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, place, snippet};
 
-pub(crate) const DIRECTIVES: &[Directive] = &[once(
-    "network_stack",
-    MAIN,
-    Arity::AtLeast(1),
-    "kernel",
-    Apply::With(network_stack),
-    "Millstream's own: the network stack to serve on beside the kernel's, as --stack on the command line: a device, and its options.",
-)];
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    once(
+        "network_stack",
+        MAIN,
+        Arity::AtLeast(1),
+        "kernel",
+        Apply::With(network_stack),
+        "Millstream's own: the network stack to serve on beside the kernel's, as --stack on the command line: a device, and its options.",
+    ),
+    once(
+        "accept_bare_lf",
+        HTTP_SERVER,
+        Arity::Exactly(1),
+        "off",
+        Apply::ServerFlag(|s| &mut s.accept_bare_lf),
+        "Millstream's own: let lines of a request's head end in LF without CR, as nginx does; chunks never. The default server of the socket decides.",
+    ),
+];
 
 /// `network_stack kernel`, or a device and options, which are somebody else's to understand. They stand as on the
 /// command line or as arguments of their own.

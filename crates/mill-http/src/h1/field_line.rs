@@ -1,11 +1,11 @@
 //! One field line, and what the known fields mean for the message.
 
-use crate::field::{Field, KnownField, ListElements, trim_blanks};
+use crate::authority::parse_authority;
+use crate::field::{Field, KnownField, ListElements, NameKind, trim_blanks};
 use crate::h1::head::{ConnectionOption, RequestHead};
 use crate::h1::parse::Stop;
 use crate::h1::refusal::Refusal;
 use crate::h1::scan::find_control;
-use crate::host::parse_host;
 use crate::limits::{CONTENT_LENGTH_MAX, HeadRules};
 use crate::span::Span;
 use crate::version::Version;
@@ -24,16 +24,18 @@ pub(crate) fn parse(
     head: &mut RequestHead,
     rules: &HeadRules,
 ) -> Result<LineEnd, Stop> {
-    if bytes.get(start) == Some(&b'\r') {
-        return match bytes.get(start + 1) {
-            Some(b'\n') => Ok(LineEnd::Head { end: start + 2 }),
-            Some(_) => Err(refuse_line(start, start, head)),
-            None => Err(Stop::Partial),
-        };
+    match bytes.get(start..) {
+        Some([b'\r', b'\n', ..]) => return Ok(LineEnd::Head { end: start + 2 }),
+        Some([b'\r']) => return Err(Stop::Partial),
+        Some([b'\r', ..]) => return Err(refuse_line(start, start, head)),
+        Some([b'\n', ..]) if rules.accept_bare_lf => return Ok(LineEnd::Head { end: start + 1 }),
+        Some([b'\n', ..]) => return Err(Refusal::BareLf.into()),
+        _ => {}
     }
-    let split = match split_line(bytes, start, rules.underscores_in_headers) {
+    let split = match split_line(bytes, start, rules.accept_bare_lf) {
         Ok(split) => split,
         Err(SplitStop::Partial) => return Err(Stop::Partial),
+        Err(SplitStop::BareLf) => return Err(Refusal::BareLf.into()),
         Err(SplitStop::Invalid { at }) => return Err(refuse_line(start, at, head)),
     };
     if split.end - start > rules.field_line_bytes_max as usize {
@@ -43,22 +45,41 @@ pub(crate) fn parse(
     if head.fields.len() >= usize::from(rules.fields_max) {
         return Err(Refusal::TooManyFields.into());
     }
-    let ignored = !split.name_is_valid && rules.ignore_invalid_headers;
-    let known = if split.name_is_valid {
-        KnownField::parse_valid(split.name.of(bytes))
-    } else {
-        KnownField::Other
+    // No known field has an underscore in its name.
+    let known = match split.kind {
+        NameKind::Plain => KnownField::parse_valid(split.name.of(bytes)),
+        NameKind::Underscored => KnownField::Other,
+        NameKind::Odd if looks_like_framing(split.name.of(bytes)) => {
+            head.refused = Span::between(start, split.value.end() as usize);
+            return Err(Refusal::MisleadingName.into());
+        }
+        NameKind::Odd => KnownField::Other,
     };
+    head.has_odd_names |= split.kind != NameKind::Plain;
     head.fields.push(Field {
         name: split.name,
         value: split.value,
         known,
-        ignored,
+        kind: split.kind,
+        ignored: split.kind != NameKind::Plain && rules.names.ignore(split.kind),
     });
+    head.progress.line_start = Span::between(0, split.end).len;
     if known != KnownField::Other {
         apply(bytes, known, split.value, head)?;
     }
     Ok(LineEnd::Field { end: split.end })
+}
+
+/// An odd name that some reader may take for one of the fields that say where a message ends or whose it is: with its
+/// letters, and other bytes before, between or behind them.
+fn looks_like_framing(name: &[u8]) -> bool {
+    let is = |field: &[u8]| {
+        let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());
+        letters
+            .map(u8::to_ascii_lowercase)
+            .eq(field.iter().copied())
+    };
+    is(b"contentlength") || is(b"transferencoding") || is(b"host")
 }
 
 fn refuse_line(start: usize, at: usize, head: &mut RequestHead) -> Stop {
@@ -66,12 +87,11 @@ fn refuse_line(start: usize, at: usize, head: &mut RequestHead) -> Stop {
     Refusal::InvalidFieldLine.into()
 }
 
-/// A field line's parts. Trailers have the same shape.
+/// A field line's parts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SplitLine {
     pub(crate) name: Span,
-    /// Only letters, digits, `-`, and `_` if allowed: nginx's notion of a valid name.
-    pub(crate) name_is_valid: bool,
+    pub(crate) kind: NameKind,
     pub(crate) value: Span,
     pub(crate) end: usize,
 }
@@ -79,15 +99,16 @@ pub(crate) struct SplitLine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SplitStop {
     Partial,
+    BareLf,
     Invalid { at: usize },
 }
 
 /// Splits `name: value CRLF` at `start`. RFC 9112 5.1: no blank in or after the name; 5.2: a line
-/// that begins with a blank (obs-fold) is invalid; 2.2: so is a bare CR or LF.
+/// that begins with a blank (obs-fold) is invalid; 2.2: so is a bare CR, and a bare LF if it is not accepted.
 pub(crate) fn split_line(
     bytes: &[u8],
     start: usize,
-    underscores: bool,
+    accept_bare_lf: bool,
 ) -> Result<SplitLine, SplitStop> {
     let mut seen = 0;
     let mut colon = None;
@@ -106,7 +127,11 @@ pub(crate) fn split_line(
         seen |= class;
     }
     let colon = colon.ok_or(SplitStop::Partial)?;
-    let name_is_valid = seen & NAME_INVALID == 0 && (underscores || seen & NAME_UNDERSCORE == 0);
+    let kind = match seen {
+        NAME_VALID => NameKind::Plain,
+        NAME_UNDERSCORE => NameKind::Underscored,
+        _ => NameKind::Odd,
+    };
     let mut value_start = colon + 1;
     while let Some(b' ' | b'\t') = bytes.get(value_start) {
         value_start += 1;
@@ -115,19 +140,20 @@ pub(crate) fn split_line(
     while bytes.get(value_end) == Some(&b'\t') {
         value_end = find_control(bytes, value_end + 1);
     }
-    match bytes.get(value_end..) {
-        Some([b'\r', b'\n', ..]) => {}
+    let end = match bytes.get(value_end..) {
+        Some([b'\r', b'\n', ..]) => value_end + 2,
+        Some([b'\n', ..]) if accept_bare_lf => value_end + 1,
+        Some([b'\n', ..]) => return Err(SplitStop::BareLf),
         Some([b'\r'] | []) | None => return Err(SplitStop::Partial),
         Some(_) => return Err(SplitStop::Invalid { at: value_end }),
-    }
-    let end = value_end + 2;
+    };
     while value_end > value_start && matches!(bytes.get(value_end - 1), Some(b' ' | b'\t')) {
         value_end -= 1;
     }
     let name = Span::between(start, colon);
     Ok(SplitLine {
         name,
-        name_is_valid,
+        kind,
         value: Span::between(value_start, value_end),
         end,
     })
@@ -187,12 +213,13 @@ fn apply(
             if occurs_again {
                 return Err(Refusal::DuplicateHost);
             }
-            let host = parse_host(value.of(bytes)).ok_or(Refusal::InvalidHost)?;
+            let host = parse_authority(value.of(bytes)).ok_or(Refusal::InvalidHost)?;
             // RFC 9112 3.2.2: the authority of the target comes before the Host field.
             if head.host.is_empty() {
                 let start = value.start as usize;
-                head.host = Span::between(start, start + host.len);
+                head.host = Span::between(start, start + host.host_len);
                 head.host_has_uppercase = host.has_uppercase;
+                head.fields_before_server = u16::try_from(head.fields.len()).unwrap_or(u16::MAX);
             }
         }
         KnownField::Connection => apply_connection(value.of(bytes), head),
@@ -200,9 +227,8 @@ fn apply(
             head.expect_continue = value.of(bytes).eq_ignore_ascii_case(b"100-continue");
         }
         KnownField::ContentLength => {
-            let length =
-                parse_content_length(value.of(bytes)).ok_or(Refusal::InvalidContentLength)?;
-            head.content_length = Some(length);
+            // One that is none is refused when the head is whole: by then it is known by which server.
+            head.content_length = parse_content_length(value.of(bytes));
         }
         KnownField::TransferEncoding => {
             head.chunked = value.of(bytes).eq_ignore_ascii_case(b"chunked");
@@ -244,6 +270,9 @@ pub(crate) fn conclude(bytes: &[u8], head: &mut RequestHead) -> Result<(), Refus
     if head.version == Version::Http11 && !head.has(KnownField::Host) {
         return Err(Refusal::MissingHost);
     }
+    if head.has(KnownField::ContentLength) && head.content_length.is_none() {
+        return Err(Refusal::InvalidContentLength);
+    }
     head.expect_continue &= head.version == Version::Http11;
     if !head.has(KnownField::TransferEncoding) {
         return Ok(());
@@ -253,12 +282,22 @@ pub(crate) fn conclude(bytes: &[u8], head: &mut RequestHead) -> Result<(), Refus
         return Err(Refusal::TransferEncodingInHttp10);
     }
     if !head.chunked {
-        debug_assert!(!head.refused.of(bytes).eq_ignore_ascii_case(b"chunked"));
-        return Err(Refusal::UnknownTransferEncoding);
+        return Err(refuse_codings(head.refused.of(bytes)));
     }
     if head.content_length.is_some() {
         return Err(Refusal::ContentLengthAndTransferEncoding);
     }
     head.refused = Span::EMPTY;
     Ok(())
+}
+
+/// Codings that are not `chunked` alone. RFC 9112 6.3: behind `chunked` nothing may follow, for nobody knows where such
+/// content ends; 6.1: `chunked` comes once.
+fn refuse_codings(value: &[u8]) -> Refusal {
+    let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    let mut codings = ListElements::of(value);
+    match (codings.find(|coding| is_chunked(coding)), codings.next()) {
+        (Some(_), Some(_)) => Refusal::ChunkedIsNotLast,
+        _ => Refusal::UnknownTransferEncoding,
+    }
 }

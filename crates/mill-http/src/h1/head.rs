@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::field::{Field, KnownField};
+use crate::limits::NameRules;
 use crate::method::Method;
 use crate::span::Span;
 use crate::version::Version;
@@ -32,6 +33,12 @@ pub struct RequestHead {
     /// `Expect: 100-continue` in HTTP/1.1.
     pub expect_continue: bool,
     pub fields: Vec<Field>,
+    /// Some field's name is not of letters, digits and `-` only.
+    pub has_odd_names: bool,
+    /// The empty line at the end was reached.
+    pub is_whole: bool,
+    /// How many fields had been read when `host` became known, the one that told it included.
+    pub(crate) fields_before_server: u16,
     /// Set of `KnownField::bit` of the fields that occur (and are not ignored).
     pub(crate) present: u64,
     pub(crate) progress: Progress,
@@ -49,12 +56,12 @@ pub struct Target {
     pub whole: Span,
     /// The path as sent, without the query; the slash after the scheme stands in for an empty one.
     pub path: Span,
-    /// What follows the first `?`, up to a `#`.
+    /// What follows the first `?`.
     pub query: Span,
     /// There was a `?`, even with nothing after it.
     pub has_query: bool,
     pub scheme: Span,
-    /// The path has `//`, `/.`, or there is a `#`: it may need rewriting.
+    /// The path has `//` or `/.`: it may need rewriting.
     pub complex: bool,
     /// The path has `%`: it needs decoding.
     pub quoted: bool,
@@ -130,11 +137,12 @@ impl RequestHead {
         };
     }
 
-    /// No `Range`, `If-…`, body, `Expect`, `Upgrade` or `TE`, and an origin-form target that
-    /// needs no decoding: a GET or HEAD of this kind may get a pre-serialised answer.
+    /// No `Range`, `If-…`, body, `Expect`, `Upgrade` or `TE`, no odd field name (which may be said in a log),
+    /// and an origin-form target that needs no decoding: a GET or HEAD of this kind may get a pre-serialised answer.
     /// `Accept-Encoding`, `Via` and `Authorization` are the caller's to look at.
     pub fn is_plain(&self) -> bool {
         self.present & NOT_PLAIN == 0
+            && !self.has_odd_names
             && self.target.form == TargetForm::Origin
             && !self.target.complex
             && !self.target.quoted
@@ -158,6 +166,68 @@ impl RequestHead {
             .iter()
             .filter(move |field| field.known == known && !field.ignored)
             .map(|field| field.value)
+    }
+
+    /// Judges the fields behind the one that named the server by that server's rules, as nginx does; those before it
+    /// have been judged by the default server's.
+    pub fn judge_names(&mut self, rules: NameRules) {
+        if !self.has_odd_names || self.host.is_empty() {
+            return;
+        }
+        let first = usize::from(self.fields_before_server);
+        for field in self.fields.iter_mut().skip(first) {
+            field.ignored = rules.ignore(field.kind);
+        }
+    }
+
+    /// The fields that have no effect because of their names, in the order in which they came: those that the default
+    /// server's rules were for, or those behind the one that named the server.
+    pub fn ignored_fields(&self, behind_server: bool) -> impl Iterator<Item = &Field> {
+        let count = match self.host.is_empty() {
+            true => self.fields.len(),
+            false => usize::from(self.fields_before_server),
+        };
+        let (before, behind) = self.fields.split_at_checked(count).unwrap_or_default();
+        let fields = if behind_server { behind } else { before };
+        fields.iter().filter(|field| field.ignored)
+    }
+
+    /// `$request_length`: bytes of the lines that were read whole, from the request line on; 0 before that is whole.
+    pub const fn length_bytes(&self) -> u32 {
+        if self.progress.has_request_line {
+            self.progress.line_start - self.request_line.start
+        } else {
+            0
+        }
+    }
+
+    /// What nginx's log lines append after "while".
+    pub(crate) const fn action(&self) -> &'static str {
+        if self.progress.has_request_line {
+            "reading client request headers"
+        } else {
+            "reading client request line"
+        }
+    }
+
+    /// Bytes of the request line with its end; 0 before it is whole.
+    pub fn request_line_bytes(&self) -> u32 {
+        match self.fields.first() {
+            Some(field) => field.name.start - self.request_line.start,
+            // Then the empty line is all that follows.
+            None if self.is_whole => self.length_bytes().saturating_sub(2),
+            None => self.length_bytes(),
+        }
+    }
+
+    /// Takes back what a request line said that is refused, or that will never be whole. (HEAD stays: its answer has no
+    /// content all the same.)
+    pub fn give_up(&mut self) {
+        if !self.progress.has_request_line {
+            self.method_name = Span::EMPTY;
+            self.target = Target::default();
+            self.host = Span::EMPTY;
+        }
     }
 
     /// `Accept-Encoding`, the first one.

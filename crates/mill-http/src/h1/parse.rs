@@ -2,7 +2,8 @@
 //!
 //! Read this first: RFC 9112 2 to 6. The parser is strict about everything that two
 //! implementations could read differently (bare CR or LF, blanks before the colon, obs-fold,
-//! control bytes, competing lengths): such a request is refused and its connection closed.
+//! control bytes, competing lengths): such a request is refused and its connection closed. The one
+//! exception is LF without CR at a line's end, which `accept_bare_lf` lets through.
 //!
 //! One pass: each line is checked, split and classified as it is read. When the bytes end inside
 //! a line, the head remembers where that line began and how far it was looked at; the next call
@@ -51,12 +52,17 @@ impl From<Refusal> for Stop {
 pub fn parse_request(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Parsed {
     match parse_lines(bytes, head, rules) {
         Ok(consumed) => Parsed::Complete { consumed },
-        Err(Stop::Refused(refusal)) => Parsed::Refused(refusal),
+        Err(Stop::Refused(refusal)) => refuse(refusal, head),
         Err(Stop::Partial) => match refuse_if_too_long(bytes, head, rules) {
-            Some(refusal) => Parsed::Refused(refusal),
+            Some(refusal) => refuse(refusal, head),
             None => Parsed::Partial,
         },
     }
+}
+
+fn refuse(refusal: Refusal, head: &mut RequestHead) -> Parsed {
+    head.give_up();
+    Parsed::Refused(refusal)
 }
 
 fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Result<usize, Stop> {
@@ -73,9 +79,10 @@ fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Resul
         }
     }
     if !head.progress.has_request_line {
-        at = skip_empty_lines(bytes, at, head)?;
-        let end =
-            request_line::parse(bytes, at, head).inspect_err(|_| examined_all(bytes, head))?;
+        let bare_lf = rules.accept_bare_lf;
+        at = skip_empty_lines(bytes, at, head, bare_lf)?;
+        let end = request_line::parse(bytes, at, head, bare_lf)
+            .inspect_err(|_| examined_all(bytes, head))?;
         if end - at > rules.request_line_bytes_max as usize {
             return Err(Refusal::TargetTooLong.into());
         }
@@ -97,6 +104,8 @@ fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Resul
                 if end > rules.head_bytes_max as usize {
                     return Err(Refusal::HeadTooLarge.into());
                 }
+                head.progress.line_start = Span::between(0, end).len;
+                head.is_whole = true;
                 field_line::conclude(bytes, head)?;
                 return Ok(end);
             }
@@ -106,10 +115,17 @@ fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Resul
 
 /// RFC 9112 2.2: empty lines before the request line are skipped. They count towards
 /// `head_bytes_max`, so a client can't send them for ever.
-fn skip_empty_lines(bytes: &[u8], mut at: usize, head: &mut RequestHead) -> Result<usize, Stop> {
+fn skip_empty_lines(
+    bytes: &[u8],
+    mut at: usize,
+    head: &mut RequestHead,
+    accept_bare_lf: bool,
+) -> Result<usize, Stop> {
     loop {
         match bytes.get(at..) {
             Some([b'\r', b'\n', ..]) => at += 2,
+            Some([b'\n', ..]) if accept_bare_lf => at += 1,
+            Some([b'\n', ..]) => return Err(Refusal::BareLf.into()),
             Some([b'\r'] | []) | None => {
                 head.progress.line_start = Span::between(0, at).len;
                 return Err(Stop::Partial);

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::field::Field;
 use crate::h1::head::RequestHead;
 use crate::span::Span;
 use crate::status::Status;
@@ -24,6 +25,10 @@ pub enum Refusal {
     InvalidAuthority,
     /// A field line without colon, with a blank in or after its name, obs-fold, or a control byte.
     InvalidFieldLine,
+    /// A field whose name is no token and looks like `Content-Length`, `Transfer-Encoding` or `Host`.
+    MisleadingName,
+    /// A line ends in LF without CR, and `accept_bare_lf` is off.
+    BareLf,
     /// One field line is longer than one buffer.
     FieldTooLarge,
     /// The head is longer than all buffers.
@@ -39,7 +44,9 @@ pub enum Refusal {
     /// HTTP/1.0 with `Transfer-Encoding`.
     TransferEncodingInHttp10,
     ContentLengthAndTransferEncoding,
-    /// A transfer coding other than exactly `chunked`.
+    /// Another coding behind `chunked`, or `chunked` twice.
+    ChunkedIsNotLast,
+    /// Any other transfer coding than exactly `chunked`.
     UnknownTransferEncoding,
 }
 
@@ -68,6 +75,10 @@ impl Refusal {
             Self::TargetTooLong => "client sent too long URI",
             Self::InvalidAuthority => "client sent invalid host in request line",
             Self::InvalidFieldLine => "client sent invalid header line",
+            Self::MisleadingName => "client sent misleading header line",
+            Self::BareLf => {
+                "client sent a line that ends in LF without CR (\"accept_bare_lf\" is off)"
+            }
             Self::FieldTooLarge => "client sent too long header line",
             Self::HeadTooLarge => "client sent too large request",
             Self::TooManyFields => "client sent too many header lines",
@@ -82,20 +93,10 @@ impl Refusal {
             Self::ContentLengthAndTransferEncoding => {
                 "client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time"
             }
+            Self::ChunkedIsNotLast => {
+                "client sent \"Transfer-Encoding\" in which \"chunked\" is not the last coding"
+            }
             Self::UnknownTransferEncoding => "client sent unknown \"Transfer-Encoding\"",
-        }
-    }
-
-    /// What nginx appends after "while": the request line was not yet read, or it was.
-    pub const fn action(self) -> &'static str {
-        match self {
-            Self::InvalidMethod
-            | Self::InvalidRequestLine
-            | Self::Http09
-            | Self::UnsupportedVersion
-            | Self::InvalidAuthority
-            | Self::TargetTooLong => "reading client request line",
-            _ => "reading client request headers",
         }
     }
 
@@ -107,7 +108,7 @@ impl Refusal {
         match self {
             Self::InvalidFieldLine => emit_invalid_line(head.refused().of(bytes), out),
             Self::DuplicateField | Self::DuplicateHost => emit_duplicate(bytes, head, out),
-            Self::UnknownTransferEncoding => {
+            Self::UnknownTransferEncoding | Self::ChunkedIsNotLast | Self::MisleadingName => {
                 out.extend_from_slice(b": \"");
                 emit_quoted(head.refused().of(bytes), out);
                 out.push(b'"');
@@ -125,8 +126,17 @@ impl Refusal {
             _ => {}
         }
         out.extend_from_slice(b" while ");
-        out.extend_from_slice(self.action().as_bytes());
+        out.extend_from_slice(head.action().as_bytes());
     }
+}
+
+/// Appends what nginx logs of a field that has no effect because of its name (`ignore_invalid_headers`).
+pub fn emit_ignored_field(bytes: &[u8], field: &Field, out: &mut Vec<u8>) {
+    let line = Span::between(field.name.start as usize, field.value.end() as usize);
+    let line = line.of(bytes);
+    out.extend_from_slice(b"client sent invalid header line: \"");
+    emit_quoted(line.get(..QUOTED_BYTES_MAX as usize).unwrap_or(line), out);
+    out.extend_from_slice(b"\" while reading client request headers");
 }
 
 /// `: "Host\x20..."`: the line up to the byte that was wrong, and that byte in hexadecimal.
@@ -217,9 +227,29 @@ mod tests {
             &format!("client sent invalid header line: \"Host\\x20...\" {headers}"),
         );
         check(
-            "GET / HTTP/1.1\r\nA:\tb\tc\nD: e\r\n",
+            "GET / HTTP/1.1\r\nA:\tb\tc\rD: e\r\n",
             400,
-            &format!("client sent invalid header line: \"A:\\x09b\\x09c\\x0a...\" {headers}"),
+            &format!("client sent invalid header line: \"A:\\x09b\\x09c\\x0d...\" {headers}"),
+        );
+        let bare = "client sent a line that ends in LF without CR (\"accept_bare_lf\" is off)";
+        check(
+            "GET / HTTP/1.0\n\n",
+            400,
+            &format!("{bare} while reading client request line"),
+        );
+        check("GET / HTTP/1.0\r\n\n", 400, &format!("{bare} {headers}"));
+        check(
+            "GET / HTTP/1.1\r\nContent\u{85}-Length: 5\r\n",
+            400,
+            &format!("client sent misleading header line: \"Content\u{85}-Length: 5\" {headers}"),
+        );
+        check(
+            "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n",
+            400,
+            &format!(
+                "client sent \"Transfer-Encoding\" in which \"chunked\" is not the last coding: \
+                 \"chunked, gzip\" {headers}"
+            ),
         );
         check(
             "GET / HTTP/1.1\r\nHost: a\r\nhost:b\r\n",

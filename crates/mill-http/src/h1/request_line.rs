@@ -1,13 +1,14 @@
 //! The request line, from the method to the version.
 //!
 //! RFC 9112 3, as nginx reads it: several spaces between the parts and spaces after the version
-//! are let through, since no one disagrees on what they mean; control bytes are not.
+//! are let through, since no one disagrees on what they mean; so are bytes above 0x7f and `"<>^`{|}`
+//! in a target, which browsers and scripts do send. Control bytes, `#`, and `\` in a path are not.
 
+use crate::authority::parse_authority;
 use crate::h1::head::{RequestHead, Target, TargetForm};
 use crate::h1::parse::Stop;
 use crate::h1::refusal::Refusal;
 use crate::h1::scan::find_target_stop;
-use crate::host::parse_host;
 use crate::method::{Method, is_method_byte};
 use crate::span::Span;
 use crate::version::Version;
@@ -15,7 +16,12 @@ use crate::version::Version;
 const INVALID: Stop = Stop::Refused(Refusal::InvalidRequestLine);
 
 /// Parses the line that begins at `start`; returns where the next one begins.
-pub(crate) fn parse(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<usize, Stop> {
+pub(crate) fn parse(
+    bytes: &[u8],
+    start: usize,
+    head: &mut RequestHead,
+    accept_bare_lf: bool,
+) -> Result<usize, Stop> {
     let after_method = method(bytes, start, head)?;
     let target_start = skip_spaces(bytes, after_method)?;
     let target_end = match byte(bytes, target_start)? {
@@ -34,7 +40,7 @@ pub(crate) fn parse(bytes: &[u8], start: usize, head: &mut RequestHead) -> Resul
         letter if letter.is_ascii_alphabetic() => absolute_form(bytes, target_start, head)?,
         _ => return Err(INVALID),
     };
-    let (line_end, next) = version(bytes, target_end, head)?;
+    let (line_end, next) = version(bytes, target_end, head, accept_bare_lf)?;
     head.request_line = Span::between(start, line_end);
     Ok(next)
 }
@@ -85,24 +91,22 @@ fn path_and_query(
     let question = end;
     if bytes.get(question) == Some(&b'?') {
         target.has_query = true;
-        let mut query_end = None;
         end = find_target_stop(bytes, question + 1);
-        while bytes.get(end) == Some(&b'#') {
-            target.complex = true;
-            query_end = query_end.or(Some(end));
-            end = find_target_stop(bytes, end + 1);
-        }
-        target.query = Span::between(question + 1, query_end.unwrap_or(end));
+        target.query = Span::between(question + 1, end);
     }
     target.whole = Span::between(whole, end);
+    end_target(bytes, end)
+}
+
+/// The byte at `end` may stand behind a target: a space, or the line's end.
+fn end_target(bytes: &[u8], end: usize) -> Result<usize, Stop> {
     match byte(bytes, end)? {
-        b' ' | b'\r' => Ok(end),
+        b' ' | b'\r' | b'\n' => Ok(end),
         _ => Err(INVALID),
     }
 }
 
-/// Scans the path from its slash; returns where it ends: at `?`, a space or a control byte, or at
-/// the end of `bytes`. A `#` makes the rest, `?` included, a fragment.
+/// Scans the path from its slash; returns where it ends: at `?`, or a byte that may not be in a path.
 fn path(bytes: &[u8], start: usize, target: &mut Target) -> Result<usize, Stop> {
     let mut previous = 0;
     let rest = bytes.get(start..).unwrap_or(&[]);
@@ -114,26 +118,12 @@ fn path(bytes: &[u8], start: usize, target: &mut Target) -> Result<usize, Stop> 
                 b'/' | b'.' if previous == b'/' => target.complex = true,
                 b'%' => target.quoted = true,
                 b'+' => target.plus = true,
-                b'#' => return Ok(fragment(bytes, start, at, target)),
                 _ => {}
             },
         }
         previous = byte;
     }
     Err(Stop::Partial)
-}
-
-/// The path ends at the `#` found at `at`, the target at the next space or control byte.
-fn fragment(bytes: &[u8], start: usize, at: usize, target: &mut Target) -> usize {
-    target.complex = true;
-    if target.path.is_empty() {
-        target.path = Span::between(start, at);
-    }
-    let mut end = find_target_stop(bytes, at + 1);
-    while bytes.get(end) == Some(&b'#') {
-        end = find_target_stop(bytes, end + 1);
-    }
-    end
 }
 
 const ORDINARY: u8 = 0;
@@ -154,7 +144,10 @@ const PATH_CLASS: [u8; 256] = {
     class[b'.' as usize] = SPECIAL;
     class[b'%' as usize] = SPECIAL;
     class[b'+' as usize] = SPECIAL;
-    class[b'#' as usize] = SPECIAL;
+    // A fragment is no part of a target (RFC 9112 3.2): some readers cut it off, others look it up.
+    class[b'#' as usize] = STOP;
+    // RFC 3986 has no place for it; some readers take it for a slash.
+    class[b'\\' as usize] = STOP;
     class
 };
 
@@ -162,10 +155,7 @@ const PATH_CLASS: [u8; 256] = {
 fn asterisk(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<usize, Stop> {
     head.target.whole = Span::between(start, start + 1);
     head.target.path = head.target.whole;
-    match byte(bytes, start + 1)? {
-        b' ' | b'\r' => Ok(start + 1),
-        _ => Err(INVALID),
-    }
+    end_target(bytes, start + 1)
 }
 
 /// `host:port`, RFC 9112 3.2.3; also origin form, which nginx lets through to its 405.
@@ -176,12 +166,12 @@ fn authority_form(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<
     };
     let end = find_target_stop(bytes, start);
     head.target.whole = Span::between(start, end);
-    let next = byte(bytes, end)?;
-    if !matches!(next, b' ' | b'\r') {
-        return Err(INVALID);
+    end_target(bytes, end)?;
+    // RFC 9112 3.2.3: a port is part of it.
+    match set_host(bytes, head.target.whole, head)? {
+        Some(1..) => Ok(end),
+        _ => Err(Refusal::InvalidAuthority.into()),
     }
-    set_host(bytes, head.target.whole, head)?;
-    Ok(end)
 }
 
 /// `scheme://host[:port][/path][?query]`, RFC 9112 3.2.2.
@@ -203,7 +193,7 @@ fn absolute_form(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<u
         ..Target::default()
     };
     let authority_start = at;
-    while is_authority_byte(byte(bytes, at)?) {
+    while !matches!(byte(bytes, at)?, b'/' | b'?' | 0..=b' ' | 0x7f) {
         at += 1;
     }
     set_host(bytes, Span::between(authority_start, at), head)?;
@@ -223,57 +213,22 @@ fn absolute_form(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<u
     }
 }
 
-/// A host of letters, digits, `.`, `-`, an IP literal's bytes, and a port. No userinfo, no
-/// escapes: nginx refuses them, and RFC 9110 4.2.4 tells to distrust them.
-const fn is_authority_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-        || matches!(
-            byte,
-            b'.' | b'-'
-                | b':'
-                | b'['
-                | b']'
-                | b'_'
-                | b'~'
-                | b'!'
-                | b'$'
-                | b'&'
-                | b'\''
-                | b'('
-                | b')'
-                | b'*'
-                | b'+'
-                | b','
-                | b';'
-                | b'='
-        )
-}
-
-/// Outside an IP literal only letters, digits, `.` and `-` may stand, and a port is digits.
-fn set_host(bytes: &[u8], authority: Span, head: &mut RequestHead) -> Result<(), Stop> {
-    let text = authority.of(bytes);
-    let is_literal = text.first() == Some(&b'[');
-    let name = parse_host(text).ok_or(Refusal::InvalidAuthority)?;
-    let (host, port) = text.split_at_checked(name.len).unwrap_or((text, &[]));
-    let port = port.strip_prefix(b".").unwrap_or(port);
-    let port = port.strip_prefix(b":").unwrap_or(port);
-    let host_is_valid = is_literal && host.last() == Some(&b']')
-        || host
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
-    if !host_is_valid || !port.iter().all(u8::is_ascii_digit) {
-        return Err(INVALID);
-    }
-    head.host = Span::between(
-        authority.start as usize,
-        authority.start as usize + name.len,
-    );
-    head.host_has_uppercase = name.has_uppercase;
-    Ok(())
+/// Takes the host of an authority for the server's name; returns the port.
+fn set_host(bytes: &[u8], authority: Span, head: &mut RequestHead) -> Result<Option<u16>, Stop> {
+    let parsed = parse_authority(authority.of(bytes)).ok_or(Refusal::InvalidAuthority)?;
+    let start = authority.start as usize;
+    head.host = Span::between(start, start + parsed.host_len);
+    head.host_has_uppercase = parsed.has_uppercase;
+    Ok(parsed.port)
 }
 
 /// The version and the line's end; returns where the text ends and where the next line begins.
-fn version(bytes: &[u8], at: usize, head: &mut RequestHead) -> Result<(usize, usize), Stop> {
+fn version(
+    bytes: &[u8],
+    at: usize,
+    head: &mut RequestHead,
+    accept_bare_lf: bool,
+) -> Result<(usize, usize), Stop> {
     if let Some(
         [
             b' ',
@@ -292,17 +247,14 @@ fn version(bytes: &[u8], at: usize, head: &mut RequestHead) -> Result<(usize, us
     ) = bytes.get(at..)
         && minor.is_ascii_digit()
     {
-        head.version = if *minor == b'0' {
-            Version::Http10
-        } else {
-            Version::Http11
-        };
+        set_version(*minor, head);
         return Ok((at + 9, at + 11));
     }
     let mut at = skip_spaces(bytes, at)?;
-    if byte(bytes, at)? == b'\r' {
-        return match byte(bytes, at + 1)? {
-            b'\n' if head.method == Method::Get => Err(Refusal::Http09.into()),
+    if matches!(byte(bytes, at)?, b'\r' | b'\n') {
+        line_end(bytes, at, accept_bare_lf)?;
+        return match head.method {
+            Method::Get => Err(Refusal::Http09.into()),
             _ => Err(INVALID),
         };
     }
@@ -322,31 +274,31 @@ fn version(bytes: &[u8], at: usize, head: &mut RequestHead) -> Result<(usize, us
         b'0'..=b'9' => return Err(Refusal::UnsupportedVersion.into()),
         _ => return Err(INVALID),
     }
-    at = minor_version(bytes, at, head)?;
-    let line_end = at;
-    at = skip_spaces(bytes, at)?;
-    if byte(bytes, at)? != b'\r' || byte(bytes, at + 1)? != b'\n' {
+    // RFC 9112 2.3: one digit. What has more is 1.1 to some readers and 1.0 or 1.12 to others.
+    let minor = byte(bytes, at)?;
+    if !minor.is_ascii_digit() {
         return Err(INVALID);
     }
-    Ok((line_end, at + 2))
+    set_version(minor, head);
+    let text_end = at + 1;
+    let at = skip_spaces(bytes, text_end)?;
+    Ok((text_end, line_end(bytes, at, accept_bare_lf)?))
 }
 
-/// One to three digits, as nginx takes them; returns where they end.
-fn minor_version(bytes: &[u8], mut at: usize, head: &mut RequestHead) -> Result<usize, Stop> {
-    let start = at;
-    let mut minor = 0_u16;
-    loop {
-        match byte(bytes, at)? {
-            digit @ b'0'..=b'9' if at - start < 3 => minor = minor * 10 + u16::from(digit - b'0'),
-            b' ' | b'\r' if at > start => break,
-            _ => return Err(INVALID),
-        }
-        at += 1;
-    }
-    head.version = if minor == 0 {
+fn set_version(minor: u8, head: &mut RequestHead) {
+    head.version = if minor == b'0' {
         Version::Http10
     } else {
         Version::Http11
     };
-    Ok(at)
+}
+
+/// The line ends at `at`; returns where the next one begins.
+fn line_end(bytes: &[u8], at: usize, accept_bare_lf: bool) -> Result<usize, Stop> {
+    match byte(bytes, at)? {
+        b'\r' if byte(bytes, at + 1)? == b'\n' => Ok(at + 2),
+        b'\n' if accept_bare_lf => Ok(at + 1),
+        b'\n' => Err(Refusal::BareLf.into()),
+        _ => Err(INVALID),
+    }
 }

@@ -82,6 +82,7 @@ fn keep_part<E: Engine>(connection: &Connection<E>, message: &mut Message, head:
     if message.bytes.is_empty() {
         return Head::NotBegun;
     }
+    message.head.give_up();
     head
 }
 

@@ -1,4 +1,4 @@
-//! `add_trailer`: fields after the content.
+//! `add_trailer`: fields after the content, evaluated when all else of the answer is known.
 
 use super::is_safe;
 use crate::local::Local;
@@ -21,6 +21,13 @@ pub(super) fn apply<E: Engine, File>(
     }
     let is_safe = is_safe(response.status);
     let added = Arc::clone(&request.location.add_trailers);
+    if added.is_empty() {
+        return;
+    }
+    // What they may ask for is what ranges and compression have left; where trailers come no length is said.
+    request.sent.announce(response);
+    let is_length = |line: &FieldLine| &*line.name == b"Content-Length";
+    request.sent.fields.retain(|line| !is_length(line));
     for trailer in added.iter().filter(|trailer| is_safe || trailer.always) {
         let value = variables::evaluate(&trailer.value, request, local);
         if !value.is_empty() {

@@ -1,15 +1,19 @@
 //! The making of a request from a head, and the server that its host names.
 
 use crate::answer::Answer;
+use crate::listener_context::name_rules;
 use crate::local::{FileOf, Local};
+use crate::log::Text;
 use crate::request::{CaptureSet, ConnectionFacts, Message, Phase, Request, Sent};
 use crate::site::Site;
 use mill_config::config::{LogLevel, Server, ServerName, VirtualHosts};
+use mill_http::h1::refusal::emit_ignored_field;
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::target;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
+use std::fmt;
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -64,6 +68,7 @@ impl Request {
             content_refused: false,
             closing: false,
             redirect_target: None,
+            path_is_invalid: false,
             pipelined: arrival.pipelined,
             id: None,
             real_root: None,
@@ -79,14 +84,25 @@ impl Request {
             sent: Sent::default(),
             site: Arc::clone(&site),
         };
-        request.find_server(hosts);
         request.read_target();
+        log_ignored_fields(&request, false, local);
+        if !request.path_is_invalid {
+            request.find_server(hosts);
+            request
+                .message
+                .head
+                .judge_names(name_rules(&request.server));
+            log_ignored_fields(&request, true, local);
+        }
         Some(request)
     }
 
+    /// The server that the host names. Without one it is the default server, or, once the head is whole, the one for
+    /// requests without a host.
     fn find_server(&mut self, hosts: &VirtualHosts) {
         let mut captures = Vec::new();
         let server = match &*self.host() {
+            [] if !self.message.head.is_whole => return,
             [] => match hosts.find(b"", &mut captures) {
                 nameless if is_nameless(nameless) => Arc::clone(nameless),
                 _ => return,
@@ -105,7 +121,8 @@ impl Request {
         self.server = server;
     }
 
-    /// Path and arguments of the request line. A path that cannot be normalised stays empty.
+    /// Path and arguments of the request line. A path that cannot be normalised stays empty. The server is not known
+    /// yet, so `merge_slashes` is the default server's, as in nginx.
     fn read_target(&mut self) {
         let target = &self.message.head.target;
         let bytes = &self.message.bytes;
@@ -115,7 +132,24 @@ impl Request {
         if let Ok(path) = target::normalize(target, bytes, merge_slashes, &mut buffer) {
             self.uri.extend_from_slice(path);
         }
+        self.path_is_invalid = self.uri.is_empty() && !target.path.is_empty();
     }
+}
+
+/// Says in the error log which fields have no effect because of their names.
+fn log_ignored_fields<E: Engine>(request: &Request, behind_server: bool, local: &Local<E>) {
+    let message = &request.message;
+    let is_silent = !message.head.has_odd_names;
+    if is_silent || !local.logs_errors_at(Some(request), LogLevel::Info) {
+        return;
+    }
+    let mut text = local.take_buffer();
+    for field in message.head.ignored_fields(behind_server) {
+        text.clear();
+        emit_ignored_field(&message.bytes, field, &mut text);
+        log(request, local, format_args!("{}", Text(&text)));
+    }
+    local.put_buffer(text);
 }
 
 /// `server_name ""`: for requests that name no host.
@@ -126,12 +160,9 @@ fn is_nameless(server: &Server) -> bool {
 
 /// Refuses what nginx refuses between the head and the first phase.
 pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
-    if request.uri.is_empty() {
-        log(
-            request,
-            local,
-            "client sent invalid request while reading client request line",
-        );
+    if request.path_is_invalid {
+        let text = "client sent invalid request while reading client request line";
+        log(request, local, format_args!("{text}"));
         return ControlFlow::Break(Answer::Status(Status::BAD_REQUEST));
     }
     let refused = match request.method {
@@ -139,13 +170,13 @@ pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase
         Method::Connect => "client sent CONNECT method while reading client request headers",
         _ => return ControlFlow::Continue(()),
     };
-    log(request, local, refused);
+    log(request, local, format_args!("{refused}"));
     request.closing = true;
     ControlFlow::Break(Answer::Status(Status::METHOD_NOT_ALLOWED))
 }
 
-fn log<E: Engine>(request: &Request, local: &Local<E>, message: &str) {
-    local.log_error(Some(request), LogLevel::Info, format_args!("{message}"));
+fn log<E: Engine>(request: &Request, local: &Local<E>, message: fmt::Arguments<'_>) {
+    local.log_error(Some(request), LogLevel::Info, message);
 }
 
 /// The IP address of a connection's end; `None` for a UNIX-domain socket.

@@ -16,6 +16,9 @@ pub(super) fn line(request: &Request) -> &[u8] {
 /// `$request_uri`.
 pub(super) fn as_sent(request: &Request) -> &[u8] {
     let message = &request.message;
+    if request.path_is_invalid {
+        return &[];
+    }
     message.head.target.whole.of(&message.bytes)
 }
 
@@ -41,9 +44,15 @@ pub(super) fn content_length(request: &Request) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Borrowed(field.of(&message.bytes)))
 }
 
-/// `$request_length`: the head; content that is thrown away does not count, as in nginx.
+/// `$request_length`: the lines of the head that were read whole; content that is thrown away does not count, as in
+/// nginx.
 pub(super) fn length(request: &Request) -> Vec<u8> {
-    decimal(request.message.bytes.len() as u64)
+    let head = &request.message.head;
+    decimal(u64::from(if request.path_is_invalid {
+        head.request_line_bytes()
+    } else {
+        head.length_bytes()
+    }))
 }
 
 /// `$server_protocol`.

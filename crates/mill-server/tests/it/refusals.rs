@@ -1,8 +1,9 @@
 //! Heads that are refused, and how the connection ends then.
 
 use crate::answer::answer;
-use crate::server::{MS, SECOND, Server};
+use crate::server::{ADDRESS, MS, SECOND, Server, in_http};
 use mill_sim::link::{Link, Segments};
+use mill_sim::world::World;
 
 #[test]
 fn a_head_that_is_refused_gets_its_status_and_ends_the_connection() {
@@ -243,4 +244,62 @@ fn lingering_always_waits_for_the_client_to_finish() {
     client.finish();
     server.run();
     server.assert_nothing_left(0);
+}
+
+#[test]
+fn lines_that_end_in_lf_are_let_in_where_the_default_server_says_so() {
+    let check = |first: &str, second: &str, request: &str, status: u16| {
+        let text = in_http(&format!(
+            "server {{ listen {ADDRESS}; root /site; server_name a; {first} }}
+             server {{ listen {ADDRESS}; root /site; server_name b; {second} }}"
+        ));
+        let mut server = Server::configured(World::new(1), &text, 1);
+        let client = server.connect();
+        client.send(request);
+        server.run();
+        assert_eq!(answer(&client.received()).status, status, "{request:?}");
+        let says = server.logs.lines("/error.log").iter().any(|line| {
+            line.contains("ends in LF without CR (\"accept_bare_lf\" is off) while reading client")
+        });
+        assert_eq!(says, status == 400, "{request:?}");
+    };
+    let health = "GET / HTTP/1.0\n\n";
+    let mixed = "GET / HTTP/1.1\r\nHost: b\nConnection: close\r\n\n";
+    for request in [health, mixed] {
+        check("", "", request, 400);
+        check("accept_bare_lf on;", "", request, 200);
+        check("", "accept_bare_lf on;", request, 400);
+    }
+    check("", "", "GET / HTTP/1.1\r\nHost: a\r\n\n", 400);
+    check("", "", "\nGET / HTTP/1.0\r\n\r\n", 400);
+}
+
+#[test]
+fn lines_of_chunks_never_end_in_lf_alone() {
+    for chunks in [
+        "3\nabc\r\n0\r\n\r\n",
+        "3\r\nabc\n0\r\n\r\n",
+        "0\r\nT: x\n\r\n",
+        "0\n\n",
+    ] {
+        let mut server = Server::new(1, "accept_bare_lf on; location / { return 200; }");
+        let client = server.connect();
+        client.send(format!(
+            "POST / HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\n\n{chunks}"
+        ));
+        server.run();
+        assert_eq!(answer(&client.received()).status, 400, "{chunks:?}");
+    }
+}
+
+#[test]
+fn fields_that_names_make_void_are_told_also_when_the_answer_is_kept() {
+    let mut server = Server::new(1, "open_file_cache max=9;");
+    for _ in 0..3 {
+        server.ask("GET /a.txt HTTP/1.1\r\nHost: a\r\nX(: y\r\nConnection: close\r\n\r\n");
+    }
+    let lines = server.logs.lines("/error.log");
+    let told = "client sent invalid header line: \"X(: y\" while reading client request headers";
+    let told = lines.iter().filter(|line| line.contains(told)).count();
+    assert_eq!(told, 3, "{lines:?}");
 }

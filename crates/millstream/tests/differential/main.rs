@@ -71,6 +71,10 @@ subjects! {
     limits
     logs
     hosts
+    virtual_named
+    virtual_default
+    authorities
+    refused_lines
     variables
     repeated
     charset
