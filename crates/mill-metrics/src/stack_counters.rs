@@ -85,6 +85,10 @@ counters! {
         fast_opens: Counter of Connections,
         /// Fast Open cookies given.
         fast_open_cookies_sent: Counter of Segments,
+        /// Connections of ours whose first bytes were taken with the SYN.
+        fast_opens_out: Counter of Connections,
+        /// … and those that had to repeat the SYN without them.
+        fast_opens_lost: Counter of Connections,
         /// Connections that went to TIME-WAIT.
         time_waits: Counter of Connections,
         /// … and were forgotten before their time, because there were too many.

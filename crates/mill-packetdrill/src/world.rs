@@ -17,6 +17,9 @@ mod descriptors;
 /// Numbers of errors.
 pub(crate) mod errno;
 
+/// Fast Open, as a client and by sysctl.
+mod fast_open;
+
 /// Options of sockets.
 pub(crate) mod options;
 
@@ -109,6 +112,11 @@ impl World {
             settings.read_file();
             Host::new(settings.host_config(), wire.link(), now)
         })
+    }
+
+    /// Takes what sysctl was told since, as far as the stack can be told so while it runs.
+    fn refresh(&mut self) {
+        self.settings.read_file();
     }
 
     /// One turn of the stack, and more while its neighbours answer.

@@ -21,6 +21,9 @@ pub struct HostConfig {
     /// Key of the hashes that others must not guess: flow table, initial sequence numbers, cookies. From the
     /// system's randomness; in a simulation from its seed.
     pub secret: [u8; 16],
+    /// Key of Fast Open's cookies, as Linux's `tcp_fastopen_key`: hosts that share an address and a key, Linux among
+    /// them, take each other's cookies. `None` makes one of the secret.
+    pub fast_open_key: Option<[u8; 16]>,
 }
 
 /// Who finds out which Ethernet addresses neighbours have, and answers for ours.
@@ -76,6 +79,7 @@ impl HostConfig {
             limits: Limits::default(),
             ephemeral_ports: 32768..=60999,
             secret,
+            fast_open_key: None,
         }
     }
 }

@@ -26,6 +26,9 @@ pub struct HostCounters {
     /// SYNs that opened a connection by a Fast Open cookie, and cookies given.
     pub fast_opens: u64,
     pub fast_open_cookies_sent: u64,
+    /// SYNs of ours whose text was taken by a server, and those that had to be repeated without it.
+    pub fast_opens_out: u64,
+    pub fast_opens_lost: u64,
     pub time_waits: u64,
     /// Entries forgotten before their time because there were too many.
     pub time_waits_forgotten: u64,

@@ -85,6 +85,12 @@ const fn halves(address: IpAddr) -> (u64, u64) {
     ((bits >> 64) as u64, bits as u64)
 }
 
+/// An address as packets carry it: IPv4 also where a program, as those with one socket for both families do, gives
+/// it as an address of IPv6 (RFC 4291 2.5.5.2).
+pub(crate) fn unmapped(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

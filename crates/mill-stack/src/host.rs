@@ -4,6 +4,7 @@ use crate::answers::Answers;
 use crate::config::HostConfig;
 use crate::counters::HostCounters;
 use crate::drop_reason::DropReason;
+use crate::fast_open_peers::FastOpenPeers;
 use crate::flow_table::{FlowTable, Target};
 use crate::lending::Lending;
 use crate::limits::Limits;
@@ -86,6 +87,7 @@ pub struct Host<Q> {
     pub(crate) timers: Wheel,
     pub(crate) listeners: Listeners,
     pub(crate) syn_cache: SynCache,
+    pub(crate) fast_open_peers: FastOpenPeers,
     pub(crate) time_wait: TimeWaitTable,
     pub(crate) ports: Ports,
     pub(crate) lending: Lending,
@@ -114,7 +116,10 @@ pub struct Host<Q> {
 impl<Q: SendQueue> Host<Q> {
     /// A host on a link with these properties, which do not change.
     pub fn new(config: HostConfig, link: &LinkProperties, now: Instant) -> Self {
-        let secrets = Secrets::new(config.secret);
+        let mut secrets = Secrets::new(config.secret);
+        if let Some(key) = config.fast_open_key {
+            secrets.set_fast_open_key(key);
+        }
         let burst_max = config.limits.burst_max as usize;
         let datagrams = datagrams::Datagrams::new(&config);
         Self {
@@ -127,6 +132,7 @@ impl<Q: SendQueue> Host<Q> {
             timers: Wheel::new(now),
             listeners: Listeners::default(),
             syn_cache: SynCache::new(now),
+            fast_open_peers: FastOpenPeers::new(config.limits.fast_open_peers_max),
             time_wait: TimeWaitTable::default(),
             ports: Ports::new(config.ephemeral_ports),
             lending: Lending::new(

@@ -57,6 +57,9 @@ pub mod route;
 /// How large packets to a target may be.
 pub mod path_mtu;
 
+/// Servers that take text in a SYN.
+mod fast_open_peers;
+
 /// Fragments become datagrams again.
 pub mod fragment;
 

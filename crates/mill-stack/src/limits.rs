@@ -20,6 +20,8 @@ pub struct Limits {
     pub neighbor_queue_max: u32,
     /// Resets for what belongs to no connection, echo replies and ICMP errors a second, each.
     pub answers_per_second: u32,
+    /// Servers whose Fast Open cookies are kept. Beyond: the one not heard of for longest is forgotten.
+    pub fast_open_peers_max: u32,
     /// Frames taken from the link in one call of `receive`.
     pub burst_max: u32,
 }
@@ -35,6 +37,7 @@ impl Default for Limits {
             neighbors_max: 1024,
             neighbor_queue_max: 128,
             answers_per_second: 1000,
+            fast_open_peers_max: 1024,
             burst_max: 64,
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::flow::Flow;
 use crate::siphash::Key;
+use core::net::{IpAddr, Ipv6Addr};
 use mill_tcp::time::Instant;
 use mill_wire::seq::SeqNumber;
+use mill_wire::tcp_option::FastOpenCookie;
 
 /// One key for each purpose, all from the host's secret.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +14,7 @@ pub(crate) struct Secrets {
     pub(crate) table: Key,
     pub(crate) cookie: Key,
     pub(crate) port: Key,
-    pub(crate) fast_open: Key,
+    fast_open: Key,
     iss: Key,
     timestamp: Key,
 }
@@ -28,6 +30,30 @@ impl Secrets {
             iss: key.derive(4),
             timestamp: key.derive(5),
         }
+    }
+
+    /// Cookies of Fast Open are made with this key.
+    pub(crate) const fn set_fast_open_key(&mut self, key: [u8; 16]) {
+        self.fast_open = Key::new(key);
+    }
+
+    /// RFC 7413 4.1.2: the cookie of a flow's client, of eight bytes. As in Linux it is SipHash-2-4 of the client's
+    /// address and then ours, little-endian.
+    pub(crate) fn fast_open_cookie(&self, flow: &Flow) -> FastOpenCookie {
+        let hash = match (flow.remote, flow.local) {
+            (IpAddr::V4(remote), IpAddr::V4(local)) => {
+                let ([a, b, c, d], [e, f, g, h]) = (remote.octets(), local.octets());
+                self.fast_open
+                    .secret(&[u64::from_le_bytes([a, b, c, d, e, f, g, h])])
+            }
+            (remote, local) => {
+                let (remote, local) = (ipv6(remote), ipv6(local));
+                let [a, b] = words(remote);
+                let [c, d] = words(local);
+                self.fast_open.secret(&[a, b, c, d])
+            }
+        };
+        FastOpenCookie::new(&hash.to_le_bytes()).unwrap_or_default()
     }
 
     /// A seed for numbers that are no secrets.
@@ -57,9 +83,43 @@ impl Secrets {
 
 const ISS_TICK_NANOS: u64 = 64;
 
+const fn ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    }
+}
+
+/// The bytes of an address as little-endian words.
+const fn words(address: Ipv6Addr) -> [u64; 2] {
+    let both = u128::from_le_bytes(address.octets());
+    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
+    [both as u64, (both >> 64) as u64]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What Linux makes with `tcp_fastopen_key=a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4`.
+    #[test]
+    fn cookies_are_those_of_linux_with_the_same_key() {
+        let mut secrets = Secrets::new([9; 16]);
+        let key = [0xa1_u8, 0xb2, 0xc3, 0xd4].map(|byte| [byte; 4]);
+        secrets.set_fast_open_key(*key.concat().first_chunk().unwrap());
+        for (local, remote, expected) in [
+            ("192.168.0.1:80", "192.0.2.1:9", 0x3021_b9d8_8901_7eeb_u64),
+            (
+                "[fd3d:a0b:17d6::1]:80",
+                "[fd3d:fa7b:d17d::1]:9",
+                0xc1d1_e974_2a47_a9bc,
+            ),
+        ] {
+            let flow = Flow::new(local.parse().unwrap(), remote.parse().unwrap());
+            let cookie = secrets.fast_open_cookie(&flow);
+            assert_eq!(cookie.as_slice(), expected.to_be_bytes());
+        }
+    }
 
     #[test]
     fn a_flows_numbers_go_on_with_the_clock_and_say_nothing_of_anothers() {

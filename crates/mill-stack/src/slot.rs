@@ -81,6 +81,9 @@ impl SlotFlags {
     /// Its frames go to where its first segment came from.
     pub(crate) const REPLIES: u16 = 1 << 10;
 
+    /// Its SYN asks for a Fast Open cookie, or has one; the handshake is not complete.
+    pub(crate) const FAST_OPEN_ASKED: u16 = 1 << 11;
+
     pub(crate) const fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
     }

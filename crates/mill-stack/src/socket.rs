@@ -25,6 +25,9 @@ pub struct ListenOptions {
     pub deferred: bool,
     /// Fast Open requests that may wait to be acknowledged (RFC 7413 5.1); `None` is off.
     pub fast_open: Option<u32>,
+    /// Fast Open takes text in a SYN also from who has no cookie, and may so be made to work for a forged address;
+    /// for networks in which nobody forges (RFC 7413 5, `TCP_FASTOPEN_NO_COOKIE`).
+    pub fast_open_without_cookie: bool,
     pub keepalive: Option<Keepalive>,
     pub nodelay: bool,
     /// `::` listens for IPv4 too.
@@ -43,6 +46,14 @@ pub struct SocketOptions {
     pub mss_max: Option<u16>,
     /// How long data may stay unacknowledged (`TCP_USER_TIMEOUT`).
     pub user_timeout: Option<Duration>,
+    /// How often a SYN is repeated (`TCP_SYNCNT`).
+    pub syn_retries_max: Option<u8>,
+    /// As a client: the SYN asks the server for a Fast Open cookie, or, where one is known, carries it and what was
+    /// queued before the next `transmit` (RFC 7413 4.1, `MSG_FASTOPEN`, `TCP_FASTOPEN_CONNECT`). The server may see
+    /// these bytes twice, on two connections: for requests that may be repeated.
+    pub fast_open: bool,
+    /// Text leaves with the SYN also without a cookie (`TCP_FASTOPEN_NO_COOKIE`), for networks in which nobody forges.
+    pub fast_open_without_cookie: bool,
 }
 
 impl Default for ListenOptions {
@@ -52,6 +63,7 @@ impl Default for ListenOptions {
             share: false,
             deferred: false,
             fast_open: None,
+            fast_open_without_cookie: false,
             keepalive: None,
             nodelay: true,
             dual_stack: false,

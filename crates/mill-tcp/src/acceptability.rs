@@ -90,7 +90,7 @@ impl Connection {
     fn refuse_ack(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Option<Arrived> {
         if self.state == State::SynReceived {
             let is_known = segment.ack.is_at_or_after(self.snd_una)
-                && segment.ack.is_at_or_before(self.snd_nxt);
+                && segment.ack.is_at_or_before(self.snd_nxt + self.syn_text());
             // Fast Open counts from behind the SYN.
             if is_known && (segment.ack != self.snd_una || self.is_fast_open()) {
                 return None;

@@ -12,6 +12,7 @@
 
 use crate::congestion::CongestionDetail;
 use crate::env::Env;
+use crate::fast_open_client::Asked;
 use crate::reassembly::Reassembly;
 use crate::recovery::Recovery;
 use crate::recovery::frto::Frto;
@@ -101,6 +102,8 @@ pub struct Cold {
     pub(crate) recovery: Recovery,
     pub(crate) congestion: CongestionDetail,
     pub(crate) reassembly: Reassembly,
+    /// While a connection is opened with Fast Open.
+    pub(crate) fast_open: Option<Box<Asked>>,
 }
 
 impl Cold {
@@ -117,6 +120,7 @@ impl Cold {
         self.recovery = Recovery::default();
         self.congestion = CongestionDetail::default();
         self.reassembly.clear();
+        self.fast_open = None;
     }
 }
 
@@ -168,6 +172,8 @@ impl ConnectionFlags {
     pub(crate) const REORDERED: u32 = 1 << 24;
     /// What waits to be sent leaves, however small it is and whatever CORK says.
     pub(crate) const PUSH_DUE: u32 = 1 << 25;
+    /// Text in the SYN was taken by the other side (RFC 7413), all of it.
+    pub(crate) const SYN_TEXT_TAKEN: u32 = 1 << 26;
 
     pub(crate) const fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
@@ -266,7 +272,10 @@ impl Connection {
     /// remember.
     pub(crate) fn release_cold(&mut self, env: &mut Env<'_>) {
         let is_idle = self.cold.as_ref().is_some_and(|cold| {
-            cold.scoreboard.is_empty() && cold.recovery.is_idle() && cold.reassembly.is_idle()
+            cold.scoreboard.is_empty()
+                && cold.recovery.is_idle()
+                && cold.reassembly.is_idle()
+                && cold.fast_open.is_none()
         });
         // Bytes before the FIN that ended the connection may still have to be fetched.
         let is_over = self.state == State::Closed

@@ -59,6 +59,10 @@ impl Connection {
         if len > 0 {
             arrived.deliver = connection.deliver(0..len, syn, env);
             arrived.events = Events::READABLE;
+            let is_all = len == syn.payload.len();
+            connection
+                .flags
+                .set(ConnectionFlags::SYN_TEXT_TAKEN, is_all);
         }
         (connection, arrived)
     }

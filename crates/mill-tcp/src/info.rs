@@ -42,6 +42,8 @@ pub struct Info {
     pub timestamps: bool,
     pub sack: bool,
     pub ecn: bool,
+    /// The SYN carried text, which was taken with it (RFC 7413).
+    pub syn_text_taken: bool,
 }
 
 /// What loss recovery is doing, in the words of `ss` and of Linux's `tcp_ca_state`.
@@ -97,6 +99,7 @@ impl Connection {
             timestamps: self.flags.has(ConnectionFlags::TIMESTAMPS),
             sack: self.flags.has(ConnectionFlags::SACK),
             ecn: self.flags.has(ConnectionFlags::ECN),
+            syn_text_taken: self.flags.has(ConnectionFlags::SYN_TEXT_TAKEN),
         }
     }
 

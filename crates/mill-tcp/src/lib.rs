@@ -72,6 +72,9 @@ pub mod listen;
 /// Fast Open, the server's side.
 mod fast_open;
 
+/// Fast Open, the client's side.
+mod fast_open_client;
+
 /// RST: when it is believed, and when it is sent.
 mod reset;
 

@@ -19,7 +19,7 @@ impl Connection {
             }
         } else if matches!(self.state, State::SynSent | State::SynReceived) {
             if self.flags.has(ConnectionFlags::SYN_DUE) {
-                return Some(self.next_syn(env));
+                return Some(self.next_syn(queued, env));
             }
             return self.next_ack_of_handshake(env);
         }

@@ -100,7 +100,7 @@ impl Connection {
         arrived
     }
 
-    fn acked_events(&self, acked: &Acked) -> Events {
+    pub(crate) fn acked_events(&self, acked: &Acked) -> Events {
         if acked.bytes > 0 && self.snd_una == self.snd_nxt {
             Events::ALL_ACKED
         } else {

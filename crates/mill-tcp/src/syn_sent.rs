@@ -47,7 +47,9 @@ impl Connection {
     pub(crate) fn syn_sent_arrives(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
         // First: an acknowledgement of anything but our SYN is answered with RST.
         let acknowledges = segment.flags.has(Flags::ACK);
-        let acknowledges_syn = segment.ack == self.snd_nxt && self.snd_nxt != self.snd_una;
+        let acknowledges_syn = self.snd_nxt != self.snd_una
+            && segment.ack.is_at_or_after(self.snd_nxt)
+            && segment.ack.is_at_or_before(self.snd_nxt + self.syn_text());
         if acknowledges && !acknowledges_syn {
             if !segment.flags.has(Flags::RST) {
                 self.answer_with_reset(segment.ack);
@@ -90,9 +92,14 @@ impl Connection {
     }
 
     fn become_established(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
-        self.syn_acknowledged(segment, env);
+        let text = self.syn_text();
+        let acked = self.syn_acknowledged(segment, env);
         self.flags.set(ConnectionFlags::ACK_NOW, true);
-        let mut arrived = Arrived::with(Events::ESTABLISHED);
+        let mut arrived = Arrived::with(Events::ESTABLISHED | self.acked_events(&acked));
+        arrived.acked = acked.bytes;
+        if text > 0 && acked.bytes == 0 && self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) {
+            arrived.events |= Events::SYN_TEXT_LOST;
+        }
         // Sixth and later steps: data and FIN beside the SYN.
         self.take_text(segment, segment.seq + 1, &mut arrived, env);
         arrived
@@ -117,8 +124,13 @@ impl Connection {
         }
         self.forget_reset();
         let rtt_ms = self.syn_rtt_ms(env);
-        let acked = self.on_ack(segment, env);
+        let of_syn = Segment {
+            ack: self.snd_nxt,
+            ..*segment
+        };
+        let mut acked = self.on_ack(&of_syn, env);
         debug_assert!(acked.syn, "an acceptable acknowledgement covers the SYN");
+        acked.bytes += self.take_syn_text_ack(segment.ack);
         self.snd_wind_shift = shift;
         self.complete_handshake(rtt_ms, env);
         self.follow_early_close();
@@ -146,8 +158,8 @@ impl Connection {
             .filter(|_| !is_ambiguous)
     }
 
-    /// The SYN, or in SYN-RECEIVED the SYN-ACK.
-    pub(crate) fn next_syn(&mut self, env: &mut Env<'_>) -> SegmentOut {
+    /// The SYN, or in SYN-RECEIVED the SYN-ACK. `queued` are the bytes of the owner's queue.
+    pub(crate) fn next_syn(&mut self, queued: u64, env: &mut Env<'_>) -> SegmentOut {
         self.flags.set(ConnectionFlags::SYN_DUE, false);
         let is_retransmission = self.snd_nxt != self.snd_una;
         self.snd_nxt = self.snd_una + 1;
@@ -176,6 +188,10 @@ impl Connection {
             // RFC 3168 6.1.1.1: a SYN that got no answer is sent again without asking for ECN.
             if env.config.ecn == EcnMode::Ask && !is_retransmission {
                 syn.flags |= Flags::ECE | Flags::CWR;
+            }
+            // RFC 7413 4.1.3.1: what is repeated is plain.
+            if !is_retransmission {
+                self.add_fast_open(&mut syn, queued);
             }
         }
         syn

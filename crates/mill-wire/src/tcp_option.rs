@@ -81,10 +81,18 @@ impl SackBlocks {
 pub struct FastOpenCookie {
     bytes: [u8; Self::BYTES_MAX],
     len: u8,
+    is_experimental: bool,
 }
 
 impl FastOpenCookie {
     pub const BYTES_MAX: usize = 16;
+
+    /// A request for one.
+    pub const EMPTY: Self = Self {
+        bytes: [0; Self::BYTES_MAX],
+        len: 0,
+        is_experimental: false,
+    };
 
     /// `None` for lengths that RFC 7413 4.1.1 does not have.
     pub fn new(cookie: &[u8]) -> Option<Self> {
@@ -94,7 +102,27 @@ impl FastOpenCookie {
         }
         let mut bytes = [0; Self::BYTES_MAX];
         bytes.get_mut(..cookie.len())?.copy_from_slice(cookie);
-        Some(Self { bytes, len })
+        Some(Self {
+            bytes,
+            len,
+            is_experimental: false,
+        })
+    }
+
+    /// The same cookie in the option that `other` came in: that of RFC 7413, or the experimental one from before it
+    /// (kind 254 with the number 0xf989, RFC 6994), which old clients send.
+    #[must_use]
+    pub const fn in_form_of(self, other: Self) -> Self {
+        Self {
+            is_experimental: other.is_experimental,
+            ..self
+        }
+    }
+
+    /// Bytes of the option, padding to a multiple of four not counted.
+    const fn option_len(self) -> usize {
+        let head = if self.is_experimental { 4 } else { 2 };
+        head + self.len as usize
     }
 
     pub fn as_slice(&self) -> &[u8] {
@@ -163,6 +191,13 @@ impl TcpOptions {
             (FAST_OPEN, cookie) => {
                 self.fast_open = FastOpenCookie::new(cookie).or(self.fast_open);
             }
+            (EXPERIMENT, &[FAST_OPEN_HIGH, FAST_OPEN_LOW, ref cookie @ ..]) => {
+                let cookie = FastOpenCookie::new(cookie).map(|cookie| FastOpenCookie {
+                    is_experimental: true,
+                    ..cookie
+                });
+                self.fast_open = cookie.or(self.fast_open);
+            }
             (USER_TIMEOUT, &[a, b]) => self.user_timeout = Some(u16::from_be_bytes([a, b])),
             _ => {}
         }
@@ -183,9 +218,9 @@ impl TcpOptions {
         } else {
             4 + 8 * self.sack.len()
         };
-        len += self.fast_open.map_or(0, |cookie| {
-            (2 + cookie.as_slice().len()).next_multiple_of(4)
-        });
+        len += self
+            .fast_open
+            .map_or(0, |cookie| cookie.option_len().next_multiple_of(4));
         len += if self.user_timeout.is_some() { 4 } else { 0 };
         len
     }
@@ -244,13 +279,17 @@ impl TcpOptions {
             }
         }
         if let Some(cookie) = self.fast_open {
-            let cookie = cookie.as_slice();
-            let len = 2 + cookie.len();
+            let len = cookie.option_len();
+            let len_byte = u8::try_from(len).unwrap_or(20);
+            if cookie.is_experimental {
+                at.put(&[EXPERIMENT, len_byte, FAST_OPEN_HIGH, FAST_OPEN_LOW]);
+            } else {
+                at.put(&[FAST_OPEN, len_byte]);
+            }
+            at.put(cookie.as_slice());
             for _ in len..len.next_multiple_of(4) {
                 at.put(&[NO_OPERATION]);
             }
-            at.put(&[FAST_OPEN, u8::try_from(len).unwrap_or(18)]);
-            at.put(cookie);
         }
         if let Some(timeout) = self.user_timeout {
             at.put(&[USER_TIMEOUT, 4]);
@@ -296,6 +335,10 @@ const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const USER_TIMEOUT: u8 = 28;
 const FAST_OPEN: u8 = 34;
+/// Shared by experiments, each with a number of its own (RFC 6994); that of Fast Open, in two bytes.
+const EXPERIMENT: u8 = 254;
+const FAST_OPEN_HIGH: u8 = 0xf9;
+const FAST_OPEN_LOW: u8 = 0x89;
 
 const ALIGNED_TIMESTAMPS: [u8; 4] = [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10];
 
@@ -369,6 +412,10 @@ mod tests {
                 ..none
             },
             TcpOptions {
+                fast_open: cookie.map(|cookie| cookie.in_form_of(experimental_request())),
+                ..none
+            },
+            TcpOptions {
                 user_timeout: Some(0x8001),
                 window_scale: Some(14),
                 ..none
@@ -380,6 +427,30 @@ mod tests {
             assert_eq!(len % 4, 0);
             check(&bytes[..len], Ok(options));
         }
+    }
+
+    fn experimental_request() -> FastOpenCookie {
+        let options = TcpOptions::parse(&[254, 4, 0xf9, 0x89]).expect("options");
+        options.fast_open.expect("a request")
+    }
+
+    /// As Linux lays it out: the option first, then what fills the word.
+    #[test]
+    fn a_request_for_a_cookie_is_padded_behind_it_in_either_form() {
+        for (request, expected) in [
+            (FastOpenCookie::default(), [34, 2, 1, 1]),
+            (experimental_request(), [254, 4, 0xf9, 0x89]),
+        ] {
+            let options = TcpOptions {
+                fast_open: Some(request),
+                ..TcpOptions::default()
+            };
+            let mut bytes = [0; OPTIONS_BYTES_MAX];
+            let len = options.emit(&mut bytes);
+            assert_eq!(bytes[..len], expected);
+        }
+        assert_ne!(experimental_request(), FastOpenCookie::default());
+        check(&[254, 4, 0xf9, 0x88], Ok(TcpOptions::default()));
     }
 
     #[test]

@@ -10,6 +10,7 @@ const MSG_PEEK: c_int = 2;
 const MSG_DONTWAIT: c_int = 0x40;
 const MSG_MORE: c_int = 0x8000;
 const MSG_ERRQUEUE: c_int = 0x2000;
+const MSG_FASTOPEN: c_int = 0x2000_0000;
 
 fn receive(stage: &Stage, fd: c_int, into: &mut [u8], flags: c_int) -> Result<usize, Errno> {
     if flags & MSG_ERRQUEUE != 0 {
@@ -24,9 +25,32 @@ fn receive(stage: &Stage, fd: c_int, into: &mut [u8], flags: c_int) -> Result<us
     })
 }
 
-/// All of it, if the socket waits; else what there is room for.
-fn transmit(stage: &Stage, fd: c_int, bytes: &[u8], flags: c_int) -> Result<usize, Errno> {
+/// All of it, if the socket waits; else what there is room for. `to` are the bytes of an address to connect to first, if
+/// the flags say so.
+fn transmit(
+    stage: &Stage,
+    fd: c_int,
+    bytes: &[u8],
+    flags: c_int,
+    to: &[u8],
+) -> Result<usize, Errno> {
     let mut written = 0;
+    let target = if flags & MSG_FASTOPEN != 0 {
+        Some(super::address::parse(to).map_err(|_| Errno::NOT_SUPPORTED)?)
+    } else {
+        stage.call(|world| world.deferred_target(fd))?
+    };
+    if let Some(target) = target {
+        written = stage.call(|world| world.open_fast(fd, target, bytes))?;
+        let waits = stage.call(|world| world.waits(fd))? && flags & MSG_DONTWAIT == 0;
+        if !waits {
+            return (written > 0).then_some(written).ok_or(Errno::IN_PROGRESS);
+        }
+        stage.blocking(|world| world.is_connected(fd))?;
+        if written == bytes.len() {
+            return Ok(written);
+        }
+    }
     stage.blocking(|world| {
         let waits = flags & MSG_DONTWAIT == 0 && world.waits(fd)?;
         let rest = bytes.get(written..).unwrap_or_default();
@@ -169,7 +193,7 @@ pub(super) unsafe extern "C" fn send(
     let stage = unsafe { stage(userdata) };
     // SAFETY: `len` bytes are there.
     let bytes = unsafe { input(bytes, len) };
-    transferred(transmit(stage, fd, bytes, flags))
+    transferred(transmit(stage, fd, bytes, flags, &[]))
 }
 
 pub(super) unsafe extern "C" fn sendto(
@@ -178,11 +202,16 @@ pub(super) unsafe extern "C" fn sendto(
     bytes: *const c_void,
     len: usize,
     flags: c_int,
-    _address: *const c_void,
-    _address_len: c_uint,
+    address: *const c_void,
+    address_len: c_uint,
 ) -> isize {
-    // SAFETY: the same promises.
-    unsafe { send(userdata, fd, bytes, len, flags) }
+    // SAFETY: packetdrill hands back what it was given.
+    let stage = unsafe { stage(userdata) };
+    // SAFETY: `len` bytes are there.
+    let bytes = unsafe { input(bytes, len) };
+    // SAFETY: as many bytes are the address.
+    let to = unsafe { input(address, address_len as usize) };
+    transferred(transmit(stage, fd, bytes, flags, to))
 }
 
 pub(super) unsafe extern "C" fn writev(
@@ -195,7 +224,7 @@ pub(super) unsafe extern "C" fn writev(
     let stage = unsafe { stage(userdata) };
     // SAFETY: `count` pieces are there.
     let bytes = unsafe { gathered(pieces, count) };
-    transferred(transmit(stage, fd, &bytes, 0))
+    transferred(transmit(stage, fd, &bytes, 0, &[]))
 }
 
 pub(super) unsafe extern "C" fn sendmsg(
@@ -213,7 +242,9 @@ pub(super) unsafe extern "C" fn sendmsg(
     let count = c_int::try_from(message.iov_len).unwrap_or(0);
     // SAFETY: `count` pieces are there.
     let bytes = unsafe { gathered(message.iov, count) };
-    transferred(transmit(stage, fd, &bytes, flags))
+    // SAFETY: as many bytes are the address.
+    let to = unsafe { input(message.name, message.name_len as usize) };
+    transferred(transmit(stage, fd, &bytes, flags, to))
 }
 
 /// The bytes of all pieces.

@@ -4,6 +4,7 @@ use super::World;
 use super::descriptors::{Descriptor, Kind};
 use super::errno::Errno;
 use mill_stack::socket::{ListenOptions, Readable};
+use mill_stack::tcp::state::State;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// How `shutdown` says which half.
@@ -19,6 +20,14 @@ const POLLRDHUP: i16 = 0x2000;
 
 /// A port if a program listens without having bound one.
 const PORT: u16 = 8080;
+
+/// As a socket of IPv6 tells it.
+fn mapped(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) => SocketAddr::new(IpAddr::V6(ip.to_ipv6_mapped()), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
 
 impl World {
     pub(crate) fn socket(&mut self, is_ipv6: bool, waits: bool) -> i32 {
@@ -43,10 +52,12 @@ impl World {
         let address = descriptor
             .bound
             .unwrap_or(SocketAddr::new(unspecified, PORT));
-        let options = ListenOptions {
+        let mut options = ListenOptions {
             backlog: u32::try_from(backlog).unwrap_or(0),
             ..descriptor.options.clone()
         };
+        self.refresh();
+        self.add_fast_open(&mut options);
         let id = self.host().listen(address, &options)?;
         self.descriptors.find(fd)?.kind = Kind::Listener(id);
         Ok(())
@@ -62,6 +73,7 @@ impl World {
             return Ok(None);
         };
         let peer = self.host().peer(id).ok_or(Errno::RESET)?;
+        let peer = if is_ipv6 { mapped(peer) } else { peer };
         let number = self.descriptors.add(Descriptor {
             options,
             ..Descriptor::new(Kind::Stream(id), is_ipv6)
@@ -77,8 +89,17 @@ impl World {
         let (nodelay, cork) = (descriptor.options.nodelay, descriptor.cork);
         let each = descriptor.options.each;
         match descriptor.kind {
-            Kind::Listener(_) => Err(Errno::IS_CONNECTED),
+            Kind::Listener(_) | Kind::Deferred(_) => Err(Errno::IS_CONNECTED),
             Kind::Fresh => {
+                let each = if descriptor.connects_fast {
+                    self.fast_open_options(each)
+                } else {
+                    each
+                };
+                if self.host().fast_open_room(target, source, each) > 0 {
+                    self.descriptors.find(fd)?.kind = Kind::Deferred(target);
+                    return Ok(Some(()));
+                }
                 let id = self
                     .host()
                     .connect_with(target, source, nodelay, each, 0, |_| true)?;
@@ -133,7 +154,7 @@ impl World {
     }
 
     /// The error of a connection, the first time that anybody asks.
-    fn error_of(&mut self, fd: i32, state: &Readable) -> Result<Option<Errno>, Errno> {
+    pub(super) fn error_of(&mut self, fd: i32, state: &Readable) -> Result<Option<Errno>, Errno> {
         let descriptor = self.descriptors.find(fd)?;
         let Some(error) = state.error.filter(|_| !descriptor.was_error_told) else {
             return Ok(None);
@@ -161,6 +182,12 @@ impl World {
             return Err(Errno::BROKEN_PIPE);
         }
         let host = self.host();
+        if host
+            .info(id)
+            .is_some_and(|info| info.state == State::SynSent)
+        {
+            return Ok(None);
+        }
         let queue = host.queue(id).ok_or(Errno::BROKEN_PIPE)?;
         let held = mill_stack::queue::SendQueue::len(queue);
         let room = usize::try_from(room_max.saturating_sub(held)).unwrap_or(usize::MAX);
@@ -190,7 +217,7 @@ impl World {
     pub(crate) fn close(&mut self, fd: i32) -> Result<(), Errno> {
         let descriptor = self.descriptors.remove(fd)?;
         match descriptor.kind {
-            Kind::Fresh => {}
+            Kind::Fresh | Kind::Deferred(_) => {}
             Kind::Listener(id) => self.host().close_listener(id),
             Kind::Stream(id) if descriptor.aborts => self.host().abort(id),
             Kind::Stream(id) => {
@@ -219,6 +246,7 @@ impl World {
                 });
             }
             Kind::Fresh => return Ok(POLLOUT | POLLHUP),
+            Kind::Deferred(_) => return Ok(events & POLLOUT),
         };
         let host = self.host();
         let state = host.readable(id);

@@ -27,6 +27,8 @@ pub(crate) struct Descriptor {
     pub(crate) is_ipv6: bool,
     pub(crate) waits: bool,
     pub(crate) cork: bool,
+    /// `TCP_FASTOPEN_CONNECT`.
+    pub(crate) connects_fast: bool,
     /// `SO_LINGER` with no time.
     pub(crate) aborts: bool,
     pub(crate) reads_no_more: bool,
@@ -39,6 +41,8 @@ pub(crate) struct Descriptor {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Fresh,
+    /// Connected as far as its program knows: the first write opens the connection (`TCP_FASTOPEN_CONNECT`).
+    Deferred(SocketAddr),
     Listener(ListenerId),
     Stream(SocketId),
 }
@@ -56,6 +60,7 @@ impl Descriptor {
             is_ipv6,
             waits: true,
             cork: false,
+            connects_fast: false,
             aborts: false,
             reads_no_more: false,
             writes_no_more: false,
@@ -67,7 +72,7 @@ impl Descriptor {
     pub(crate) const fn stream(&self) -> Result<SocketId, Errno> {
         match self.kind {
             Kind::Stream(id) => Ok(id),
-            Kind::Fresh | Kind::Listener(_) => Err(Errno::NOT_CONNECTED),
+            Kind::Fresh | Kind::Deferred(_) | Kind::Listener(_) => Err(Errno::NOT_CONNECTED),
         }
     }
 }

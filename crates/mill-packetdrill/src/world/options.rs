@@ -25,11 +25,13 @@ const TCP_CORK: i32 = 3;
 const TCP_KEEPIDLE: i32 = 4;
 const TCP_KEEPINTVL: i32 = 5;
 const TCP_KEEPCNT: i32 = 6;
+const TCP_SYNCNT: i32 = 7;
 const TCP_DEFER_ACCEPT: i32 = 9;
 const TCP_INFO: i32 = 11;
 const TCP_USER_TIMEOUT: i32 = 18;
 const TCP_FASTOPEN: i32 = 23;
 const TCP_CC_INFO: i32 = 26;
+const TCP_FASTOPEN_CONNECT: i32 = 30;
 
 /// Numbers of `SO_MEMINFO`, none of which the stack has a word for.
 const MEMINFO_BYTES: usize = 9 * 4;
@@ -53,6 +55,12 @@ impl World {
             return Err(Errno::NO_OPTION);
         }
         let number = int(value).ok_or(Errno::INVALID)?;
+        if (level, name) == (SOL_TCP, TCP_FASTOPEN_CONNECT) {
+            self.refresh();
+            if !self.may_open_fast() {
+                return Err(Errno::NOT_SUPPORTED);
+            }
+        }
         let on = number != 0;
         let descriptor = self.descriptors.find(fd)?;
         let kind = descriptor.kind;
@@ -88,10 +96,15 @@ impl World {
                 }
                 descriptor.options.each.mss_max = on.then_some(mss);
             }
+            (SOL_TCP, TCP_SYNCNT) => {
+                let count = u8::try_from(number).map_err(|_| Errno::INVALID)?;
+                descriptor.options.each.syn_retries_max = Some(count);
+            }
             (SOL_TCP, TCP_USER_TIMEOUT) => {
                 let ms = u64::try_from(number).map_err(|_| Errno::INVALID)?;
                 descriptor.options.each.user_timeout = on.then(|| Duration::from_millis(ms));
             }
+            (SOL_TCP, TCP_FASTOPEN_CONNECT) => descriptor.connects_fast = on,
             (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay = on,
             (SOL_TCP, TCP_CORK) => descriptor.cork = on,
             _ => return Err(Errno::NO_OPTION),
@@ -103,6 +116,7 @@ impl World {
         if let (Kind::Stream(id), SOL_TCP) = (kind, level) {
             match name {
                 TCP_USER_TIMEOUT => self.host().set_user_timeout(id, each.user_timeout),
+                TCP_SYNCNT => self.host().set_syn_retries(id, each.syn_retries_max),
                 TCP_NODELAY => self.host().set_nodelay(id, on),
                 TCP_CORK => self.host().set_cork(id, on),
                 _ => {}
@@ -132,18 +146,21 @@ impl World {
                 let (kind, own) = (descriptor.kind, descriptor.options.each.mss_max);
                 match kind {
                     Kind::Stream(id) => self.host().info(id).map_or(0, |info| info.mss.into()),
-                    Kind::Fresh | Kind::Listener(_) => own.unwrap_or(MSS_DEFAULT).into(),
+                    Kind::Fresh | Kind::Deferred(_) | Kind::Listener(_) => {
+                        own.unwrap_or(MSS_DEFAULT).into()
+                    }
                 }
             }
             (SOL_TCP, TCP_INFO) => {
                 let kind = descriptor.kind;
-                let headers = if descriptor.is_ipv6 { 60 } else { 40 };
                 let mss_max = descriptor.options.each.mss_max.unwrap_or(u16::MAX);
-                let mss_announced = (self.settings.mtu - headers).min(mss_max);
-                let info = match kind {
-                    Kind::Stream(id) => self.host().info(id),
-                    Kind::Fresh | Kind::Listener(_) => None,
+                let (info, peer) = match kind {
+                    Kind::Stream(id) => (self.host().info(id), self.host().peer(id)),
+                    Kind::Fresh | Kind::Deferred(_) | Kind::Listener(_) => (None, None),
                 };
+                let is_ipv6 = peer.is_some_and(|peer| peer.is_ipv6());
+                let headers = if is_ipv6 { 60 } else { 40 };
+                let mss_announced = (self.settings.mtu - headers).min(mss_max);
                 return Ok(tcp_info::to_bytes(info.as_ref(), mss_announced));
             }
             _ => return Err(Errno::NO_OPTION),

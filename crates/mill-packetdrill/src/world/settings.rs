@@ -16,6 +16,9 @@ pub(crate) struct Settings {
     gateways: Vec<IpAddr>,
     tcp: Config,
     file: Option<PathBuf>,
+    /// Bits of `tcp_fastopen`.
+    pub(crate) fast_open: u32,
+    fast_open_key: Option<[u8; 16]>,
 }
 
 impl Settings {
@@ -27,6 +30,8 @@ impl Settings {
             gateways: Vec::new(),
             tcp: linux(),
             file: None,
+            fast_open: FAST_OPEN_CLIENT,
+            fast_open_key: None,
         };
         for flag in flags.split(',').filter(|flag| !flag.is_empty()) {
             made.set_flag(flag)
@@ -78,6 +83,8 @@ impl Settings {
         let is_on = first.map(|number| number != 0);
         let tcp = &mut self.tcp;
         match name {
+            "tcp_fastopen" => self.fast_open = number(value)?,
+            "tcp_fastopen_key" => self.fast_open_key = Some(fast_open_key(value)?),
             "tcp_timestamps" => tcp.timestamps = is_on?,
             "tcp_sack" => tcp.sack = is_on?,
             "tcp_window_scaling" => tcp.window_scaling = is_on?,
@@ -118,8 +125,32 @@ impl Settings {
             .map(|gateway| default_route(*gateway))
             .collect();
         config.tcp = self.tcp.clone();
+        config.fast_open_key = self.fast_open_key;
         config
     }
+}
+
+/// Bits of `tcp_fastopen`: what clients may, servers do, and both without a cookie; and that every listener does.
+pub(crate) const FAST_OPEN_CLIENT: u32 = 1;
+pub(crate) const FAST_OPEN_SERVER: u32 = 2;
+pub(crate) const FAST_OPEN_CLIENT_WITHOUT_COOKIE: u32 = 4;
+pub(crate) const FAST_OPEN_SERVER_WITHOUT_COOKIE: u32 = 0x200;
+pub(crate) const FAST_OPEN_EVERY_LISTENER: u32 = 0x400;
+
+/// Decimal, or hexadecimal behind `0x`.
+fn number(value: &str) -> Option<u32> {
+    match value.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    }
+}
+
+/// `a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4`: each of the words is little-endian.
+fn fast_open_key(value: &str) -> Option<[u8; 16]> {
+    let words = value.split('-').map(|word| u32::from_str_radix(word, 16));
+    let words: Result<Vec<u32>, _> = words.collect();
+    let bytes: Vec<u8> = words.ok()?.into_iter().flat_map(u32::to_le_bytes).collect();
+    bytes.try_into().ok()
 }
 
 /// As Linux is set, as far as packetdrill's scripts count on it.
@@ -184,6 +215,15 @@ mod tests {
             Some(())
         );
         assert_eq!(settings.tcp.receive_buffer_bytes_max, 15_728_640);
+        assert_eq!(settings.set_variable("tcp_fastopen", "0x70403"), Some(()));
+        assert_eq!(settings.fast_open, 0x7_0403);
+        let key = "a0bf63f7-0-1-cebc4a90";
+        assert_eq!(settings.set_variable("tcp_fastopen_key", key), Some(()));
+        let bytes = [
+            0xf7, 0x63, 0xbf, 0xa0, 0, 0, 0, 0, 1, 0, 0, 0, 0x90, 0x4a, 0xbc, 0xce,
+        ];
+        assert_eq!(settings.host_config().fast_open_key, Some(bytes));
+        assert_eq!(settings.set_variable("tcp_fastopen_key", "1-2-3"), None);
         assert_eq!(settings.set_variable("tcp_sack", "x"), None);
         assert_eq!(settings.set_variable("tcp_fack", "1"), None);
         assert_eq!(settings.host_config().routes.len(), 1);

@@ -18,6 +18,7 @@ const OPTION_TIMESTAMPS: u8 = 1;
 const OPTION_SACK: u8 = 2;
 const OPTION_WSCALE: u8 = 4;
 const OPTION_ECN: u8 = 8;
+const OPTION_SYN_DATA: u8 = 32;
 
 /// `TCP_LISTEN`, also for a socket that does nothing yet.
 const LISTEN: u8 = 10;
@@ -40,6 +41,7 @@ pub(super) fn to_bytes(info: Option<&Info>, mss_announced: u16) -> Vec<u8> {
             OPTION_WSCALE,
         ),
         (info.ecn, OPTION_ECN),
+        (info.syn_text_taken, OPTION_SYN_DATA),
     ] {
         bytes[5] |= if is_on { bit } else { 0 };
     }

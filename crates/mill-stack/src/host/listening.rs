@@ -1,6 +1,6 @@
 //! Opening listeners and accepting.
 
-use crate::flow::Flow;
+use crate::flow::{Flow, unmapped};
 use crate::flow_table::Target;
 use crate::host::Host;
 use crate::listener::Listener;
@@ -12,12 +12,14 @@ use core::net::SocketAddr;
 use mill_tcp::config::Config;
 
 impl<Q: SendQueue> Host<Q> {
-    /// Port 0 lets the host choose one. Errors leave nothing behind.
+    /// Port 0 lets the host choose one. An IPv4 address that is mapped into IPv6 means the IPv4 address. Errors leave
+    /// nothing behind.
     pub fn listen(
         &mut self,
         address: SocketAddr,
         options: &ListenOptions,
     ) -> Result<ListenerId, ListenError> {
+        let address = unmapped(address);
         if !address.ip().is_unspecified() && !self.is_own(address.ip()) {
             return Err(ListenError::NotOurs);
         }
@@ -149,5 +151,6 @@ fn config_with(own: &Config, options: &ListenOptions) -> Config {
 pub(super) fn config_of_each(mut config: Config, options: SocketOptions) -> Config {
     config.mss_max = options.mss_max.or(config.mss_max);
     config.user_timeout = options.user_timeout.or(config.user_timeout);
+    config.syn_retries_max = options.syn_retries_max.unwrap_or(config.syn_retries_max);
     config
 }

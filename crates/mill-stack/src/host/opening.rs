@@ -1,17 +1,22 @@
 //! Opening connections (RFC 9293 3.10.1).
 
-use crate::flow::Flow;
+use crate::fast_open_peers::Offer;
+use crate::flow::{Flow, unmapped};
 use crate::flow_table::Target;
 use crate::host::Host;
 use crate::host::listening::config_of_each;
 use crate::queue::SendQueue;
+use crate::slot::SlotFlags;
 use crate::socket::{ConnectError, SocketId, SocketOptions};
 use core::net::{IpAddr, SocketAddr};
+use mill_tcp::arrived::Events;
 use mill_tcp::connection::{Connection, Opening};
 use mill_wire::seq::SeqNumber;
+use mill_wire::tcp_option::TcpOptions;
 
 impl<Q: SendQueue> Host<Q> {
-    /// Opens a connection. `source` may have port 0, and the unspecified address.
+    /// Opens a connection. `source` may have port 0, and the unspecified address. IPv4 addresses that are mapped into
+    /// IPv6 (RFC 4291 2.5.5.2) mean the IPv4 addresses.
     pub fn connect(
         &mut self,
         target: SocketAddr,
@@ -46,7 +51,8 @@ impl<Q: SendQueue> Host<Q> {
         token: u64,
         steer: impl FnMut(&Flow) -> bool,
     ) -> Result<SocketId, ConnectError> {
-        let local = self.source_for(target, source)?;
+        let target = unmapped(target);
+        let local = self.source_for(target, source.map(unmapped))?;
         if self.slots.count() >= self.limits.connections_max {
             return Err(ConnectError::TooMany);
         }
@@ -64,6 +70,11 @@ impl<Q: SendQueue> Host<Q> {
         };
         let mut connection = Connection::connect(&opening, &mut self.lending.env(config, self.now));
         connection.set_nodelay(nodelay);
+        let offer = self.offer_to(&flow, options);
+        if let Some(offer) = offer {
+            let env = &mut self.lending.env(config, self.now);
+            connection.ask_fast_open(offer.cookie, offer.mss.saturating_sub(SYN_BYTES), env);
+        }
         let index = self.slots.insert(connection, flow);
         self.flows.insert(hash, Target::Connection(index));
         self.counters.active_opens += 1;
@@ -72,7 +83,62 @@ impl<Q: SendQueue> Host<Q> {
         let slot = self.slots.at_mut(index).ok_or(ConnectError::TooMany)?;
         slot.token = token;
         slot.config = config;
+        if offer.is_some() {
+            slot.flags.set(SlotFlags::FAST_OPEN_ASKED);
+        }
         Ok(slot.id(index))
+    }
+
+    /// Bytes that the SYN of a connection to `target` would carry at most if it were opened now with these options; 0
+    /// if no cookie is known. What is queued beyond them leaves when the handshake is complete.
+    pub fn fast_open_room(
+        &mut self,
+        target: SocketAddr,
+        source: Option<SocketAddr>,
+        options: SocketOptions,
+    ) -> u16 {
+        let target = unmapped(target);
+        let Ok(local) = self.source_for(target, source.map(unmapped)) else {
+            return 0;
+        };
+        let offer = self.offer_to(&Flow::new(local, target), options);
+        let config = self.config_for(options);
+        let mss = self.mss_to(target.ip(), config);
+        offer.map_or(0, |offer| offer.mss.min(mss).saturating_sub(SYN_BYTES))
+    }
+
+    /// What the SYN of a flow may carry, if it is to be opened with Fast Open.
+    fn offer_to(&self, flow: &Flow, options: SocketOptions) -> Option<Offer> {
+        let known = self
+            .fast_open_peers
+            .offer((flow.local, flow.remote), self.now);
+        if options.fast_open_without_cookie {
+            Some(Offer {
+                cookie: None,
+                mss: if known.mss > 0 { known.mss } else { u16::MAX },
+            })
+        } else {
+            options.fast_open.then_some(known)
+        }
+    }
+
+    /// The handshake of a connection that was opened with Fast Open is complete.
+    pub(crate) fn learn_fast_open(&mut self, index: u32, options: &TcpOptions, events: Events) {
+        let Some(slot) = self.slots.at_mut(index) else {
+            return;
+        };
+        slot.flags.clear(SlotFlags::FAST_OPEN_ASKED);
+        let ends = (slot.flow.local, slot.flow.remote);
+        let is_taken = slot.connection.is_syn_text_taken();
+        let cookie = options.fast_open;
+        if events.has_any(Events::SYN_TEXT_LOST) && cookie.is_none() {
+            self.counters.fast_opens_lost += 1;
+            self.fast_open_peers.lost(ends, self.now);
+        } else {
+            self.counters.fast_opens_out += u64::from(is_taken);
+            let mss = options.mss.unwrap_or(MSS_DEFAULT);
+            self.fast_open_peers.heard(ends, cookie, mss, self.now);
+        }
     }
 
     /// The number of the host's configuration with these options.
@@ -197,6 +263,12 @@ fn is_no_target(target: SocketAddr) -> bool {
         || address.is_loopback()
         || matches!(address, IpAddr::V4(address) if address.is_broadcast())
 }
+
+/// Room for the options of a SYN.
+const SYN_BYTES: u16 = 40;
+
+/// Of a server that announces none (RFC 9293 3.7.1).
+const MSS_DEFAULT: u16 = 536;
 
 /// As `tcp_tw_reuse` of Linux.
 const TAKE_OVER_AFTER_MS: u128 = 1000;

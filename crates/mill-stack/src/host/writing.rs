@@ -83,16 +83,24 @@ impl<Q: SendQueue> Host<Q> {
     /// How long data may stay unacknowledged from now on (`TCP_USER_TIMEOUT`); `None` is as the host's configuration
     /// says.
     pub fn set_user_timeout(&mut self, socket: SocketId, timeout: Option<Duration>) {
-        let Some(slot) = self.slots.of_mut(socket) else {
-            return;
-        };
-        let config = Config {
-            user_timeout: timeout.or(self.lending.config(0).user_timeout),
-            ..self.lending.config(slot.config).clone()
-        };
-        slot.config = self.lending.number_of(config);
+        let timeout = timeout.or(self.lending.config(0).user_timeout);
+        self.change_config(socket, |config| config.user_timeout = timeout);
         // What is left of a timer is counted anew when it is looked whether there is something to send.
         self.want_transmit(socket.index);
+    }
+
+    /// How often the SYN is repeated (`TCP_SYNCNT`); `None` is as the host's configuration says.
+    pub fn set_syn_retries(&mut self, socket: SocketId, retries_max: Option<u8>) {
+        let retries_max = retries_max.unwrap_or(self.lending.config(0).syn_retries_max);
+        self.change_config(socket, |config| config.syn_retries_max = retries_max);
+    }
+
+    fn change_config(&mut self, socket: SocketId, change: impl FnOnce(&mut Config)) {
+        if let Some(slot) = self.slots.of_mut(socket) {
+            let mut config = self.lending.config(slot.config).clone();
+            change(&mut config);
+            slot.config = self.lending.number_of(config);
+        }
     }
 
     /// What a command may have changed: it may be over, it may have to send, its timer may be earlier.

@@ -33,19 +33,22 @@ impl<Q: SendQueue> Host<Q> {
         let Some(listener) = self.listeners.at(id) else {
             return FastOpen::No;
         };
-        let (Some(waiting_max), Some(theirs)) = (listener.options.fast_open, syn.options.fast_open)
-        else {
+        let Some(waiting_max) = listener.options.fast_open else {
             return FastOpen::No;
         };
-        let hash = flow.secret_hash_of_addresses(self.secrets.fast_open);
-        let Some(good) = FastOpenCookie::new(&hash.to_be_bytes()) else {
+        let may_open = listener.fast_open_waiting < waiting_max;
+        if listener.options.fast_open_without_cookie && !syn.payload.is_empty() && may_open {
+            return FastOpen::Open;
+        }
+        let Some(theirs) = syn.options.fast_open else {
             return FastOpen::No;
         };
+        let good = self.secrets.fast_open_cookie(flow).in_form_of(theirs);
         // RFC 7413 4.2.2: whoever asks, or has an old cookie, gets one. RFC 7413 5.1: too many that are open on the
         // word of a cookie, and the next ones make the whole handshake.
         if theirs != good {
             FastOpen::Give(good)
-        } else if listener.fast_open_waiting < waiting_max {
+        } else if may_open {
             FastOpen::Open
         } else {
             FastOpen::No

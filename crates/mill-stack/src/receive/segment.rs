@@ -191,6 +191,8 @@ impl<Q: SendQueue> Host<Q> {
         let arrived = slot.connection.on_segment(segment, env);
         self.lending
             .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
+        let has_learnt = arrived.events.has_any(Events::ESTABLISHED)
+            && slot.flags.has(SlotFlags::FAST_OPEN_ASKED);
         if arrived.acked > 0 {
             slot.acked += u64::from(arrived.acked);
             if let Some(queue) = &mut slot.queue {
@@ -203,6 +205,9 @@ impl<Q: SendQueue> Host<Q> {
         let no_buffer = is_full.then_some(SegmentDrop::NoBuffer);
         if let Some(reason) = arrived.dropped.or(no_buffer) {
             self.drop_frame(DropReason::Segment(reason));
+        }
+        if has_learnt {
+            self.learn_fast_open(index, segment.options, arrived.events);
         }
         self.want_transmit(index);
         News {
