@@ -31,8 +31,18 @@ struct Peer {
 pub(crate) struct Offer {
     /// `None` to send none, an empty one to ask for one.
     pub(crate) cookie: Option<FastOpenCookie>,
-    /// Bytes of the largest segment that the server takes; 0 where there may be no text.
+    /// Bytes of the largest segment that the server takes; 0 where that is not known, or there may be no text.
     pub(crate) mss: u16,
+}
+
+/// What a server's SYN-ACK says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) cookie: Option<FastOpenCookie>,
+    /// What it announces, bytes.
+    pub(crate) mss: u16,
+    /// It acknowledges the text of the SYN.
+    pub(crate) is_text_taken: bool,
 }
 
 impl FastOpenPeers {
@@ -53,34 +63,26 @@ impl FastOpenPeers {
         if peer.losses > 1 && now.since(peer.at) < pause_after(peer.losses) {
             return Offer::default();
         }
-        let has_cookie = !peer.cookie.as_slice().is_empty();
         Offer {
             cookie: Some(peer.cookie),
-            mss: if has_cookie { peer.mss } else { 0 },
+            mss: peer.mss,
         }
     }
 
-    /// A server has answered: with a cookie, if it gave one, and the MSS that it announced.
-    pub(crate) fn heard(
-        &mut self,
-        ends: Ends,
-        cookie: Option<FastOpenCookie>,
-        mss: u16,
-        now: Instant,
-    ) {
-        let given = cookie.filter(|cookie| !cookie.as_slice().is_empty());
+    /// A server has answered the SYN.
+    pub(crate) fn heard(&mut self, ends: Ends, answer: Answer, now: Instant) {
         let before = self.known.get(&ends).map(|peer| peer.cookie);
-        // A server that gives none and has given none before is not worth the memory.
-        if let Some(cookie) = given.or(before) {
-            self.keep(
-                ends,
-                Peer {
-                    cookie,
-                    mss,
-                    losses: 0,
-                    at: now,
-                },
-            );
+        let given = answer.cookie.filter(|cookie| !cookie.as_slice().is_empty());
+        let needs_none = answer.is_text_taken.then_some(FastOpenCookie::EMPTY);
+        // One that gives none and has given none before is not worth the memory.
+        if let Some(cookie) = given.or(before).or(needs_none) {
+            let peer = Peer {
+                cookie,
+                mss: answer.mss,
+                losses: 0,
+                at: now,
+            };
+            self.keep(ends, peer);
         }
     }
 
@@ -132,6 +134,14 @@ mod tests {
         FastOpenCookie::new(&[byte; 8]).expect("eight bytes")
     }
 
+    const fn answer(cookie: Option<FastOpenCookie>, mss: u16) -> Answer {
+        Answer {
+            cookie,
+            mss,
+            is_text_taken: false,
+        }
+    }
+
     const ASKS: Offer = Offer {
         cookie: Some(FastOpenCookie::EMPTY),
         mss: 0,
@@ -142,14 +152,14 @@ mod tests {
         let mut peers = FastOpenPeers::new(10);
         let now = at_secs(1);
         assert_eq!(peers.offer(ends(2), now), ASKS);
-        peers.heard(ends(2), None, 1_000, now);
+        peers.heard(ends(2), answer(None, 1_000), now);
         assert_eq!(peers.offer(ends(2), now), ASKS, "it gave none");
         for (given, mss, expected) in [
             (Some(cookie(1)), 1_000, cookie(1)),
             (None, 900, cookie(1)),
             (Some(cookie(2)), 1_460, cookie(2)),
         ] {
-            peers.heard(ends(2), given, mss, now);
+            peers.heard(ends(2), answer(given, mss), now);
             let offer = Offer {
                 cookie: Some(expected),
                 mss,
@@ -160,9 +170,25 @@ mod tests {
     }
 
     #[test]
+    fn of_a_server_that_takes_text_without_a_cookie_the_mss_is_known() {
+        let mut peers = FastOpenPeers::new(10);
+        let taken = Answer {
+            is_text_taken: true,
+            ..answer(None, 900)
+        };
+        peers.heard(ends(2), taken, at_secs(1));
+        let offer = peers.offer(ends(2), at_secs(1));
+        assert_eq!(offer, Offer { mss: 900, ..ASKS });
+        peers.heard(ends(2), answer(Some(cookie(1)), 900), at_secs(1));
+        peers.heard(ends(2), taken, at_secs(1));
+        let offer = peers.offer(ends(2), at_secs(1));
+        assert_eq!(offer.cookie, Some(cookie(1)), "it is not forgotten");
+    }
+
+    #[test]
     fn a_way_that_drops_text_is_left_alone_for_longer_and_longer() {
         let mut peers = FastOpenPeers::new(10);
-        peers.heard(ends(2), Some(cookie(1)), 1_000, at_secs(0));
+        peers.heard(ends(2), answer(Some(cookie(1)), 1_000), at_secs(0));
         let is_offered = |peers: &FastOpenPeers, secs| peers.offer(ends(2), at_secs(secs)).mss > 0;
         peers.lost(ends(2), at_secs(0));
         assert!(is_offered(&peers, 0), "one may be chance");
@@ -172,7 +198,7 @@ mod tests {
         peers.lost(ends(2), at_secs(60));
         assert!(!is_offered(&peers, 179));
         assert!(is_offered(&peers, 180));
-        peers.heard(ends(2), None, 1_000, at_secs(180));
+        peers.heard(ends(2), answer(None, 1_000), at_secs(180));
         peers.lost(ends(2), at_secs(180));
         assert!(is_offered(&peers, 180), "an answer wipes the slate");
         for _ in 0..300 {
@@ -185,12 +211,16 @@ mod tests {
     fn the_one_not_heard_of_for_longest_is_forgotten_when_there_are_too_many() {
         let mut peers = FastOpenPeers::new(2);
         for (server, secs) in [(2, 1), (3, 2), (2, 3), (4, 4)] {
-            peers.heard(ends(server), Some(cookie(server)), 1_000, at_secs(secs));
+            peers.heard(
+                ends(server),
+                answer(Some(cookie(server)), 1_000),
+                at_secs(secs),
+            );
         }
         let knows = |server| peers.offer(ends(server), at_secs(5)).mss > 0;
         assert_eq!((knows(2), knows(3), knows(4)), (true, false, true));
         let mut none = FastOpenPeers::new(0);
-        none.heard(ends(2), Some(cookie(1)), 1_000, at_secs(0));
+        none.heard(ends(2), answer(Some(cookie(1)), 1_000), at_secs(0));
         assert_eq!(none.offer(ends(2), at_secs(0)), ASKS);
     }
 }

@@ -12,7 +12,7 @@
 
 use crate::congestion::CongestionDetail;
 use crate::env::Env;
-use crate::fast_open_client::Asked;
+use crate::fast_open_client::Handshake;
 use crate::reassembly::Reassembly;
 use crate::recovery::Recovery;
 use crate::recovery::frto::Frto;
@@ -20,6 +20,7 @@ use crate::scoreboard::Scoreboard;
 use crate::state::State;
 use crate::time::Tick;
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use mill_wire::seq::SeqNumber;
 
@@ -102,8 +103,10 @@ pub struct Cold {
     pub(crate) recovery: Recovery,
     pub(crate) congestion: CongestionDetail,
     pub(crate) reassembly: Reassembly,
-    /// While a connection is opened with Fast Open.
-    pub(crate) fast_open: Option<Box<Asked>>,
+    /// Until the handshake is complete, if it is with Fast Open or both sides opened at once.
+    pub(crate) handshake: Option<Box<Handshake>>,
+    /// Behind the last byte of each message that is not sent whole (`MSG_EOR`), in order.
+    pub(crate) message_ends: VecDeque<SeqNumber>,
 }
 
 impl Cold {
@@ -120,7 +123,8 @@ impl Cold {
         self.recovery = Recovery::default();
         self.congestion = CongestionDetail::default();
         self.reassembly.clear();
-        self.fast_open = None;
+        self.handshake = None;
+        self.message_ends.clear();
     }
 }
 
@@ -174,6 +178,8 @@ impl ConnectionFlags {
     pub(crate) const PUSH_DUE: u32 = 1 << 25;
     /// Text in the SYN was taken by the other side (RFC 7413), all of it.
     pub(crate) const SYN_TEXT_TAKEN: u32 = 1 << 26;
+    /// `Cold::message_ends` has to be looked at.
+    pub(crate) const MESSAGES: u32 = 1 << 27;
 
     pub(crate) const fn has(self, bit: u32) -> bool {
         self.0 & bit != 0
@@ -275,7 +281,8 @@ impl Connection {
             cold.scoreboard.is_empty()
                 && cold.recovery.is_idle()
                 && cold.reassembly.is_idle()
-                && cold.fast_open.is_none()
+                && cold.handshake.is_none()
+                && cold.message_ends.is_empty()
         });
         // Bytes before the FIN that ended the connection may still have to be fetched.
         let is_over = self.state == State::Closed

@@ -53,6 +53,7 @@ impl Connection {
         connection.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
         connection.flags.set(ConnectionFlags::FAST_OPEN, true);
         connection.flags.set(ConnectionFlags::SYN_DUE, true);
+        connection.handshake_part(env).mss_announced = Some(mss_local);
         connection.begin_congestion(0, env);
         let len = syn.payload.len().min(usize::from(window));
         let mut arrived = Arrived::default();
@@ -116,6 +117,9 @@ impl Connection {
     /// Our SYN is acknowledged, perhaps with data behind it. `FAST_OPEN` stays until `on_ack` has seen the segment.
     pub(crate) fn fast_open_acknowledged(&mut self, env: &mut Env<'_>) {
         debug_assert!(self.is_fast_open());
+        if let Some(cold) = &mut self.cold {
+            cold.handshake = None;
+        }
         self.forget_reset();
         self.flags.set(ConnectionFlags::SYN_DUE, false);
         if self.timer == TimerKind::Syn {

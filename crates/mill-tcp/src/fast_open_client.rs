@@ -21,9 +21,11 @@ use alloc::boxed::Box;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp_option::{FastOpenCookie, OPTIONS_BYTES_MAX};
 
-/// What an opening connection has to know of it; it lies in the cold part until the handshake is complete.
+/// What only an opening connection has to know; it lies in the cold part until the handshake is complete.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Handshake {
+    /// The MSS that our SYN announces, whatever the other side's is.
+    pub(crate) mss_announced: Option<u16>,
     option: Option<FastOpenCookie>,
     text_max: u16,
     /// Bytes of text that the first SYN carried.
@@ -41,12 +43,12 @@ impl Connection {
     ) {
         debug_assert_eq!(self.state, State::SynSent);
         debug_assert!(self.snd_nxt == self.snd_una, "the SYN has left");
-        let asked = Asked {
+        let text_max = text_max.min(self.snd_mss.saturating_sub(SYN_OPTIONS_BYTES));
+        *self.handshake_part(env) = Handshake {
             option,
-            text_max: text_max.min(self.snd_mss.saturating_sub(SYN_OPTIONS_BYTES)),
-            sent: 0,
+            text_max,
+            ..Handshake::default()
         };
-        self.cold_part(env).fast_open = Some(Box::new(asked));
     }
 
     /// The other side has taken all text of the SYN.
@@ -57,7 +59,8 @@ impl Connection {
     /// The first SYN with what was asked for.
     pub(crate) fn add_fast_open(&mut self, syn: &mut SegmentOut, queued: u64) {
         let mss = self.snd_mss;
-        let Some(asked) = self.asked_mut() else {
+        let cold = self.cold.as_mut();
+        let Some(asked) = cold.and_then(|cold| cold.handshake.as_deref_mut()) else {
             return;
         };
         let queued = u16::try_from(queued).unwrap_or(u16::MAX);
@@ -69,7 +72,7 @@ impl Connection {
 
     /// Bytes behind the SYN that an acknowledgement may cover.
     pub(crate) fn syn_text(&self) -> u32 {
-        let asked = self.cold.as_ref().and_then(|cold| cold.fast_open.as_ref());
+        let asked = self.cold.as_ref().and_then(|cold| cold.handshake.as_ref());
         asked.map_or(0, |asked| u32::from(asked.sent))
     }
 
@@ -77,7 +80,7 @@ impl Connection {
     pub(crate) fn take_syn_text_ack(&mut self, ack: SeqNumber) -> u32 {
         let sent = self.syn_text();
         if let Some(cold) = &mut self.cold {
-            cold.fast_open = None;
+            cold.handshake = None;
         }
         let acked = ack - self.snd_nxt;
         debug_assert!(acked <= sent && self.snd_una == self.snd_nxt);
@@ -91,8 +94,28 @@ impl Connection {
         acked
     }
 
-    fn asked_mut(&mut self) -> Option<&mut Asked> {
-        self.cold.as_mut()?.fast_open.as_deref_mut()
+    pub(crate) fn handshake_part(&mut self, env: &mut Env<'_>) -> &mut Handshake {
+        self.cold_part(env)
+            .handshake
+            .get_or_insert_with(Box::default)
+    }
+
+    /// A router says that the SYN was too large, which its text has made it: a plain one leaves at once. It counts as
+    /// the first, for nothing was lost.
+    pub(crate) fn on_syn_too_big(&mut self, seq: SeqNumber, mss: u16) -> bool {
+        let end = self.snd_nxt + self.syn_text();
+        let is_ours = seq.is_at_or_after(self.snd_una) && seq.is_before(end);
+        let was_repeated = self.flags.has(ConnectionFlags::SYN_RETRANSMITTED);
+        if self.syn_text() == 0 || !is_ours || was_repeated {
+            return false;
+        }
+        if let Some(cold) = &mut self.cold {
+            cold.handshake = None;
+        }
+        self.snd_mss = mss;
+        self.snd_nxt = self.snd_una;
+        self.flags.set(ConnectionFlags::SYN_DUE, true);
+        true
     }
 }
 

@@ -1,7 +1,7 @@
 //! What `ss -ti` would show.
 
 use crate::config::Config;
-use crate::connection::{Connection, ConnectionFlags};
+use crate::connection::{Connection, ConnectionFlags, TimerKind};
 use crate::recovery::Phase;
 use crate::state::State;
 use crate::time::Duration;
@@ -16,6 +16,8 @@ pub struct Info {
     pub rtt_min: Duration,
     pub rto: Duration,
     pub mss: u16,
+    /// The largest segment seen from the peer lately, bytes.
+    pub rcv_mss: u16,
     /// Bytes.
     pub cwnd: u32,
     pub ssthresh: u32,
@@ -37,6 +39,8 @@ pub struct Info {
     /// … and how far behind at most, while something has been in flight without a break; bytes.
     pub reordering: u32,
     pub backoff: u8,
+    /// Probes without an answer: of a closed window, or whether the peer is there.
+    pub probes: u8,
     pub snd_wind_shift: u8,
     pub rcv_wind_shift: u8,
     pub timestamps: bool,
@@ -82,6 +86,7 @@ impl Connection {
             rtt_min: micros(self.rtt_min_us),
             rto: self.rto_with(config),
             mss: self.snd_mss,
+            rcv_mss: self.rcv_mss,
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
             snd_wnd: self.snd_wnd,
@@ -94,6 +99,11 @@ impl Connection {
             reordering_seen: self.flags.has(ConnectionFlags::REORDERED),
             reordering: flight.reordering,
             backoff: self.backoff,
+            probes: if self.timer == TimerKind::Persist {
+                self.backoff
+            } else {
+                self.probes
+            },
             snd_wind_shift: self.snd_wind_shift,
             rcv_wind_shift: self.rcv_wind_shift,
             timestamps: self.flags.has(ConnectionFlags::TIMESTAMPS),

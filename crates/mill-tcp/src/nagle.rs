@@ -7,6 +7,8 @@ use crate::connection::{Cold, Connection, ConnectionFlags};
 pub(crate) struct Room {
     /// Bytes that wait to be sent for the first time.
     pub(crate) unsent: u32,
+    /// … and end a message, behind which more waits.
+    pub(crate) is_message: bool,
     /// Bytes until the end of the peer's window.
     pub(crate) window: u32,
     /// Bytes until the congestion window is used up.
@@ -39,7 +41,7 @@ impl Connection {
             .min(segment_max);
         let is_all = len == room.unsent;
         let small = len % mss;
-        if small == 0 || (is_all && self.may_send_small(cold)) {
+        if small == 0 || (is_all && (room.is_message || self.may_send_small(cold))) {
             return match len {
                 0 if room.window == 0 => Plan::Wait,
                 0 => Plan::Congested,
@@ -84,6 +86,7 @@ mod tests {
 
     const ROOM: Room = Room {
         unsent: 10_000,
+        is_message: false,
         window: 10_000,
         congestion: 10_000,
         segment_max: 10_000,
@@ -229,6 +232,26 @@ mod tests {
         check(&nodelay, Some(&cold), small, Plan::Send(10));
         cold.recovery.small_end = Some(SeqNumber(500));
         check(&nagle, Some(&cold), small, Plan::Send(10));
+    }
+
+    /// As in Linux: who waits is the last of the queue only.
+    #[test]
+    fn the_end_of_a_message_with_more_behind_it_leaves_whatever_holds_small_segments() {
+        let mut cold = Cold::default();
+        cold.recovery.small_end = Some(SeqNumber(501));
+        let message = Room {
+            unsent: 1_010,
+            is_message: true,
+            ..ROOM
+        };
+        for flags in [0, ConnectionFlags::CORK] {
+            check(&connection(flags), Some(&cold), message, Plan::Send(1_010));
+            let narrow = Room {
+                window: 1_005,
+                ..message
+            };
+            check(&connection(flags), Some(&cold), narrow, Plan::Send(1_000));
+        }
     }
 
     #[test]

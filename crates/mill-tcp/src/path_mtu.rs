@@ -20,8 +20,12 @@ impl Connection {
         let options = if has_timestamps { TIMESTAMPS_BYTES } else { 0 };
         let is_in_flight = seq.is_at_or_after(self.snd_una) && seq.is_before(self.snd_nxt);
         let snd_mss = mss.saturating_sub(options);
+        let is_sensible = mss >= PATH_MSS_MIN && snd_mss < self.snd_mss;
+        if self.state == State::SynSent && is_sensible {
+            return self.on_syn_too_big(seq, mss);
+        }
         let is_known = self.state.is_synchronized();
-        if !is_known || !is_in_flight || mss < PATH_MSS_MIN || snd_mss >= self.snd_mss {
+        if !is_known || !is_in_flight || !is_sensible {
             return false;
         }
         self.snd_mss = snd_mss;

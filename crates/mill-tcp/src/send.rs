@@ -12,6 +12,9 @@ use crate::segment::{Ecn, SegmentOut};
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
+/// Messages that share no segment with the next one.
+mod message;
+
 /// Probes: of the window, of the end of a flight.
 mod probe;
 
@@ -37,13 +40,15 @@ impl Connection {
             return None;
         }
         let unsent = self.unsent(queued);
+        // Of them, those that one segment may have in common.
+        let together = self.until_message_end(unsent);
         if self.flags.has(ConnectionFlags::PROBE_DUE) {
             return Some(self.next_window_probe(unsent, env));
         }
-        if let Some(draft) = self.next_retransmission(unsent, env) {
+        if let Some(draft) = self.next_retransmission(together, env) {
             return Some(draft);
         }
-        if let Some(draft) = self.next_new_data(unsent, env) {
+        if let Some(draft) = self.next_new_data(unsent, together, env) {
             return Some(draft);
         }
         self.give_up_frto(unsent, env)
@@ -187,7 +192,7 @@ impl Connection {
 
     /// New data within the windows (RFC 5681 3.1, RFC 9293 3.7.4), FIN with the last of it where possible.
     #[inline]
-    fn next_new_data(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
+    fn next_new_data(&mut self, unsent: u32, together: u32, env: &mut Env<'_>) -> Option<Draft> {
         let fin_waits = self.fin_waits();
         self.flags.set(ConnectionFlags::APP_LIMITED, unsent == 0);
         if unsent == 0 {
@@ -199,7 +204,8 @@ impl Connection {
         let is_first = self.snd_una == self.snd_nxt;
         let pipe = self.cold.as_ref().map_or(0, |cold| self.pipe(cold));
         let mut room = Room {
-            unsent,
+            unsent: together,
+            is_message: together < unsent,
             window: u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0),
             congestion: self.cwnd.saturating_sub(pipe),
             segment_max: env.segment_bytes_max,
@@ -221,7 +227,7 @@ impl Connection {
         match plan {
             Plan::Send(len) => {
                 let has_fin = fin_waits && len == unsent && room.window > len;
-                Some(self.send_new(len, has_fin, len == unsent, env))
+                Some(self.send_new(len, has_fin, unsent - len, env))
             }
             Plan::Congested => {
                 if let Some(mut cold) = self.cold.take() {
@@ -239,8 +245,8 @@ impl Connection {
         }
     }
 
-    /// `len` bytes of new data leave, and FIN behind them.
-    fn send_new(&mut self, len: u32, has_fin: bool, is_last: bool, env: &mut Env<'_>) -> Draft {
+    /// `len` bytes of new data leave, and FIN behind them; so many bytes are left.
+    fn send_new(&mut self, len: u32, has_fin: bool, left: u32, env: &mut Env<'_>) -> Draft {
         let seq = self.snd_nxt;
         let end = seq + len + u32::from(has_fin);
         debug_assert!(end.is_after(seq));
@@ -250,7 +256,9 @@ impl Connection {
             self.backoff = 0;
         }
         let mut flags = Flags::default();
-        if self.is_pushed(len, is_last) {
+        let is_last = left == 0;
+        let ends_message = self.is_message_end(end);
+        if self.is_pushed(len, is_last || ends_message) {
             flags |= Flags::PSH;
         }
         if has_fin {
@@ -264,8 +272,10 @@ impl Connection {
         }
         let mut cold = self.cold.take().unwrap_or_else(|| env.shared.pool.take());
         let is_whole = !has_fin && len.is_multiple_of(self.snd_mss.into());
+        // A message does not share an entry with the next, so that they are not sent again together either.
+        let may_join = is_whole && !ends_message;
         cold.scoreboard
-            .push(seq, end, is_whole, Moment::of(env.now));
+            .push(seq, end, may_join, Moment::of(env.now));
         self.snd_nxt = end;
         self.sent_at = env.tick();
         if !is_whole {

@@ -69,10 +69,12 @@ impl Connection {
         if !segment.flags.has(Flags::SYN) {
             return Arrived::dropped(SegmentDrop::NoAck);
         }
+        let mss_announced = self.snd_mss;
         self.take_syn(segment, env);
         if acknowledges {
             self.become_established(segment, env)
         } else {
+            self.handshake_part(env).mss_announced = Some(mss_announced);
             self.become_syn_received(segment)
         }
     }
@@ -233,9 +235,13 @@ impl Connection {
         }
     }
 
-    /// What was agreed, with the options that were taken off: not more than this side can take.
+    /// What this side can take. It does not depend on what the other side can.
     pub(crate) fn announced_mss(&self) -> u16 {
-        if self.flags.has(ConnectionFlags::TIMESTAMPS) {
+        let cold = self.cold.as_ref();
+        let handshake = cold.and_then(|cold| cold.handshake.as_ref());
+        if let Some(mss) = handshake.and_then(|handshake| handshake.mss_announced) {
+            mss
+        } else if self.flags.has(ConnectionFlags::TIMESTAMPS) {
             self.snd_mss + TIMESTAMPS_BYTES
         } else {
             self.snd_mss

@@ -8,6 +8,7 @@ use core::ffi::{c_int, c_uint, c_void};
 
 const MSG_PEEK: c_int = 2;
 const MSG_DONTWAIT: c_int = 0x40;
+const MSG_EOR: c_int = 0x80;
 const MSG_MORE: c_int = 0x8000;
 const MSG_ERRQUEUE: c_int = 0x2000;
 const MSG_FASTOPEN: c_int = 0x2000_0000;
@@ -35,7 +36,10 @@ fn transmit(
     to: &[u8],
 ) -> Result<usize, Errno> {
     let mut written = 0;
-    let target = if flags & MSG_FASTOPEN != 0 {
+    let is_open = stage.call(|world| world.is_open(fd))?;
+    let target = if is_open {
+        None
+    } else if flags & MSG_FASTOPEN != 0 {
         Some(super::address::parse(to).map_err(|_| Errno::NOT_SUPPORTED)?)
     } else {
         stage.call(|world| world.deferred_target(fd))?
@@ -54,7 +58,7 @@ fn transmit(
     stage.blocking(|world| {
         let waits = flags & MSG_DONTWAIT == 0 && world.waits(fd)?;
         let rest = bytes.get(written..).unwrap_or_default();
-        match world.write(fd, rest, flags & MSG_MORE != 0) {
+        match world.write(fd, rest, flags & MSG_MORE != 0, flags & MSG_EOR != 0) {
             Ok(Some(count)) => written += count,
             Ok(None) => {}
             // What was taken before is told first.

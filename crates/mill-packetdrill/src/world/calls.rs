@@ -163,16 +163,19 @@ impl World {
         Ok(Some(error.into()))
     }
 
-    /// Queues what there is room for. `has_more` is `MSG_MORE`: a small segment waits for what follows.
+    /// Queues what there is room for. `has_more` is `MSG_MORE`: a small segment waits for what follows; `ends_message`
+    /// is `MSG_EOR`.
     pub(crate) fn write(
         &mut self,
         fd: i32,
         bytes: &[u8],
         has_more: bool,
+        ends_message: bool,
     ) -> Result<Option<usize>, Errno> {
         let descriptor = self.descriptors.find(fd)?;
         let id = descriptor.stream()?;
         let (cork, room_max) = (descriptor.cork, descriptor.send_buffer_bytes);
+        let not_sent_max = descriptor.not_sent_max;
         let is_over = descriptor.writes_no_more;
         let state = self.host().readable(id);
         if let Some(error) = self.error_of(fd, &state)? {
@@ -188,15 +191,22 @@ impl World {
         {
             return Ok(None);
         }
+        let not_sent = host.not_sent(id);
         let queue = host.queue(id).ok_or(Errno::BROKEN_PIPE)?;
         let held = mill_stack::queue::SendQueue::len(queue);
-        let room = usize::try_from(room_max.saturating_sub(held)).unwrap_or(usize::MAX);
+        let mut room = usize::try_from(room_max.saturating_sub(held)).unwrap_or(usize::MAX);
+        if not_sent_max.is_some_and(|max| not_sent >= max) {
+            room = 0;
+        }
         if room == 0 && !bytes.is_empty() {
             return Ok(None);
         }
         let count = bytes.len().min(room);
         queue.push(&bytes[..count]);
         host.set_cork(id, cork || has_more);
+        if ends_message && count == bytes.len() {
+            host.end_message(id);
+        }
         host.wrote(id);
         self.turn();
         Ok(Some(count))
@@ -233,6 +243,7 @@ impl World {
     pub(crate) fn poll(&mut self, fd: i32, events: i16) -> Result<i16, Errno> {
         let descriptor = self.descriptors.find(fd)?;
         let (room_max, is_over) = (descriptor.send_buffer_bytes, descriptor.reads_no_more);
+        let not_sent_max = descriptor.not_sent_max;
         let id = match descriptor.kind {
             Kind::Stream(id) => id,
             Kind::Listener(id) => {
@@ -250,14 +261,20 @@ impl World {
         };
         let host = self.host();
         let state = host.readable(id);
+        let not_sent = host.not_sent(id);
         let is_writable = host.is_established(id)
+            && not_sent_max.is_none_or(|max| not_sent < max)
             && host
                 .queue(id)
                 .is_some_and(|queue| mill_stack::queue::SendQueue::len(queue) < room_max);
         let ends = state.finished || is_over || state.error.is_some();
         let mut found = 0;
         found |= if state.unread > 0 || ends { POLLIN } else { 0 };
-        found |= if is_writable { POLLOUT } else { 0 };
+        found |= if is_writable || state.error.is_some() {
+            POLLOUT
+        } else {
+            0
+        };
         found |= if ends { POLLRDHUP } else { 0 };
         found &= events;
         if state.error.is_some() {

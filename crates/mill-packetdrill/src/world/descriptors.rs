@@ -34,6 +34,8 @@ pub(crate) struct Descriptor {
     pub(crate) reads_no_more: bool,
     pub(crate) writes_no_more: bool,
     pub(crate) send_buffer_bytes: u64,
+    /// Unsent bytes from which on it is not writable (`TCP_NOTSENT_LOWAT`).
+    pub(crate) not_sent_max: Option<u64>,
     /// An error is told once.
     pub(crate) was_error_told: bool,
 }
@@ -65,6 +67,7 @@ impl Descriptor {
             reads_no_more: false,
             writes_no_more: false,
             send_buffer_bytes: SEND_BUFFER_BYTES,
+            not_sent_max: None,
             was_error_told: false,
         }
     }

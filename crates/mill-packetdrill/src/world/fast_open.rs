@@ -79,6 +79,12 @@ impl World {
         Ok(count)
     }
 
+    /// Whether there is nothing to open any more.
+    pub(crate) fn is_open(&mut self, fd: i32) -> Result<bool, Errno> {
+        let kind = self.descriptors.find(fd)?.kind;
+        Ok(matches!(kind, Kind::Stream(id) if self.host().is_established(id)))
+    }
+
     /// Whether the handshake is complete; fails as it did.
     pub(crate) fn is_connected(&mut self, fd: i32) -> Result<Option<()>, Errno> {
         let id = self.descriptors.find(fd)?.stream()?;

@@ -3,7 +3,7 @@
 use super::World;
 use super::descriptors::Kind;
 use super::errno::Errno;
-use super::tcp_info;
+use super::tcp_info::{self, Beside};
 use mill_stack::tcp::config::Keepalive;
 use mill_stack::tcp::time::Duration;
 
@@ -30,6 +30,7 @@ const TCP_DEFER_ACCEPT: i32 = 9;
 const TCP_INFO: i32 = 11;
 const TCP_USER_TIMEOUT: i32 = 18;
 const TCP_FASTOPEN: i32 = 23;
+const TCP_NOTSENT_LOWAT: i32 = 25;
 const TCP_CC_INFO: i32 = 26;
 const TCP_FASTOPEN_CONNECT: i32 = 30;
 
@@ -104,12 +105,19 @@ impl World {
                 let ms = u64::try_from(number).map_err(|_| Errno::INVALID)?;
                 descriptor.options.each.user_timeout = on.then(|| Duration::from_millis(ms));
             }
+            (SOL_TCP, TCP_NOTSENT_LOWAT) => {
+                descriptor.not_sent_max = u64::try_from(number).ok().filter(|_| on);
+            }
             (SOL_TCP, TCP_FASTOPEN_CONNECT) => descriptor.connects_fast = on,
             (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay = on,
             (SOL_TCP, TCP_CORK) => descriptor.cork = on,
             _ => return Err(Errno::NO_OPTION),
         }
         let each = descriptor.options.each;
+        let fast_open = descriptor.options.fast_open;
+        if let (Kind::Listener(id), SOL_TCP, TCP_FASTOPEN) = (kind, level, name) {
+            self.host().set_listener_fast_open(id, fast_open);
+        }
         if let (Kind::Listener(id), SOL_TCP, TCP_MAXSEG | TCP_USER_TIMEOUT) = (kind, level, name) {
             self.host().set_listener_options(id, each);
         }
@@ -137,6 +145,9 @@ impl World {
             (SOL_TCP, TCP_CC_INFO) => return Ok(vec![0; CC_INFO_BYTES]),
             (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay.into(),
             (SOL_TCP, TCP_CORK) => descriptor.cork.into(),
+            (SOL_TCP, TCP_NOTSENT_LOWAT) => {
+                i32::try_from(descriptor.not_sent_max.unwrap_or(0)).unwrap_or(i32::MAX)
+            }
             (SOL_SOCKET, SO_ERROR) => {
                 let id = descriptor.stream()?;
                 let error = self.host().readable(id).error;
@@ -161,7 +172,16 @@ impl World {
                 let is_ipv6 = peer.is_some_and(|peer| peer.is_ipv6());
                 let headers = if is_ipv6 { 60 } else { 40 };
                 let mss_announced = (self.settings.mtu - headers).min(mss_max);
-                return Ok(tcp_info::to_bytes(info.as_ref(), mss_announced));
+                let beside = match kind {
+                    Kind::Stream(id) => Beside {
+                        mss_announced,
+                        headers,
+                        acked: self.host().acked(id),
+                        not_sent: self.host().not_sent(id),
+                    },
+                    Kind::Fresh | Kind::Deferred(_) | Kind::Listener(_) => Beside::default(),
+                };
+                return Ok(tcp_info::to_bytes(info.as_ref(), beside));
             }
             _ => return Err(Errno::NO_OPTION),
         };
@@ -228,6 +248,7 @@ mod tests {
             (TCP_MAXSEG, i32::from(MSS_DEFAULT), 1_000),
             (TCP_NODELAY, 0, 1),
             (TCP_CORK, 0, 1),
+            (TCP_NOTSENT_LOWAT, 0, 4_000),
         ] {
             let told = |world: &mut World| world.option(fd, SOL_TCP, name);
             assert_eq!(told(&mut world), Ok(before.to_ne_bytes().to_vec()));

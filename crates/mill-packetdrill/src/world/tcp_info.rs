@@ -4,7 +4,8 @@
 //! 0 state  1 ca_state  2 retransmits  3 probes  4 backoff  5 options  6 wscale  7 flags
 //! 8 rto  12 ato  16 snd_mss  20 rcv_mss  24 unacked  28 sacked  32 lost  36 retrans  40 fackets
 //! 44 .. 60 times of the last …  60 pmtu  64 rcv_ssthresh  68 rtt  72 rttvar  76 snd_ssthresh
-//! 80 snd_cwnd  84 advmss  88 reordering …
+//! 80 snd_cwnd  84 advmss  88 reordering … 120 bytes_acked … 144 notsent_bytes  148 min_rtt
+//! … 220 reord_seen … 228 snd_wnd  232 rcv_wnd …
 //! ```
 
 use mill_stack::tcp::info::{CongestionState, Info};
@@ -23,8 +24,19 @@ const OPTION_SYN_DATA: u8 = 32;
 /// `TCP_LISTEN`, also for a socket that does nothing yet.
 const LISTEN: u8 = 10;
 
-/// `mss_announced` is what our SYN said.
-pub(super) fn to_bytes(info: Option<&Info>, mss_announced: u16) -> Vec<u8> {
+/// What is known of a connection beside its [`Info`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beside {
+    /// What our SYN said.
+    pub(super) mss_announced: u16,
+    /// Bytes of the headers of IP and TCP.
+    pub(super) headers: u16,
+    /// Bytes that the peer has acknowledged, and that were not sent yet.
+    pub(super) acked: u64,
+    pub(super) not_sent: u64,
+}
+
+pub(super) fn to_bytes(info: Option<&Info>, beside: Beside) -> Vec<u8> {
     let mut bytes = vec![0; BYTES];
     let Some(info) = info else {
         bytes[0] = LISTEN;
@@ -32,6 +44,7 @@ pub(super) fn to_bytes(info: Option<&Info>, mss_announced: u16) -> Vec<u8> {
     };
     bytes[0] = state(info.state);
     bytes[1] = congestion_state(info.congestion_state);
+    bytes[3] = info.probes;
     bytes[4] = info.backoff;
     for (is_on, bit) in [
         (info.timestamps, OPTION_TIMESTAMPS),
@@ -55,20 +68,34 @@ pub(super) fn to_bytes(info: Option<&Info>, mss_announced: u16) -> Vec<u8> {
     for (at, value) in [
         (8, micros(info.rto)),
         (16, mss),
+        (20, info.rcv_mss.into()),
         (24, info.in_flight.div_ceil(mss)),
         (28, info.sacked.div_ceil(mss)),
         (32, info.lost.div_ceil(mss)),
         (36, info.retransmitted.div_ceil(mss)),
+        (60, mss + u32::from(beside.headers) + options_bytes(info)),
+        (64, info.rcv_wnd),
         (68, micros(info.rtt)),
         (72, micros(info.rtt_variation)),
         (76, ssthresh),
         (80, info.cwnd / mss),
-        (84, mss_announced.into()),
+        (84, beside.mss_announced.into()),
         (88, (info.reordering / mss).max(REORDERING_MIN)),
+        (144, u32::try_from(beside.not_sent).unwrap_or(u32::MAX)),
+        (148, micros(info.rtt_min)),
+        (220, u32::from(info.reordering_seen)),
+        (228, info.snd_wnd),
+        (232, info.rcv_wnd),
     ] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
+    bytes[120..128].copy_from_slice(&beside.acked.to_ne_bytes());
     bytes
+}
+
+/// Bytes of TCP's options in every segment.
+const fn options_bytes(info: &Info) -> u32 {
+    if info.timestamps { 12 } else { 0 }
 }
 
 /// Segments by which a segment may be late without being held for lost (`tcp_reordering`).

@@ -42,6 +42,14 @@ impl<Q: SendQueue> Host<Q> {
         found.config = self.lending.number_of(config);
     }
 
+    /// How many connections may be open on the word of a Fast Open cookie from now on; `None` is off
+    /// (`TCP_FASTOPEN`).
+    pub fn set_listener_fast_open(&mut self, listener: ListenerId, waiting_max: Option<u32>) {
+        if let Some(found) = self.listeners.at_mut(listener) {
+            found.options.fast_open = waiting_max;
+        }
+    }
+
     /// What waits to be accepted is reset; half-open connections go to a listener that shares the address, if any.
     pub fn close_listener(&mut self, listener: ListenerId) {
         let Some(closed) = self.listeners.remove(listener) else {

@@ -1,6 +1,6 @@
 //! Opening connections (RFC 9293 3.10.1).
 
-use crate::fast_open_peers::Offer;
+use crate::fast_open_peers::{Answer, Offer};
 use crate::flow::{Flow, unmapped};
 use crate::flow_table::Target;
 use crate::host::Host;
@@ -112,14 +112,18 @@ impl<Q: SendQueue> Host<Q> {
         let known = self
             .fast_open_peers
             .offer((flow.local, flow.remote), self.now);
-        if options.fast_open_without_cookie {
-            Some(Offer {
+        let is_left_alone = known.cookie.is_none();
+        let has_cookie = known
+            .cookie
+            .is_some_and(|cookie| !cookie.as_slice().is_empty());
+        if options.fast_open_without_cookie && !is_left_alone && !has_cookie {
+            return Some(Offer {
                 cookie: None,
                 mss: if known.mss > 0 { known.mss } else { u16::MAX },
-            })
-        } else {
-            options.fast_open.then_some(known)
+            });
         }
+        let mss = if has_cookie { known.mss } else { 0 };
+        options.fast_open.then_some(Offer { mss, ..known })
     }
 
     /// The handshake of a connection that was opened with Fast Open is complete.
@@ -129,15 +133,17 @@ impl<Q: SendQueue> Host<Q> {
         };
         slot.flags.clear(SlotFlags::FAST_OPEN_ASKED);
         let ends = (slot.flow.local, slot.flow.remote);
-        let is_taken = slot.connection.is_syn_text_taken();
-        let cookie = options.fast_open;
-        if events.has_any(Events::SYN_TEXT_LOST) && cookie.is_none() {
+        let answer = Answer {
+            cookie: options.fast_open,
+            mss: options.mss.unwrap_or(MSS_DEFAULT),
+            is_text_taken: slot.connection.is_syn_text_taken(),
+        };
+        if events.has_any(Events::SYN_TEXT_LOST) && answer.cookie.is_none() {
             self.counters.fast_opens_lost += 1;
             self.fast_open_peers.lost(ends, self.now);
         } else {
-            self.counters.fast_opens_out += u64::from(is_taken);
-            let mss = options.mss.unwrap_or(MSS_DEFAULT);
-            self.fast_open_peers.heard(ends, cookie, mss, self.now);
+            self.counters.fast_opens_out += u64::from(answer.is_text_taken);
+            self.fast_open_peers.heard(ends, answer, self.now);
         }
     }
 

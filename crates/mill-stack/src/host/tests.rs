@@ -19,6 +19,9 @@ mod replies;
 /// One host after another at the same address.
 mod handing;
 
+/// Text in a SYN, and addresses of either family.
+mod fast_opening;
+
 /// Ports in TIME-WAIT, for connections that we open.
 mod reusing;
 

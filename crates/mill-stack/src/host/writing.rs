@@ -35,6 +35,31 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
+    /// What is in the queue now ends a message: what follows it will not share a segment with it, the first time or
+    /// again (`MSG_EOR`). The end of a message with more behind it waits for nothing, as the end of the queue might.
+    /// `wrote` is to be called as well.
+    pub fn end_message(&mut self, socket: SocketId) {
+        let Some(slot) = self.slots.of_mut(socket) else {
+            return;
+        };
+        if slot.flags.has(SlotFlags::ENDED) {
+            return;
+        }
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        let env = &mut self.lending.env(slot.config, self.now);
+        slot.connection.end_message(queued, env);
+    }
+
+    /// Bytes of the queue that were not sent yet. Who adds to it only while they are few (`TCP_NOTSENT_LOWAT`) can
+    /// still say something else when there is room.
+    pub fn not_sent(&self, socket: SocketId) -> u64 {
+        let Some(slot) = self.slots.of(socket) else {
+            return 0;
+        };
+        let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
+        queued.saturating_sub(slot.connection.in_flight().into())
+    }
+
     /// Bytes at the front of the queue that were sent at least once.
     pub fn in_flight(&self, socket: SocketId) -> u64 {
         let Some(slot) = self.slots.of(socket) else {

@@ -51,6 +51,25 @@ fn accepted() -> Pair {
     pair
 }
 
+/// Or the client would send no larger ones than it takes.
+#[test]
+fn what_the_syn_ack_announces_does_not_depend_on_the_client() {
+    let mut pair = Pair::new(&Config::default());
+    pair.wire.lost = 1000;
+    let mut syn = draft(&pair, Flags::SYN, 0, 0).with_payload(REQUEST);
+    syn.options.mss = Some(600);
+    pair.open(SERVER);
+    let iss = pair.sides[SERVER].iss;
+    let (connection, _) = pair.command(SERVER, |_, env| {
+        Connection::accept_fast_open(&syn.segment(), iss, 77, 1460, env)
+    });
+    pair.sides[SERVER].peer = Peer::Open(connection);
+    pair.run_for(Duration::from_millis(1_100));
+    let sent = pair.sent_since(0, SERVER);
+    assert!(sent.len() > 1, "it is repeated");
+    assert!(sent.iter().all(|syn_ack| syn_ack.options.mss == Some(1460)));
+}
+
 #[test]
 fn the_answer_follows_the_syn_ack_at_once() {
     let mut pair = accepted();

@@ -131,6 +131,33 @@ fn a_syn_without_an_answer_is_repeated_plainly_and_its_text_is_told_as_lost() {
     }
 }
 
+/// RFC 7413 4.1.3.1: the text is what made it too large.
+#[test]
+fn a_syn_that_was_too_large_is_repeated_plainly_and_at_once() {
+    for (at, mss, is_believed) in [
+        (0, 800, true),
+        (1_000, 800, true),
+        (1_001, 800, false),
+        (0, 500, false),
+        (0, 1_460, false),
+    ] {
+        let (mut pair, _) = opening(&COOKIE, TEXT_MAX);
+        let quoted = pair.sides[CLIENT].iss + at;
+        let before = pair.log.len();
+        let believed = pair.command(CLIENT, |connection, env| {
+            connection.on_packet_too_big(quoted, mss, env)
+        });
+        assert_eq!(believed, is_believed, "{at} {mss}");
+        pair.flush();
+        let again = pair.sent_since(before, CLIENT);
+        assert_eq!(again.len(), usize::from(is_believed));
+        if let [syn] = again[..] {
+            assert_eq!((syn.flags, syn.len), (Flags::SYN, 0));
+            assert_eq!((syn.options.mss, syn.options.fast_open), (Some(mss), None));
+        }
+    }
+}
+
 #[test]
 fn a_refusal_of_the_text_ends_the_connection() {
     let (mut pair, _) = opening(&COOKIE, TEXT_MAX);
@@ -148,6 +175,7 @@ fn text_is_taken_when_both_sides_open_at_once() {
     syn.flags = Flags::SYN;
     let (_, sent) = pair.give(CLIENT, &syn);
     assert_eq!(sent[0].flags, Flags::SYN | Flags::ACK);
+    assert_eq!(sent[0].options.mss, Some(1460), "not the peer's 1000");
     assert_eq!(pair.state(CLIENT), State::SynReceived);
     let draft = syn_ack(&pair, 1_000);
     let (arrived, sent) = pair.give(CLIENT, &draft);

@@ -17,7 +17,7 @@ impl Connection {
         if len > 0 && self.snd_una == self.snd_nxt {
             // The override timeout of RFC 9293 3.8.6.2.1.
             let has_fin = self.fin_waits() && len == unsent && window > len;
-            return self.send_new(len, has_fin, len == unsent, env);
+            return self.send_new(len, has_fin, unsent - len, env);
         }
         env.shared.counters.window_probes += 1;
         // As Linux asks: a byte that was acknowledged already, which makes the peer tell its window and can't be
