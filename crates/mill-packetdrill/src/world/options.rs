@@ -106,7 +106,7 @@ impl World {
                 descriptor.options.each.user_timeout = on.then(|| Duration::from_millis(ms));
             }
             (SOL_TCP, TCP_NOTSENT_LOWAT) => {
-                descriptor.not_sent_max = u64::try_from(number).ok().filter(|_| on);
+                descriptor.not_sent_max = on.then(|| u64::from(number.cast_unsigned()));
             }
             (SOL_TCP, TCP_FASTOPEN_CONNECT) => descriptor.connects_fast = on,
             (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay = on,
@@ -146,7 +146,8 @@ impl World {
             (SOL_TCP, TCP_NODELAY) => descriptor.options.nodelay.into(),
             (SOL_TCP, TCP_CORK) => descriptor.cork.into(),
             (SOL_TCP, TCP_NOTSENT_LOWAT) => {
-                i32::try_from(descriptor.not_sent_max.unwrap_or(0)).unwrap_or(i32::MAX)
+                let max = descriptor.not_sent_max.unwrap_or(0);
+                u32::try_from(max).unwrap_or(u32::MAX).cast_signed()
             }
             (SOL_SOCKET, SO_ERROR) => {
                 let id = descriptor.stream()?;
