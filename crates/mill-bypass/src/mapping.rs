@@ -24,6 +24,7 @@ pub(crate) fn listen_options(options: &ListenOptions) -> socket::ListenOptions {
         share: options.share.is_some(),
         deferred: options.deferred,
         fast_open: options.fastopen,
+        fast_open_without_cookie: false,
         keepalive: keepalive(options.keepalive),
         nodelay: options.nodelay,
         // Linux's default (net.ipv6.bindv6only = 0) where it is left to the system.
