@@ -26,8 +26,11 @@ pub(super) struct Succession {
     has_said_leaving: bool,
     /// What he sends waits for room at the interface.
     has_left: bool,
-    /// Somebody has served before us who is gone, and others may have been behind him: they find us, until the timer tells.
+    /// Another process has served before us and is gone: what it served stays served until the timer tells.
     expects_others: bool,
+    /// Others were behind that process. They find us within milliseconds; until they have, or the timer tells, a segment
+    /// that nothing stands for may be theirs, and is not answered with a reset.
+    may_be_of_others: bool,
 }
 
 /// Opens queue and table as somebody else has left them.
@@ -91,6 +94,8 @@ impl InterfaceLink {
             ..
         } = self;
         queues.leave();
+        // We are behind whoever has asked from now on.
+        table.set_behind(true);
         succession.seat.leave(queues.as_fd());
         drop((queues, table));
         // Only now, when nothing of ours touches the rings any more. First the word: who finds the device free without it
@@ -178,6 +183,8 @@ impl Succession {
         let expects_others = behind.is_none() && table.keeps_any();
         if expects_others {
             seat.set_timer(Some(PATIENCE));
+        } else {
+            table.set_behind(behind.is_some());
         }
         Self {
             seat,
@@ -187,6 +194,7 @@ impl Succession {
             has_said_leaving: false,
             has_left: false,
             expects_others,
+            may_be_of_others: expects_others && table.has_behind(),
         }
     }
 
@@ -220,7 +228,7 @@ impl Succession {
     pub(super) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
         let Some(behind) = &mut self.behind else {
             // Lost, as it might be on its way: when it comes again, whose it is may be there.
-            return self.expects_others;
+            return self.may_be_of_others;
         };
         let note = Note::arrived(received.checksum, received.merged);
         // Without room it is lost, as it might be on its way.
@@ -242,7 +250,7 @@ impl Succession {
         {
             match request.wish {
                 Wish::Take => self.asks = Some(request),
-                Wish::Join => self.on_join(request),
+                Wish::Join => self.on_join(request, table),
             }
         }
         if let Some(behind) = &mut self.behind {
@@ -256,12 +264,15 @@ impl Succession {
                 carry(behind, queues);
                 behind.close(&self.seat);
                 self.behind = None;
+                table.set_behind(false);
                 table.forget_kept();
             }
         }
         if knocks.at(Door::Timer) {
             self.seat.set_timer(None);
             if std::mem::take(&mut self.expects_others) {
+                self.may_be_of_others = false;
+                table.set_behind(false);
                 table.forget_kept();
             }
         }
@@ -277,7 +288,7 @@ impl Succession {
 }
 
 impl Succession {
-    fn on_join(&mut self, request: Request) {
+    fn on_join(&mut self, request: Request, table: &Table) {
         match &self.behind {
             Some(behind) => behind.pass_on(&request),
             // Who has asked may be gone.
@@ -286,6 +297,8 @@ impl Succession {
                     behind.open(&self.seat, [Door::Behind, Door::BellBehind]);
                     self.behind = Some(behind);
                     self.expects_others = false;
+                    self.may_be_of_others = false;
+                    table.set_behind(true);
                 }
             }
         }

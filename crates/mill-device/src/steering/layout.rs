@@ -7,6 +7,7 @@
 //! 8    how many addresses to look through              …
 //! 12   how many tags a frame may have
 //! 16   seed of the flows' hash
+//! 24   whether another process may have connections behind the one that has the interface
 //! 64   addresses: 16 bytes, IPv4's as ::ffff:a.b.c.d; then 8 with the beginning of its bitmaps, from the first's on
 //! 832  ports of TCP: a bitmap of 8192 bytes for each address
 //! …    ports of UDP, likewise
@@ -28,6 +29,7 @@ pub(super) const WORKERS: usize = 4;
 pub(super) const ADDRESS_COUNT: usize = 8;
 pub(super) const TAGS: usize = 12;
 pub(super) const SEED: usize = 16;
+pub(super) const BEHIND: usize = 24;
 pub(super) const ADDRESSES: usize = 64;
 pub(super) const TCP_PORTS: usize = ADDRESSES + ADDRESSES_MAX * ADDRESS_BYTES;
 pub(super) const UDP_PORTS: usize = TCP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;

@@ -3,9 +3,9 @@
 use super::counters::SteeringCounters;
 use super::flow::{FlowHash, address_of, halves_of};
 use super::layout::{
-    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
-    CLOSING_PORTS, COUNTERS_BYTES, GRACE, SEED, TABLE_BYTES, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS,
-    WORKERS, WORKERS_MAX,
+    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BEHIND, BITMAP_BYTES,
+    BITMAP_OF_ADDRESS, CLOSING_PORTS, COUNTERS_BYTES, GRACE, SEED, TABLE_BYTES, TAGS, TAGS_MAX,
+    TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
 };
 use mill_stack::link::Service;
 use mill_stack::wire::protocol::Protocol;
@@ -119,6 +119,18 @@ impl Table {
     pub fn set_grace(&self, on: bool) {
         let state = self.state();
         state.word(GRACE).store(on.into(), Ordering::Release);
+    }
+
+    /// Another process has connections on the interface, or may have, and whoever has the interface passes its frames on.
+    /// It stays said when this process ends, for the next one that has the interface.
+    pub fn set_behind(&self, on: bool) {
+        let state = self.state();
+        state.word(BEHIND).store(on.into(), Ordering::Release);
+    }
+
+    /// What was said last by [`Self::set_behind`], here or in the process before.
+    pub fn has_behind(&self) -> bool {
+        self.state().word(BEHIND).load(Ordering::Acquire) != 0
     }
 
     /// How many workers share each queue, 1 to [`WORKERS_MAX`]. Each needs its socket on each queue, or else its flows are

@@ -161,6 +161,22 @@ fn who_inherits_a_table_goes_on_with_what_it_says() {
 }
 
 #[test]
+fn who_inherits_a_table_knows_whether_others_were_behind() {
+    let Some(bench) = Bench::new() else {
+        return;
+    };
+    let is_known = |expected: bool| {
+        let heir = Table::inherit(bench.descriptors()).unwrap();
+        assert_eq!(heir.has_behind(), expected);
+    };
+    is_known(false);
+    bench.table.set_behind(true);
+    is_known(true);
+    bench.table.set_behind(false);
+    is_known(false);
+}
+
+#[test]
 fn a_service_begins_when_all_sharers_have_asked_for_it() {
     let Some(bench) = Bench::new() else {
         return;
