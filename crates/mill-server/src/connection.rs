@@ -145,8 +145,12 @@ impl<E: Engine> Connection<E> {
 
     /// Ready when an idle connection is to be closed.
     fn poll_idle_end(&self) -> Poll<Next> {
-        if self.requests > 0 && (self.local.draining.get() || self.listener.is_gone()) {
+        if self.requests > 0 && self.listener.is_gone() {
             return Poll::Ready(Next::End);
+        }
+        if self.requests > 0 && self.local.draining.get() {
+            let until = self.local.drain_grace_until.get().min(self.deadline);
+            return self.local.scheduler.poll_deadline(until).map(|_| Next::End);
         }
         if self.local.is_asked_for_room() {
             return Poll::Ready(Next::End);

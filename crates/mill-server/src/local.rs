@@ -12,6 +12,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::Files;
 use mill_runtime::pool::FuturePool;
 use mill_runtime::scheduler::Scheduler;
+use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -46,6 +47,8 @@ pub struct Local<E: Engine> {
     pub board: Board,
     /// The worker finishes what is under way and keeps no connection alive.
     pub draining: Cell<bool>,
+    /// Until then it waits for requests that were under way when draining began.
+    pub drain_grace_until: Cell<Instant>,
     pub hot: RefCell<HotAnswers>,
     /// Where requests that go the whole way run, and connections that are being ended.
     pub cycles: Rc<FuturePool>,
@@ -93,6 +96,7 @@ impl<E: Engine> Local<E> {
             counters: RefCell::default(),
             board: shared.board,
             draining: Cell::new(false),
+            drain_grace_until: Cell::new(Instant::FAR),
             hot: RefCell::default(),
             cycles: FuturePool::new(POOLED_MAX),
             finishing: FuturePool::new(POOLED_MAX),

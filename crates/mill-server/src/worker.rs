@@ -330,6 +330,7 @@ where
             .collect();
         self.close_what_can_be();
         let now = self.local.scheduler.now();
+        self.local.drain_grace_until.set(now + DRAIN_GRACE);
         let until = limit.map_or(Instant::FAR, |limit| now + limit);
         self.drain_until = Some(until);
         self.worker.set_alarm(until);
@@ -436,6 +437,12 @@ pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions 
         nodelay: listener.hosts_for(None).default.location.tcp_nodelay,
     }
 }
+
+/// How long a kept connection without a request stays when draining begins. A request that its client had sent by then,
+/// and that is still on its way here, through a network or through the process that has the device by now, is answered;
+/// closed at once, the connection would take it along. Longer than most round trips, and than a busy machine keeps a
+/// process waiting; and short enough for an upgrade.
+const DRAIN_GRACE: Duration = Duration::from_millis(100);
 
 /// How many idle connections end when there are as many as may be: so many, or this share of them. All are asked, so
 /// a share keeps the cost of a newcomer constant.

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 const GET: &str = "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
+/// How long kept connections stay when draining begins.
+const GRACE: Duration = Duration::from_millis(100);
+
 fn drain(server: &Server, limit: Option<Duration>) {
     server.order(|| Order::Drain { limit });
 }
@@ -21,7 +24,7 @@ fn idle_connections_end_and_with_them_the_worker() {
     }
     server.run();
     drain(&server, None);
-    server.run();
+    server.run_until_idle();
     for client in &clients {
         assert!(client.is_closed() && !client.was_reset());
     }
@@ -30,14 +33,38 @@ fn idle_connections_end_and_with_them_the_worker() {
     assert_eq!(reports.last(), Some(&Report::Ended { index: 0 }));
     assert_eq!(
         server.world.elapsed(),
-        Duration::ZERO,
-        "nobody waited for anything"
+        GRACE,
+        "requests that are on their way are waited for, and nothing else"
     );
     assert_eq!(server.counters().connections_active, 0);
     assert_eq!(server.files().open_files(), 0);
     let late = server.connect();
     server.run();
     assert!(late.was_refused());
+}
+
+/// The client has sent it on a kept connection before the order came, and it arrives after that.
+#[test]
+fn a_request_that_was_on_its_way_on_a_kept_connection_is_answered() {
+    for directives in ["", "open_file_cache max=9;"] {
+        for delay in [MS, 30 * MS, 90 * MS] {
+            let mut server = Server::new(1, directives);
+            server.world.set_link(Link {
+                delay,
+                ..Link::IDEAL
+            });
+            let client = server.connect();
+            client.send(GET);
+            client.at(SECOND).send(GET);
+            server.run_to(SECOND + delay / 2);
+            drain(&server, None);
+            server.run_until_idle();
+            let answers = answers(&client.received());
+            assert_eq!(answers.len(), 2, "{delay:?} {directives}");
+            assert!(!answers[1].keeps_alive() && !client.was_reset());
+            assert!(server.workers[0].has_ended());
+        }
+    }
 }
 
 #[test]
@@ -86,7 +113,7 @@ fn the_last_hot_answer_says_close() {
     let busy = server.connect();
     busy.send(GET);
     drain(&server, None);
-    server.run();
+    server.run_until_idle();
     for answer in answers(&busy.received()) {
         assert_eq!(answer.text(), "file a\n");
     }
@@ -102,7 +129,7 @@ fn who_waits_to_be_accepted_is_answered() {
         client.send(GET);
     }
     drain(&server, None);
-    server.run();
+    server.run_until_idle();
     for (index, client) in clients.iter().enumerate() {
         assert_eq!(answer(&client.received()).status, 200, "client {index}");
         assert!(client.is_closed() && !client.was_reset(), "client {index}");
@@ -194,7 +221,7 @@ fn requests_of_every_moment_are_answered_while_the_worker_drains() {
             }
             server.run_to((10 + seed % 25) * MS);
             drain(&server, None);
-            server.run();
+            server.run_until_idle();
             for (index, client) in clients.iter().enumerate() {
                 // Each was accepted, or waited, before the order came.
                 let answers = answers(&client.received());
