@@ -42,10 +42,15 @@ impl Site {
 
     /// Writes a configuration with a master; `main` stands outside all blocks, `http` in the http block.
     pub(crate) fn configure(&self, main: &str, http: &str) -> String {
+        self.configure_for(512, main, http)
+    }
+
+    /// The same for so many connections of each worker.
+    pub(crate) fn configure_for(&self, connections: u32, main: &str, http: &str) -> String {
         let directory = self.0.display();
         let text = format!(
             "user www-data;\ndaemon off;\n{main}\npid {directory}/pid;\nerror_log {directory}/error.log info;\n\
-             events {{ worker_connections 512; }}\n\
+             events {{ worker_connections {connections}; }}\n\
              http {{\naccess_log off;\nroot {directory};\n{http}\n}}\n"
         );
         let path = self.path("nginx.conf");
