@@ -79,10 +79,24 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
             Progress::Ended => break,
         }
     }
+    if let Some(until) = generator.rests_until() {
+        rest(&engine, until, &orders.stop);
+    }
     let used = cpu.end(engine.now());
     let part = generator.finish();
     ending::end(&engine);
     tell(Told::Ended(Box::new(part), used));
+}
+
+/// Waits for the end of the run, or for the wish to end it.
+fn rest(engine: &CombinedEngine, until: Instant, stop: &Stop) {
+    while !stop.is_asked() {
+        let left = until.since(engine.now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(STOP_DELAY_MAX));
+    }
 }
 
 /// Makes the thread what it has to be; the error is a sentence.

@@ -2,7 +2,7 @@
 
 use crate::exchange::{connect, receive, send};
 use crate::failure::Failure;
-use crate::local::{Abort, Local};
+use crate::local::{Abort, Left, Local};
 use crate::plan::{AfterFailure, Life, Opening, Pace};
 use crate::record::Record;
 use crate::request::Batch;
@@ -24,13 +24,39 @@ struct Connection<E: Engine, R: Record> {
     /// Requests that were finished, for the schedule of [`Pace::Each`].
     finished: u64,
     /// Connects that failed in a row.
-    failed_connects: u32,
-    /// When the last request was done, if the next one follows at once: that is when it is started.
-    /// [`Instant::FAR`] if it does not.
-    done: Instant,
+    failed_connects: u16,
+    phase: Phase,
+    /// Since when it is in this phase.
+    since: Instant,
     /// Since when the connection lags behind its schedule, and what was finished then. In a place of its own: it is
     /// rare, and idle connections are many.
     behind: Option<Box<(Instant, u64)>>,
+}
+
+/// What a connection is at, between its awaits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing is asked for.
+    Idle,
+    /// A request was answered, and the next one follows at once: that is when it is started.
+    Done,
+    /// A request waits for its answer.
+    Waiting,
+    /// Requests have failed since it began to wait, the last one among them.
+    Failed,
+}
+
+impl Phase {
+    fn waits(self) -> bool {
+        matches!(self, Self::Waiting | Self::Failed)
+    }
+
+    /// The next request does not follow at once.
+    fn rest(&mut self) {
+        if *self == Self::Done {
+            *self = Self::Idle;
+        }
+    }
 }
 
 /// Runs connection `number` until its budget is used up or it gives up. At the end of the run it is dropped.
@@ -42,7 +68,8 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u3
         left: None,
         finished: 0,
         failed_connects: 0,
-        done: Instant::FAR,
+        phase: Phase::Idle,
+        since: Instant::default(),
         behind: None,
     };
     connection.prepare().await;
@@ -53,6 +80,20 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u3
             && connection.after(failure).await.is_break()
         {
             return;
+        }
+    }
+    connection.rest();
+}
+
+/// A connection that is dropped while it waits was given up, or is under way when the run ends.
+impl<E: Engine, R: Record> Drop for Connection<E, R> {
+    fn drop(&mut self) {
+        if self.phase.waits() {
+            let left = Left {
+                waiting_from: self.since,
+                has_failed: self.phase == Phase::Failed,
+            };
+            self.local.memory.borrow_mut().left.push(left);
         }
     }
 }
@@ -88,7 +129,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
             Pace::Closed { think } => {
                 let pause = self.pause(think)?;
                 if !pause.is_zero() {
-                    self.done = Instant::FAR;
+                    self.phase.rest();
                     let at = self.local.scheduler.now() + pause;
                     self.local.pacer.until(&self.local.scheduler, at).await;
                 }
@@ -198,7 +239,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
             }
             AfterFailure::Retry { pause } if connecting => {
                 let doublings = self.failed_connects.min(BACKOFF_DOUBLINGS_MAX);
-                self.failed_connects += 1;
+                self.failed_connects = self.failed_connects.saturating_add(1);
                 let pause = pause
                     .saturating_mul(1 << doublings)
                     .min(pause.saturating_mul(100))
@@ -216,15 +257,14 @@ impl<E: Engine, R: Record> Connection<E, R> {
 /// One request and its response.
 impl<E: Engine, R: Record> Connection<E, R> {
     async fn exchange(&mut self, intended: Option<Instant>) -> Result<(), Failure> {
-        let done = std::mem::replace(&mut self.done, Instant::FAR);
-        let is_at_once = intended.is_none() && done != Instant::FAR;
+        let is_at_once = intended.is_none() && self.phase == Phase::Done;
         let started = if is_at_once {
-            done
+            self.since
         } else {
             self.local.engine.now()
         };
         let intended = intended.unwrap_or(started);
-        self.count_start(started.since(intended));
+        self.count_start(started, intended);
         // Of a stream that was read a moment ago all is known.
         if !is_at_once && self.is_spent() {
             self.close();
@@ -235,7 +275,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
             Ok(sample) => {
                 self.record(sample);
                 if self.stream.is_some() {
-                    self.done = sample.done;
+                    (self.phase, self.since) = (Phase::Done, sample.done);
                 }
             }
             Err(failure) => self.record_failure(*failure),
@@ -346,22 +386,47 @@ impl<E: Engine, R: Record> Connection<E, R> {
 
 /// Counting and recording.
 impl<E: Engine, R: Record> Connection<E, R> {
-    fn count_start(&self, lateness: Duration) {
-        let tally = &mut self.local.memory.borrow_mut().tally;
+    fn count_start(&mut self, started: Instant, intended: Instant) {
+        let memory = &mut *self.local.memory.borrow_mut();
+        if !self.phase.waits() {
+            (self.phase, self.since) = (Phase::Waiting, started);
+            memory.quiet.on_start(started);
+        }
+        let lateness = started.since(intended);
+        let tally = &mut memory.tally;
         tally.started += 1;
         tally.late_50us += u64::from(lateness > Duration::from_micros(50));
         tally.late_1ms += u64::from(lateness > Duration::from_millis(1));
     }
 
-    fn record(&self, sample: &Sample) {
+    /// The connection has nothing more to do.
+    fn rest(&mut self) {
+        if self.phase.waits() {
+            let now = self.local.engine.now();
+            let memory = &mut *self.local.memory.borrow_mut();
+            memory.lose(self.since, now);
+            memory.quiet.on_rest();
+            self.phase = Phase::Idle;
+        }
+    }
+
+    fn record(&mut self, sample: &Sample) {
         let mut memory = self.local.memory.borrow_mut();
+        memory.quiet.on_answer(sample.done);
+        memory.longest = memory.longest.max(sample.done.since(sample.started));
+        if self.phase == Phase::Failed {
+            // What failed before this request was answered.
+            memory.lose(self.since, sample.started);
+        }
+        self.phase = Phase::Idle;
         memory.tally.answered += 1;
         if memory.measuring {
             memory.recorder.on_sample(sample);
         }
     }
 
-    fn record_failure(&self, failure: Failure) {
+    fn record_failure(&mut self, failure: Failure) {
+        self.phase = Phase::Failed;
         let mut memory = self.local.memory.borrow_mut();
         memory.tally.on_failure(failure.kind());
         if memory.measuring {
@@ -376,7 +441,7 @@ fn mul(gap: Duration, times: u64) -> Duration {
 }
 
 /// After so many failed connects in a row the pause grows no more; it is bounded besides by a hundred times the first.
-const BACKOFF_DOUBLINGS_MAX: u32 = 7;
+const BACKOFF_DOUBLINGS_MAX: u16 = 7;
 
 /// Between two connects of a connection that is refused, at least: a server that restarts is not drowned, and a
 /// connect that fails at once leaves the thread to the other connections. wrk and ab wait for nothing.

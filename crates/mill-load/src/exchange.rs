@@ -222,9 +222,9 @@ fn failure<E: Engine, R: Record>(local: &Local<E, R>, fault: Fault) -> Failure {
 }
 
 impl<R: Record> Observe for Memory<R> {
-    fn on_head(&mut self, head: &[u8]) {
+    fn on_head(&mut self, bytes: &[u8], head_len: usize) {
         if self.measuring && self.recorder.wants_head() {
-            self.recorder.on_head(head);
+            self.recorder.on_head(bytes, head_len);
         }
     }
 

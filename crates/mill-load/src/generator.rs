@@ -5,6 +5,7 @@ use crate::local::{Abort, Local};
 use crate::plan::{Plan, Share};
 use crate::record::Record;
 use crate::request::{RequestSource, Requests, Script};
+use crate::silence::Gap;
 use crate::tally::Tally;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
@@ -41,6 +42,10 @@ pub struct Part<R> {
     pub tally: Tally,
     /// From the beginning of the measured period to the end.
     pub measured: Duration,
+    /// When nobody was answered, in the order of time.
+    pub gaps: Vec<Gap>,
+    /// The longest time from a request's start to its answer.
+    pub longest: Duration,
     /// Why it ended early, if it did.
     pub aborted: Option<Abort>,
     pub script: Option<Box<dyn Script>>,
@@ -130,14 +135,25 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
             let due = schedule.count_until(self.end.min(now), &mut schedules.random);
             memory.tally.never_started = due.min(budget);
         }
+        let aborted = local.aborted.into_inner();
+        memory.end(now, aborted == Some(Abort::Stopped));
         Part {
             tally: memory.measured(),
+            gaps: memory.quiet.finish(),
+            longest: memory.longest,
             recorder: memory.recorder,
             // What a long last turn brought was counted, so its time counts too.
             measured: now.since(self.measure_from),
-            aborted: local.aborted.into_inner(),
+            aborted,
             script: local.requests.into_inner().into_script(),
         }
+    }
+
+    /// Until when the thread has nothing more to do and is still part of the run: its script has stopped it, and the run
+    /// lasts for its time (wrk).
+    pub fn rests_until(&self) -> Option<Instant> {
+        let stopped = matches!(*self.local.aborted.borrow(), Some(Abort::Stopped));
+        (stopped && self.end != Instant::FAR).then_some(self.end)
     }
 
     /// What has been counted so far in the measured period.
@@ -169,9 +185,7 @@ impl<E: Engine, R: Record> Local<E, R> {
     fn begin_measuring(&self, now: Instant) {
         let memory = &mut *self.memory.borrow_mut();
         if !memory.measuring {
-            memory.measuring = true;
-            memory.tally_before = memory.tally;
-            memory.tally.open_max = memory.tally.open;
+            memory.begin_measuring(now);
             memory.recorder.on_begin(now);
         }
     }

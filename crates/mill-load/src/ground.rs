@@ -4,6 +4,7 @@ use crate::generator::Part;
 use crate::plan::Plan;
 use crate::record::Record;
 use crate::request::Requests;
+use crate::silence::{self, Gap};
 use core::net::SocketAddr;
 use core::time::Duration;
 use mill_runtime::time::{Instant, UnixTime};
@@ -142,6 +143,18 @@ pub struct Machine {
     pub server: Option<ServerCpu>,
 }
 
+impl Machine {
+    /// The share of this machine's CPU time that went to others than the load generator and the server, 0 to 1.
+    pub fn other_cpu(&self) -> Option<f64> {
+        let programs = self.programs.filter(|it| !it.available.is_zero())?;
+        let client: Duration = self.threads.iter().map(|cpu| cpu.user + cpu.system).sum();
+        let server = self.server.as_ref();
+        let server = server.map_or(Duration::ZERO, |cpu| cpu.user + cpu.system);
+        let others = programs.used.saturating_sub(client + server);
+        Some(others.as_secs_f64() / programs.available.as_secs_f64())
+    }
+}
+
 /// One generating thread's CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadCpu {
@@ -194,6 +207,11 @@ impl std::fmt::Display for GroundError {
 impl std::error::Error for GroundError {}
 
 impl<R> Ran<R> {
+    /// When no thread was answered.
+    pub fn gaps(&self) -> Vec<Gap> {
+        silence::common(self.parts.iter().map(|part| part.gaps.as_slice()))
+    }
+
     /// All threads' counters together.
     pub fn tally(&self) -> crate::tally::Tally {
         let mut sum = crate::tally::Tally::default();

@@ -50,6 +50,8 @@ pub mod failure;
 pub mod record;
 /// What is known of one answered request.
 pub mod sample;
+/// When nobody was answered.
+pub mod silence;
 /// What a thread counts.
 pub mod tally;
 

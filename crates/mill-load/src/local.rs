@@ -9,6 +9,7 @@ use crate::plan::{Opening, Pace, Plan, Share};
 use crate::random::Random;
 use crate::record::Record;
 use crate::request::RequestSource;
+use crate::silence::Quiet;
 use crate::source::SourceChoice;
 use crate::tally::Tally;
 use crate::turnstile::Turnstile;
@@ -80,9 +81,70 @@ pub(crate) struct Memory<R> {
     pub(crate) measuring: bool,
     /// What answers of status 200 have to hold (`Plan::expected`).
     pub(crate) expected: Option<Arc<[u8]>>,
+    /// When the measured period began.
+    began: Instant,
+    pub(crate) quiet: Quiet,
+    /// The longest time from a request's start to its answer.
+    pub(crate) longest: Duration,
+    /// Connections that were dropped while they waited for an answer: at most one each of the plan.
+    pub(crate) left: Vec<Left>,
+}
+
+/// A connection that was waiting when it was dropped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    pub(crate) waiting_from: Instant,
+    /// Its last request had failed.
+    pub(crate) has_failed: bool,
 }
 
 impl<R> Memory<R> {
+    fn new((recorder, expected): (R, Option<Arc<[u8]>>), begin: Instant) -> Self {
+        Self {
+            recorder,
+            tally: Tally::default(),
+            tally_before: Tally::default(),
+            measuring: false,
+            expected,
+            began: begin,
+            quiet: Quiet::new(begin),
+            longest: Duration::ZERO,
+            left: Vec::new(),
+        }
+    }
+
+    /// Time of a connection in which it could not be served; what lies before the measured period does not count.
+    pub(crate) fn lose(&mut self, from: Instant, until: Instant) {
+        let lost = until.since(from.max(self.began)).as_micros();
+        self.tally.lost_us += u64::try_from(lost).unwrap_or(u64::MAX);
+    }
+
+    /// The run has ended, and all connections are dropped. Requests under way are as usual, unless they had waited for
+    /// longer than any answer took. A thread that its script has stopped waits for nothing.
+    pub(crate) fn end(&mut self, now: Instant, stopped: bool) {
+        if stopped {
+            self.left.clear();
+            self.quiet.rest();
+        }
+        let usual = HANGING_MIN.max(self.longest * HANGING_TIMES);
+        for left in core::mem::take(&mut self.left) {
+            let hangs = !left.has_failed && now.since(left.waiting_from) >= usual;
+            self.tally.hanging += u64::from(hangs);
+            if left.has_failed || hangs {
+                self.lose(left.waiting_from, now);
+            }
+        }
+    }
+
+    /// Forgets the warm-up.
+    pub(crate) fn begin_measuring(&mut self, now: Instant) {
+        self.measuring = true;
+        self.tally_before = self.tally;
+        self.tally.open_max = self.tally.open;
+        self.began = now;
+        self.quiet.restart(now);
+    }
+
     /// What was counted in the measured period: nothing before it has begun, but for what is a level.
     pub(crate) fn measured(&self) -> Tally {
         if self.measuring {
@@ -121,13 +183,7 @@ impl<E: Engine, R: Record> Local<E, R> {
             openings: Turnstile::new(OPENINGS_PER_TURN),
             idle: RefCell::default(),
             granted: RefCell::default(),
-            memory: RefCell::new(Memory {
-                recorder,
-                tally: Tally::default(),
-                tally_before: Tally::default(),
-                measuring: false,
-                expected,
-            }),
+            memory: RefCell::new(Memory::new((recorder, expected), begin)),
             requests: RefCell::new(requests),
             heads: RefCell::default(),
             aborted: RefCell::new(None),
@@ -256,6 +312,12 @@ impl Schedules {
 /// To open one takes some 20 µs on loopback, but half a millisecond where the system has to search long for a port
 /// (more than half of them taken): 19 000 at once would take ten seconds.
 const OPENINGS_PER_TURN: usize = 128;
+
+/// A request that waits at the end for less is under way, whatever others took.
+const HANGING_MIN: Duration = Duration::from_secs(1);
+
+/// How many times longer than the longest answer took a request has waited that hangs.
+const HANGING_TIMES: u32 = 2;
 
 #[cfg(test)]
 mod tests {

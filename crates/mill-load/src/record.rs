@@ -34,9 +34,9 @@ pub trait Record: Send + 'static {
         false
     }
 
-    /// The head of a response, as it came.
-    fn on_head(&mut self, head: &[u8]) {
-        let _ = head;
+    /// A response's head is complete: `bytes` are what has come of it, the head's `head_len` first.
+    fn on_head(&mut self, bytes: &[u8], head_len: usize) {
+        let _ = (bytes, head_len);
     }
 
     /// An interval has passed; `tally` is what the thread counted since the measured period began.

@@ -32,7 +32,8 @@ pub(crate) struct Received {
 
 /// Who looks at responses while they pass.
 pub(crate) trait Observe {
-    fn on_head(&mut self, head: &[u8]);
+    /// `bytes` are what has come of a response when its head of `head_len` bytes is complete.
+    fn on_head(&mut self, bytes: &[u8], head_len: usize);
     /// A response is complete, one of a batch.
     fn on_response(&mut self, status: u16);
     /// What answers of status 200 have to hold; nothing is compared without.
@@ -168,7 +169,7 @@ impl Reply {
             return Ok(false);
         }
         let text = bytes.get(..head.len).unwrap_or_default();
-        observer.on_head(text);
+        observer.on_head(bytes, head.len);
         if let Some(kept) = &mut self.kept {
             kept.head.clear();
             kept.content.clear();

@@ -39,6 +39,11 @@ pub struct Tally {
     pub waited_1ms: u64,
     /// Requests that were due and that nobody had begun when the run ended.
     pub never_started: u64,
+    /// Microseconds, of all connections together, in which they could not be served: from the start of a request that
+    /// failed to that of the next one that was answered, and all the waiting of those that hang.
+    pub lost_us: u64,
+    /// Requests of the unfinished ones that had waited for much longer than any answer took: they hang.
+    pub hanging: u64,
 }
 
 impl Tally {
@@ -93,7 +98,7 @@ impl Tally {
     }
 
     /// Every counter that only grows, but for those by kind.
-    fn sums(&mut self) -> [&mut u64; 14] {
+    fn sums(&mut self) -> [&mut u64; 16] {
         [
             &mut self.started,
             &mut self.answered,
@@ -109,6 +114,8 @@ impl Tally {
             &mut self.late_1ms,
             &mut self.waited_1ms,
             &mut self.never_started,
+            &mut self.lost_us,
+            &mut self.hanging,
         ]
     }
 }

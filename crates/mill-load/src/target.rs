@@ -74,6 +74,23 @@ impl Url {
         })
     }
 
+    /// The same, and `host[:port][/path]` is on http: what ab, hey and curl take too.
+    pub fn parse_lenient(text: &str) -> Result<Self, UrlError> {
+        let is_scheme = |scheme: &str| {
+            scheme
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.'))
+        };
+        if text
+            .split_once("://")
+            .is_some_and(|(scheme, _)| is_scheme(scheme))
+        {
+            Self::parse(text)
+        } else {
+            Self::parse(&format!("http://{text}"))
+        }
+    }
+
     /// The port to connect to.
     pub fn port_or_default(&self) -> u16 {
         self.port.unwrap_or(match self.scheme {

@@ -4,7 +4,6 @@
 //! - A failed request counts once, and its time is in no statistic; ab counts a reset connection up to three times.
 //! - With `-k` the end of a response is known by its framing, not by the word Keep-Alive in its head.
 //! - `-s` is the time that each response may take, as the usage says; ab waits so long for anything to happen.
-//! - `-v 2` shows heads of responses without the content that came with them.
 //! - `-e` and `-g` write their files with `-w` too, and beyond their last sample read no memory.
 //! - TLS is refused, `-b` is not carried out, and both are said.
 //!

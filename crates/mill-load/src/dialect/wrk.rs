@@ -22,7 +22,7 @@ pub(crate) mod units;
 /// Its usage and version.
 pub(crate) mod usage;
 /// Where it misleads.
-mod warnings;
+pub(crate) mod warnings;
 
 use crate::dialect::wrk::arguments::Tool;
 use crate::dialect::wrk::preparation::{EXIT_FAILURE, Preparation, Prepared, exit_status, prepare};
@@ -107,6 +107,7 @@ fn measure(
     let mut sum = Recorder::sum(timeout, &mut ran.parts);
     let totals = totals(&ran, sum.errors);
     let before = Glance::of(&sum.latency);
+    let usual = warnings::usual((&ran, &totals), &sum.latency, plan.connections);
     correct(&mut sum, &totals, arguments.connections);
     let corrected = Corrected {
         before,
@@ -118,6 +119,7 @@ fn measure(
     }
     report::emit_totals(&totals, out)?;
     out.flush()?;
+    warnings::emit_unserved(&ran, plan.connections, usual, err)?;
     warnings::emit_after(
         (&totals, &ran.tally()),
         &corrected,
@@ -131,6 +133,11 @@ fn measure(
 /// What all threads have counted.
 pub(crate) fn totals<R: Record>(ran: &Ran<R>, errors: recorder::SocketErrors) -> Totals {
     let tally = ran.tally();
+    // What follows a response is no response, and wrk counts that as an error of reading.
+    let errors = recorder::SocketErrors {
+        read: errors.read + tally.surplus,
+        ..errors
+    };
     Totals {
         runtime: ran.measured,
         requests: responses(&tally),

@@ -14,7 +14,7 @@ mod report;
 use crate::dialect::wrk::arguments::Tool;
 use crate::dialect::wrk::preparation::{EXIT_FAILURE, Prepared, exit_status};
 use crate::dialect::wrk::statistics::Statistics;
-use crate::dialect::wrk::{self, finish, report as wrk_report, totals};
+use crate::dialect::wrk::{self, finish, report as wrk_report, totals, warnings};
 use crate::dialect::wrk2::recorder::{Calibration, INTERVAL_MIN_MS, Recorder, STAGGER};
 use crate::ground::{Ground, Hand, Watch};
 use crate::plan::{Opening, Pace, Plan};
@@ -75,6 +75,8 @@ pub(super) fn measure(
     let totals = totals(&ran, sum.errors);
     wrk_report::emit_totals(&totals, out)?;
     out.flush()?;
+    let usual = warnings::usual((&ran, &totals), &sum.uncorrected, plan.connections);
+    warnings::emit_unserved(&ran, plan.connections, usual, err)?;
     let statistics = (&sum.latency as &dyn Statistics, &sum.requests as _);
     finish(prepared.stage.as_ref(), (&ran, &totals), statistics, err)
 }

@@ -72,16 +72,21 @@ fn do_as_asked(
     }
     if let Some(objective) = &options.search {
         let searched = runs::search(options, &prepared, objective, ground, streams.err)?;
-        let text = runs::describe(&searched, objective);
-        let written = say(&text, options, streams.out, streams.err);
         let Some(results) = &searched.results else {
+            let text = runs::describe(&searched, objective, (None, &options.thresholds));
+            let written = say(&text, options, streams.out, streams.err);
             return Ok(status_of(written, STATUS_MISSED));
         };
+        let thresholds = &options.thresholds;
         let mut options = options.clone();
         options.rate = searched.found.rate;
         prepared.plan.pace = runs::pace(&options);
         prepared.plan.stop.after = Some(results.measured);
         let outcome = Outcome::new(&options, &prepared, results);
+        let told = (Some(outcome.verdict.word), thresholds);
+        let text = runs::describe(&searched, objective, told);
+        // A reader that has seen enough, or is gone, shows again when the report is written.
+        let _ = say(&text, &options, streams.out, streams.err);
         return Ok(report(&outcome, files, streams));
     }
     let results = if options.processes > 1 {

@@ -31,6 +31,8 @@ pub(super) struct Screen<'a> {
     drawn: usize,
     /// The end of the period that was shown last.
     shown: Duration,
+    /// The end of the last period that brought an answer.
+    last_answer: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +95,7 @@ impl<'a> Screen<'a> {
             failed: 0,
             drawn: 0,
             shown: Duration::ZERO,
+            last_answer: Duration::ZERO,
         }
     }
 
@@ -116,6 +119,9 @@ impl<'a> Screen<'a> {
     pub(super) fn show(&mut self, period: &Period) {
         self.answered += period.answered;
         self.failed += period.failed;
+        if period.answered > 0 {
+            self.last_answer = period.end;
+        }
         let rate = period.per_second(period.answered);
         self.rates.push(rate);
         if self.rates.len() > SPARKS {
@@ -143,12 +149,10 @@ impl<'a> Screen<'a> {
 
     fn line(&mut self, period: &Period, rate: f64) {
         let text = format!(
-            "{:>7} {:>12}  p50 {:>8}  p99 {:>8}  max {:>8}  errors {}  open {}\n",
+            "{:>7} {:>12}  {:<40}  errors {}  open {}\n",
             seconds(period.end),
             units::rate(rate),
-            units::duration(period.p50),
-            units::duration(period.p99),
-            units::duration(period.max),
+            self.latencies(period, |latency| format!("{latency:>8}"), "  "),
             units::count(period.failed),
             units::count(period.open),
         );
@@ -167,10 +171,8 @@ impl<'a> Screen<'a> {
                 self.sparks()
             ),
             format!(
-                "  latency  p50 {:<8}   p99 {:<8}   max {:<8}",
-                units::duration(period.p50),
-                units::duration(period.p99),
-                units::duration(period.max)
+                "  latency  {}",
+                self.latencies(period, |latency| format!("{latency:<8}"), "   ")
             ),
             format!(
                 "  errors   {:<12} connections {}",
@@ -179,6 +181,32 @@ impl<'a> Screen<'a> {
             ),
         ];
         self.draw(columns, &lines);
+    }
+
+    /// The latencies of a period; without an answer there are none, and a zero would be read as a fast server.
+    fn latencies(
+        &self,
+        period: &Period,
+        column: impl Fn(String) -> String,
+        between: &str,
+    ) -> String {
+        if period.answered == 0 {
+            let due = |rate: f64| rate * period.length().as_secs_f64();
+            if self.offered.is_some_and(|rate| due(rate) < DUE_MIN) {
+                // Nothing may have been due either.
+                return String::from("-");
+            }
+            let silent = period.end.saturating_sub(self.last_answer);
+            return format!("no answer for {}", seconds(silent));
+        }
+        let figures = [
+            ("p50", period.p50),
+            ("p99", period.p99),
+            ("max", period.max),
+        ];
+        figures
+            .map(|(name, latency)| format!("{name} {}", column(units::duration(latency))))
+            .join(between)
     }
 
     /// How far the run is: by time, by requests, or only how long it has gone on.
@@ -272,6 +300,9 @@ fn ratio(part: u64, whole: u64) -> f64 {
 
 /// Plain lines come no closer together than this.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
+
+/// Requests of an open loop that have to be due in a period for a lack of answers to mean something.
+const DUE_MIN: f64 = 2.0;
 
 /// Places of the progress bar.
 const BAR: u32 = 30;

@@ -14,6 +14,7 @@ pub use spread::{PartLine, emit_parts, part_lines};
 use crate::ground::{Machine, ProgramsCpu};
 use crate::native::results::Results;
 use crate::native::series::Period;
+use crate::silence;
 use core::time::Duration;
 use mill_metrics::Histogram;
 
@@ -46,6 +47,7 @@ pub fn merge(parts: &[Results], hosts: Hosts) -> Option<Results> {
         sum.aborted = sum.aborted.or_else(|| part.aborted.clone());
     }
     sum.periods = merge_periods(parts);
+    sum.gaps = silence::common(parts.iter().map(|part| part.gaps.as_slice()));
     Some(sum)
 }
 

@@ -234,13 +234,13 @@ impl Draft {
     fn url(&mut self, argument: &str) -> Result<(), Refused> {
         let refuse = |why: String| Refused(format!("{argument}: {why}"));
         let (weight, url) = match argument.split_once('=') {
-            Some((weight, url)) if !weight.contains("://") => {
+            Some((weight, url)) if !weight.contains(['/', '?', ':']) => {
                 let weight = values::positive(weight).map_err(refuse)?;
                 (weight, url)
             }
             _ => (1.0, argument),
         };
-        let url = Url::parse(url).map_err(|error| refuse(error.to_string()))?;
+        let url = Url::parse_lenient(url).map_err(|error| refuse(error.to_string()))?;
         self.urls.push((url, weight));
         Ok(())
     }

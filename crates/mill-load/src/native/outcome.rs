@@ -19,7 +19,8 @@ pub struct Outcome<'a> {
 
 impl<'a> Outcome<'a> {
     pub fn new(options: &'a Options, prepared: &'a Prepared, results: &'a Results) -> Self {
-        let examine = |requirement: &Requirement| requirement.examine(results);
+        let examine =
+            |requirement: &Requirement| requirement.examine(results, prepared.plan.connections);
         Self {
             options,
             prepared,
@@ -57,6 +58,7 @@ fn verdict(options: &Options, prepared: &Prepared, results: &Results) -> Verdict
     let first = results.answers.kinds().next();
     let first_count = first.map_or(0, |kind| kind.count);
     let all: u64 = results.answers.kinds().map(|kind| kind.count).sum();
+    let silences = results.silences(prepared.plan.connections);
     let differing = all + results.answers.others() - first_count;
     judge(
         &Evidence {
@@ -67,6 +69,8 @@ fn verdict(options: &Options, prepared: &Prepared, results: &Results) -> Verdict
             interrupted: results.interrupted,
             answers: &answers,
             mean_time: (!raw.is_empty()).then(|| raw.mean()),
+            silences: &silences,
+            is_of_search: options.search.is_some(),
             differing_sizes: prepared.sending.is_one().then_some(differing),
         },
         &options.thresholds,

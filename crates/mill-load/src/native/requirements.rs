@@ -3,6 +3,7 @@
 use crate::native::options::values;
 use crate::native::results::Results;
 use crate::native::units;
+use crate::silence::lost_share;
 use core::time::Duration;
 
 /// Something that a run must keep.
@@ -20,7 +21,8 @@ pub enum Requirement {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MostErrors {
     Count(u64),
-    /// Of all requests that were finished.
+    /// Of all requests that were finished, and of the connections' time: a server that is gone fails few requests,
+    /// because each connection waits before it tries again.
     Percent(f64),
 }
 
@@ -68,8 +70,8 @@ impl Requirement {
         }
     }
 
-    /// Whether a run kept it. A run without an answer keeps no latency and no rate.
-    pub fn examine(&self, results: &Results) -> Outcome {
+    /// Whether a run of so many connections kept it. A run without an answer keeps no latency and no rate.
+    pub fn examine(&self, results: &Results, connections: u32) -> Outcome {
         let (held, measured) = match self {
             Self::Latency { percent, most } => {
                 let latency = &results.measures.latency;
@@ -80,7 +82,7 @@ impl Requirement {
                     (measured <= *most, units::duration(measured))
                 }
             }
-            Self::Errors(most) => most.examine(results),
+            Self::Errors(most) => most.examine(results, connections),
             Self::Rate { least } => (results.rate() >= *least, units::rate(results.rate())),
         };
         Outcome {
@@ -103,21 +105,52 @@ impl MostErrors {
         }
     }
 
+    fn examine(self, results: &Results, connections: u32) -> (bool, String) {
+        let errors = Errors::of(results, connections);
+        match self {
+            Self::Count(most) => (errors.count <= most, units::count(errors.count)),
+            Self::Percent(most) => {
+                let (share, of) = errors.worse();
+                let percent = share * 100.0;
+                (percent <= most, format!("{} %{of}", units::digits(percent)))
+            }
+        }
+    }
+}
+
+/// What a run lost, in both ways of counting.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errors {
+    /// Failed requests, answers with a status above 399, and requests that hung when the run ended.
+    count: u64,
+    /// Of all that were finished or hung, 0 to 1.
+    of_requests: f64,
+    /// Of the connections' time, 0 to 1.
+    of_time: f64,
+}
+
+impl Errors {
     #[expect(
         clippy::cast_precision_loss,
         reason = "a share needs no more than 53 bits"
     )]
-    fn examine(self, results: &Results) -> (bool, String) {
-        let errors = results.tally.failed() + results.tally.statuses_bad;
-        let finished = results.tally.failed() + results.tally.answered;
-        let percent = if finished == 0 {
-            0.0
+    pub(crate) fn of(results: &Results, connections: u32) -> Self {
+        let tally = &results.tally;
+        let count = tally.failed() + tally.statuses_bad + tally.hanging;
+        let finished = tally.failed() + tally.answered + tally.hanging;
+        Self {
+            count,
+            of_requests: count as f64 / finished.max(1) as f64,
+            of_time: lost_share(tally, connections, results.measured),
+        }
+    }
+
+    /// The larger share, and of what it is.
+    pub(crate) fn worse(self) -> (f64, &'static str) {
+        if self.of_time > self.of_requests {
+            (self.of_time, " of the connections' time")
         } else {
-            errors as f64 * 100.0 / finished as f64
-        };
-        match self {
-            Self::Count(most) => (errors <= most, units::count(errors)),
-            Self::Percent(most) => (percent <= most, format!("{} %", units::digits(percent))),
+            (self.of_requests, "")
         }
     }
 }

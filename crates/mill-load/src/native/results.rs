@@ -9,6 +9,7 @@ use crate::native::measures::Measures;
 use crate::native::recorder::{Interval, Recorder};
 use crate::native::series::{Period, Series};
 use crate::record::Record;
+use crate::silence::{self, Gap, Silence};
 use crate::tally::Tally;
 use core::time::Duration;
 use mill_runtime::time::{Instant, UnixTime};
@@ -25,6 +26,8 @@ pub struct Results {
     /// A sentence for each kind of failure that happened.
     pub failures: Vec<(FailureKind, String)>,
     pub periods: Vec<Period>,
+    /// When nobody was answered, all threads together.
+    pub gaps: Vec<Gap>,
     pub machine: Machine,
     /// The user ended it before its time.
     pub interrupted: bool,
@@ -35,7 +38,7 @@ pub struct Results {
 impl Results {
     /// Puts together what the threads brought home.
     pub fn of(ran: Ran<Recorder>, series: Series, began: UnixTime, open_loop: bool) -> Self {
-        let tally = ran.tally();
+        let (tally, gaps) = (ran.tally(), ran.gaps());
         let mut measures = Measures::new(open_loop);
         let mut answers = Answers::default();
         let mut examples: [Option<Failure>; FailureKind::ALL.len()] = [None; _];
@@ -62,6 +65,7 @@ impl Results {
                 .filter_map(|(kind, example)| Some((kind, example?.to_string())))
                 .collect(),
             periods: series.finish(ran.measured, &rests),
+            gaps,
             machine: ran.machine,
             interrupted: ran.interrupted,
             aborted,
@@ -85,6 +89,13 @@ impl Results {
         } else {
             0.0
         }
+    }
+
+    /// The stretches in which somebody waited and nobody was answered.
+    pub fn silences(&self, connections: u32) -> Vec<Silence> {
+        let raw = self.measures.raw();
+        let usual = raw.percentile(silence::usual_percent(raw.count(), connections));
+        silence::silences(&self.gaps, self.measured, usual)
     }
 
     /// Requests of an open loop that were due: begun, or not even that.

@@ -15,6 +15,7 @@ use crate::native::series::Period;
 use crate::native::sweep::{self, Sweep};
 use crate::native::terminal::Terminal;
 use crate::native::units;
+use crate::native::verdict::{Subject, Thresholds, Word};
 use crate::plan::Pace;
 use core::time::Duration;
 use mill_metrics::Histogram;
@@ -106,23 +107,40 @@ pub(super) fn search(
     err: &mut dyn Write,
 ) -> Result<Searched, Refused> {
     let defaults = Settings::default();
+    let start = options.rate.unwrap_or(defaults.start);
+    let long = options.duration.unwrap_or(defaults.long);
     let settings = Settings {
-        start: options.rate.unwrap_or(defaults.start),
-        long: options.duration.unwrap_or(defaults.long),
+        start,
+        rate_min: start.min(objective.answers_min() / long.as_secs_f64()),
+        long,
         short: options.duration.map_or(defaults.short, |long| long / 5),
         ..defaults
     };
     let new_hands = || hands(options, prepared);
+    let others_told = options.thresholds.of(Subject::OtherCpu).warn / 100.0;
     let mut on_point = |point: &Point| {
         if !options.quiet {
             let how = match point.outcome {
                 Outcome::Kept => "kept",
                 Outcome::Missed { .. } => "missed",
                 Outcome::NotSent => "not sent in time",
+                Outcome::NoAnswer => "no request was answered",
             };
             let rate = units::rate(point.rate);
-            let p99 = units::duration(point.p99);
-            let _ = writeln!(err, "{rate:>12}  p99 {p99:>8}  {how}");
+            let p99 = match point.outcome {
+                Outcome::NoAnswer => String::from("-"),
+                _ => units::duration(point.p99),
+            };
+            let others = match point.other_cpu {
+                Some(share) if share > others_told => {
+                    format!(
+                        "; other programs used {} of the CPUs",
+                        units::percent(share)
+                    )
+                }
+                _ => String::new(),
+            };
+            let _ = writeln!(err, "{rate:>12}  p99 {p99:>8}  {how}{others}");
         }
     };
     search::search(
@@ -136,7 +154,11 @@ pub(super) fn search(
 }
 
 /// What a search has found, and all its trials.
-pub(super) fn describe(searched: &Searched, objective: &Objective) -> String {
+pub(super) fn describe(
+    searched: &Searched,
+    objective: &Objective,
+    (verdict, thresholds): (Option<Word>, &Thresholds),
+) -> String {
     let mut table = Vec::new();
     let written = emit_curve(&searched.points, &mut table);
     debug_assert!(written.is_ok(), "writing to memory succeeds");
@@ -145,12 +167,16 @@ pub(super) fn describe(searched: &Searched, objective: &Objective) -> String {
         Limit::Objective => "beyond it the objective was missed",
         Limit::Sending => "beyond it requests could not be sent in time",
         Limit::RateMax => "more was not tried",
+        Limit::NoAnswer => "then the server answered no more",
     };
     let found = match searched.found.rate {
         Some(rate) => format!(
             "{objective} was kept at up to {}; {limit}",
             units::rate(rate)
         ),
+        None if searched.found.limit == Limit::NoAnswer => {
+            String::from("no request was answered, so nothing was found: is the server there?")
+        }
         None => format!("{objective} was kept at no rate that was tried"),
     };
     let precision = if searched.found.is_precise || searched.interrupted {
@@ -163,7 +189,33 @@ pub(super) fn describe(searched: &Searched, objective: &Objective) -> String {
     } else {
         ""
     };
-    format!("{table}\n{found}{precision}{interrupted}\n\n")
+    let invalid = if verdict == Some(Word::Invalid) {
+        "; but the verdict of the trial that confirms it is invalid, see below"
+    } else {
+        ""
+    };
+    let others = disturbed(&searched.points, thresholds);
+    format!("{table}\n{found}{precision}{interrupted}{invalid}\n{others}\n")
+}
+
+/// Trials on a machine that had other work: their rate is that of what was left of it.
+fn disturbed(points: &[Point], thresholds: &Thresholds) -> String {
+    let fail = thresholds.of(Subject::OtherCpu).fail / 100.0;
+    let shares = points.iter().filter_map(|point| point.other_cpu);
+    let (count, most) = shares
+        .filter(|share| *share >= fail)
+        .fold((0, 0.0_f64), |(count, most), share| {
+            (count + 1, most.max(share))
+        });
+    if count == 0 {
+        return String::new();
+    }
+    format!(
+        "In {count} of {} trials other programs used much of this machine's CPUs, up to {}: what was found is what they \
+         left over. End them, and search again.\n",
+        points.len(),
+        units::percent(most)
+    )
 }
 
 /// Runs every combination and writes the table.

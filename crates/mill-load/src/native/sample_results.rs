@@ -67,6 +67,7 @@ pub(super) fn results(open_loop: bool) -> Results {
         ],
         periods: series.finish(Duration::from_secs(2), &[]),
         machine: machine(),
+        gaps: Vec::new(),
         interrupted: false,
         aborted: None,
     }

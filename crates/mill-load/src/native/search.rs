@@ -23,6 +23,8 @@ use core::time::Duration;
 pub struct Settings {
     /// Requests per second of the first trial.
     pub start: f64,
+    /// The lowest rate that is tried: below it a trial has too few answers to tell whether the objective was kept.
+    pub rate_min: f64,
     /// The highest rate that is tried.
     pub rate_max: f64,
     /// The result and the lowest rate that missed differ by no more than this share.
@@ -51,6 +53,8 @@ pub enum Outcome {
     },
     /// The requests could not be sent at this rate: less than [`SEND_RATE_MIN`] of them were.
     NotSent,
+    /// Nothing was answered at all.
+    NoAnswer,
 }
 
 /// The search. Call [`Search::next`] and, after that trial, [`Search::on_result`], until there is no next.
@@ -68,6 +72,8 @@ pub struct Search {
     /// Misses of the present rate in a row.
     misses: u32,
     trials: u32,
+    /// Nobody answers any more.
+    has_ended: bool,
 }
 
 /// What a search has found.
@@ -90,12 +96,15 @@ pub enum Limit {
     Sending,
     /// It was not to be tried.
     RateMax,
+    /// Nobody answers any more, at whatever rate.
+    NoAnswer,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             start: 1000.0,
+            rate_min: RATE_MIN,
             rate_max: 1e7,
             precision: 0.02,
             short: Duration::from_secs(2),
@@ -109,7 +118,8 @@ impl Search {
         let mut settings = settings;
         settings.precision = settings.precision.clamp(PRECISION_MIN, 0.5);
         settings.rate_max = settings.rate_max.max(RATE_MIN);
-        settings.start = settings.start.clamp(RATE_MIN, settings.rate_max);
+        settings.rate_min = settings.rate_min.clamp(RATE_MIN, settings.rate_max);
+        settings.start = settings.start.clamp(settings.rate_min, settings.rate_max);
         Self {
             settings,
             lower: None,
@@ -118,12 +128,13 @@ impl Search {
             step: settings.precision,
             misses: 0,
             trials: 0,
+            has_ended: false,
         }
     }
 
     /// The next trial; `None` when the search has ended.
     pub fn next(&self) -> Option<Trial> {
-        if self.trials >= TRIALS_MAX {
+        if self.has_ended || self.trials >= TRIALS_MAX {
             return None;
         }
         let (rate, is_long) = self.candidate()?;
@@ -152,6 +163,7 @@ impl Search {
             Outcome::Missed { excess } if excess < NEAR_MISS => (Limit::Objective, TRIES_NEAR),
             Outcome::Missed { .. } => (Limit::Objective, TRIES),
             Outcome::NotSent => (Limit::Sending, TRIES),
+            Outcome::NoAnswer => (Limit::NoAnswer, TRIES),
         };
         self.misses += 1;
         if self.misses < tries {
@@ -159,6 +171,11 @@ impl Search {
         }
         self.misses = 0;
         self.upper = Some((rate, limit));
+        if limit == Limit::NoAnswer {
+            // A lower rate would not be answered either.
+            self.has_ended = true;
+            return;
+        }
         if self.lower.is_some_and(|(lower, _)| lower >= rate) {
             self.step_back(rate);
         }
@@ -179,6 +196,7 @@ impl Search {
     fn candidate(&self) -> Option<(f64, bool)> {
         let Settings {
             start,
+            rate_min,
             rate_max,
             precision,
             ..
@@ -187,7 +205,7 @@ impl Search {
             (None, None) => Some((start, false)),
             (None, Some((upper, _))) => {
                 let lower = upper / 2.0;
-                (lower >= RATE_MIN).then_some((lower, self.only_long))
+                (lower >= rate_min).then_some((lower, self.only_long))
             }
             (Some((lower, is_long)), None) => {
                 let is_highest = lower >= rate_max;
@@ -215,7 +233,7 @@ impl Search {
         let below = missed * (1.0 - self.step);
         self.only_long = true;
         self.step = (self.step * 2.0).min(0.5);
-        self.lower = (below >= RATE_MIN).then_some((below, false));
+        self.lower = (below >= self.settings.rate_min).then_some((below, false));
     }
 }
 

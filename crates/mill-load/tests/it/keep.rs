@@ -39,7 +39,8 @@ impl Record for Keep {
         true
     }
 
-    fn on_head(&mut self, head: &[u8]) {
+    fn on_head(&mut self, bytes: &[u8], head_len: usize) {
+        let head = bytes.get(..head_len).unwrap_or_default();
         self.heads.push(head.to_vec());
     }
 

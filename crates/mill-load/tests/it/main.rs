@@ -21,6 +21,8 @@ mod faults;
 mod native;
 /// Open loops: arrivals, lateness, what was never started.
 mod open_loop;
+/// Servers that are gone for a part of a run.
+mod outages;
 /// The responder: counts of both sides, delays, faults.
 mod responder;
 /// What connections take.

@@ -164,6 +164,64 @@ fn a_search_finds_what_a_server_can_do() {
 }
 
 #[test]
+fn a_search_of_nobody_ends_at_once_and_says_so() {
+    let mut ground = answering(1);
+    ground.listens = false;
+    let said = load(&ground, "-c 2 -t 1 -d 2s --search p99<5ms http://10.0.0.1/");
+    assert_eq!(said.status, 2);
+    assert_eq!(
+        said.err.matches("no request was answered").count(),
+        2,
+        "{}",
+        said.err
+    );
+    check(
+        &said.out,
+        &["no request was answered, so nothing was found"],
+    );
+}
+
+#[test]
+fn a_search_tries_no_rate_at_which_a_percentile_means_nothing() {
+    // An answer takes 10 ms, so nothing is kept.
+    let said = load(
+        &answering(10),
+        "-c 2 -t 1 -d 2s --search p99<5ms http://10.0.0.1/",
+    );
+    assert_eq!(said.status, 2);
+    check(&said.err, &[" 62.5/s", "missed"]);
+    // 100 answers in two seconds.
+    assert!(!said.err.contains(" 31.2/s"), "{}", said.err);
+    check(&said.out, &["was kept at no rate that was tried"]);
+}
+
+#[test]
+fn the_seconds_of_a_search_are_those_of_its_last_trial() {
+    let said = load(
+        &answering(1),
+        "-c 2 -t 1 -d 900ms --warm-up 0 --search p99<5ms http://10.0.0.1/",
+    );
+    assert_eq!(said.status, 3);
+    let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    check(
+        &text,
+        &[
+            "; but the verdict of the trial that confirms it is invalid, see below",
+            "0.90 s were measured in the trial that confirms what the search found: too short",
+        ],
+    );
+}
+
+#[test]
+fn a_url_without_a_scheme_is_http() {
+    let ground = answering(1);
+    let said = load(&ground, "-n 1 -c 1 10.0.0.1:80/x");
+    check(&said.out, &["GET http://10.0.0.1:80/x"]);
+    let said = load(&ground, "-z 2s -c 1 10.0.0.1");
+    check(&said.out, &["GET http://10.0.0.1/", "closed loop, 2.00 s"]);
+}
+
+#[test]
 fn what_cannot_be_done_is_status_1_and_a_sentence() {
     for (line, sentence) in [
         (

@@ -18,6 +18,36 @@ use std::sync::Arc;
 /// Where the server of the world listens.
 pub(crate) const SERVER: &str = "10.0.0.1:80";
 
+/// What happens to a server during a run; times are from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Lives,
+    /// Its process ends: connections are reset or closed, and new ones are refused.
+    Dies(Duration),
+    /// From the first moment to the second it does nothing (SIGSTOP and SIGCONT); the system accepts for it.
+    Stands(Duration, Duration),
+    /// It ends at the first moment, and another one listens from the second one on.
+    Restarts(Duration, Duration),
+}
+
+impl Fate {
+    fn is_gone(self, elapsed: Duration) -> bool {
+        match self {
+            Self::Lives | Self::Stands(..) => false,
+            Self::Dies(at) => elapsed >= at,
+            Self::Restarts(from, to) => (from..to).contains(&elapsed),
+        }
+    }
+
+    /// How much later than by itself an answer comes that would be sent at a moment.
+    fn pause(self, answer: Duration) -> Duration {
+        match self {
+            Self::Stands(from, to) if (from..to).contains(&answer) => to - answer,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
 /// A world for one run, with one server.
 pub(crate) struct SimGround {
     pub(crate) world: World,
@@ -25,6 +55,8 @@ pub(crate) struct SimGround {
     pub(crate) law: Rc<dyn Fn(usize) -> Act>,
     /// Whether anybody listens.
     pub(crate) listens: bool,
+    /// What happens to the server at its time.
+    pub(crate) fate: Fate,
     /// Connections that an engine may have.
     pub(crate) streams_max: usize,
 }
@@ -36,8 +68,13 @@ impl SimGround {
             log: Rc::default(),
             law: Rc::new(law),
             listens: true,
+            fate: Fate::Lives,
             streams_max: usize::MAX,
         }
+    }
+
+    pub(crate) fn with_fate(self, fate: Fate) -> Self {
+        Self { fate, ..self }
     }
 
     /// The server's link takes so long one way.
@@ -76,25 +113,35 @@ impl Ground for SimGround {
         hands: Vec<Hand<R>>,
         watch: &mut dyn Watch<R::Interval>,
     ) -> Result<Ran<R>, GroundError> {
-        let engine = self.world.engine();
-        let (now, wall_clock) = engine.clock();
-        let scheduler = Scheduler::new(now, wall_clock);
-        let (law, log) = (Rc::clone(&self.law), Rc::clone(&self.log));
-        let time = Rc::clone(&scheduler);
-        let mut server = Worker::new(engine.clone(), scheduler, move |stream, _| {
-            serve(stream, Rc::clone(&time), Rc::clone(&law), Rc::clone(&log))
-        });
-        if self.listens {
-            let options = ListenOptions::new(self.world.address(SERVER));
-            server.add_listener(engine.listen(&options).expect("the address is free").id);
-        }
-        drop(engine);
+        let begin = self.world.now();
+        let new_server = || {
+            let engine = self.world.engine();
+            let (now, wall_clock) = engine.clock();
+            let scheduler = Scheduler::new(now, wall_clock);
+            let (law, log) = (Rc::clone(&self.law), Rc::clone(&self.log));
+            let time = Rc::clone(&scheduler);
+            let (fate, clock) = (self.fate, Rc::clone(&scheduler));
+            let law: Rc<dyn Fn(usize) -> Act> = Rc::new(move |number| {
+                let mut act = law(number);
+                act.delay += fate.pause(clock.now().since(begin) + act.delay);
+                act
+            });
+            let mut server = Worker::new(engine.clone(), scheduler, move |stream, _| {
+                serve(stream, Rc::clone(&time), Rc::clone(&law), Rc::clone(&log))
+            });
+            if self.listens {
+                let options = ListenOptions::new(self.world.address(SERVER));
+                let listener = engine.listen(&options).expect("the address is free");
+                server.add_listener(listener.id);
+            }
+            server
+        };
+        let mut server = Some(new_server());
 
         let mut plan = plan.clone();
         // Virtual time stands still while somebody spins.
         plan.spin = Duration::ZERO;
         let plan = Arc::new(plan);
-        let begin = self.world.now();
         let mut generators: Vec<_> = plan
             .shares()
             .zip(hands)
@@ -108,7 +155,12 @@ impl Ground for SimGround {
         let mut parts: Vec<_> = generators.iter().map(|_| None).collect();
         watch.on_begin();
         while generators.iter().any(Option::is_some) {
-            server.turn();
+            let elapsed = self.world.now().since(begin);
+            if self.fate.is_gone(elapsed) {
+                server = None;
+            } else {
+                server.get_or_insert_with(new_server).turn();
+            }
             for (index, slot) in generators.iter_mut().enumerate() {
                 let Some(generator) = slot else { continue };
                 let elapsed = self.world.now().since(begin + plan.warm_up);

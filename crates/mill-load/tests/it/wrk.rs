@@ -95,11 +95,17 @@ fn a_stall_that_the_correction_spreads_is_told() {
     });
     let (_, out, err) = run(&ground, "wrk -t1 -c1 -d2 http://10.0.0.1/");
     assert!(out.contains("    Latency   "), "{out}");
+    let [silence, correction] = err.lines().collect::<Vec<_>>()[..] else {
+        panic!("{err}")
+    };
     assert!(
-        err.starts_with("millstream: wrk's correction fills in"),
+        silence.contains("no answer came for 1.00 s, from 0.05 s to 1.05 s"),
         "{err}"
     );
-    assert_eq!(err.lines().count(), 1);
+    assert!(
+        correction.starts_with("millstream: wrk's correction fills in"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -116,6 +122,33 @@ fn bad_answers_and_lost_connections_have_their_lines() {
         "{out}"
     );
     assert!(out.contains("  Non-2xx or 3xx responses: 3\n"), "{out}");
+}
+
+#[test]
+fn bytes_beyond_a_response_are_read_errors() {
+    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloEXTRA";
+    let ground = SimGround::new(move |_| Act::raw(answer).after(100 * MS));
+    let (status, out, err) = run(&ground, "wrk -t1 -c1 -d1 http://10.0.0.1/");
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    let errors = "  Socket errors: connect 0, read 9, write 0, timeout 0\n";
+    assert!(
+        out.contains("  9 requests in ") && out.contains(errors),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_thread_that_its_script_stops_is_no_outage() {
+    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let text = "local n = 0 function response() n = n + 1 if n == 3 then wrk.thread:stop() end end";
+    let script = File::new("stop", text);
+    let (status, out, err) = run(&ground, &script.line("wrk -t1 -c1 -d3", "http://10.0.0.1/"));
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    assert!(
+        out.contains("    Req/Sec     0.00      0.00     0.00      -nan%"),
+        "{out}"
+    );
+    assert!(out.contains("  3 requests in "), "{out}");
 }
 
 #[test]

@@ -244,6 +244,7 @@ mod tests {
             bytes_received: 1024,
             content_bytes: 24,
             bytes_sent: 512,
+            unserved: None,
         };
         let mut out = Vec::new();
         emit(&outcome, options.html.as_ref().unwrap(), &mut out).unwrap();

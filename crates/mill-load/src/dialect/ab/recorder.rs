@@ -165,13 +165,18 @@ impl Record for Recorder {
         self.server.is_none() || self.verbosity >= 2
     }
 
-    fn on_head(&mut self, head: &[u8]) {
+    fn on_head(&mut self, bytes: &[u8], head_len: usize) {
+        let head = bytes.get(..head_len).unwrap_or_default();
         self.server.get_or_insert_with(|| server(head).to_vec());
         if self.verbosity >= 2 {
+            // ab prints its buffer as a string of C: head and content up to the first zero.
+            let end = bytes.iter().position(|byte| *byte == 0);
             let room = LINES_MAX_BYTES.saturating_sub(self.lines.out.len());
-            let head = head.get(..head.len().min(room)).unwrap_or_default();
+            let len = end.unwrap_or(bytes.len()).min(BUFFER_BYTES).min(room);
             self.lines.out.extend_from_slice(b"LOG: header received:\n");
-            self.lines.out.extend_from_slice(head);
+            self.lines
+                .out
+                .extend_from_slice(bytes.get(..len).unwrap_or_default());
             self.lines.out.push(b'\n');
         }
     }
@@ -215,6 +220,9 @@ fn micros(duration: Duration) -> u64 {
 
 /// What is kept of a server's name: ab's buffer without its terminator.
 const SERVER_MAX_BYTES: usize = 1023;
+
+/// What ab's buffer of a response holds, without its terminator.
+const BUFFER_BYTES: usize = 8191;
 
 /// Bytes of heads that wait to be written with `-v 2`, between two intervals; more is cut off.
 const LINES_MAX_BYTES: usize = 16 << 20;
@@ -329,13 +337,20 @@ mod tests {
 
     #[test]
     fn heads_are_shown_when_asked_for() {
-        let shown = |verbosity, status| {
+        let shown_of = |received: &[u8], verbosity, status| {
             let mut recorder = recorder(&format!("-v {verbosity} a/"));
-            recorder.on_head(b"H\r\n\r\n");
+            recorder.on_head(received, 5);
             recorder.on_sample(&sample(1, status));
             String::from_utf8(recorder.take_lines().out).unwrap()
         };
+        let shown = |verbosity, status| shown_of(b"H\r\n\r\n", verbosity, status);
         let head = "LOG: header received:\nH\r\n\r\n\n";
+        // What came with the head is shown as ab shows it.
+        let with_content = "LOG: header received:\nH\r\n\r\nhello\n\n";
+        assert_eq!(shown_of(b"H\r\n\r\nhello\n", 2, 200), with_content);
+        assert_eq!(shown_of(b"H\r\n\r\nhello\n\0x", 2, 200), with_content);
+        let long = shown_of(&[b"H\r\n\r\n".as_slice(), &[b'x'; 9000]].concat(), 2, 200);
+        assert_eq!(long.len(), "LOG: header received:\n".len() + 8191 + 1);
         assert_eq!(shown(1, 404), "");
         let warning = "WARNING: Response code not 2xx (404)\n";
         assert_eq!(shown(2, 404), format!("{head}{warning}"));

@@ -20,6 +20,8 @@ pub(super) struct Outcome<'a> {
     pub(super) times: Option<Times>,
     /// In the order of their total times.
     pub(super) rows: &'a [Row],
+    /// When nobody was answered, or how much was not served: of which ab's form says nothing.
+    pub(super) unserved: Option<String>,
 }
 
 /// A number per second, and what is derived from the time that the run took; none if it took none.
@@ -235,10 +237,14 @@ fn percentiles(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
 
 /// What ab's form does not tell, in one line of our own; `None` if the form tells enough.
 pub(super) fn warning(outcome: &Outcome<'_>) -> Option<String> {
-    let parts: Vec<String> = [hidden_times(outcome), unanswered(outcome)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let parts: Vec<String> = [
+        outcome.unserved.clone(),
+        hidden_times(outcome),
+        unanswered(outcome),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     (!parts.is_empty()).then(|| format!("millstream: {}", parts.join("; ")))
 }
 

@@ -15,6 +15,7 @@ use crate::ground::{Ground, Hand};
 use crate::local::Abort;
 use crate::plan::{AfterFailure, Ending, Life, Plan, Stop};
 use crate::request::{Batch, Rendered, Requests};
+use crate::silence::{remark, usual_rank};
 use crate::tally::Tally;
 use crate::target::Endpoint;
 use core::net::{IpAddr, SocketAddr};
@@ -66,6 +67,7 @@ pub(super) fn run(
         mut recorder,
         tally,
         aborted,
+        gaps,
         ..
     } = part;
     let mut lines = recorder.take_lines();
@@ -87,7 +89,12 @@ pub(super) fn run(
         finished(every.is_some(), lines.done, out, err)?;
         taken = recorder.taken();
     }
-    let outcome = outcome(options, &mut recorder, &tally, taken);
+    let mut outcome = outcome(options, &mut recorder, &tally, taken);
+    let answers = outcome.rows.len() as u64;
+    let rank = usize::try_from(usual_rank(answers, plan.connections)).unwrap_or(0);
+    let usual = outcome.rows.get(rank).map_or(0, |row| row.total_us);
+    let usual = Duration::from_micros(usual);
+    outcome.unserved = remark((&gaps, &tally), plan.connections, ran.measured, usual);
     conclude(&outcome, began, ran.interrupted, out, err)
 }
 
@@ -108,6 +115,7 @@ fn outcome<'a>(
         bytes_sent: tally.bytes_sent,
         times: statistics::measure(&mut recorder.rows),
         rows: &recorder.rows,
+        unserved: None,
     }
 }
 

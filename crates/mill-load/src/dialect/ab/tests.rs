@@ -105,7 +105,7 @@ impl Ground for Played {
             match *event {
                 Event::Answer([start, connect, wait, total], content, status) => {
                     if recorder.wants_head() {
-                        recorder.on_head(self.head);
+                        recorder.on_head(self.head, self.head.len());
                     }
                     let sent = at(start + connect);
                     recorder.on_sample(&Sample {
@@ -138,6 +138,8 @@ impl Ground for Played {
                 tally,
                 measured: Duration::from_millis(1500),
                 aborted: self.aborted.map(Abort::Failure),
+                gaps: Vec::new(),
+                longest: Duration::ZERO,
                 script: None,
             }],
             measured: Duration::from_millis(1500),

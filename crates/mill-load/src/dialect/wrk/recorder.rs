@@ -3,6 +3,7 @@
 use crate::dialect::wrk::statistics::{Counters, whole};
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
+use crate::local::Abort;
 use crate::record::Record;
 use crate::sample::Sample;
 use crate::tally::Tally;
@@ -54,7 +55,10 @@ impl Recorder {
         let mut sum = Self::new(timeout);
         for part in parts {
             let recorder = &mut part.recorder;
-            recorder.sample_rate(recorder.begin + part.measured, &part.tally);
+            if part.aborted != Some(Abort::Stopped) {
+                // A thread that was stopped takes no sample any more.
+                recorder.sample_rate(recorder.begin + part.measured, &part.tally);
+            }
             sum.latency.add(&recorder.latency);
             sum.requests.add(&recorder.requests);
             sum.errors += recorder.errors;

@@ -5,7 +5,10 @@ use crate::dialect::wrk::report::Totals;
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::units::time_us;
 use crate::failure::FailureKind;
+use crate::ground::Ran;
+use crate::silence;
 use crate::tally::Tally;
+use core::time::Duration;
 use std::io::{self, Write};
 
 /// Latency before and after wrk's correction.
@@ -84,6 +87,36 @@ pub(crate) fn emit_after(
     emit_correction(corrected, err)
 }
 
+/// How long answers usually took. Of those that took longer than wrk's timeout only the longest is known.
+pub(crate) fn usual<R>(
+    (ran, totals): (&Ran<R>, &Totals),
+    latency: &dyn Statistics,
+    connections: u32,
+) -> Duration {
+    let (answers, timeouts) = (totals.requests, totals.errors.timeout);
+    let rank = silence::usual_rank(answers, connections);
+    let kept = answers.saturating_sub(timeouts);
+    if rank > kept || kept == 0 {
+        let longest = ran.parts.iter().map(|part| part.longest).max();
+        return longest.unwrap_or_default();
+    }
+    Duration::from_micros(latency.percentile(rank as f64 * 100.0 / kept as f64))
+}
+
+/// What no column of wrk has: its latencies, and the averages of its rates, are of the time in which answers came.
+pub(crate) fn emit_unserved<R>(
+    ran: &Ran<R>,
+    connections: u32,
+    usual: Duration,
+    err: &mut dyn Write,
+) -> io::Result<()> {
+    let counted = (ran.gaps(), ran.tally());
+    match silence::remark((&counted.0, &counted.1), connections, ran.measured, usual) {
+        Some(line) => writeln!(err, "millstream: {line}; wrk's table leaves that time out"),
+        None => Ok(()),
+    }
+}
+
 fn emit_correction(corrected: &Corrected, err: &mut dyn Write) -> io::Result<()> {
     let Corrected { before, after } = corrected;
     let noticed = |before: f64, after: f64| (after - before).abs() > NOTICED * before;
@@ -108,7 +141,6 @@ mod tests {
     use crate::dialect::wrk::recorder::SocketErrors;
     use crate::failure::Failure;
     use mill_runtime::stream::StreamError;
-    use mill_runtime::time::Duration;
 
     /// The lines after a run with these failures and corrected figures.
     fn lines(failures: &[Failure], timeout: u64, corrected: &Corrected) -> Vec<String> {

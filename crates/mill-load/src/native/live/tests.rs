@@ -30,6 +30,41 @@ fn without_a_terminal_it_is_a_line_an_interval() {
 }
 
 #[test]
+fn while_nobody_answers_it_is_said_since_when() {
+    let said = |columns| {
+        let mut err = Vec::new();
+        let terminal = Terminal {
+            screen_columns: columns,
+            colour: false,
+        };
+        let mut screen = Screen::new(&options("-d 4s http://a/"), terminal, &mut err);
+        let [first, mut silent] = <[Period; 2]>::try_from(results(false).periods).unwrap();
+        screen.show(&first);
+        for second in 2..4 {
+            (silent.begin, silent.end) = (silent.end, Duration::from_secs(second));
+            silent.answered = 0;
+            screen.show(&silent);
+        }
+        String::from_utf8(err).unwrap()
+    };
+    let lines = said(None);
+    assert!(
+        lines.contains("\n    2 s          0/s  no answer for 1 s "),
+        "{lines}"
+    );
+    assert!(
+        lines.contains("\n    3 s          0/s  no answer for 2 s "),
+        "{lines}"
+    );
+    assert!(!lines.contains("p50     0"), "{lines}");
+    let block = said(Some(80));
+    assert!(
+        block.contains("  latency  no answer for 2 s\x1b[K"),
+        "{block:?}"
+    );
+}
+
+#[test]
 fn on_a_terminal_it_is_one_block_that_goes_away() {
     let text = shown("-d 4s -r 700 http://a/", Some(100));
     let last = text.rsplit("\x1b[4A\r").nth(1).unwrap();

@@ -47,6 +47,7 @@ pub(crate) fn part(latencies: &[Duration]) -> Results {
         answers,
         failures: Vec::new(),
         machine: Machine::default(),
+        gaps: Vec::new(),
         interrupted: false,
         aborted: None,
     }

@@ -98,9 +98,15 @@ impl Entry {
     }
 
     pub(super) fn is_called(&self, name: &str) -> bool {
-        name == self.long() || self.short() == Some(name)
+        let is_alias = ALIASES
+            .iter()
+            .any(|(alias, long)| *alias == name && *long == self.long());
+        name == self.long() || self.short() == Some(name) || is_alias
     }
 }
+
+/// Short names that other tools have taught people, besides those of the table.
+const ALIASES: [(&str, &str); 1] = [("-z", "--duration")];
 
 use Subject::{Connections, Hidden, Load, Network, Output, Requests, Several, Success};
 
@@ -108,7 +114,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::often(
         Load,
         "-d, --duration TIME",
-        "measure so long: 30s, 1.5m, 250ms (default 10s)",
+        "measure so long: 30s, 1.5m, 250ms (default 10s); -z too, as in hey and oha",
         |draft, value| put(&mut draft.duration, some_duration(value)),
     ),
     Entry::often(

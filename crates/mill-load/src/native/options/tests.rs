@@ -70,6 +70,11 @@ fn how_much() {
 
 #[test]
 fn connections() {
+    for line in ["-d 5s", "-z 5s", "-z5s"] {
+        check(line, |options| {
+            options.duration = Some(Duration::from_secs(5))
+        });
+    }
     for line in ["-c 400", "-c400", "--connections 400", "--connections=400"] {
         check(line, |options| options.connections = 400);
     }
@@ -202,10 +207,26 @@ fn several_urls_have_weights() {
 }
 
 #[test]
+fn a_url_may_lack_its_scheme() {
+    let check = |line: &str, authority: &str, target: &str| {
+        let url = &options(line).urls[0].0;
+        assert_eq!(
+            (url.authority().as_str(), url.target.as_str()),
+            (authority, target)
+        );
+    };
+    check("a.example", "a.example", "/");
+    check("a.example/x?y", "a.example", "/x?y");
+    check("localhost:8080", "localhost:8080", "/");
+    check("[::1]:81/x", "[::1]:81", "/x");
+    check("3=localhost:8080/y", "localhost:8080", "/y");
+    check("localhost:80/?u=http://b/", "localhost:80", "/?u=http://b/");
+}
+
+#[test]
 fn slips_get_a_sentence() {
     for (line, expected) in [
         ("", "there is no URL"),
-        ("a.example/", "a.example/: a URL begins with \"http://\""),
         ("x=http://a/", "x=http://a/: \"x\" is not a positive number"),
         ("0=http://a/", "is not a positive number"),
         ("https://a/", "https://a: TLS is not in this version"),
@@ -215,7 +236,9 @@ fn slips_get_a_sentence() {
             "--conections 5 http://a/",
             "--conections is not an option, did you mean --connections?",
         ),
-        ("-z http://a/", "-z is not an option"),
+        ("-y http://a/", "-y is not an option"),
+        ("ftp://a/", "ftp://a/: the scheme \"ftp\" is not known"),
+        ("a:x/", "a:x/: "),
         ("--rate", "--rate needs a value: --rate N"),
         (
             "--rate 0 http://a/",

@@ -10,6 +10,7 @@ use crate::native::answers::{Answer, Answers};
 use crate::native::measures::Measures;
 use crate::native::results::Results;
 use crate::native::series::Period;
+use crate::silence::Gap;
 use core::time::Duration;
 use mill_metrics::Histogram;
 use mill_runtime::time::UnixTime;
@@ -31,6 +32,7 @@ pub fn emit(results: &Results) -> Value {
         "answers": emit_answers(&results.answers),
         "failures": failures,
         "periods": periods,
+        "gaps": results.gaps.iter().map(emit_gap).collect::<Vec<_>>(),
         "machine": machine::emit(&results.machine),
         "interrupted": results.interrupted,
         "aborted": results.aborted,
@@ -59,6 +61,15 @@ pub fn parse(value: &Value) -> Option<Results> {
             .iter()
             .map(parse_period)
             .collect::<Option<_>>()?,
+        gaps: match value.get("gaps") {
+            // A document of before they were noted.
+            None => Vec::new(),
+            Some(gaps) => gaps
+                .as_array()?
+                .iter()
+                .map(parse_gap)
+                .collect::<Option<_>>()?,
+        },
         machine: machine::parse(value.get("machine")?)?,
         interrupted: value.get("interrupted")?.as_bool()?,
         aborted,
@@ -103,6 +114,25 @@ pub fn parse_period(value: &Value) -> Option<Period> {
         p99: duration(value, "p99_ns")?,
         max: duration(value, "max_ns")?,
         histogram: String::from(histogram),
+    })
+}
+
+/// Where a gap begins, since when somebody waited, where it ends; `null` is never, which is also the end of what did not
+/// end.
+fn emit_gap(gap: &Gap) -> Value {
+    let time = |time| (time != Duration::MAX).then(|| ns(time));
+    json!([time(gap.begin), time(gap.waiting_from), time(gap.end)])
+}
+
+fn parse_gap(value: &Value) -> Option<Gap> {
+    let time = |place: usize| match value.get(place)? {
+        Value::Null => Some(Duration::MAX),
+        time => time.as_u64().map(Duration::from_nanos),
+    };
+    Some(Gap {
+        begin: time(0)?,
+        waiting_from: time(1)?,
+        end: time(2)?,
     })
 }
 

@@ -37,6 +37,7 @@ fn empty() -> Results {
         failures: Vec::new(),
         periods: Vec::new(),
         machine: Default::default(),
+        gaps: Vec::new(),
         interrupted: false,
         aborted: None,
     }
@@ -51,7 +52,7 @@ fn latency(percent: f64, millis: u64) -> Requirement {
 
 #[track_caller]
 fn check(requirement: Requirement, results: &Results, expected: &str) {
-    let kept = requirement.examine(results);
+    let kept = requirement.examine(results, 10);
     let held = if kept.held { "held" } else { "missed" };
     let line = format!(
         "{held} {} {}: {} {}",

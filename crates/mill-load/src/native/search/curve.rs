@@ -17,6 +17,8 @@ pub struct Point {
     pub max: Duration,
     /// Share of the requests, 0 to 1.
     pub errors: f64,
+    /// The share of the machine's CPU time that went to other programs, 0 to 1.
+    pub other_cpu: Option<f64>,
     pub outcome: Outcome,
 }
 
@@ -35,6 +37,7 @@ pub fn emit_curve(points: &[Point], out: &mut dyn Write) -> io::Result<()> {
             Outcome::Kept => "kept",
             Outcome::Missed { .. } => "missed",
             Outcome::NotSent => "not sent in time",
+            Outcome::NoAnswer => "no answer",
         };
         writeln!(
             out,
@@ -66,6 +69,7 @@ mod tests {
             p99: Duration::from_millis(2),
             max: Duration::from_millis(1500),
             errors: 0.0005,
+            other_cpu: None,
             outcome,
         };
         let points = [

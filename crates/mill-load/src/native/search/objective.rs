@@ -51,6 +51,15 @@ impl Objective {
         Ok(Self { goals })
     }
 
+    /// How many answers a trial needs to say anything: of a hundred one is above the 99th percentile.
+    pub fn answers_min(&self) -> f64 {
+        let needed = self.goals.iter().map(|goal| match goal.figure {
+            Figure::Percentile(percent) if percent < 100.0 => 100.0 / (100.0 - percent),
+            Figure::Percentile(_) | Figure::Mean | Figure::Max | Figure::Errors => ANSWERS_MIN,
+        });
+        needed.fold(ANSWERS_MIN, f64::max)
+    }
+
     /// The goal that is missed most, if any is. `errors` is a share, 0 to 1.
     pub fn missed(&self, latency: &Histogram, errors: f64) -> Option<Missed> {
         self.goals
@@ -193,6 +202,9 @@ impl fmt::Display for Missed {
     }
 }
 
+/// Answers that any figure needs.
+const ANSWERS_MIN: f64 = 10.0;
+
 /// A number in the unit of its figure.
 struct Value(Figure, f64);
 
@@ -240,6 +252,19 @@ mod tests {
         check("mean<2ms,errors<=0", "mean<2ms,errors<=0%");
         check("errors<1e-5", "errors<0.001%");
         check("p100<7s", "p100<7s");
+    }
+
+    #[test]
+    fn a_percentile_needs_answers_beyond_it() {
+        let check = |text: &str, expected: f64| {
+            let needed = Objective::parse(text).unwrap().answers_min();
+            assert!((needed - expected).abs() < 1e-6, "{text}: {needed}");
+        };
+        check("p50<5ms", 10.0);
+        check("p99<5ms", 100.0);
+        check("p99<5ms,p99.9<9ms,errors<1%", 1000.0);
+        check("p100<5ms", 10.0);
+        check("max<5ms", 10.0);
     }
 
     #[test]

@@ -66,6 +66,26 @@ fn a_sharp_limit_is_found_to_the_precision_in_a_bounded_number_of_trials() {
 }
 
 #[test]
+fn a_server_that_answers_nothing_ends_the_search_at_once() {
+    let found = run(Settings::default(), |_| Outcome::NoAnswer);
+    assert_eq!(
+        (found.rate, found.limit, found.trials),
+        (None, Limit::NoAnswer, TRIES)
+    );
+    // It dies after a confirmed rate: that stays.
+    let mut trials = 0;
+    let found = run(Settings::default(), |trial| {
+        trials += 1;
+        match trial.rate {
+            _ if trials > 20 => Outcome::NoAnswer,
+            rate if rate > 1500.0 => Outcome::Missed { excess: 9.0 },
+            _ => Outcome::Kept,
+        }
+    });
+    assert!(found.trials <= 22, "{found:?}");
+}
+
+#[test]
 fn the_last_trial_is_long_and_the_others_are_short() {
     let mut trials = Vec::new();
     let mut server = sharp(5000.0);

@@ -3,6 +3,7 @@
 use super::{Found, Objective, Outcome, Point, SEND_RATE_MIN, Search, Settings, Trial};
 use crate::ground::{Ground, GroundError, Hand, Unwatched};
 use crate::native::recorder::Recorder;
+use crate::native::requirements::Errors;
 use crate::native::results::Results;
 use crate::native::series::Series;
 use crate::plan::{Arrivals, Pace, Plan};
@@ -37,8 +38,9 @@ pub fn search(
             interrupted = true;
             break;
         }
-        let outcome = judge(&ran, objective);
-        let point = point(trial, &ran, outcome);
+        let errors = Errors::of(&ran, plan.connections).worse().0;
+        let outcome = judge(&ran, objective, errors);
+        let point = point(trial, &ran, (outcome, errors));
         on_point(&point);
         points.push(point);
         if outcome == Outcome::Kept && trial.duration == settings.long {
@@ -74,13 +76,16 @@ fn run(
 }
 
 /// A rate whose requests were not sent, or whose answers were still missing when it ended, was not kept.
-fn judge(results: &Results, objective: &Objective) -> Outcome {
+fn judge(results: &Results, objective: &Objective, errors: f64) -> Outcome {
     let tally = &results.tally;
     let due = results.due();
-    if tally.answered == 0 || (tally.started as f64) < due as f64 * SEND_RATE_MIN {
+    if tally.answered == 0 {
+        return Outcome::NoAnswer;
+    }
+    if (tally.started as f64) < due as f64 * SEND_RATE_MIN {
         return Outcome::NotSent;
     }
-    match objective.missed(&results.measures.latency, errors(results)) {
+    match objective.missed(&results.measures.latency, errors) {
         Some(missed) => Outcome::Missed {
             excess: missed.excess(),
         },
@@ -88,14 +93,7 @@ fn judge(results: &Results, objective: &Objective) -> Outcome {
     }
 }
 
-/// Failures and answers with an error's status, as a share of what was finished.
-fn errors(results: &Results) -> f64 {
-    let tally = &results.tally;
-    let finished = tally.answered + tally.failed();
-    (tally.failed() + tally.statuses_bad) as f64 / finished.max(1) as f64
-}
-
-fn point(trial: Trial, results: &Results, outcome: Outcome) -> Point {
+fn point(trial: Trial, results: &Results, (outcome, errors): (Outcome, f64)) -> Point {
     let latency = &results.measures.latency;
     Point {
         rate: trial.rate,
@@ -104,7 +102,8 @@ fn point(trial: Trial, results: &Results, outcome: Outcome) -> Point {
         p90: latency.percentile(90.0),
         p99: latency.percentile(99.0),
         max: latency.max(),
-        errors: errors(results),
+        errors,
+        other_cpu: results.machine.other_cpu(),
         outcome,
     }
 }

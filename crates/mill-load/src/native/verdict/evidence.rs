@@ -2,6 +2,7 @@
 
 use crate::ground::{Machine, ThreadCpu};
 use crate::plan::{Life, Opening, Pace, Plan};
+use crate::silence::{Silence, lost_share};
 use crate::tally::Tally;
 use core::time::Duration;
 
@@ -22,6 +23,10 @@ pub struct Evidence<'a> {
     pub mean_time: Option<Duration>,
     /// Answers whose length was not that of the first; `None` if the requests were not all the same.
     pub differing_sizes: Option<u64>,
+    /// The stretches in which somebody waited and nobody was answered.
+    pub silences: &'a [Silence],
+    /// It confirms what a search has found.
+    pub is_of_search: bool,
 }
 
 impl Evidence<'_> {
@@ -52,13 +57,12 @@ impl Evidence<'_> {
 
     /// The share of this machine's CPU time that went to others than the load generator and the server, 0 to 1.
     pub fn other_cpu(&self) -> Option<f64> {
-        let programs = self.machine.programs.filter(|it| !it.available.is_zero())?;
-        let threads = self.machine.threads.iter();
-        let client: Duration = threads.map(|cpu| cpu.user + cpu.system).sum();
-        let server = self.machine.server.as_ref();
-        let server = server.map_or(Duration::ZERO, |cpu| cpu.user + cpu.system);
-        let others = programs.used.saturating_sub(client + server);
-        Some(others.as_secs_f64() / programs.available.as_secs_f64())
+        self.machine.other_cpu()
+    }
+
+    /// What share of the connections' time could not be served, 0 to 1.
+    pub fn lost_share(&self) -> f64 {
+        lost_share(self.tally, self.plan.connections, self.measured)
     }
 
     /// Requests that were due in the measured period.

@@ -7,11 +7,15 @@ use super::thresholds::{Subject, Thresholds};
 use super::{Level, Word};
 use crate::failure::FailureKind;
 use crate::ground::ThreadCpu;
+use crate::native::units;
 use crate::plan::{Life, Pace};
+use crate::silence::{total, words};
 
 /// Every check that the evidence allows, in the order of reports.
 pub(super) fn all(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<Check> {
-    let checks: [fn(&Evidence<'_>, &Thresholds) -> Option<Check>; 18] = [
+    let checks: [fn(&Evidence<'_>, &Thresholds) -> Option<Check>; 20] = [
+        silence,
+        lost,
         answers,
         duration,
         errors,
@@ -39,6 +43,40 @@ pub(super) fn all(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<Check
 
 type Checked = Option<Check>;
 
+/// Comes first: if it fails, it explains whatever else does.
+fn silence(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
+    let silences = evidence.silences;
+    let share = total(silences).as_secs_f64() / evidence.measured.as_secs_f64().max(f64::EPSILON);
+    let seen = words(silences, evidence.measured)
+        .unwrap_or_else(|| String::from("answers came all the time"));
+    Some(Check::compare(
+        thresholds.of(Subject::Silence),
+        (share * 100.0).min(100.0),
+        Word::Invalid,
+        &seen,
+        "the server had ended, hung or stood still, or could not be reached, and the figures are of the rest; look at its log and repeat the run",
+    ))
+}
+
+fn lost(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
+    let figure = evidence.lost_share() * 100.0;
+    let hanging = evidence.tally.hanging;
+    let still = match hanging {
+        0 => String::new(),
+        1 => String::from("; 1 request still hung at the end"),
+        _ => format!("; {hanging} requests still hung at the end"),
+    };
+    Some(Check::compare(
+        thresholds.of(Subject::Lost),
+        figure,
+        Word::Invalid,
+        &format!(
+            "connections could not be served for {figure:.1} % of their time, because requests failed or were never answered{still}"
+        ),
+        "the load was less than the one asked for; look at the failures and at the server's limits",
+    ))
+}
+
 fn answers(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let answered = evidence.tally.answered;
     Some(Check::compare(
@@ -57,11 +95,16 @@ fn duration(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     } else {
         ""
     };
+    let of_search = if evidence.is_of_search {
+        " in the trial that confirms what the search found"
+    } else {
+        ""
+    };
     Some(Check::compare(
         thresholds.of(Subject::Duration),
         seconds,
         Word::Invalid,
-        &format!("{seconds:.2} s were measured{interrupted}"),
+        &format!("{seconds:.2} s were measured{of_search}{interrupted}"),
         "too short to tell a steady state; run longer",
     ))
 }
@@ -327,16 +370,23 @@ fn rate_spread(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
 
 fn rate_drift(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let drift = drift(evidence.answers)?;
-    let figure = drift.excursion * 100.0;
+    let figure = drift.change() * 100.0;
     let threshold = thresholds.of(Subject::RateDrift);
-    let seen = format!("the rate changed by {figure:+.1} % over the run");
+    let verb = if drift.to < drift.from {
+        "fell"
+    } else {
+        "rose"
+    };
+    let interval = evidence.plan.interval.as_secs_f64().max(f64::MIN_POSITIVE);
+    let [from, to] = [drift.from, drift.to].map(|count| units::rate(count / interval));
+    let seen = format!("the rate {verb} from {from} to {to} over the run");
     Some(if drift.is_significant {
         let advice = "it was no steady state; warm up longer, or find out what fills up";
-        Check::compare(threshold, figure.abs(), Word::Unstable, &seen, advice)
+        Check::compare(threshold, figure, Word::Unstable, &seen, advice)
     } else {
         let mut check = Check::compare(threshold, 0.0, None, &seen, "");
         check.advice = format!("{seen}, which chance explains.");
-        check.figure = figure.abs();
+        check.figure = figure;
         check
     })
 }

@@ -3,17 +3,32 @@
 //! Two figures. The spread is the coefficient of variation of the intervals' counts, as Georges, Buytaert and Eeckhout
 //! ("Statistically rigorous Java performance evaluation", OOPSLA 2007) tell a steady state by; counts of independent
 //! events vary by the root of their mean anyway (Poisson), which is taken off, so that a low rate is not unsteady for
-//! being low. The drift is the rise of the least-squares line over the whole run relative to the mean, as the SNIA's
-//! solid state storage performance test specification has it; it counts only when Mann's trend test says that it is
+//! being low. The drift is how far apart the ends of the least-squares line over the whole run are, as the SNIA's solid
+//! state storage performance test specification has it, but as a share of the larger end: relative to the mean, a server
+//! that dies soon would have lost several times what it did. It counts only when Mann's trend test says that it is
 //! no chance (Mann, "Nonparametric tests against trend", Econometrica 1945), because a few noisy intervals make a line too.
 
 /// How the rate went over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Rise of the fitted line from the first interval's begin to the last one's end, divided by the mean: 0.1 is 10 % up.
-    pub excursion: f64,
+    /// The fitted line's count of an interval at the begin of the first one and at the end of the last one. A line falls
+    /// below zero where a rate can't: zero then.
+    pub from: f64,
+    pub to: f64,
     /// Less likely than one in twenty if there were no trend.
     pub is_significant: bool,
+}
+
+impl Drift {
+    /// How far apart the two ends are, as a share of the larger one: 0 to 1.
+    pub fn change(&self) -> f64 {
+        let larger = self.from.max(self.to);
+        if larger > 0.0 {
+            (self.to - self.from).abs() / larger
+        } else {
+            0.0
+        }
+    }
 }
 
 /// The coefficient of variation of `counts` beyond that of independent events; `None` if there are too few.
@@ -35,8 +50,10 @@ pub fn drift(counts: &[u64]) -> Option<Drift> {
     let (products, squares) = places.fold((0.0, 0.0), |(products, squares), (place, value)| {
         (products + place * (value - mean), squares + place * place)
     });
+    let half_rise = products / squares * count / 2.0;
     Some(Drift {
-        excursion: products / squares * count / mean,
+        from: (mean - half_rise).max(0.0),
+        to: (mean + half_rise).max(0.0),
         is_significant: trend(counts).abs() > NORMAL_95,
     })
 }
@@ -143,10 +160,12 @@ mod tests {
         let slope: Vec<u64> = (0..20).map(|n| 1000 + 10 * n).collect();
         let drift_of = |counts: &[u64]| drift(counts).unwrap();
         let rise = drift_of(&slope);
-        assert!((rise.excursion - 200.0 / 1095.0).abs() < 1e-9, "{rise:?}");
+        assert!((rise.to - rise.from - 200.0).abs() < 1e-9, "{rise:?}");
+        assert!((rise.change() - 200.0 / 1195.0).abs() < 1e-9, "{rise:?}");
         assert!(rise.is_significant);
         let fall: Vec<u64> = slope.iter().rev().copied().collect();
-        assert!((drift_of(&fall).excursion + rise.excursion).abs() < 1e-9);
+        let fall = drift_of(&fall);
+        assert!((fall.from - rise.to).abs() < 1e-9 && (fall.to - rise.from).abs() < 1e-9);
         assert!(!drift_of(&[1000; 20]).is_significant);
         assert!(drift_of(&[10, 11, 12, 13, 14]).is_significant);
         assert!(!drift_of(&[10, 11, 12, 14, 13]).is_significant);
@@ -165,6 +184,17 @@ mod tests {
     fn half_the_rate_in_the_second_half_is_a_trend_also_in_a_long_run() {
         let counts: Vec<u64> = (0..1050).map(|n| if n < 525 { 200 } else { 100 }).collect();
         let drift = drift(&counts).unwrap();
-        assert!(drift.is_significant && drift.excursion < -0.5, "{drift:?}");
+        assert!(drift.is_significant && drift.change() > 0.5, "{drift:?}");
+        assert!(drift.to < drift.from, "{drift:?}");
+    }
+
+    #[test]
+    fn nobody_loses_more_than_everything() {
+        for alive in 1..30 {
+            let counts: Vec<u64> = (0..30).map(|n| if n < alive { 1000 } else { 0 }).collect();
+            let fall = drift(&counts).unwrap();
+            assert!((0.0..=1.0).contains(&fall.change()), "{alive}: {fall:?}");
+            assert!(fall.to >= 0.0, "{alive}: {fall:?}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::failure::FailureKind;
 use crate::ground::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use crate::plan::{Arrivals, Life, Opening, Pace, Plan};
+use crate::silence::Silence;
 use crate::tally::Tally;
 use crate::target::Endpoint;
 use core::time::Duration;
@@ -17,6 +18,7 @@ struct Run {
     answers: Vec<u64>,
     mean_time: Duration,
     differing_sizes: Option<u64>,
+    silences: Vec<Silence>,
 }
 
 /// Ten seconds of a closed loop at 10 000 requests a second, nothing to complain about.
@@ -46,6 +48,7 @@ fn sound() -> Run {
         answers: vec![10_000; 10],
         mean_time: Duration::from_millis(10),
         differing_sizes: Some(0),
+        silences: Vec::new(),
     }
 }
 
@@ -96,6 +99,8 @@ fn verdict(run: &Run) -> Verdict {
         answers: &run.answers,
         mean_time: Some(run.mean_time),
         differing_sizes: run.differing_sizes,
+        silences: &run.silences,
+        is_of_search: false,
     };
     judge(&evidence, &Thresholds::default())
 }
@@ -409,6 +414,8 @@ fn thresholds_that_were_set_are_the_ones_that_count() {
         answers: &run.answers,
         mean_time: None,
         differing_sizes: None,
+        silences: &[],
+        is_of_search: true,
     };
     let verdict = judge(&evidence, &thresholds);
     assert_eq!(verdict.word, Word::ClientBound);

@@ -6,6 +6,8 @@ use std::fmt;
 /// What is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
+    Silence,
+    Lost,
     Answers,
     Duration,
     Errors,
@@ -176,7 +178,7 @@ const fn limit(
 }
 
 /// How many subjects there are.
-const COUNT: usize = 18;
+const COUNT: usize = 20;
 
 /// The defaults. Where no source is named, the limit is a convention: small enough that a figure within it does not
 /// change what a reader concludes, large enough for a busy machine.
@@ -185,6 +187,11 @@ const DEFAULTS: [Threshold; COUNT] = {
     use Subject as S;
     use Unit::{Count, PerSecond, Percent, Seconds};
     [
+        // Of the run: a server that stood still for a tenth of it is not the one that the rest describes, and its rate is
+        // a tenth too low.
+        limit(S::Silence, "silence", Percent, Above, 0.0, 10.0),
+        // Of the connections' time, by the same reason; one connection of a hundred that hangs is told.
+        limit(S::Lost, "lost", Percent, Above, 0.1, 10.0),
         // Without an answer there is nothing to judge; of 1000 answers ten are above the 99th percentile.
         limit(S::Answers, "answers", Count, Below, 1000.0, 1.0),
         // Five windows of a second: what a steady state needs at least (SNIA SSS PTS, five rounds).
@@ -303,7 +310,7 @@ mod tests {
     fn what_is_no_limit_is_told_why() {
         let mut thresholds = Thresholds::default();
         let mut refusal = |text| thresholds.set(text).unwrap_err().to_string();
-        assert!(refusal("speed=1:2").starts_with("speed: no such threshold; there are answers "));
+        assert!(refusal("speed=1:2").starts_with("speed: no such threshold; there are silence "));
         for text in ["errors", "errors=1", "errors=1:x", "errors=NaN:1", ""] {
             assert!(refusal(text).contains("name=warn:fail"), "{text}");
         }

@@ -26,6 +26,7 @@ fn outcome<'a>(options: &'a Options, rows: &'a mut [Row]) -> Outcome<'a> {
         bytes_sent: 0,
         times,
         rows,
+        unserved: None,
     }
 }
 

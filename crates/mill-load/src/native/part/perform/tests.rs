@@ -87,6 +87,8 @@ impl Ground for Quiet {
                 tally,
                 measured: plan.interval,
                 aborted: None,
+                gaps: Vec::new(),
+                longest: Duration::ZERO,
                 script: None,
             }
         });

@@ -22,7 +22,11 @@ pub(super) fn emit(tally: &Tally) -> Value {
 pub(super) fn parse(value: &Value) -> Option<Tally> {
     let mut tally = Tally::default();
     for (name, counter) in counters(&mut tally) {
-        *counter = value.get(name)?.as_u64()?;
+        *counter = match value.get(name) {
+            // A document of before there was this counter.
+            None if NEWER.contains(&name) => 0,
+            count => count?.as_u64()?,
+        };
     }
     let failures = value.get("failures")?;
     for (kind, counter) in FailureKind::ALL.iter().zip(&mut tally.failures) {
@@ -55,6 +59,8 @@ fn counters(tally: &mut Tally) -> Vec<(&'static str, &mut u64)> {
         late_1ms,
         waited_1ms,
         never_started,
+        lost_us,
+        hanging,
         failures: _,
         statuses: _,
     } = tally;
@@ -75,5 +81,10 @@ fn counters(tally: &mut Tally) -> Vec<(&'static str, &mut u64)> {
         ("late_1ms", late_1ms),
         ("waited_1ms", waited_1ms),
         ("never_started", never_started),
+        ("lost_us", lost_us),
+        ("hanging", hanging),
     ]
 }
+
+/// Counters that documents of the same schema may lack.
+const NEWER: [&str; 2] = ["lost_us", "hanging"];

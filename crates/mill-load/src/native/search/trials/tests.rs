@@ -85,6 +85,8 @@ impl Ground for Model {
                 tally,
                 measured: plan.stop.after.unwrap_or_default(),
                 aborted: None,
+                gaps: Vec::new(),
+                longest: Duration::ZERO,
                 script: None,
             }
         });
