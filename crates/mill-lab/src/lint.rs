@@ -4,15 +4,18 @@
 //! published figures to warnings. A lint that is not sure says nothing: a false alarm costs more than a mistake that a person has to find.
 
 mod blocks;
+mod changes;
 mod client_bound;
 mod command;
 mod gain_arithmetic;
 mod hidden_errors;
 mod interrupted;
 mod matrix;
+mod quoted_figures;
 mod sample;
 mod single_run;
 mod swapped_labels;
+mod tables;
 mod truncated_tail;
 mod two_factors;
 mod unit_slip;
@@ -52,7 +55,7 @@ fn grouped(warnings: Vec<Warning>) -> Vec<Warning> {
     groups
 }
 
-/// All lints on a text that quotes what wrk or ab printed; `name` is the file, for the places.
+/// All lints on a text that quotes what wrk or ab printed, or has tables of figures; `name` is the file, for the places.
 pub fn text(name: &str, text: &str) -> Vec<Warning> {
     let (samples, problems) = blocks::of(name, text);
     let mut warnings: Vec<Warning> = problems
@@ -69,14 +72,19 @@ pub fn text(name: &str, text: &str) -> Vec<Warning> {
     warnings.extend(two_factors::of_text(&samples));
     warnings.extend(client_bound::of_text(&samples));
     warnings.extend(wrong_allocator::of_text(name, text));
+    let tables = tables::of(name, text);
+    warnings.extend(unit_slip::of_text(text, &tables));
+    warnings.extend(gain_arithmetic::of_text(name, text, &tables));
+    warnings.extend(quoted_figures::of_text(name, text, &samples));
     warnings.extend(single_run::of_text(&samples));
-    warnings
+    grouped(warnings)
 }
 
-/// How many results of wrk and ab a text quotes, the unreadable ones among them: none is said apart from none wrong.
-pub fn results(text: &str) -> usize {
+/// How many results of wrk and ab a text quotes, the unreadable ones among them, and how many tables of figures it has: none is
+/// said apart from none wrong.
+pub fn results(text: &str) -> (usize, usize) {
     let (samples, problems) = blocks::of("", text);
-    samples.len() + problems.len()
+    (samples.len() + problems.len(), tables::of("", text).len())
 }
 
 /// Lints on figures that a document published, which the recipe holds.

@@ -151,6 +151,18 @@ fn resolve_all(name: &str, size: &str, sets: &[String]) -> Result<Resolved, Vec<
     Ok(resolved)
 }
 
+/// The text of a recipe with everything it inherits and its sizes not laid over it yet: `parse` reads it again, at any size.
+pub fn whole(name: &str, sets: &[String]) -> Result<String, RecipeError> {
+    let document = Document::named(name)?;
+    let mut source = inherit::read(&document)?;
+    for set in sets {
+        overrides::lay(&mut source, set)?;
+    }
+    let id = || toml::Value::String(document.id.clone());
+    source.table.entry("id").or_insert_with(id);
+    Ok(emit(&source.table))
+}
+
 fn first<T>(result: Result<T, Vec<RecipeError>>) -> Result<T, RecipeError> {
     result.map_err(|errors| {
         let first = errors.into_iter().next();
@@ -244,28 +256,32 @@ impl Resolved {
 
     /// Its text, which needs no other file: `parse` reads it again.
     pub fn emit(&self) -> String {
-        let mut table = self.table.clone();
-        let axes = table.remove("for");
-        let mut text = table.to_string();
-        // TOML writes values before tables, and the order of axes means something: each is written on a line of its own.
-        text.push_str("\n[for]\n");
-        for (axis, values) in axes
-            .as_ref()
-            .and_then(toml::Value::as_table)
-            .into_iter()
-            .flatten()
-        {
-            let line = toml::Table::from_iter([(axis.clone(), values.clone())]);
-            let line = toml::Value::Table(line).to_string();
-            let line = line
-                .strip_prefix('{')
-                .and_then(|line| line.strip_suffix('}'))
-                .unwrap_or(&line);
-            text.push_str(line.trim());
-            text.push('\n');
-        }
-        text
+        emit(&self.table)
     }
+}
+
+fn emit(table: &toml::Table) -> String {
+    let mut table = table.clone();
+    let axes = table.remove("for");
+    let mut text = table.to_string();
+    // TOML writes values before tables, and the order of axes means something: each is written on a line of its own.
+    text.push_str("\n[for]\n");
+    for (axis, values) in axes
+        .as_ref()
+        .and_then(toml::Value::as_table)
+        .into_iter()
+        .flatten()
+    {
+        let line = toml::Table::from_iter([(axis.clone(), values.clone())]);
+        let line = toml::Value::Table(line).to_string();
+        let line = line
+            .strip_prefix('{')
+            .and_then(|line| line.strip_suffix('}'))
+            .unwrap_or(&line);
+        text.push_str(line.trim());
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]

@@ -44,15 +44,31 @@ fn write_warnings(
             writeln!(out, "    {}", warning.advice)?;
         }
         if warnings.is_empty() {
-            let seen = match results(&content) {
-                0 => String::from("nothing that wrk or ab printed, so nothing to check"),
-                1 => String::from("no mistakes in 1 result of wrk or ab"),
-                count => format!("no mistakes in {count} results of wrk and ab"),
-            };
+            let seen = seen(results(&content));
             writeln!(out, "{name}: {seen}")?;
         }
     }
     Ok(status)
+}
+
+/// What a text without a mistake has: results of wrk and ab, and tables of figures.
+fn seen((results, tables): (usize, usize)) -> String {
+    let results = match results {
+        0 => None,
+        1 => Some(String::from("1 result of wrk or ab")),
+        count => Some(format!("{count} results of wrk and ab")),
+    };
+    let tables = match tables {
+        0 => None,
+        1 => Some(String::from("1 table of figures")),
+        count => Some(format!("{count} tables of figures")),
+    };
+    let seen: Vec<String> = results.into_iter().chain(tables).collect();
+    if seen.is_empty() {
+        String::from("nothing that wrk or ab printed and no table of figures, so nothing to check")
+    } else {
+        format!("no mistakes in {}", seen.join(" and "))
+    }
 }
 
 /// A file is named once in a sentence, then its lines only: ten times a long path is not read.

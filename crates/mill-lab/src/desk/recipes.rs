@@ -89,6 +89,8 @@ fn write_show(
 ) -> Result<u8, Problem> {
     let resolved = recipe::resolve(name, size, sets)?;
     let text = match form {
+        // Without a size all of them are shown; with one, what is run at it.
+        Shown::Toml if size.is_empty() => recipe::whole(name, sets)?,
         Shown::Toml => resolved.emit(),
         Shown::Plan { cores } => recipe::show(&resolved, &Plan::of(&resolved, cores)?),
     };

@@ -228,7 +228,7 @@ fn a_text_with_mistakes_is_told_apart_from_one_without_and_from_none() {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
         said(|(out, err)| lint::lint_with(&files, &mut input.as_bytes(), out, err))
     };
-    let none = "-: nothing that wrk or ab printed, so nothing to check\n";
+    let none = "-: nothing that wrk or ab printed and no table of figures, so nothing to check\n";
     assert_eq!(
         lint(&["-"], "no benchmark\n"),
         (0, String::from(none), String::new())

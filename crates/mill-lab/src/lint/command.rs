@@ -130,7 +130,7 @@ fn option(word: &str) -> Option<(char, &str)> {
 }
 
 /// `15000`, `15k`.
-fn count(text: &str) -> Option<f64> {
+pub(super) fn count(text: &str) -> Option<f64> {
     crate::output::quantity::Quantity::metric(text).map(|count| count.value)
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 mod documents;
 mod published;
 mod runs;
+mod texts;
 
 fn names(warnings: &[Warning]) -> BTreeSet<&str> {
     warnings.iter().map(|one| one.lint.as_str()).collect()

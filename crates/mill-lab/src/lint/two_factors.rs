@@ -1,5 +1,6 @@
 //! Comparisons in which more than one thing changed: whose gain is it?
 
+use super::command::{Asked, count};
 use super::sample::{Sample, rest_of};
 use super::warning;
 use crate::findings::Warning;
@@ -19,7 +20,7 @@ pub(super) fn of_text(samples: &[Sample]) -> Vec<Warning> {
                 continue;
             };
             let differences = asked.differences(asked_other);
-            if differences.is_empty() {
+            if differences.is_empty() || is_one_factor(one, other, asked, asked_other) {
                 continue;
             }
             let text = format!(
@@ -32,6 +33,46 @@ pub(super) fn of_text(samples: &[Sample]) -> Vec<Warning> {
         }
     }
     warnings
+}
+
+/// Whether the headings say what the commands differ in: "10 connections" and "100 connections" are one server's.
+fn is_one_factor(one: &Sample, other: &Sample, asked: &Asked, asked_other: &Asked) -> bool {
+    if one.label == other.label {
+        return false;
+    }
+    let numbers = |label: &str| -> Vec<f64> {
+        label
+            .split(|letter: char| !letter.is_ascii_alphanumeric() && !matches!(letter, '.' | ','))
+            .filter_map(count)
+            .collect()
+    };
+    let values = |asked: &Asked| {
+        [
+            asked.connections,
+            asked.threads,
+            asked.requests,
+            asked.seconds,
+        ]
+    };
+    let differing = values(asked).into_iter().zip(values(asked_other));
+    let (mut named, mut differs) = (true, false);
+    for (value, value_other) in differing.filter(|(value, other)| value != other) {
+        differs = true;
+        let says = |label: &str, value: Option<f64>| {
+            value.is_some_and(|value| numbers(label).contains(&value))
+        };
+        named &= says(&one.label, value) && says(&other.label, value_other);
+    }
+    differs && named && without_numbers(&one.label) == without_numbers(&other.label)
+}
+
+/// The words of a heading, its numbers left out: what is left names the server.
+fn without_numbers(label: &str) -> Vec<String> {
+    label
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty() && count(word).is_none())
+        .map(str::to_lowercase)
+        .collect()
 }
 
 /// What two results are compared for, if they are.

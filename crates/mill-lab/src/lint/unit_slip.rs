@@ -2,6 +2,7 @@
 //! quotient is the size of an answer, which is the object and a head, and can't be less than the object.
 
 use super::matrix::{cells, object_bytes, pairs};
+use super::tables::{Cell, Table};
 use super::warning;
 use crate::findings::Warning;
 use crate::output::quantity::Quantity;
@@ -21,6 +22,96 @@ pub(super) fn of_published(recipe: &Recipe) -> Vec<Warning> {
         warnings.extend(found);
     }
     warnings
+}
+
+/// Of the tables of a text: a table of rates and one of the same rows and columns whose quotients are all the same is one of
+/// their throughput, and the quotient the size of an answer. Sizes are those that the text names. Where the quotient fits
+/// none of them as Gb/s, and one of them in all cells if MiB/s were multiplied by 8 / 1000, the unit has slipped.
+pub(super) fn of_text(text: &str, tables: &[Table]) -> Vec<Warning> {
+    let sizes = sizes_of(text);
+    let mut warnings = Vec::new();
+    for throughput in tables {
+        let found = tables
+            .iter()
+            .find_map(|rates| of_tables(rates, throughput, &sizes));
+        warnings.extend(found);
+    }
+    warnings
+}
+
+fn of_tables(rates: &Table, throughput: &Table, objects: &[f64]) -> Option<Warning> {
+    let names = |table: &Table| {
+        table
+            .rows
+            .iter()
+            .map(|row| row.name.clone())
+            .collect::<Vec<_>>()
+    };
+    if rates.columns != throughput.columns || names(rates) != names(throughput) {
+        return None;
+    }
+    let plain = rates.plain_columns();
+    if plain.is_empty() || plain != throughput.plain_columns() {
+        return None;
+    }
+    let sizes: Option<Vec<Quantity>> = plain
+        .iter()
+        .flat_map(|column| throughput.column(*column).zip(rates.column(*column)))
+        .filter_map(|(gigabits, rate)| Some((gigabits?, rate?)))
+        .map(|(gigabits, rate): (Cell, Cell)| gigabits.figure.times(1e9 / 8.0).over(rate.figure))
+        .collect();
+    let sizes = sizes.filter(|sizes| sizes.len() >= CELLS_MIN)?;
+    let fits = |object: f64, scale: f64| {
+        sizes.iter().all(|size| {
+            let size = size.times(scale);
+            size.value + size.half_width >= object
+                && size.value - size.half_width <= object + HEAD_MAX
+        })
+    };
+    let objects = || objects.iter().copied().filter(|size| *size >= OBJECT_MIN);
+    if objects().any(|object| fits(object, 1.0)) {
+        return None;
+    }
+    let object = objects().find(|object| fits(*object, MIB_RULE))?;
+    let scaled = || sizes.iter().map(|size| size.value * MIB_RULE);
+    let (least, most) = (scaled().reduce(f64::min)?, scaled().reduce(f64::max)?);
+    let text = format!(
+        "{}: its Gb/s are MiB/s × 8 / 1000, {SLIP_PERCENT} % less than Gb/s. Divided by the rates of {} they give {least:.0} to {most:.0} bytes an answer in all {} cells, which is an object of {object} bytes and its head; taken for Gb/s they would give less than the object.",
+        throughput.place,
+        rates.place,
+        sizes.len()
+    );
+    Some(warning(
+        "unit-slip",
+        text,
+        "Multiply by 1.048576 for Gb/s; wrk's MB are of 1,048,576 bytes.",
+    ))
+}
+
+/// Sizes that a text names, `100KB`, `100kb.bin`, `1 MiB`, in bytes; K is read as 1000 and as 1024, for both are meant.
+fn sizes_of(text: &str) -> Vec<f64> {
+    let mut sizes = Vec::new();
+    for word in text.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        let Some(end) = word.find(|letter: char| !letter.is_ascii_digit()) else {
+            continue;
+        };
+        let (digits, unit) = word.split_at(end);
+        let power = match unit.to_ascii_lowercase().as_str() {
+            "k" | "kb" | "kib" => 1,
+            "m" | "mb" | "mib" => 2,
+            _ => continue,
+        };
+        let Ok(number) = digits.parse::<u32>() else {
+            continue;
+        };
+        for kilo in [1000.0_f64, 1024.0] {
+            let size = f64::from(number) * kilo.powi(power);
+            if !sizes.contains(&size) {
+                sizes.push(size);
+            }
+        }
+    }
+    sizes
 }
 
 /// Whether an answer has a possible size, by either rule.

@@ -149,8 +149,18 @@ fn size_line(text: &mut String, size: &str, this: bool, resolved: &Resolved, pla
         resolved.points().len(),
         resolved.recipe.repeat.blocks,
         plan.trials.len(),
-        time(plan.estimate())
+        times(plan)
     );
+}
+
+/// How long a plan takes; where cells are missing here, also how long it would take where they are not.
+fn times(plan: &Plan) -> String {
+    let (here, all) = (time(plan.estimate()), time(plan.estimate_of_all()));
+    if here == all {
+        here
+    } else {
+        format!("{here}; {all} with all cells")
+    }
 }
 
 /// `35 s`, `4 min`, `2 h 10 min`.

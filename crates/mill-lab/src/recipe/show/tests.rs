@@ -1,6 +1,7 @@
 //! What people read before they run something.
 
 use super::*;
+use crate::recipe::whole;
 
 /// A recipe with everything that is shown.
 const RECIPE: &str = r#"
@@ -106,6 +107,43 @@ fn all_embedded_recipes_are_listed_and_shown_in_80_columns() {
             .filter(|line| line.chars().count() > WIDTH && line.trim().contains(' '))
             .collect();
         assert!(long.is_empty(), "{}: {long:#?}", listing.id);
+    }
+}
+
+#[test]
+fn hours_are_told_also_where_cells_are_missing() {
+    let line = |cores| {
+        let resolved = resolve("onload-cookbook", "seed", &[]).unwrap();
+        let shown = show(&resolved, &Plan::of(&resolved, cores).unwrap());
+        let line = shown.lines().find(|line| line.starts_with("  * seed"));
+        String::from(line.unwrap())
+    };
+    let whole = line(128);
+    let hours = whole.split_whitespace().rev().nth(3).unwrap();
+    let small = line(2);
+    assert!(small.ends_with(" with all cells"), "{small}");
+    assert!(small.contains(" h "), "{small}");
+    assert!(
+        hours.parse::<u32>().is_ok() || whole.ends_with(" with all cells"),
+        "{whole}"
+    );
+}
+
+#[test]
+fn the_whole_recipe_as_toml_has_its_sizes_and_is_read_again() {
+    for listing in list() {
+        let text = whole(&listing.id, &[]).unwrap();
+        for size in SIZES {
+            let one = resolve(&listing.id, size, &[]).unwrap();
+            let again = Resolved::parse("recipe.toml", &text, size).unwrap();
+            assert_eq!(again.recipe, one.recipe, "{} {size}", listing.id);
+        }
+        let sizes = ["smoke", "standard", "seed"].map(|size| format!("[size.{size}"));
+        assert!(
+            sizes.iter().any(|size| text.contains(size.as_str())),
+            "{}",
+            listing.id
+        );
     }
 }
 
