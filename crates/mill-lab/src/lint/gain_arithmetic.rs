@@ -3,7 +3,7 @@
 
 use super::changes;
 use super::matrix::{Cell, cells};
-use super::tables::{self, Table};
+use super::tables::Table;
 use super::warning;
 use crate::findings::Warning;
 use crate::output::quantity::Quantity;
@@ -56,7 +56,7 @@ pub(super) fn of_text(name: &str, text: &str, read: &[Table]) -> Vec<Warning> {
 
 /// The columns of a table that say by how much another one is more than the first. If most of a column does not follow from
 /// the figures it is a gain over something else, of which we know nothing.
-fn of_table(table: &tables::Table) -> Vec<Warning> {
+fn of_table(table: &Table) -> Vec<Warning> {
     let plain = table.plain_columns();
     let Some(&base) = plain.first() else {
         return Vec::new();
@@ -95,7 +95,7 @@ fn of_table(table: &tables::Table) -> Vec<Warning> {
 }
 
 /// The column that a column of gains is about: the one whose heading it repeats, or the second of two.
-fn gained_column(heading: &str, table: &tables::Table, plain: &[usize]) -> Option<usize> {
+fn gained_column(heading: &str, table: &Table, plain: &[usize]) -> Option<usize> {
     let heading = heading.to_lowercase();
     let word = GAIN_WORDS.iter().find(|word| heading.contains(**word))?;
     let rest = heading.replacen(word, "", 1);
