@@ -40,7 +40,9 @@ fn write_warnings(
         let warnings = text(&name, &content);
         for warning in &warnings {
             status = status.max(FAILED);
-            writeln!(out, "{}: {}", warning.lint, lines_of(&warning.text, &name))?;
+            for found in std::iter::once(&warning.text).chain(&warning.more) {
+                writeln!(out, "{}: {}", warning.lint, lines_of(found, &name))?;
+            }
             writeln!(out, "    {}", warning.advice)?;
         }
         if warnings.is_empty() {

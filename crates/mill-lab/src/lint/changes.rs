@@ -21,14 +21,12 @@ pub(super) fn of_line(line: &str) -> Option<Change<'_>> {
     let (subject, rest) = line.split_once(" from ")?;
     let (from, rest) = rest.split_once(" to ")?;
     let (from, unit_from) = figure(from)?;
-    if !from_has_no_more(rest, unit_from) {
+    let to = rest.split_whitespace().next()?;
+    let (to, unit) = figure(to.trim_end_matches(['.', ',', ';']))?;
+    // Both figures have to be in one unit, though it may stand only behind the second.
+    if !unit_from.is_empty() && unit != unit_from {
         return None;
     }
-    let to = rest
-        .split_whitespace()
-        .next()?
-        .trim_end_matches(['.', ',', ';']);
-    let (to, unit) = figure(to)?;
     Some(Change {
         subject,
         from,
@@ -77,12 +75,6 @@ fn figure(text: &str) -> Option<(Quantity, &str)> {
     unit.chars()
         .all(|letter| letter.is_alphabetic() || matches!(letter, '%' | '/' | 'µ'))
         .then_some((number, unit))
-}
-
-/// Both figures have to be in one unit, though it may stand only behind the second.
-fn from_has_no_more(rest: &str, unit_from: &str) -> bool {
-    let second = rest.split_whitespace().next().and_then(figure);
-    second.is_some_and(|(_, unit)| unit_from.is_empty() || unit == unit_from)
 }
 
 /// `(+8%)`, `(-10%)`, `(99%?)`.

@@ -118,8 +118,9 @@ fn mended_labels_raise_no_alarm() {
 #[test]
 fn the_interrupted_runs_of_seed_000_are_found() {
     let warnings = warnings("000-wrk.txt");
-    let found = of_lint(&warnings, "interrupted");
-    let [first, second] = found.as_slice() else {
+    let found = warnings.iter().find(|found| found.lint == "interrupted");
+    let found = found.expect("two runs were interrupted");
+    let (first, [second]) = (&found.text, found.more.as_slice()) else {
         panic!("{found:#?}")
     };
     assert!(
