@@ -89,6 +89,10 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
 }
 
 /// Waits for the end of the run, or for the wish to end it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the generator has ended: nothing is left on this thread that a timer could wake"
+)]
 fn rest(engine: &CombinedEngine, until: Instant, stop: &Stop) {
     while !stop.is_asked() {
         let left = until.since(engine.now());

@@ -247,6 +247,8 @@ Transfer/sec:    504.43KB
     let (status, out, _) = lint(&["-"], block);
     assert_eq!(status, 1);
     assert!(out.contains("interrupted: "), "{out}");
+    let (_, out, _) = lint(&["-"], &format!("{block}\n{block}"));
+    assert_eq!(out.matches("interrupted: ").count(), 2, "{out}");
     let (status, _, err) = lint(&["/no/such/file", "-"], block);
     assert_eq!(status, 2);
     assert!(err.contains("/no/such/file"), "{err}");
