@@ -142,6 +142,20 @@ counters! {
         window_probes: Counter of Segments,
         /// Congestion windows reduced because of ECN.
         ecn_reductions: Counter of Events,
+        /// Paths that carry less than was thought, as routers have said (ICMP "packet too big").
+        paths_told: Counter of Events,
+        /// Such messages that were not believed: what they quote is not in flight, or the size makes no sense.
+        paths_doubted: Counter of Events,
+        /// Paths found to swallow large segments without a word.
+        black_holes: Counter of Events,
+        /// Paths forgotten because more were known than `paths=` allows.
+        paths_forgotten: Counter of Events,
+        /// Larger segments tried on such paths (TCPMTUProbe).
+        path_probes: Counter of Segments,
+        /// Of them, those that arrived (TCPMTUPSuccess).
+        path_probes_arrived: Counter of Segments,
+        /// Of them, those that did not (TCPMTUPFail).
+        path_probes_lost: Counter of Segments,
         /// Resets received.
         resets_received: Counter of Segments,
         /// Resets sent.
@@ -149,6 +163,8 @@ counters! {
 
         /// Connections that there are, closing ones included.
         connections: Gauge of Connections,
+        /// Targets known to be reached by smaller packets only.
+        small_paths: Gauge of Events,
         /// Handshakes under way.
         half_open: Gauge of Connections,
         /// Connections in TIME-WAIT.

@@ -36,6 +36,13 @@ pub struct HostCounters {
     pub time_waits_reopened: u64,
     /// Frames for which nothing stands here, given to who may know more (`Link::hand_over`).
     pub handed_over: u64,
+    /// Paths that carry less than was thought, as a router has said (RFC 1191, RFC 8201).
+    pub paths_told: u64,
+    /// Such messages about a connection that is there, which were not believed: nothing of what they quote is in flight, or
+    /// the size makes no sense (RFC 5927 7.2).
+    pub paths_doubted: u64,
+    /// Paths that carry less without a word, as timeouts have shown (RFC 4821 7.7).
+    pub black_holes: u64,
     /// Bytes that readers left at the end of a turn, so that they had to be copied.
     pub bytes_left: u64,
     /// Bytes copied because a second segment came before the first was read.

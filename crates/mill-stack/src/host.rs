@@ -47,6 +47,9 @@ mod closing;
 
 /// Where frames go.
 mod next_hop;
+
+/// What the paths of connections carry.
+pub(crate) mod path;
 pub use crate::transmit::Sent;
 pub(crate) use next_hop::Way;
 pub(crate) use opening::beyond;

@@ -18,6 +18,9 @@ pub struct Limits {
     pub neighbors_max: u32,
     /// Frames or flows that wait for one neighbour's address.
     pub neighbor_queue_max: u32,
+    /// Targets of which it is remembered that their path carries less than the link; twice, since datagrams have theirs.
+    /// Beyond: the oldest is forgotten, and found again if it matters.
+    pub paths_max: u32,
     /// Resets for what belongs to no connection, echo replies and ICMP errors a second, each.
     pub answers_per_second: u32,
     /// Servers whose Fast Open cookies are kept. Beyond: the one not heard of for longest is forgotten.
@@ -36,6 +39,7 @@ impl Default for Limits {
             fragment_bytes_max: 4 << 20,
             neighbors_max: 1024,
             neighbor_queue_max: 128,
+            paths_max: 1024,
             answers_per_second: 1000,
             fast_open_peers_max: 1024,
             burst_max: 64,

@@ -1,27 +1,51 @@
-//! How large packets to a target may be, as far as routers have said (RFC 1191, RFC 8201).
+//! How large packets to a target may be, as far as routers have said (RFC 1191, RFC 8201) or connections have found out
+//! where none does (RFC 4821).
 
 use alloc::collections::BTreeMap;
 use core::net::IpAddr;
 use mill_tcp::time::{Duration, Instant};
+use search::Search;
+
+/// Between what passes and what does not.
+mod search;
 
 /// What is known of the paths to targets: only of those that carry less than the link.
 #[derive(Debug)]
 pub struct PathMtus {
     link_mtu: u16,
     paths: BTreeMap<IpAddr, Path>,
+    paths_max: usize,
+    forgotten: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Path {
     mtu: u16,
     since: Instant,
+    /// Of a path whose routers say nothing.
+    search: Option<Search>,
+}
+
+impl Path {
+    /// Routers say it again where it still holds, without anything being lost for long; of what was found out by timeouts
+    /// it is tried carefully whether more passes.
+    fn is_valid(&self, now: Instant) -> bool {
+        let lifetime = match self.search {
+            None => LIFETIME,
+            Some(_) => LIFETIME_FOUND,
+        };
+        now.since(self.since) < lifetime
+    }
 }
 
 impl PathMtus {
-    pub const fn new(link_mtu: u16) -> Self {
+    /// At most `paths_max` are remembered; beyond, the oldest is forgotten, and found again if it matters.
+    pub const fn new(link_mtu: u16, paths_max: usize) -> Self {
         Self {
             link_mtu,
             paths: BTreeMap::new(),
+            paths_max,
+            forgotten: 0,
         }
     }
 
@@ -30,11 +54,26 @@ impl PathMtus {
         self.link_mtu = mtu;
     }
 
+    /// Whether every path carries what the link does, as far as is known.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Paths remembered.
+    pub fn len(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// Paths that were forgotten because there were too many.
+    pub const fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
     /// Bytes of the largest packet to `target`.
     pub fn path_mtu(&self, target: IpAddr, now: Instant) -> u16 {
         self.paths
             .get(&target)
-            .filter(|path| now.since(path.since) < LIFETIME)
+            .filter(|path| path.is_valid(now))
             .map_or(self.link_mtu, |path| path.mtu.min(self.link_mtu))
     }
 
@@ -53,12 +92,62 @@ impl PathMtus {
         if mtu >= before {
             return None;
         }
-        if self.paths.len() >= COUNT_MAX && !self.paths.contains_key(&target) {
+        self.remember(target, mtu, None, now);
+        Some(mtu)
+    }
+
+    /// Packets of `lost` bytes do not arrive at `target`, those of `arrived` do, and nobody says so.
+    pub fn on_black_hole(&mut self, target: IpAddr, arrived: u16, lost: u16, now: Instant) {
+        if arrived < self.path_mtu(target, now) {
+            let search = Search::between(lost.min(self.link_mtu), now);
+            self.remember(target, arrived, Some(search), now);
+        }
+    }
+
+    /// The size that is to be tried next, if it is time for that.
+    pub fn next_probe(&self, target: IpAddr, now: Instant) -> Option<u16> {
+        let path = self.paths.get(&target).filter(|path| path.is_valid(now))?;
+        path.search?.next(path.mtu, now)
+    }
+
+    /// It is being tried: others wait for what comes of it.
+    pub fn note_probe(&mut self, target: IpAddr, now: Instant) {
+        if let Some(search) = self.search_of(target) {
+            search.note_probe(now);
+        }
+    }
+
+    /// A packet of so many bytes has arrived at `target`, or has not.
+    pub fn on_probe(&mut self, target: IpAddr, mtu: u16, has_arrived: bool, now: Instant) {
+        let link_mtu = self.link_mtu;
+        let Some(path) = self.paths.get_mut(&target) else {
+            return;
+        };
+        let Some(search) = &mut path.search else {
+            return;
+        };
+        if has_arrived {
+            path.mtu = path.mtu.max(mtu);
+        }
+        if search.on_probe(path.mtu, mtu, has_arrived, link_mtu, now) {
+            path.since = now;
+        }
+        if path.mtu >= link_mtu {
+            self.paths.remove(&target);
+        }
+    }
+
+    fn search_of(&mut self, target: IpAddr) -> Option<&mut Search> {
+        self.paths.get_mut(&target)?.search.as_mut()
+    }
+
+    fn remember(&mut self, target: IpAddr, mtu: u16, search: Option<Search>, now: Instant) {
+        if self.paths.len() >= self.paths_max && !self.paths.contains_key(&target) {
             self.forget_oldest();
         }
-        self.paths.insert(target, Path { mtu, since: now });
-        debug_assert!(self.paths.len() <= COUNT_MAX);
-        Some(mtu)
+        let since = now;
+        self.paths.insert(target, Path { mtu, since, search });
+        debug_assert!(self.paths.len() <= self.paths_max.max(1));
     }
 
     fn forget_oldest(&mut self) {
@@ -69,6 +158,7 @@ impl PathMtus {
             .map(|(target, _)| *target);
         if let Some(oldest) = oldest {
             self.paths.remove(&oldest);
+            self.forgotten += 1;
         }
     }
 }
@@ -81,102 +171,18 @@ pub fn plateau_below(total_len: u16) -> u16 {
         .unwrap_or(MTU_MIN_V4)
 }
 
-/// RFC 1191 6.3, RFC 8201 4: afterwards larger packets are tried again.
+/// RFC 1191 6.3, RFC 8201 4: afterwards larger packets are tried again. Linux's `mtu_expires`.
 const LIFETIME: Duration = Duration::from_secs(600);
+
+/// How long a size is remembered that was found without routers, if nothing was sent that would have confirmed it: who
+/// comes after that pays for two timeouts.
+const LIFETIME_FOUND: Duration = Duration::from_secs(3600);
 
 /// Bytes; as `net.ipv4.route.min_pmtu` of Linux.
 const MTU_MIN_V4: u16 = 552;
-
-/// Paths remembered; beyond, the oldest is forgotten, and found again if it matters.
-const COUNT_MAX: usize = 1024;
 
 /// RFC 1191 7.1, table 7-1, as far as it is above the minimum, and tunnels over Ethernet.
 const PLATEAUS: [u16; 8] = [32_000, 17_914, 8166, 4352, 2002, 1492, 1280, 1006];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn at(secs: u64) -> Instant {
-        Instant::from_nanos(secs * 1_000_000_000)
-    }
-
-    #[test]
-    fn a_path_carries_less_for_ten_minutes() {
-        let target = "10.0.0.1".parse().unwrap();
-        let mut paths = PathMtus::new(1500);
-        assert_eq!(paths.path_mtu(target, at(0)), 1500);
-        assert_eq!(paths.on_packet_too_big(target, 1400, at(1)), Some(1400));
-        assert_eq!(paths.path_mtu(target, at(600)), 1400);
-        assert_eq!(paths.path_mtu(target, at(601)), 1500);
-        assert_eq!(paths.path_mtu("10.0.0.2".parse().unwrap(), at(1)), 1500);
-    }
-
-    #[test]
-    fn a_path_does_not_grow_because_somebody_says_so() {
-        let target = "10.0.0.1".parse().unwrap();
-        let mut paths = PathMtus::new(1500);
-        for (mtu, expected) in [
-            (1500, None),
-            (u32::MAX, None),
-            (1499, Some(1499)),
-            (1499, None),
-            (1500, None),
-            (1000, Some(1000)),
-        ] {
-            let found = paths.on_packet_too_big(target, mtu, at(1));
-            assert_eq!(found, expected, "{mtu}");
-        }
-    }
-
-    #[test]
-    fn no_path_carries_less_than_the_minimum_of_its_family() {
-        let mut paths = PathMtus::new(1500);
-        for (target, mtu, expected) in [
-            ("10.0.0.1", 553, 553),
-            ("10.0.0.1", 552, 552),
-            ("10.0.0.2", 551, 552),
-            ("10.0.0.3", 0, 552),
-            ("fd00::1", 1281, 1281),
-            ("fd00::1", 1280, 1280),
-            ("fd00::2", 1279, 1500),
-        ] {
-            let target = target.parse().unwrap();
-            paths.on_packet_too_big(target, mtu, at(1));
-            assert_eq!(paths.path_mtu(target, at(1)), expected, "{target} {mtu}");
-        }
-        // A link that carries no more than the minimum has no smaller paths.
-        let mut small = PathMtus::new(1280);
-        assert_eq!(
-            small.on_packet_too_big("fd00::1".parse().unwrap(), 1000, at(1)),
-            None
-        );
-    }
-
-    #[test]
-    fn paths_are_bounded_and_the_oldest_goes_first() {
-        let mut paths = PathMtus::new(1500);
-        let target = |number: u32| IpAddr::V4(core::net::Ipv4Addr::from_bits(number));
-        for number in 0..1025 {
-            paths.on_packet_too_big(target(number), 1000, at(u64::from(number)).min(at(500)));
-        }
-        assert_eq!(paths.paths.len(), COUNT_MAX);
-        assert_eq!(paths.path_mtu(target(0), at(500)), 1500);
-        assert_eq!(paths.path_mtu(target(1), at(500)), 1000);
-    }
-
-    #[test]
-    fn a_router_without_a_size_means_the_next_usual_one() {
-        for (total_len, expected) in [
-            (9000, 8166),
-            (1500, 1492),
-            (1492, 1280),
-            (1006, 552),
-            (1007, 1006),
-            (0, 552),
-            (u16::MAX, 32_000),
-        ] {
-            assert_eq!(plateau_below(total_len), expected, "{total_len}");
-        }
-    }
-}
+mod tests;

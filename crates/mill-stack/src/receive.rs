@@ -53,6 +53,8 @@ enum Taken {
     Segment(Packet),
     /// It is a piece of a datagram.
     Fragment,
+    /// It is an error about a packet that nothing here has sent.
+    StrangeError,
 }
 
 /// An IP packet whose header is right: what it carries and where that lies.
@@ -114,6 +116,9 @@ impl<Q: SendQueue> Host<Q> {
             Ok(Taken::Segment(packet)) => return self.on_tcp(link, &packet, &mut packet.ends()),
             Ok(Taken::Fragment) => self.on_fragment(link, received, len, origin),
             Ok(Taken::Done) => share_neighbors(link, received, header.ether_type, len),
+            // Routers do not know by which queue a flow comes, nor which process has it.
+            Ok(Taken::StrangeError) if link.hand_over(received) => self.counters.handed_over += 1,
+            Ok(Taken::StrangeError) => self.drop_frame(DropReason::NotForUs),
             Err(reason) => self.drop_frame(reason),
         }
         false

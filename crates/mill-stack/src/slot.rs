@@ -41,6 +41,8 @@ pub(crate) struct Slot<Q> {
     pub(crate) reassembly_bytes: u32,
     /// Which of the host's configurations is its own.
     pub(crate) config: u16,
+    /// Bytes of payload in a full segment, as agreed on with the peer; 0 before that.
+    pub(crate) mss_agreed: u16,
     /// The listener that it came by.
     pub(crate) listener: u32,
     pub(crate) error: Option<SocketError>,
@@ -83,6 +85,8 @@ impl SlotFlags {
 
     /// Its SYN asks for a Fast Open cookie, or has one; the handshake is not complete.
     pub(crate) const FAST_OPEN_ASKED: u16 = 1 << 11;
+    /// The path carries less than was agreed on.
+    pub(crate) const SMALL_PATH: u16 = 1 << 12;
 
     pub(crate) const fn has(self, bit: u16) -> bool {
         self.0 & bit != 0
@@ -112,6 +116,7 @@ impl<Q> Slot<Q> {
             next_hop: [0; 6],
             reassembly_bytes: 0,
             config: 0,
+            mss_agreed: 0,
             listener: NO_LISTENER,
             error: None,
         }
@@ -185,6 +190,7 @@ impl<Q> Slots<Q> {
             slot.flags = SlotFlags(SlotFlags::IN_USE);
             slot.acked = 0;
             slot.next_hop_version = 0;
+            slot.mss_agreed = 0;
             slot.listener = NO_LISTENER;
             slot.error = None;
         }

@@ -161,6 +161,10 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     fn transmit_turn<L: Link>(&mut self, index: u32, link: &mut L) -> Turn {
+        let slot = self.slots.at(index);
+        if slot.is_some_and(|slot| slot.flags.has(SlotFlags::SMALL_PATH)) {
+            self.search_path(index);
+        }
         for _ in 0..QUANTUM {
             match self.transmit_next(index, link) {
                 Turn::More => {}

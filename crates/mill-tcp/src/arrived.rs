@@ -55,7 +55,7 @@ impl Events {
     pub const CLOSED: Self = Self(1 << 7);
     /// Everything that was sent is acknowledged.
     pub const ALL_ACKED: Self = Self(1 << 8);
-    /// The path carries less than was thought: `Connection::mss` is smaller now (RFC 1191, 4821).
+    /// `Connection::take_path_news` has something (RFC 4821).
     pub const PATH_MTU: Self = Self(1 << 9);
     /// The SYN had to be repeated without the text that it had carried (RFC 7413), and only then was answered.
     pub const SYN_TEXT_LOST: Self = Self(1 << 10);

@@ -140,7 +140,7 @@ impl Default for Config {
             nodelay: true,
             challenge_acks_per_second: 1000,
             invalid_ratelimit: Duration::from_millis(500),
-            mtu_probing: false,
+            mtu_probing: true,
         }
     }
 }

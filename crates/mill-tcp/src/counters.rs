@@ -45,6 +45,10 @@ pub struct Counters {
     pub window_probes: u64,
     /// Windows reduced because of ECN.
     pub ecn_reductions: u64,
+    /// Larger segments that were tried (`TCPMTUProbe`), that arrived (`TCPMTUPSuccess`), and that did not (`TCPMTUPFail`).
+    pub path_probes: u64,
+    pub path_probes_arrived: u64,
+    pub path_probes_lost: u64,
     pub resets_in: u64,
     pub resets_out: u64,
 }
@@ -73,6 +77,9 @@ impl Counters {
         keepalive_probes: 0,
         window_probes: 0,
         ecn_reductions: 0,
+        path_probes: 0,
+        path_probes_arrived: 0,
+        path_probes_lost: 0,
         resets_in: 0,
         resets_out: 0,
     };

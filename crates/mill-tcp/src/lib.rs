@@ -144,8 +144,8 @@ mod keepalive;
 /// How long data may stay unacknowledged.
 mod user_timeout;
 
-/// What routers say of the path.
-mod path_mtu;
+/// How much the path carries: what routers say, and what is found out.
+pub mod path_mtu;
 
 /// TIME-WAIT, in as few bytes as it needs.
 pub mod time_wait;

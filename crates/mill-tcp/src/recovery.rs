@@ -13,6 +13,7 @@
 use crate::congestion::Signal;
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
+use crate::path_mtu::probe::PathSearch;
 use crate::scoreboard::{Delivery, Moment};
 use mill_wire::seq::SeqNumber;
 
@@ -56,6 +57,7 @@ pub struct Recovery {
     pub(crate) timeouts: u8,
     /// When the first unacknowledged byte was sent for the first time, if it was sent again.
     pub(crate) stalled_since: Option<Moment>,
+    pub(crate) path: PathSearch,
 }
 
 /// What is going on.
@@ -75,7 +77,7 @@ impl Recovery {
     /// Whether nothing is worth remembering once nothing is in flight. A loss probe that was acknowledged is: the
     /// next acknowledgement tells whether it had been needed.
     pub fn is_idle(&self) -> bool {
-        self.phase == Phase::Open && self.probe.end.is_none()
+        self.phase == Phase::Open && self.probe.end.is_none() && self.path.news.is_none()
     }
 
     /// Whether the window is governed by proportional rate reduction.
@@ -107,6 +109,9 @@ pub(crate) struct Progress {
 impl Connection {
     /// What the acknowledgement means for loss recovery and the congestion window.
     pub(crate) fn recover(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
+        if cold.recovery.path.suspected.is_some() {
+            self.confirm_black_hole(cold, progress);
+        }
         self.update_rack(cold, progress);
         self.end_loss_probe(cold, progress, env);
         if progress.duplicate_bytes > 0 {
@@ -146,6 +151,11 @@ impl Connection {
         lost_bytes: u32,
         env: &mut Env<'_>,
     ) {
+        let lost_bytes = if cold.recovery.path.probe_end.is_some() {
+            self.judge_path_probe(cold, progress, lost_bytes, env)
+        } else {
+            lost_bytes
+        };
         if lost_bytes > 0 && matches!(cold.recovery.phase, Phase::Open | Phase::Reduced) {
             self.enter_recovery(cold, progress, env);
         }

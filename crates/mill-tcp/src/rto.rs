@@ -14,9 +14,6 @@ use crate::time::Duration;
 /// When the timer expires, and as what.
 mod arm;
 
-/// Paths that swallow large segments and say nothing.
-mod black_hole;
-
 #[cfg(test)]
 mod tests;
 
@@ -149,7 +146,12 @@ impl Connection {
             return Events::TIMED_OUT;
         }
         env.shared.counters.timeouts += 1;
-        let events = self.suspect_black_hole(env);
+        let events = if self.end_path_probe(cold, env) {
+            Events::PATH_MTU
+        } else {
+            self.suspect_black_hole(cold, env);
+            Events::default()
+        };
         self.enter_loss(cold, now, env);
         self.backoff = self.backoff.saturating_add(1);
         cold.recovery.timeouts = cold.recovery.timeouts.saturating_add(1);

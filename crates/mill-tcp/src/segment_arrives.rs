@@ -101,11 +101,14 @@ impl Connection {
     }
 
     pub(crate) fn acked_events(&self, acked: &Acked) -> Events {
+        let mut events = Events::default();
         if acked.bytes > 0 && self.snd_una == self.snd_nxt {
-            Events::ALL_ACKED
-        } else {
-            Events::default()
+            events |= Events::ALL_ACKED;
         }
+        if self.has_path_news() {
+            events |= Events::PATH_MTU;
+        }
+        events
     }
 }
 

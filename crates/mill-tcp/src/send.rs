@@ -55,7 +55,7 @@ impl Connection {
     }
 
     /// Bytes of the queue that were never sent; more than 32 bits of them are as good as 2^30.
-    fn unsent(&self, queued: u64) -> u32 {
+    pub(crate) fn unsent(&self, queued: u64) -> u32 {
         let fin = u64::from(self.flags.has(ConnectionFlags::FIN_SENT));
         let sent = u64::from(self.snd_nxt - self.snd_una) - fin;
         debug_assert!(
@@ -76,6 +76,9 @@ impl Connection {
         let offset = u32::try_from(offset).unwrap_or(0);
         let mut segment = self.make_segment(draft.seq, draft.flags, draft.len, offset, env);
         segment.is_retransmission = draft.is_retransmission;
+        if draft.len > u32::from(self.snd_mss) && !draft.is_retransmission {
+            segment.mss = self.frame_mss(draft);
+        }
         // RFC 3168 6.1.4 to 6.1.6: neither retransmissions, probes nor acknowledgements are marked as capable.
         if draft.len > 0 && !draft.is_retransmission && self.flags.has(ConnectionFlags::ECN) {
             segment.ecn = Ecn::Capable0;
@@ -210,6 +213,15 @@ impl Connection {
             congestion: self.cwnd.saturating_sub(pipe),
             segment_max: env.segment_bytes_max,
         };
+        let mut may_be_idle = is_first;
+        if self.path_probe_bytes(&room).is_some() {
+            if core::mem::take(&mut may_be_idle) {
+                room.congestion = self.restart_after_idle(env);
+            }
+            if let Some(len) = self.path_probe_bytes(&room) {
+                return Some(self.send_path_probe(len, env));
+            }
+        }
         let cold = self.cold.as_deref();
         if cold.is_some_and(|cold| cold.scoreboard.is_full()) {
             return None;
@@ -220,7 +232,7 @@ impl Connection {
             0 => Plan::Wait,
             _ => self.plan(cold, &room),
         };
-        if is_first && matches!(plan, Plan::Send(len) if len > 0) {
+        if may_be_idle && matches!(plan, Plan::Send(len) if len > 0) {
             room.congestion = self.restart_after_idle(env);
             plan = self.plan(self.cold.as_deref(), &room);
         }
@@ -246,7 +258,13 @@ impl Connection {
     }
 
     /// `len` bytes of new data leave, and FIN behind them; so many bytes are left.
-    fn send_new(&mut self, len: u32, has_fin: bool, left: u32, env: &mut Env<'_>) -> Draft {
+    pub(crate) fn send_new(
+        &mut self,
+        len: u32,
+        has_fin: bool,
+        left: u32,
+        env: &mut Env<'_>,
+    ) -> Draft {
         let seq = self.snd_nxt;
         let end = seq + len + u32::from(has_fin);
         debug_assert!(end.is_after(seq));
@@ -271,7 +289,8 @@ impl Connection {
             self.flags.set(ConnectionFlags::CWR_DUE, false);
         }
         let mut cold = self.cold.take().unwrap_or_else(|| env.shared.pool.take());
-        let is_whole = !has_fin && len.is_multiple_of(self.snd_mss.into());
+        let is_probe = cold.recovery.path.probe_end == Some(end);
+        let is_whole = !has_fin && len.is_multiple_of(self.snd_mss.into()) && !is_probe;
         // A message does not share an entry with the next, so that they are not sent again together either.
         let may_join = is_whole && !ends_message;
         cold.scoreboard

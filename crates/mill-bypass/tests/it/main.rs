@@ -72,3 +72,6 @@ mod taken;
 
 /// Wires that lose, and links that are full.
 mod wires;
+
+/// Paths that carry less than the link.
+mod path_mtu;

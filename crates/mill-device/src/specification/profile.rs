@@ -42,7 +42,7 @@ pub const PROFILES: &[Profile] = &[
     Profile {
         name: "wan",
         about: "peers that are far away: ten segments at once, and windows for 1 Gbit/s over 120 ms",
-        options: "initial-window=10,receive-buffer=16m,reassembly=16m,send-buffer=16m,mtu-probing=on",
+        options: "initial-window=10,receive-buffer=16m,reassembly=16m,send-buffer=16m",
     },
     Profile {
         name: "safe",

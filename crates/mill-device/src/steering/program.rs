@@ -27,6 +27,9 @@ use mill_sys::bpf::Instruction;
 use mill_sys::bpf::program::Verdict;
 use std::os::fd::BorrowedFd;
 
+/// Errors of ICMP.
+mod quoted;
+
 /// The maps that the program uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Maps<'maps> {
@@ -161,16 +164,24 @@ fn ipv6(to: &mut Assembler) {
     to.calculate(Add, R7, 8);
 }
 
-/// Looks the target up: its address among those of the table, then its port in that address's bitmap.
+/// Looks the target up: its address among those of the table, then its port in that address's bitmap. Of an error of ICMP
+/// these are the ends of the packet that it quotes.
 fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.label("transport");
-    to.store(Byte, R10, PROTOCOL, R9);
-    to.jump_if(R9, Equal, TCP, "addresses");
-    to.jump_if(R9, NotEqual, UDP, "pass");
+    to.jump_if(R9, Equal, TCP, "ports");
+    to.jump_if(R9, Equal, UDP, "ports");
+    quoted::errors(to);
+
+    to.label("ports");
+    need(to, 4, "malformed");
+    to.load(Word, R0, R7, 0);
+    to.store(Word, R10, PORTS, R0);
+    to.set(R0, 0);
+    to.store(Byte, R10, IS_ERROR, R0);
 
     // No loop: that is faster, and there is less for the kernel to check.
     to.label("addresses");
-    need(to, 4, "malformed");
+    to.store(Byte, R10, PROTOCOL, R9);
     to.set_map_value(R1, maps.table, 0);
     to.load(Word, R9, R1, short(ADDRESS_COUNT));
     for place in 0..ADDRESSES_MAX {
@@ -189,7 +200,7 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.jump("pass");
 
     to.label("port");
-    to.load(Half, R0, R7, 2);
+    to.load(Half, R0, R10, PORTS + 2);
     to.turn_to_host_order(R0);
     to.set(R9, R0);
     to.calculate(ShiftRight, R9, 5);
@@ -227,11 +238,13 @@ fn closing(to: &mut Assembler, maps: Maps<'_>) {
     to.jump_if(R1, Equal, 0, "pass");
     to.load(Double, R0, R10, IS_FRAGMENT);
     to.jump_if(R0, NotEqual, 0, "fragment");
+    to.load(Byte, R3, R10, IS_ERROR);
+    to.jump_if(R3, NotEqual, 0, "tuple");
     need(to, 14, "malformed");
     to.load(Byte, R3, R7, 13);
     to.calculate(And, R3, SYN | ACK);
     to.jump_if(R3, Equal, SYN, "pass");
-    to.jump("grace");
+    to.jump("tuple");
 }
 
 /// The frame is for what is served. Fragments are not ours to join, and nobody else's to answer.
@@ -248,10 +261,12 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
 
 /// Connections that the kernel had before the port was served stay with it.
 fn grace(to: &mut Assembler) {
-    to.label("grace");
+    to.load(Byte, R3, R10, IS_ERROR);
+    to.jump_if(R3, NotEqual, 0, "tuple");
     need(to, 14, "malformed");
+    to.label("tuple");
     // struct bpf_sock_tuple: both addresses, then both ports, as they are in the packet.
-    to.load(Word, R0, R7, 0);
+    to.load(Word, R0, R10, PORTS);
     to.load(Double, R1, R10, IP_VERSION);
     to.jump_if(R1, Equal, 4, "tuple of ipv4");
     to.load(Double, R1, R10, SOURCE_HIGH);
@@ -312,7 +327,7 @@ fn steer(to: &mut Assembler, maps: Maps<'_>) {
     to.set(R4, R3);
     to.calculate(ShiftRight, R4, 32);
     to.calculate(Xor, R3, R4);
-    to.load(Word, R4, R7, 0);
+    to.load(Word, R4, R10, PORTS);
     to.calculate(Add, R3, R4);
     to.calculate(Multiply, R3, R5);
     to.calculate(ShiftRight, R3, 32);
@@ -408,6 +423,9 @@ const SOURCE_HIGH: i16 = -16;
 const IS_FRAGMENT: i16 = -24;
 const IP_VERSION: i16 = -32;
 const PROTOCOL: i16 = -40;
+const IS_ERROR: i16 = -39;
+/// The peer's, then ours.
+const PORTS: i16 = -44;
 const TUPLE: i16 = -80;
 
 /// BPF_F_CURRENT_NETNS: the interface's.

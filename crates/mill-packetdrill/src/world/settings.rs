@@ -158,6 +158,7 @@ fn linux() -> Config {
     Config {
         nodelay: false,
         hystart: false,
+        mtu_probing: false,
         ..Config::default()
     }
 }

@@ -157,6 +157,14 @@ fn gather(engine: &CombinedEngine, into: &mut StackCounters) -> bool {
         into.keepalive_probes = tcp.keepalive_probes;
         into.window_probes = tcp.window_probes;
         into.ecn_reductions = tcp.ecn_reductions;
+        into.paths_told = own.paths_told;
+        into.paths_doubted = own.paths_doubted;
+        into.black_holes = own.black_holes;
+        into.paths_forgotten = host.paths().forgotten();
+        into.path_probes = tcp.path_probes;
+        into.path_probes_arrived = tcp.path_probes_arrived;
+        into.path_probes_lost = tcp.path_probes_lost;
+        into.small_paths = host.paths().len() as u64;
         into.resets_received = tcp.resets_in;
         into.resets_sent = tcp.resets_out;
         into.connections = usage.connections as u64;

@@ -71,7 +71,11 @@ impl<Q: SendQueue> Host<Q> {
             self.counters.failed_opens += 1;
         }
         if events.has_any(Events::ESTABLISHED) {
+            self.begin_path(index);
             self.end_fast_open(index);
+        }
+        if events.has_any(Events::PATH_MTU) {
+            self.on_path_news(index);
         }
         if events.has_any(Events::ENDS) {
             self.end(index, events.has_any(Events::TIME_WAIT));

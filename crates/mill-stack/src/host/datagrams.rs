@@ -37,7 +37,7 @@ impl Datagrams {
             outbox: Outbox::new(seed.rotate_left(16)),
             udp: UdpSockets::new(config.ephemeral_ports.clone(), seed.rotate_left(32)),
             // What the link carries is looked up where it is known.
-            paths: PathMtus::new(u16::MAX),
+            paths: PathMtus::new(u16::MAX, config.limits.paths_max as usize),
         }
     }
 }

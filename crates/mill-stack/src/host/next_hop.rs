@@ -4,6 +4,7 @@ use crate::answers::Answer;
 use crate::config::{HostConfig, Neighboring};
 use crate::drop_reason::DropReason;
 use crate::host::Host;
+use crate::host::path::headers;
 use crate::link::LinkProperties;
 use crate::neighbor::{Neighbors, Resolution};
 use crate::path_mtu::PathMtus;
@@ -86,7 +87,7 @@ impl NextHops {
             mac,
             neighbors,
             routes,
-            paths: PathMtus::new(link.mtu),
+            paths: PathMtus::new(link.mtu, config.limits.paths_max as usize),
             parked: Vec::new(),
             parked_max: config.limits.neighbor_queue_max as usize,
             heard_from: MacAddress::UNSPECIFIED,
@@ -201,6 +202,7 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     fn look_up_next_hop(&mut self, index: u32) -> Option<MacAddress> {
+        self.fit_to_path(index);
         let slot = self.slots.at_mut(index)?;
         if !self.next_hops.routes.is_own(slot.flow.local) {
             // As Linux: the connection goes on if the address comes back in time.
@@ -329,12 +331,12 @@ impl<Q: SendQueue> Host<Q> {
         self.next_hops.routes.is_own(address)
     }
 
-    /// Bytes of payload in a segment without TCP options on the way to `target`, for a connection with the
-    /// configuration of this number.
+    /// Bytes of payload in a segment without TCP options to `target`, for a connection with the configuration of this
+    /// number: what the link carries, which is what is announced and agreed on (RFC 6691 section 3, RFC 8201 5.3). What the
+    /// path carries comes later, and changes.
     pub(crate) fn mss_to(&self, target: IpAddr, config: u16) -> u16 {
-        let headers = if target.is_ipv4() { 40 } else { 60 };
-        let mtu = self.next_hops.paths.path_mtu(target, self.now);
         let mss_max = self.lending.config(config).mss_max;
-        mtu.saturating_sub(headers).min(mss_max.unwrap_or(u16::MAX))
+        let mss = self.link.mtu.saturating_sub(headers(target));
+        mss.min(mss_max.unwrap_or(u16::MAX))
     }
 }

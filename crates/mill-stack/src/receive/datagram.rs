@@ -93,6 +93,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         match self.on_ip(&bytes, 0, &received, origin)? {
             Taken::Done => Ok(()),
+            Taken::StrangeError => Err(DropReason::NotForUs),
             Taken::Segment(packet) => {
                 let segment = bytes.get(packet.body.clone()).unwrap_or_default();
                 self.on_tcp_datagram(link, &packet, segment);

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::icmp::{FlowError, FlowErrorKind, Message, Received};
 use crate::neighbor::receive::Envelope;
 use crate::queue::SendQueue;
-use crate::receive::{Origin, Packet};
+use crate::receive::{Origin, Packet, Taken};
 use core::net::{IpAddr, SocketAddr};
 use mill_wire::ndp::Ndp;
 use mill_wire::protocol::Protocol;
@@ -16,7 +16,7 @@ impl<Q: SendQueue> Host<Q> {
         packet: &Packet,
         origin: Origin,
         body: &[u8],
-    ) -> Result<(), DropReason> {
+    ) -> Result<Taken, DropReason> {
         // Only questions of neighbours come from nobody.
         let is_ndp = body.first().is_some_and(|kind| Ndp::is_kind(*kind));
         if packet.source.is_unspecified() && !is_ndp {
@@ -37,10 +37,13 @@ impl<Q: SendQueue> Host<Q> {
             self.now,
         );
         match received {
-            Received::Answered => Ok(()),
+            Received::Answered => Ok(Taken::Done),
             Received::Dropped(reason) => Err(reason),
             Received::Error(error) => self.on_flow_error(&error),
-            Received::Ndp(message) => self.on_ndp(packet, origin, &message),
+            Received::Ndp(message) => {
+                self.on_ndp(packet, origin, &message)?;
+                Ok(Taken::Done)
+            }
         }
     }
 
@@ -64,7 +67,11 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Somebody says that a packet of ours did not get through. It is believed as far as it knows what only somebody on
     /// the path can know (RFC 5927 4).
-    fn on_flow_error(&mut self, error: &FlowError) -> Result<(), DropReason> {
+    fn on_flow_error(&mut self, error: &FlowError) -> Result<Taken, DropReason> {
+        let index = self.connection_of(&error.flow);
+        if error.protocol == Protocol::TCP && index.is_none() {
+            return Ok(Taken::StrangeError);
+        }
         let is_believed = match (error.protocol, error.kind) {
             (Protocol::TCP, FlowErrorKind::PacketTooBig { mtu }) => {
                 self.on_too_big(&error.flow, error.seq, mtu)
@@ -76,7 +83,7 @@ impl<Q: SendQueue> Host<Q> {
             _ => false,
         };
         if is_believed {
-            Ok(())
+            Ok(Taken::Done)
         } else {
             Err(DropReason::NotForUs)
         }

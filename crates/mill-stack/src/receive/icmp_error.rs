@@ -3,6 +3,7 @@
 use crate::flow::Flow;
 use crate::flow_table::Target;
 use crate::host::Host;
+use crate::host::path::headers;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
@@ -14,25 +15,34 @@ impl<Q: SendQueue> Host<Q> {
     pub(crate) fn on_too_big(&mut self, flow: &Flow, seq: SeqNumber, mtu: u32) -> bool {
         // RFC 8201 4: every link of IPv6 carries that much; a router that says less is none.
         if flow.remote.is_ipv6() && mtu < u32::from(mill_wire::ipv6::MTU_MIN) {
+            self.counters.paths_doubted += 1;
             return false;
         }
         let Some(index) = self.connection_of(flow) else {
             return false;
         };
-        let headers = if flow.remote.is_ipv4() { 40 } else { 60 };
         let mss = u16::try_from(mtu)
             .unwrap_or(u16::MAX)
-            .saturating_sub(headers);
+            .saturating_sub(headers(flow.remote));
         let Some(slot) = self.slots.at_mut(index) else {
             return false;
         };
         let env = &mut self.lending.env(slot.config, self.now);
         if !slot.connection.on_packet_too_big(seq, mss, env) {
+            self.counters.paths_doubted += 1;
             return false;
         }
-        self.next_hops
-            .paths
-            .on_packet_too_big(flow.remote, mtu, self.now);
+        let paths = &mut self.next_hops.paths;
+        if paths
+            .on_packet_too_big(flow.remote, mtu, self.now)
+            .is_some()
+        {
+            self.counters.paths_told += 1;
+            // The others to this target see it when they send next.
+            self.next_hops.outdate();
+        }
+        self.on_path_news(index);
+        self.fit_to_path(index);
         self.want_transmit(index);
         self.arm(index);
         true
@@ -59,7 +69,7 @@ impl<Q: SendQueue> Host<Q> {
         true
     }
 
-    fn connection_of(&self, flow: &Flow) -> Option<u32> {
+    pub(super) fn connection_of(&self, flow: &Flow) -> Option<u32> {
         match self.find(flow, flow.table_hash(self.secrets.table)) {
             Some(Target::Connection(index)) => Some(index),
             _ => None,

@@ -94,8 +94,12 @@ impl<Q: SendQueue> Host<Q> {
             self.next_hops.note(packet.source);
         }
         match packet.protocol {
-            Protocol::ICMPV4 if packet.source.is_ipv4() => self.on_icmp(packet, origin, body)?,
-            Protocol::ICMPV6 if packet.source.is_ipv6() => self.on_icmp(packet, origin, body)?,
+            Protocol::ICMPV4 if packet.source.is_ipv4() => {
+                return self.on_icmp(packet, origin, body);
+            }
+            Protocol::ICMPV6 if packet.source.is_ipv6() => {
+                return self.on_icmp(packet, origin, body);
+            }
             Protocol::UDP => self.on_udp(packet, origin, body, whole)?,
             // RFC 8200 4.7: nothing follows, and nothing is wrong with that.
             Protocol::NO_NEXT_HEADER => {}

@@ -35,6 +35,8 @@ impl Settings {
         let mut host = HostConfig::new(vec![address], *b"scripts, replay.");
         // Scripts turn Nagle's algorithm off by setsockopt, as programs do.
         host.tcp.nodelay = false;
+        // What is sent again has the size that it had, unless a script is about that.
+        host.tcp.mtu_probing = false;
         let mut made = Self {
             host,
             mtu: 1500,

@@ -22,6 +22,8 @@ pub(crate) struct Wire {
     pub(crate) random: Random,
     /// Numbers of segments (as in `log`) that are lost in any case.
     pub(crate) lose: Vec<usize>,
+    /// Segments with more bytes of options and payload are lost, without a word.
+    pub(crate) carries: u16,
     pub(super) packets: Vec<Packet>,
 }
 
@@ -45,6 +47,7 @@ impl Wire {
             lateness: Duration::from_millis(3),
             random: Random::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
             lose: Vec::new(),
+            carries: u16::MAX,
             packets: Vec::new(),
         }
     }
@@ -101,7 +104,8 @@ impl Pair {
             happens(wire.doubled),
             happens(wire.marked),
         );
-        if lost || wire.lose.contains(&number) {
+        let is_too_large = segment.options.len() + payload.len() > usize::from(wire.carries);
+        if lost || is_too_large || wire.lose.contains(&number) {
             return;
         }
         if marked && segment.ecn != Ecn::NotCapable {

@@ -283,6 +283,26 @@ impl Scoreboard {
         self.check();
     }
 
+    /// Whether what begins at `seq` is held for lost.
+    pub fn is_lost(&self, seq: SeqNumber) -> bool {
+        let entry = self.sent.get(self.index_of(seq));
+        entry.is_some_and(|entry| entry.mark == Mark::Lost)
+    }
+
+    /// What is in flight of `start .. end`, which was a segment, is lost.
+    pub fn lose(&mut self, start: SeqNumber, end: SeqNumber) {
+        let mut index = self.index_of(start);
+        while let Some(entry) = self.sent.get(index)
+            && entry.start.is_before(end)
+        {
+            if entry.mark == Mark::InFlight {
+                self.mark_lost(index);
+            }
+            index += 1;
+        }
+        self.check();
+    }
+
     /// The peer has thrown away what it had reported (RFC 2018 8): it counts as lost.
     pub fn forget_sacked(&mut self) {
         for index in 0..self.sent.len() {

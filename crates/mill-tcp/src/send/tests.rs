@@ -106,6 +106,7 @@ fn everything_arrives_over_every_wire() {
         );
         // Nothing is left behind but, perhaps, what a loss probe was.
         pair.run_for(Duration::from_secs(5));
+        pair.command(SERVER, |connection, env| connection.take_path_news(env));
         let server = pair.connection(SERVER);
         assert!(
             !server.flags.has(ConnectionFlags::RETRANSMIT_ARMED),

@@ -34,6 +34,9 @@ mod tools;
 /// Everything else on the same interface.
 mod others;
 
+/// Paths that carry less than the interface.
+mod path_mtu;
+
 /// Reloads under load.
 mod reload;
 

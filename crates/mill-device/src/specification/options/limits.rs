@@ -52,6 +52,12 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "what may wait for one neighbour's Ethernet address",
     ),
     option(
+        "paths",
+        Value::Number(1..=(1 << 20), |to| &mut to.limits.paths_max),
+        "1024",
+        "targets of which it is remembered that their path carries less than the link; beyond them the oldest is forgotten",
+    ),
+    option(
         "answers",
         Value::Number(0..=1_000_000, |to| &mut to.limits.answers_per_second),
         "1000",

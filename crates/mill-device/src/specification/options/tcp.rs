@@ -176,7 +176,8 @@ pub(super) const OPTIONS: &[StackOption] = &[
     option(
         "mtu-probing",
         Value::Switch(|to| &mut to.tcp.mtu_probing),
-        "off",
-        "find the path's MTU without ICMP (RFC 4821)",
+        "on",
+        "find out what a path carries where routers do not say it: smaller segments after two timeouts, then larger ones \
+         (RFC 4821)",
     ),
 ];

@@ -64,6 +64,11 @@ impl Frame {
         14 + 4 * self.tags.len()
     }
 
+    /// Bytes of the IP header, of a frame without fragments and options.
+    pub(in crate::steering) fn header_len(&self) -> usize {
+        if self.source.is_ipv4() { 20 } else { 40 }
+    }
+
     pub(in crate::steering) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.target_mac.to_vec();
         bytes.extend([2, 0, 0, 0, 0, 2]);

@@ -1,0 +1,174 @@
+//! Paths that carry less than the interface: behind a router whose next link takes 1400 bytes, and which says so or does not.
+
+use crate::namespace::{has, text_of};
+use crate::nginx::Nginx;
+use crate::server::{Server, Site};
+use crate::topology::{FAR, INTERFACE, ip, move_to, serve};
+use mill_sys::namespace;
+use std::fs::File;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// The server's namespace, in which the test's thread is; a router; and the client's behind it.
+struct Path {
+    server: File,
+    router: File,
+    client: File,
+}
+
+/// What the router tells of packets that are too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Router {
+    Tells,
+    /// What it would send to the server it drops.
+    IsSilent,
+}
+
+/// Bytes of IP packet on the link behind the router. The client does not know of it: its own end takes 1500.
+const NARROW: u16 = 1400;
+
+const ADDRESSES: [&str; 2] = ["10.50.0.1", "fd50::1"];
+
+fn here() -> File {
+    File::open("/proc/thread-self/ns/net").unwrap()
+}
+
+fn elsewhere(back: &File) -> File {
+    namespace::leave_network().unwrap();
+    ip("link set lo up");
+    let made = here();
+    namespace::enter_network(back).unwrap();
+    made
+}
+
+impl Path {
+    fn lay(router_is: Router) -> Self {
+        let server = here();
+        let (router, client) = (elsewhere(&server), elsewhere(&server));
+        let path = Self {
+            server,
+            router,
+            client,
+        };
+        let one_queue = "numrxqueues 1 numtxqueues 1";
+        ip(&format!(
+            "link add {INTERFACE} {one_queue} type veth peer name {FAR} {one_queue}"
+        ));
+        move_to(FAR, &path.router);
+        ip("address add 10.50.0.1/24 dev mill0");
+        ip("address add fd50::1/64 dev mill0 nodad");
+        ip("link set mill0 up");
+        ip("route add default via 10.50.0.254");
+        ip("-6 route add default via fd50::fe");
+        path.within(&path.router, || path.lay_router(router_is));
+        path.within(&path.client, || {
+            ip("address add 10.60.0.2/24 dev mill3");
+            ip("address add fd60::2/64 dev mill3 nodad");
+            ip("link set mill3 up");
+            ip("route add default via 10.60.0.254");
+            ip("-6 route add default via fd60::fe");
+        });
+        path
+    }
+
+    fn lay_router(&self, router_is: Router) {
+        std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        std::fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
+        ip("link add mill2 type veth peer name mill3");
+        move_to("mill3", &self.client);
+        for line in [
+            "address add 10.50.0.254/24 dev mill1",
+            "address add fd50::fe/64 dev mill1 nodad",
+            "link set mill1 up",
+            "address add 10.60.0.254/24 dev mill2",
+            "address add fd60::fe/64 dev mill2 nodad",
+            "link set mill2 up",
+        ] {
+            ip(line);
+        }
+        ip(&format!("link set mill2 mtu {NARROW}"));
+        if router_is == Router::IsSilent {
+            // Packets of its own that are ICMP have no way; neighbours are found without routes.
+            ip("rule add iif lo ipproto icmp blackhole");
+            ip("-6 rule add iif lo ipproto ipv6-icmp blackhole");
+        }
+    }
+
+    fn within<T>(&self, there: &File, run: impl FnOnce() -> T) -> T {
+        namespace::enter_network(there).unwrap();
+        let result = run();
+        namespace::enter_network(&self.server).unwrap();
+        result
+    }
+
+    /// Fetches a file on a connection of its own, which has to be whole; says how long it took.
+    fn fetch(&self, site: &Site, address: &str, name: &str) -> Duration {
+        let expected = std::fs::read(site.path(name)).unwrap();
+        let fetched = site.path("fetched");
+        let to = fetched.to_str().unwrap();
+        let host = match address.parse().unwrap() {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        let url = format!("http://{host}/{name}");
+        let begin = Instant::now();
+        self.within(&self.client, || {
+            text_of("curl", &["-sSf", "-m25", "-o", to, &url])
+        });
+        let took = begin.elapsed();
+        assert!(std::fs::read(&fetched).unwrap() == expected, "{url}");
+        took
+    }
+}
+
+/// A server on the stack behind such a router.
+fn behind(router_is: Router, test: impl FnOnce(&Path, &Site, &Server) + Send) {
+    crate::namespace::in_namespace(|| {
+        let path = Path::lay(router_is);
+        let site = Site::new();
+        std::fs::write(site.path("short.bin"), vec![b'm'; 9450]).unwrap();
+        let server = serve(&site);
+        test(&path, &site, &server);
+    });
+}
+
+/// The times are printed, not judged: what has to hold is that all arrives.
+fn fetch_all(path: &Path, site: &Site, what: &str) {
+    for address in ADDRESSES {
+        for name in ["short.bin", "short.bin", "large.bin", "large.bin"] {
+            let took = path.fetch(site, address, name);
+            println!("{what}: {name} from {address} in {took:?}");
+        }
+    }
+}
+
+#[test]
+fn files_arrive_behind_a_router_that_says_how_much_its_next_link_takes() {
+    behind(Router::Tells, |path, site, _| {
+        fetch_all(path, site, "af_xdp, a router that tells");
+    });
+}
+
+#[test]
+fn files_arrive_behind_a_router_that_swallows_what_is_too_large() {
+    behind(Router::IsSilent, |path, site, _| {
+        fetch_all(path, site, "af_xdp, a router that is silent");
+    });
+}
+
+/// The kernel's own TCP behind the same router, beside which our times are seen.
+#[test]
+fn nginx_is_reached_behind_the_same_router() {
+    if !has("nginx") {
+        println!("not tested, since there is no nginx");
+        return;
+    }
+    crate::namespace::in_namespace(|| {
+        let path = Path::lay(Router::Tells);
+        let site = Site::new();
+        std::fs::write(site.path("short.bin"), vec![b'm'; 9450]).unwrap();
+        let listening = "server { listen 80; listen [::]:80; }";
+        let _nginx = Nginx::start(&site, listening);
+        fetch_all(&path, &site, "nginx, a router that tells");
+    });
+}
