@@ -4,10 +4,10 @@ use crate::namespace::{has, text_of};
 use crate::nginx::Nginx;
 use crate::server::{Server, Site};
 use crate::topology::{FAR, INTERFACE, ip, move_to, serve};
-use mill_sys::namespace;
+use mill_sys::{clock, namespace};
 use std::fs::File;
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The server's namespace, in which the test's thread is; a router; and the client's behind it.
 struct Path {
@@ -111,11 +111,11 @@ impl Path {
             IpAddr::V6(address) => format!("[{address}]"),
         };
         let url = format!("http://{host}/{name}");
-        let begin = Instant::now();
+        let begin = clock::monotonic();
         self.within(&self.client, || {
             text_of("curl", &["-sSf", "-m25", "-o", to, &url])
         });
-        let took = begin.elapsed();
+        let took = clock::monotonic() - begin;
         assert!(std::fs::read(&fetched).unwrap() == expected, "{url}");
         took
     }
