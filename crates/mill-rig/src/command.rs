@@ -135,6 +135,7 @@ fn listen() -> Result<Interrupt, String> {
 
 fn restore(mut out: &mut dyn Write) -> Result<u8, String> {
     let folder = journal::state_folder();
+    let _hold = journal::hold(&folder, "restore").map_err(|refused| refused.to_string())?;
     let restored = journal::restore_all(&folder, &mut out)
         .map_err(|error| format!("{}: {error}", folder.display()))?;
     Ok(u8::from(!restored.left.is_empty()) * FAILED)

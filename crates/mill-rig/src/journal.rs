@@ -26,6 +26,8 @@ use std::path::{Path, PathBuf};
 mod ending;
 /// A short command on a host.
 pub(crate) mod errand;
+/// Who may change the machine.
+mod hold;
 /// Journals that nobody keeps any more.
 mod left;
 /// `Host` in one word.
@@ -40,6 +42,7 @@ mod undo;
 #[cfg(test)]
 mod tests;
 
+pub use hold::{Hold, Refused, hold};
 pub use left::{Left, Restored, left_behind, restore_all};
 use reading::{Noted, Progress};
 use undo::{Outcome, Undoing};

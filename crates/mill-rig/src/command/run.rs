@@ -46,15 +46,17 @@ pub(super) fn begin(
         return Err(format!("{} has {mistakes}; nothing was run", choice.recipe));
     }
     let plan = Plan::of(&resolved, environment::cores()).map_err(said)?;
+    let started_ms = milliseconds();
+    let id = run_id(
+        started_ms,
+        &resolved.recipe.id,
+        random::seed().unwrap_or(started_ms),
+    );
+    let _hold = hold(&id)?;
     warn_of_left(err);
     let place = Store::open(store).map_err(|error| unwritable(&error))?;
-    let started_ms = milliseconds();
     let run = RunRecord {
-        id: run_id(
-            started_ms,
-            &resolved.recipe.id,
-            random::seed().unwrap_or(started_ms),
-        ),
+        id,
         recipe: resolved.recipe.id.clone(),
         title: resolved.recipe.title.clone(),
         size: choice.size.clone(),
@@ -89,6 +91,7 @@ pub(super) fn resume(
     let place = Store::open(store).map_err(said)?;
     let id = place.find(word).map_err(said)?;
     let text = place.recipe_text(&id).map_err(said)?;
+    let _hold = hold(&id)?;
     let _alone = alone(&place.run_path(&id))?;
     let folder = place.resume(&id).map_err(said)?;
     let resolved = Resolved::parse("recipe.toml", &text, &folder.run().size).map_err(said)?;
@@ -138,6 +141,12 @@ fn carry_out(
     let reported = desk::report_after(desk, &id, manner.report.as_deref(), out, err);
     say_how_to_go_on(&finish, &id, err);
     Ok(status(&finish, failed, reported))
+}
+
+/// The right to change the machine for this run.
+fn hold(id: &str) -> Result<journal::Hold, String> {
+    let state = journal::state_folder();
+    journal::hold(&state, &format!("run {id}")).map_err(|refused| refused.to_string())
 }
 
 /// What came out, for a script: 130 after Ctrl-C, 1 if anything is not as it should be.

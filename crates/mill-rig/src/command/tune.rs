@@ -21,6 +21,7 @@ pub(super) fn run(choice: &Choice, yes: bool, out: &mut dyn Write) -> Result<u8,
     let (setup, _) = resolved.setup(&point).map_err(|error| error.to_string())?;
     let state = journal::state_folder();
     let name = format!("tune-{}-{}", resolved.recipe.id, std::process::id());
+    let _hold = journal::hold(&state, &name).map_err(|refused| refused.to_string())?;
     let mut journal =
         Journal::begin(&state, &name).map_err(|error| format!("{}: {error}", state.display()))?;
     journal.allow_ssh_interface(yes);

@@ -16,6 +16,13 @@ pub(super) struct Stat {
     pub(super) start: u64,
 }
 
+impl Stat {
+    /// Whether it still does anything: one that has ended and that its parent has not asked for is a number and no process.
+    pub(super) fn is_living(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+}
+
 /// Reads it; none if there is no such process.
 pub(super) fn stat_of(process: u32) -> Option<Stat> {
     parse(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
@@ -41,7 +48,7 @@ fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
         let mut told: Vec<(u32, u64)> = Vec::new();
         loop {
             let mut living = list();
-            living.retain(|stat| !matches!(stat.state, 'Z' | 'X'));
+            living.retain(Stat::is_living);
             if living.is_empty() {
                 return true;
             }

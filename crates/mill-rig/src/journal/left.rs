@@ -36,6 +36,15 @@ pub fn left_behind(folder: &Path) -> Vec<Left> {
         .collect()
 }
 
+/// A lab that runs, other than this process.
+pub(super) fn living(folder: &Path) -> Option<Left> {
+    let known = journals(folder).unwrap_or_default().into_iter();
+    known
+        .filter(|known| known.is_living && known.left.process != std::process::id())
+        .map(|known| known.left)
+        .next()
+}
+
 /// Undoes what dead labs left, and says so on `out`, one line a run and one for each thing that is left.
 pub fn restore_all(folder: &Path, out: &mut impl Write) -> io::Result<Restored> {
     let mut answer = Restored::default();
@@ -135,7 +144,8 @@ fn known(path: &Path) -> io::Result<Known> {
     {
         left.run.clone_from(run);
         left.process = *process;
-        let start = ending::stat_of(*process).map(|stat| stat.start);
+        let living = ending::stat_of(*process).filter(ending::Stat::is_living);
+        let start = living.map(|stat| stat.start);
         is_living = start == Some(*process_start) && (its_boot.is_empty() || *its_boot == boot());
     }
     Ok(Known { left, is_living })

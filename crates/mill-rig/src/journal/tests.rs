@@ -301,6 +301,39 @@ fn the_journal_of_a_living_lab_is_not_touched() {
 }
 
 #[test]
+fn a_lab_that_was_killed_and_not_asked_for_is_dead() {
+    let scratch = Scratch::new("zombie");
+    let key = scratch.key("key", "2");
+    let mut child = std::process::Command::new("cat")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let process = child.id();
+    let began = Entry::Began {
+        run: String::from("killed"),
+        process,
+        process_start: ending::stat_of(process).unwrap().start,
+        boot: left::boot(),
+        session: 0,
+    };
+    let began = serde_json::to_string(&began).unwrap();
+    let text = format!("{began}\n{}\n", wrote(&key, "1", "2"));
+    std::fs::write(scratch.0.join("killed.journal"), text).unwrap();
+    assert_eq!(left::living(&scratch.0).unwrap().process, process);
+    child.kill().unwrap();
+    // Nobody asks how it ended: it stays as a zombie.
+    while ending::stat_of(process).unwrap().is_living() {
+        std::thread::yield_now();
+    }
+    assert_eq!(left::living(&scratch.0), None);
+    assert_eq!(left_behind(&scratch.0).len(), 1);
+    let restored = restore_all(&scratch.0, &mut Vec::new()).unwrap();
+    assert_eq!(restored.restored, ["killed"]);
+    assert_eq!(value(&key), "1");
+    child.wait().unwrap();
+}
+
+#[test]
 fn a_second_journal_of_the_same_run_is_refused() {
     let scratch = Scratch::new("same");
     let journal = Journal::begin(&scratch.0, "run").unwrap();
