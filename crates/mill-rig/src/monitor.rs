@@ -86,6 +86,7 @@ impl Monitor {
                 if facts.shared_network {
                     facts.client_waits = sampler.client_waits();
                 }
+                facts.ended = sampler.ended();
                 Observed { samples, facts }
             })?;
         Ok(Self { stop, thread })
@@ -123,6 +124,11 @@ fn watch(
 }
 
 impl Observed {
+    /// Workers of the server that ended while it was looked at.
+    pub(crate) fn ended(&self) -> &[process::Ended] {
+        &self.facts.ended
+    }
+
     /// One line an interval.
     pub fn csv(&self) -> String {
         let Some(first) = self.samples.first() else {

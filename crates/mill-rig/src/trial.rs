@@ -3,6 +3,7 @@
 mod figures;
 mod names;
 mod probing;
+mod workers;
 
 use crate::client::{self, Clients, Outcome};
 use crate::host::Host;
@@ -190,7 +191,10 @@ fn clean_pass(
     std::fs::write(bench.folder.join("monitor.csv"), observed.csv())
         .map_err(|error| Trouble::Failed(format!("monitor.csv: {error}")))?;
     record.artefacts.push(String::from("monitor.csv"));
-    Ok(())
+    match workers::ended(observed.ended(), bench) {
+        Some(problem) => Err(Trouble::Failed(problem)),
+        None => Ok(()),
+    }
 }
 
 /// What a server takes that has nothing to do, in percent of a CPU: asked of those that may look for packets without end.

@@ -55,9 +55,27 @@ pub(super) struct Usage {
 #[derive(Debug)]
 pub(super) struct Tree {
     roots: Vec<u32>,
-    members: BTreeMap<(u32, u64), Seen>,
+    members: BTreeMap<(u32, u64), Member>,
     usage: Usage,
     begun: bool,
+    searches: u32,
+    ended: Vec<Ended>,
+}
+
+/// A worker that is no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub process: u32,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Member {
+    seen: Seen,
+    name: String,
+    looks: u32,
+    /// Forked by a process of the same name, and there from the beginning: such ones serve until the server ends.
+    is_worker: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +92,8 @@ impl Tree {
             members: BTreeMap::new(),
             usage: Usage::default(),
             begun: false,
+            searches: 0,
+            ended: Vec::new(),
         }
     }
 
@@ -83,28 +103,65 @@ impl Tree {
         numbers.extend(&self.roots);
         if let Some(parents) = parents {
             numbers.extend(descendants(&self.roots, parents));
+            self.searches += 1;
         }
         let mut members = BTreeMap::new();
         self.usage.resident_bytes = 0;
         for number in numbers {
-            let Some((key, seen, resident_bytes)) = read(number) else {
+            let Some((stat, seen, resident_bytes)) = read(number) else {
                 continue;
             };
+            let key = (number, stat.start);
             self.usage.resident_bytes += resident_bytes;
             // Who was there at the first look brings a past along; who came later is ours from its beginning.
-            let known = self.members.get(&key).copied();
-            let before = known.unwrap_or(if self.begun { Seen::default() } else { seen });
+            let known = self.members.remove(&key);
+            let before = known.as_ref().map(|member| member.seen);
+            let before = before.unwrap_or(if self.begun { Seen::default() } else { seen });
             self.usage.cpu_seconds +=
                 float(seen.ticks.saturating_sub(before.ticks)) / TICKS_PER_SECOND;
             self.usage.voluntary_switches += seen.voluntary.saturating_sub(before.voluntary);
             self.usage.involuntary_switches += seen.involuntary.saturating_sub(before.involuntary);
-            members.insert(key, seen);
+            let mut member = known.unwrap_or_else(|| Member {
+                is_worker: self.searches <= SEARCHES_AT_FIRST && is_worker(number, &stat),
+                name: stat.name,
+                ..Member::default()
+            });
+            member.seen = seen;
+            member.looks += 1;
+            members.insert(key, member);
         }
+        // Who is left was there at the last look and is not now.
+        let gone = std::mem::take(&mut self.members).into_iter();
+        self.ended.extend(
+            gone.filter(|(_, member)| member.is_worker && member.looks > 1)
+                .map(|((process, _), member)| Ended {
+                    process,
+                    name: member.name,
+                }),
+        );
         self.begun = true;
         self.members = members;
         self.usage.processes = self.members.len();
         self.usage
     }
+}
+
+impl Tree {
+    /// Workers that ended between two looks. A server starts another one in its place and goes on, but its connections are cut, and the
+    /// figures are of fewer workers for a while.
+    pub(super) fn ended(&self) -> &[Ended] {
+        &self.ended
+    }
+}
+
+/// Searches in which workers are found: a server may listen a moment before it forks them.
+const SEARCHES_AT_FIRST: u32 = 2;
+
+/// Whether a process was forked by one of its own name, and not to end by itself: nginx's cache loader does a minute after the start.
+fn is_worker(process: u32, own: &Stat) -> bool {
+    let of_its_name = stat(own.parent).is_some_and(|parent| parent.name == own.name);
+    let title = || fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    of_its_name && !String::from_utf8_lossy(&title()).contains("cache loader")
 }
 
 /// Every process below `roots`, themselves included.
@@ -145,7 +202,7 @@ pub(crate) fn stat(number: u32) -> Option<Stat> {
     parse_stat(&fs::read_to_string(format!("/proc/{number}/stat")).ok()?)
 }
 
-fn read(number: u32) -> Option<((u32, u64), Seen, u64)> {
+fn read(number: u32) -> Option<(Stat, Seen, u64)> {
     let stat = stat(number)?;
     let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
     let mut seen = Seen {
@@ -163,7 +220,7 @@ fn read(number: u32) -> Option<((u32, u64), Seen, u64)> {
         add_switches(&status, &mut seen);
     }
     let resident_kib = status_field(&status, "VmRSS").unwrap_or(0);
-    Some(((number, stat.start), seen, resident_kib * 1024))
+    Some((stat, seen, resident_kib * 1024))
 }
 
 /// Threads of a process whose switches are counted: reading a thread's status takes some 15 µs, and a look should
@@ -237,5 +294,43 @@ mod tests {
         assert!(first.processes >= 1, "{first:?}");
         let gone = Tree::new(vec![u32::MAX]).look(None);
         assert_eq!(gone, Usage::default());
+    }
+
+    #[test]
+    fn a_worker_that_ends_is_told_and_another_program_that_ends_is_not() {
+        use std::io::{BufRead, BufReader, Write};
+        use std::process::{Command, Stdio};
+        // Two shells, one forked by the other, and a program that the outer one starts; a line ends what it names.
+        let script = "exec 3<&0; (read x <&3) & worker=$!; sleep 1000 & other=$!; echo $worker $other; wait $worker; \
+                      kill $other; wait $other; echo both; read x";
+        let mut child = Command::new("bash")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let numbers = said.next().unwrap().unwrap();
+        let worker: u32 = numbers.split(' ').next().unwrap().parse().unwrap();
+        let other: u32 = numbers.split(' ').nth(1).unwrap().parse().unwrap();
+        // Until it is the program that it will be.
+        while stat(other).is_some_and(|stat| stat.name != "sleep") {
+            std::thread::yield_now();
+        }
+        let mut tree = Tree::new(vec![child.id()]);
+        tree.look(Some(&parents()));
+        tree.look(None);
+        assert_eq!(tree.ended(), []);
+        writeln!(child.stdin.as_mut().unwrap()).unwrap();
+        assert_eq!(said.next().unwrap().unwrap(), "both");
+        tree.look(Some(&parents()));
+        let expected = Ended {
+            process: worker,
+            name: String::from("bash"),
+        };
+        assert_eq!(tree.ended(), [expected]);
+        drop(child.stdin.take());
+        child.wait().unwrap();
     }
 }

@@ -57,6 +57,8 @@ pub(super) struct Facts {
     pub client_waits: f64,
     /// Ports that a client host may take.
     pub ports: Option<f64>,
+    /// Workers of the server that ended under load.
+    pub ended: Vec<process::Ended>,
     /// Metric and reason.
     pub absent: Vec<(String, String)>,
 }
@@ -141,6 +143,11 @@ impl Sampler {
         self.clients
             .first_mut()
             .map_or(1.0, Place::waits_of_clients)
+    }
+
+    /// Of `Facts::ended`, likewise.
+    pub(super) fn ended(&self) -> Vec<process::Ended> {
+        self.server_tree.ended().to_vec()
     }
 
     pub(super) fn take(&mut self) -> Sample {
