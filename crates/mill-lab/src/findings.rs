@@ -28,15 +28,18 @@ pub struct Findings {
     pub tuned: Vec<TunedKey>,
     /// How to repeat one point, by system.
     pub commands: Vec<(String, Vec<CommandLine>)>,
-    /// Trials measured, void, absent, failed.
+    /// Trials measured, disturbed, absent, failed.
     pub counts: Counts,
     pub interrupted: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
+    /// Undisturbed.
     pub measured: usize,
-    pub void: usize,
+    pub disturbed: usize,
+    /// Of the disturbed ones those that figures rest on, because their points have no others.
+    pub disturbed_used: usize,
     pub absent: usize,
     pub failed: usize,
     pub missing: usize,
@@ -79,12 +82,17 @@ pub struct Compared {
     pub at: String,
     pub from: String,
     pub to: String,
-    pub from_median: f64,
-    pub to_median: f64,
-    /// to : from, median of the paired ratios, and its 95 % interval.
+    /// Figures whose quotient is the ratio: of the pair in the middle (of an even number the geometric means of two), or, where runs
+    /// are compared that are not paired, the medians.
+    pub from_figure: f64,
+    pub to_figure: f64,
+    /// to : from, median of the paired ratios, and its interval.
     pub ratio: f64,
     pub interval: Option<(f64, f64)>,
+    /// The share of cases in which such an interval has the true ratio inside: 0.95 and more, and less of a few pairs.
+    pub covers: Option<f64>,
     pub pairs: usize,
+    /// Corrected for its family; below `LEVEL` wherever the verdict is better or worse.
     pub p_value: Option<f64>,
     pub verdict: Verdict,
     /// "faster by 12.1 % [9.8, 14.0], 12 pairs, p = 0.0005".
@@ -101,6 +109,34 @@ pub enum Verdict {
     NoDifference,
     Inconclusive,
 }
+
+/// What the whiskers of these comparisons are: intervals of 95 % need six pairs.
+pub fn whiskers(comparisons: &[Compared]) -> String {
+    let covers = || comparisons.iter().filter_map(|compared| compared.covers);
+    if covers().next().is_none() {
+        return String::from("Of one or two pairs there are no whiskers.");
+    }
+    let least = covers().fold(1.0, f64::min);
+    let sure = "intervals of the median of paired ratios, of 95 % or more";
+    if least >= SURE {
+        return format!("Whiskers are {sure}.");
+    }
+    let few = format!(
+        "the range of the pairs' ratios, which covers {:.0} % of cases and is no interval of 95 %",
+        (least * 100.0).floor()
+    );
+    if covers().any(|covers| covers >= SURE) {
+        format!("Whiskers are {sure}, and of fewer than six pairs {few}.")
+    } else {
+        format!("Whiskers are {few}.")
+    }
+}
+
+/// What an interval of 95 % covers.
+const SURE: f64 = 0.95;
+
+/// The p from which on no test speaks for a difference.
+pub const LEVEL: f64 = 0.05;
 
 /// A table in the document's layout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -95,8 +95,10 @@ pub struct TrialRecord {
 #[serde(tag = "is", rename_all = "kebab-case")]
 pub enum Status {
     Measured,
-    /// Measured, but disturbed: kept, never used.
-    Void {
+    /// Measured while others took more CPU time than the recipe allows: used, and marked, only where no trial was left undisturbed.
+    /// Older stores call it void.
+    #[serde(alias = "void")]
+    Disturbed {
         reason: String,
     },
     /// Something it needs is not here: "not on this machine: needs …", "needs 4 cores", "not built yet".

@@ -4,7 +4,8 @@
 //! order        median, quantiles, intervals of quantiles from order statistics
 //! normal       the normal distribution, Student's quantile
 //! random       the generator of resamples, seeded
-//! bootstrap    percentile and BCa intervals
+//! student      Student's and Welch's tests of means
+//! bootstrap    the interval of two samples' ratio
 //! signed_rank  Wilcoxon's test of pairs, Hodges-Lehmann
 //! rank_sum     Mann-Whitney's test of two samples, Hodges-Lehmann's shift
 //! holm         p-values of a family of tests
@@ -30,20 +31,22 @@ mod ratio;
 mod scaling;
 mod signed_rank;
 mod steady;
+mod student;
 
 pub use batches::{Batches, batches};
-pub use bootstrap::{Interval, IntervalKind, bootstrap_interval, bootstrap_two};
+pub use bootstrap::bootstrap_two;
 pub use holm::holm;
 pub use noise::NoiseFloor;
 pub(crate) use noise::{detectable as noise_detectable, median_error as noise_median_error};
 pub use normal::{normal_cdf, normal_quantile, student_quantile};
-pub use order::{median, median_interval, quantile, quantile_interval};
+pub use order::{Interval, median, median_interval, quantile, quantile_interval};
 pub use random::Generator;
 pub use rank_sum::{RankSum, mann_whitney};
 pub use ratio::{PairedRatio, log_ratios};
 pub use scaling::{Scaling, ScalingError, ScalingPoint, fit_scaling};
 pub use signed_rank::{SignedRank, wilcoxon};
 pub use steady::{Trend, mann_kendall, mser5};
+pub use student::{paired_student, student_tails, welch};
 
 /// A count as a number of arithmetic.
 #[expect(

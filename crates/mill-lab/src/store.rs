@@ -6,7 +6,7 @@
 //!   runs/ID/        as `record` says
 //! ```
 //!
-//! A trial exists from the moment its `trial.json` does, which is written last. An attempt that was void or failed keeps its folder,
+//! A trial exists from the moment its `trial.json` does, which is written last. An attempt that was disturbed or failed keeps its folder,
 //! the next one is `trials/0001-2`; what a crash left unfinished is moved to `trials/0001.unfinished`. A run that is complete is
 //! read-only (0444, 0555: root is not held by that, and `rm -rf` by its owner needs `chmod -R u+w` first).
 
@@ -58,7 +58,7 @@ pub struct RunSummary {
     pub host: String,
     /// Latest attempts at trials of the plan, by what became of them.
     pub measured: usize,
-    pub void: usize,
+    pub disturbed: usize,
     pub absent: usize,
     pub failed: usize,
     /// None while it runs, or after a crash.
@@ -231,7 +231,7 @@ impl Store {
             run,
             host: environment.host,
             measured: 0,
-            void: 0,
+            disturbed: 0,
             absent: 0,
             failed: 0,
             finish,
@@ -244,7 +244,7 @@ impl Store {
         for status in latest.values() {
             match status {
                 Status::Measured => summary.measured += 1,
-                Status::Void { .. } => summary.void += 1,
+                Status::Disturbed { .. } => summary.disturbed += 1,
                 Status::Absent { .. } => summary.absent += 1,
                 Status::Failed { .. } => summary.failed += 1,
             }

@@ -1,5 +1,6 @@
 //! What a person sees meanwhile: what runs now, how far it is, how long it will take.
 
+use crate::sweep::Fate;
 use mill_lab::plan::Trial;
 use mill_lab::record::{Status, TrialRecord};
 use mill_sys::clock;
@@ -17,6 +18,7 @@ pub struct Progress<'a> {
     left_s: f64,
     planned_s: f64,
     began: Duration,
+    said_busy: bool,
 }
 
 impl std::fmt::Debug for Progress<'_> {
@@ -38,6 +40,7 @@ impl<'a> Progress<'a> {
             left_s: 0.0,
             planned_s: 0.0,
             began: Duration::ZERO,
+            said_busy: false,
         }
     }
 
@@ -85,10 +88,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    pub(crate) fn kept(&mut self, trial: &Trial, record: &TrialRecord) {
-        if !matches!(record.status, Status::Void { .. }) {
-            self.done += 1;
+    pub(crate) fn kept(&mut self, trial: &Trial, record: &TrialRecord, fate: Fate) {
+        if fate == Fate::PutOff && !self.said_busy {
+            self.said_busy = true;
+            self.line(
+                "the machine is busy: disturbed trials are kept and marked, and repeated only if it is quiet at the end",
+            );
         }
+        self.done = (self.done + usize::from(fate != Fate::Again)).min(self.total);
         let seconds = estimate(trial);
         self.left_s = (self.left_s - seconds).max(0.0);
         if record.seconds > 0.1 {
@@ -102,7 +109,7 @@ impl<'a> Progress<'a> {
             self.done,
             self.total,
             point(trial),
-            result(record)
+            result(record, fate)
         );
         self.line(&text);
     }
@@ -150,10 +157,13 @@ fn point(trial: &Trial) -> String {
     text
 }
 
-fn result(record: &TrialRecord) -> String {
+fn result(record: &TrialRecord, fate: Fate) -> String {
     match &record.status {
         Status::Measured => measured(record),
-        Status::Void { reason } => format!("void, {reason}"),
+        Status::Disturbed { reason } if fate == Fate::Again => {
+            format!("disturbed, {reason}: once more later")
+        }
+        Status::Disturbed { reason } => format!("{}, disturbed: {reason}", measured(record)),
         Status::Absent { reason } => reason.clone(),
         Status::Failed { reason } => format!("failed: {reason}"),
     }
@@ -202,15 +212,15 @@ mod tests {
     fn check(columns: Option<usize>, expected: &str) {
         let mut written = Vec::new();
         let mut progress = Progress::new(&mut written, columns);
-        progress.line("3/9 nginx: void");
+        progress.line("3/9 nginx: failed");
         progress.end();
         assert_eq!(String::from_utf8(written).unwrap(), expected);
     }
 
     #[test]
     fn a_terminal_is_left_with_an_empty_line_and_a_file_without_escapes() {
-        check(Some(80), "\r\x1b[K3/9 nginx: void\n\r\x1b[K");
-        check(None, "3/9 nginx: void\n");
+        check(Some(80), "\r\x1b[K3/9 nginx: failed\n\r\x1b[K");
+        check(None, "3/9 nginx: failed\n");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The sweep: a plan, trial after trial, each kept as soon as it is done; what was changed is put back at the end, however it comes.
 
+mod dues;
 mod precision;
 
 use crate::interrupt::Interrupt;
@@ -8,6 +9,8 @@ use crate::progress::Progress;
 use crate::standing::Standing;
 use crate::system::Trouble;
 use crate::trial::{self, Bench};
+pub(crate) use dues::Fate;
+use dues::{Due, Dues};
 use mill_lab::plan::{Plan, Trial};
 use mill_lab::recipe::{Repeat, Resolved};
 use mill_lab::record::{Finish, Status, TrialRecord};
@@ -27,13 +30,6 @@ pub struct Sweep<'a> {
     pub scratch: PathBuf,
 }
 
-/// A trial that is to be run, and how often it was before.
-#[derive(Debug)]
-struct Due {
-    trial: Trial,
-    attempt: u32,
-}
-
 impl Sweep<'_> {
     /// Runs what is not kept yet. The answer says how it ended; the system is as it was before. An error is one of the store or the
     /// recipe, in words: a trial that goes wrong is a record.
@@ -50,11 +46,11 @@ impl Sweep<'_> {
 
     fn sweep(&mut self, progress: &mut Progress<'_>) -> Result<(), String> {
         let mut plan = self.plan()?;
-        let mut due = self.due(&plan)?;
-        progress.begin(plan.trials.len(), due.iter().map(|due| &due.trial));
+        let mut due = Dues::new(self.due(&plan)?, self.repeat());
+        progress.begin(plan.trials.len(), due.trials());
         let mut standing = None;
         loop {
-            while let Some(next) = due.pop_front() {
+            while let Some(next) = due.next() {
                 if self.interrupt.is_asked() {
                     return Ok(());
                 }
@@ -62,8 +58,9 @@ impl Sweep<'_> {
                 let Some(record) = self.carry_out(&next, &mut standing)? else {
                     return Ok(());
                 };
-                progress.kept(&next.trial, &record);
-                again_if_void(next, &record, self.repeat(), &mut due);
+                let trial = next.trial.clone();
+                let fate = due.done(next, &record.status);
+                progress.kept(&trial, &record, fate);
             }
             if !self.wants_more(&plan)? {
                 return Ok(());
@@ -71,7 +68,7 @@ impl Sweep<'_> {
             let before = plan.trials.len();
             plan.extend(self.resolved).map_err(said)?;
             progress.more(&plan.trials[before..]);
-            due.extend(plan.trials[before..].iter().cloned().map(Due::first));
+            due.extend(&plan.trials[before..]);
         }
     }
 
@@ -93,9 +90,9 @@ impl Sweep<'_> {
     /// The trials of the plan without those that are done: a resumed run goes on where it was.
     fn due(&self, plan: &Plan) -> Result<VecDeque<Due>, String> {
         let kept = self.folder.kept_trials().map_err(said)?;
-        let void = |trial: &Trial| {
+        let disturbed = |trial: &Trial| {
             let attempts = kept.iter().filter(|record| {
-                record.number == trial.number && matches!(record.status, Status::Void { .. })
+                record.number == trial.number && matches!(record.status, Status::Disturbed { .. })
             });
             u32::try_from(attempts.count()).unwrap_or(u32::MAX)
         };
@@ -107,10 +104,12 @@ impl Sweep<'_> {
         let trials = plan.trials.iter();
         let due = trials.filter(|trial| !done.contains(&trial.number));
         let due = due.map(|trial| Due {
-            attempt: void(trial),
+            attempt: disturbed(trial),
             trial: trial.clone(),
         });
-        Ok(due.collect())
+        // One that was disturbed as often as it may be is as good as it gets.
+        let retries = self.repeat().retries;
+        Ok(due.filter(|due| due.attempt <= retries).collect())
     }
 
     /// One trial on the ground that stands, or on a new one. None: interrupted.
@@ -169,27 +168,6 @@ impl Sweep<'_> {
             half_width,
         ))
     }
-}
-
-impl Due {
-    fn first(trial: Trial) -> Self {
-        Self { trial, attempt: 0 }
-    }
-}
-
-/// A disturbed trial is repeated, behind the other trials of its block: what disturbed it may be over by then.
-fn again_if_void(was: Due, record: &TrialRecord, repeat: &Repeat, due: &mut VecDeque<Due>) {
-    if !matches!(record.status, Status::Void { .. }) || was.attempt >= repeat.retries {
-        return;
-    }
-    let place = due
-        .iter()
-        .position(|next| next.trial.block != was.trial.block);
-    let again = Due {
-        trial: was.trial,
-        attempt: was.attempt + 1,
-    };
-    due.insert(place.unwrap_or(due.len()), again);
 }
 
 /// What is known to be missing needs no namespaces to be made first.

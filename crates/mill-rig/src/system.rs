@@ -278,7 +278,13 @@ fn environment(system: &System, names: &Names) -> Result<Vec<(String, String)>, 
 fn write_files(system: &System, names: &Names, site: Site<'_>) -> std::io::Result<()> {
     let write = |name: &str, text: &str| {
         let path = format!("{}/{name}", system.name);
-        site.place.write(&path, names.fill(text).as_bytes())
+        let text = names.fill(text);
+        // The place is removed at the end; what ran is kept with the trial.
+        let kept = format!("server-{}-{}", system.name, name.replace('/', "-"));
+        if !text.is_empty() {
+            std::fs::write(site.folder.join(kept), &text)?;
+        }
+        site.place.write(&path, text.as_bytes())
     };
     // Makes the folder, too.
     write("error.log", "")?;

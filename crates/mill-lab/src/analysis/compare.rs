@@ -10,10 +10,10 @@ use super::measured::{Filter, Measured, describe, named};
 use super::noise;
 use super::verdict::direction;
 use super::wording::{counted, p_value, percent, percent_of_log, signed_percent, written};
-use crate::findings::{Cell, Compared, Grid, Statement, Tone, Verdict};
+use crate::findings::{Cell, Compared, Grid, LEVEL, Statement, Tone, Verdict};
 use crate::metric::{Better, Metric};
 use crate::record::Point;
-use crate::statistics::{Interval, bootstrap_two, holm, mann_whitney, median};
+use crate::statistics::{Interval, bootstrap_two, holm, mann_whitney, median, number, welch};
 use std::fmt::Write;
 
 /// What two runs have in common and where they differ.
@@ -112,6 +112,25 @@ struct Sample {
     to: Vec<f64>,
 }
 
+impl Sample {
+    /// Whether the least p of so many trials, both of all ways to divide them into two sides that don't overlap, is below the level
+    /// for the first of a family.
+    fn ranks_can_speak(&self, family: usize) -> bool {
+        let (a, b) = (self.from.len(), self.to.len());
+        let ways = (1..=a).fold(1.0, |ways, k| ways * number(b + k) / number(k));
+        2.0 / ways * number(family) < LEVEL
+    }
+
+    /// Mann and Whitney's, else Welch's of the logarithms.
+    fn p_value(&self, by_ranks: bool) -> Option<f64> {
+        if by_ranks {
+            return mann_whitney(&self.to, &self.from).map(|test| test.p_value);
+        }
+        let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+        welch(&logs(&self.from), &logs(&self.to))
+    }
+}
+
 /// Those that the recipe compares, and what every run has.
 fn metrics(kept: &Kept) -> Vec<String> {
     let named = kept
@@ -137,11 +156,12 @@ fn metrics(kept: &Kept) -> Vec<String> {
 fn judged(left: &Measured<'_>, right: &Measured<'_>, samples: &[Sample]) -> Vec<Compared> {
     let mut compared = Vec::new();
     for family in samples.chunk_by(|a, b| a.metric == b.metric) {
-        let tested = family
+        let by_ranks = family
             .iter()
-            .map(|sample| mann_whitney(&sample.to, &sample.from));
-        let raw: Vec<f64> = tested
-            .map(|test| test.map_or(1.0, |test| test.p_value))
+            .all(|sample| sample.ranks_can_speak(family.len()));
+        let raw: Vec<f64> = family
+            .iter()
+            .map(|sample| sample.p_value(by_ranks).unwrap_or(1.0))
             .collect();
         let floors = [left, right].map(|measured| {
             let noise = noise::floor(measured)?;
@@ -155,13 +175,14 @@ fn judged(left: &Measured<'_>, right: &Measured<'_>, samples: &[Sample]) -> Vec<
                 .map(|noise| noise.floor(least))
                 .fold(0.0, f64::max);
             let margin = left.recipe.repeat.threshold.max(0.0).ln_1p().max(floor);
-            compared.extend(one(left, sample, p, margin));
+            compared.extend(one(left, sample, (p, by_ranks), margin));
         }
     }
     compared
 }
 
-fn one(left: &Measured<'_>, sample: &Sample, p: f64, margin: f64) -> Option<Compared> {
+/// `tested` is the p, corrected for its family, and whether it is of ranks.
+fn one(left: &Measured<'_>, sample: &Sample, tested: (f64, bool), margin: f64) -> Option<Compared> {
     let (from, to) = (median(&sample.from)?, median(&sample.to)?);
     let middle = (to / from).ln();
     if !middle.is_finite() {
@@ -169,7 +190,7 @@ fn one(left: &Measured<'_>, sample: &Sample, p: f64, margin: f64) -> Option<Comp
     }
     let interval = bootstrap_two(&sample.from, &sample.to, left.kept.run.seed);
     let metric = describe(&sample.metric);
-    let verdict = verdict(interval, middle, margin, &metric);
+    let verdict = verdict(interval, middle, margin, tested.0, &metric);
     let at = left.told(&sample.at);
     Some(Compared {
         title: format!("B : A at {at}"),
@@ -177,27 +198,34 @@ fn one(left: &Measured<'_>, sample: &Sample, p: f64, margin: f64) -> Option<Comp
         metric: sample.metric.clone(),
         from: String::from("A"),
         to: String::from("B"),
-        from_median: from,
-        to_median: to,
+        from_figure: from,
+        to_figure: to,
         ratio: middle.exp(),
         interval: interval.map(|span| (span.low.exp(), span.high.exp())),
+        covers: interval.map(|span| span.covers),
         pairs: sample.from.len().min(sample.to.len()),
-        p_value: Some(p),
+        p_value: Some(tested.0),
         verdict,
-        words: words(sample, interval, middle, p, (margin, verdict), &metric),
+        words: words(sample, interval, middle, tested, (margin, verdict), &metric),
         caution: None,
         at,
     })
 }
 
-fn verdict(interval: Option<Interval>, middle: f64, margin: f64, metric: &Metric) -> Verdict {
+fn verdict(
+    interval: Option<Interval>,
+    middle: f64,
+    margin: f64,
+    p: f64,
+    metric: &Metric,
+) -> Verdict {
     let Some(Interval { low, high, .. }) = interval else {
         return Verdict::Inconclusive;
     };
     if low >= -margin && high <= margin {
         return Verdict::NoDifference;
     }
-    if !(low > 0.0 || high < 0.0) || middle.abs() <= margin {
+    if !(low > 0.0 || high < 0.0) || middle.abs() <= margin || p >= LEVEL {
         return Verdict::Inconclusive;
     }
     match (metric.better, middle > 0.0) {
@@ -210,7 +238,7 @@ fn words(
     sample: &Sample,
     interval: Option<Interval>,
     middle: f64,
-    p: f64,
+    (p, by_ranks): (f64, bool),
     (margin, verdict): (f64, Verdict),
     metric: &Metric,
 ) -> String {
@@ -223,7 +251,14 @@ fn words(
     };
     let (low, high) = (percent_of_log(interval.low), percent_of_log(interval.high));
     let bounds = format!("[{}, {}]", percent(low), percent(high));
-    let evidence = format!("{trials}, {}", p_value(p));
+    let test = if by_ranks { "" } else { " (t-test)" };
+    let covers = if interval.is_sure() {
+        String::new()
+    } else {
+        let covers = percent(interval.covers * 100.0);
+        format!(" (their range, which covers {covers} %)")
+    };
+    let evidence = format!("{trials}{covers}, {}{test}", p_value(p));
     match verdict {
         Verdict::NoDifference => format!(
             "no difference above {} % ({change} % {bounds}, {evidence})",

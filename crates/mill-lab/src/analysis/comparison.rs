@@ -1,14 +1,16 @@
 //! One factor changed: for each point of the other axes, pairs by block.
 
 use super::Kept;
-use super::measured::{Filter, Measured, describe, named, over};
+use super::measured::{Filter, Measured, Pair, describe, is_disturbed, most_voted, named, over};
 use super::noise::NoiseOfRun;
-use super::verdict::Case;
+use super::verdict::{Case, Test};
+use super::wording::{counted, span_of_shares};
 use crate::findings::Compared;
 use crate::limit::Side;
 use crate::metric::Better;
 use crate::recipe::{Comparison, matches};
-use crate::statistics::{PairedRatio, holm, median};
+use crate::record::TrialRecord;
+use crate::statistics::{PairedRatio, holm};
 
 /// All comparisons of the recipe, and sentences on those that have no ratio though both sides were measured.
 pub(super) fn all(
@@ -52,15 +54,33 @@ pub fn widest_half_width(kept: &Kept) -> Option<f64> {
     widest
 }
 
+/// Numbers of disturbed trials that comparisons rest on.
+pub(super) fn disturbed_pairs(measured: &Measured<'_>) -> Vec<usize> {
+    let mut numbers = Vec::new();
+    for comparison in &measured.recipe.compare {
+        for metric in &comparison.metrics {
+            for point in sweep(measured, comparison, metric) {
+                let trials = point.pairs.iter().flat_map(|pair| [pair.from, pair.to]);
+                let disturbed = trials.filter(|trial| is_disturbed(trial));
+                numbers.extend(disturbed.map(|trial| trial.number));
+            }
+        }
+    }
+    numbers
+}
+
 /// A point of the other axes with both sides measured.
-struct PointOfSweep {
+struct PointOfSweep<'a> {
     rest: Filter,
-    from: Filter,
-    to: Filter,
+    pairs: Vec<Pair<'a>>,
     ratio: Option<PairedRatio>,
 }
 
-fn sweep(measured: &Measured<'_>, comparison: &Comparison, metric: &str) -> Vec<PointOfSweep> {
+fn sweep<'a>(
+    measured: &Measured<'a>,
+    comparison: &Comparison,
+    metric: &str,
+) -> Vec<PointOfSweep<'a>> {
     let others: Vec<String> = measured
         .axes
         .iter()
@@ -76,14 +96,13 @@ fn sweep(measured: &Measured<'_>, comparison: &Comparison, metric: &str) -> Vec<
             let (from, to) = (over(&[&rest, &from]), over(&[&rest, &to]));
             let both = !measured.values(&from, metric).is_empty()
                 && !measured.values(&to, metric).is_empty();
-            let ratio =
-                PairedRatio::of(&measured.pairs(&from, &to, metric), measured.kept.run.seed);
-            both.then_some(PointOfSweep {
-                rest,
-                from,
-                to,
-                ratio,
-            })
+            let pairs = measured.pairs(&from, &to, metric);
+            let figures: Vec<(f64, f64)> = pairs
+                .iter()
+                .filter_map(|pair| pair.figures(metric))
+                .collect();
+            let ratio = PairedRatio::of(&figures);
+            both.then_some(PointOfSweep { rest, pairs, ratio })
         })
         .collect()
 }
@@ -93,7 +112,7 @@ fn judged(
     measured: &Measured<'_>,
     comparison: &Comparison,
     metric: &str,
-    sweep: &[PointOfSweep],
+    sweep: &[PointOfSweep<'_>],
     noise: Option<&NoiseOfRun>,
 ) -> Vec<Compared> {
     let described = describe(metric);
@@ -102,22 +121,22 @@ fn judged(
             .iter()
             .filter_map(|point| Some((point, point.ratio.as_ref()?)))
     };
-    let raw: Vec<f64> = with_ratio()
-        .map(|(_, ratio)| ratio.p_value.unwrap_or(1.0))
-        .collect();
-    let corrected = holm(&raw);
+    let ratios: Vec<&PairedRatio> = with_ratio().map(|(_, ratio)| ratio).collect();
+    let test = Test::of(&ratios);
+    let raw: Vec<Option<f64>> = ratios.iter().map(|ratio| test.p_value(ratio)).collect();
+    let corrected = holm(&raw.iter().map(|p| p.unwrap_or(1.0)).collect::<Vec<f64>>());
     with_ratio()
-        .zip(corrected)
-        .map(|((point, ratio), p)| {
+        .zip(raw.iter().zip(corrected))
+        .map(|((point, ratio), (raw_p, p))| {
             let case = Case {
                 ratio,
                 metric: &described,
-                p_value: ratio.p_value.map(|_| p),
+                p_value: raw_p.map(|_| p),
+                test,
                 family: raw.len(),
                 noise: noise.and_then(|noise| noise.of(metric)),
                 threshold: measured.recipe.repeat.threshold,
             };
-            let middle = |filter| median(&measured.values(filter, metric)).unwrap_or_default();
             Compared {
                 title: title(measured, comparison, &point.rest),
                 factor: comparison.factor.clone(),
@@ -125,12 +144,13 @@ fn judged(
                 at: place(measured, comparison, &point.rest),
                 from: measured.title(&comparison.axis, &comparison.from),
                 to: measured.title(&comparison.axis, &comparison.to),
-                from_median: middle(&point.from),
-                to_median: middle(&point.to),
+                from_figure: ratio.in_the_middle.0,
+                to_figure: ratio.in_the_middle.1,
                 ratio: ratio.middle.exp(),
                 interval: ratio
                     .interval
                     .map(|interval| (interval.low.exp(), interval.high.exp())),
+                covers: ratio.interval.map(|interval| interval.covers),
                 pairs: ratio.logs.len(),
                 p_value: case.p_value,
                 verdict: case.verdict(),
@@ -172,9 +192,37 @@ fn place(measured: &Measured<'_>, comparison: &Comparison, rest: &Filter) -> Str
     measured.told(&rest)
 }
 
-/// What to think of a ratio where the server was not the limit.
-fn caution(measured: &Measured<'_>, point: &PointOfSweep, better: Better) -> Option<String> {
-    let elsewhere = |filter| measured.limit(filter).filter(|side| *side != Side::Server);
+/// What to think of a ratio where the server was not the limit, or others took CPU time.
+fn caution(measured: &Measured<'_>, point: &PointOfSweep<'_>, better: Better) -> Option<String> {
+    let cautions = [disturbed(point), limited(measured, point, better)];
+    let cautions: Vec<String> = cautions.into_iter().flatten().collect();
+    (!cautions.is_empty()).then(|| cautions.join("; "))
+}
+
+/// That the pairs were disturbed, and how much.
+fn disturbed(point: &PointOfSweep<'_>) -> Option<String> {
+    let disturbed = point.pairs.iter().filter(|pair| pair.is_disturbed());
+    let trials: Vec<&TrialRecord> = disturbed
+        .clone()
+        .flat_map(|pair| [pair.from, pair.to])
+        .filter(|trial| is_disturbed(trial))
+        .collect();
+    let count = disturbed.count();
+    (count > 0).then(|| {
+        format!(
+            "others took {} of the machine's CPU time in {count} of {}",
+            span_of_shares(&trials),
+            counted(point.pairs.len(), "pair")
+        )
+    })
+}
+
+fn limited(measured: &Measured<'_>, point: &PointOfSweep<'_>, better: Better) -> Option<String> {
+    type Of = for<'p, 'a> fn(&'p Pair<'a>) -> &'a TrialRecord;
+    let elsewhere = |of: Of| {
+        let trials: Vec<&TrialRecord> = point.pairs.iter().map(of).collect();
+        most_voted(&trials).filter(|side| *side != Side::Server)
+    };
     // One side can't hide behind a limit that makes it look slower only where more is better.
     let caps = |side: Side| {
         better == Better::Higher
@@ -183,37 +231,42 @@ fn caution(measured: &Measured<'_>, point: &PointOfSweep, better: Better) -> Opt
                 Side::Client | Side::Link | Side::Ports | Side::Backlog
             )
     };
-    let system = |filter: &Filter| {
-        let names = measured.usable(filter);
-        let name = names.first().and_then(|trial| trial.point.get("system"));
+    let system = |of: Of| {
+        let name = point
+            .pairs
+            .first()
+            .and_then(|pair| of(pair).point.get("system"));
         measured.title("system", name.map_or("", String::as_str))
     };
-    let (from, to) = (elsewhere(&point.from), elsewhere(&point.to));
-    Some(match (from, to) {
+    let (first, second): (Of, Of) = (|pair| pair.from, |pair| pair.to);
+    Some(match (elsewhere(first), elsewhere(second)) {
         (None, None) => return None,
         (Some(Side::Nothing), Some(Side::Nothing)) => {
             String::from("neither side was saturated: the ratio is not one of what servers can do")
         }
+        (Some(Side::Foreign), Some(Side::Foreign)) => String::from(
+            "both were short of CPU time that others took: the ratio is one of what was left to them",
+        ),
         (Some(a), Some(b)) if a == b => {
             format!("both were {}: the ratio is not one of servers", said(a))
         }
         (None, Some(to)) if caps(to) => format!(
             "{} was {}: the true ratio is at least this",
-            system(&point.to),
+            system(second),
             to.word()
         ),
         (Some(from), None) if caps(from) => format!(
             "{} was {}: the true ratio is at most this",
-            system(&point.from),
+            system(first),
             from.word()
         ),
         (from, to) => {
             let of = |side: Option<Side>| side.map_or("server-bound", said);
             format!(
                 "limits differ: {} was {}, {} was {}",
-                system(&point.from),
+                system(first),
                 of(from),
-                system(&point.to),
+                system(second),
                 of(to)
             )
         }
@@ -225,6 +278,8 @@ fn said(side: Side) -> &'static str {
     match side {
         Side::Both => "limited by the CPUs of both sides",
         Side::Polling => "polling, so that a busy CPU tells nothing",
+        Side::Foreign => "short of CPU time that others took",
+        Side::Unknown => "limited by what is not known",
         side => side.word(),
     }
 }

@@ -1,12 +1,12 @@
 //! What a report has besides figures: what is missing, commands, tuning, printed blocks, the topology.
 
 use super::KeptFile;
-use super::comparison::exists;
-use super::measured::{Filter, Measured, named};
-use super::wording::counted;
+use super::comparison::{disturbed_pairs, exists};
+use super::measured::{Filter, Measured, is_disturbed, named};
+use super::wording::{counted, span_of_shares};
 use crate::findings::{Block, Counts};
 use crate::recipe::{AxisValue, Recipe, Topology, diagram, value_name};
-use crate::record::{CommandLine, Point, Status, TunedKey};
+use crate::record::{CommandLine, Point, Status, TrialRecord, TunedKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// "Seed 004, rows N1 and N2".
@@ -22,10 +22,14 @@ pub(super) fn origin(recipe: &Recipe) -> Option<String> {
 /// What became of the plan's trials; those that have no record are missing.
 pub(super) fn counts(measured: &Measured<'_>) -> Counts {
     let mut counts = Counts::default();
+    let used = in_use(measured);
     for trial in &measured.trials {
         let count = match trial.status {
             Status::Measured => &mut counts.measured,
-            Status::Void { .. } => &mut counts.void,
+            Status::Disturbed { .. } => {
+                counts.disturbed_used += usize::from(used.contains(&trial.number));
+                &mut counts.disturbed
+            }
             Status::Absent { .. } => &mut counts.absent,
             Status::Failed { .. } => &mut counts.failed,
         };
@@ -37,6 +41,17 @@ pub(super) fn counts(measured: &Measured<'_>) -> Counts {
         .trials
         .saturating_sub(measured.trials.len());
     counts
+}
+
+/// Numbers of disturbed trials that cells or comparisons rest on.
+fn in_use(measured: &Measured<'_>) -> BTreeSet<usize> {
+    let all = measured.trials.iter().copied();
+    let mut used: BTreeSet<usize> = all
+        .filter(|trial| is_disturbed(trial) && measured.counts(trial))
+        .map(|trial| trial.number)
+        .collect();
+    used.extend(disturbed_pairs(measured));
+    used
 }
 
 /// The recipe's own sentences, then reasons of trials with the points they hold for, then comparisons that have no point.
@@ -69,17 +84,32 @@ pub(super) fn absences(measured: &Measured<'_>) -> Vec<String> {
     sentences
 }
 
-/// Absent, void and failed trials by system and reason.
+/// Absent, disturbed and failed trials by system and reason. Each disturbed one has a share of its own: those are one sentence.
 fn reasons(measured: &Measured<'_>) -> Vec<String> {
     let mut found: Vec<((String, String), usize)> = Vec::new();
+    let used = in_use(measured);
     for trial in &measured.trials {
+        let system = trial.point.get("system").map_or("", String::as_str);
         let reason = match &trial.status {
             Status::Measured => continue,
             Status::Absent { reason } => reason.clone(),
-            Status::Void { reason } => format!("disturbed, not counted: {reason}"),
+            Status::Disturbed { .. } => {
+                let is_used = used.contains(&trial.number);
+                let alike = measured.trials.iter().copied().filter(|other| {
+                    is_disturbed(other)
+                        && used.contains(&other.number) == is_used
+                        && other.point.get("system") == trial.point.get("system")
+                });
+                let word = if is_used {
+                    "used for want of others"
+                } else {
+                    "not used"
+                };
+                let shares = span_of_shares(&alike.collect::<Vec<_>>());
+                format!("disturbed, {word}: others took {shares} of the machine's CPU time")
+            }
             Status::Failed { reason } => format!("failed: {reason}"),
         };
-        let system = trial.point.get("system").map_or("", String::as_str);
         let key = (measured.title("system", system), reason);
         match found.iter_mut().find(|(known, _)| *known == key) {
             Some((_, count)) => *count += 1,
@@ -203,9 +233,23 @@ pub(super) fn commands(measured: &Measured<'_>) -> Vec<(String, Vec<CommandLine>
             .map(|(axis, value)| (axis.clone(), named(value)))
             .collect();
         let trial = measured.middle(&point, "requests_per_s")?;
-        Some((measured.title("system", &name), trial.commands.clone()))
+        let mut commands = trial.commands.clone();
+        commands.insert(0, folder_is_gone(trial, &name));
+        Some((measured.title("system", &name), commands))
     });
     commands.collect()
+}
+
+/// The commands name a folder that the lab has removed: says what of it is kept, and where.
+fn folder_is_gone(trial: &TrialRecord, system: &str) -> CommandLine {
+    CommandLine {
+        role: format!(
+            "These ran on what the lab had made and has removed since; the command above makes all of it again. Configurations, as they were, \
+             are trials/{:04}/server-{system}-* of the run's folder.",
+            trial.number + 1
+        ),
+        line: String::new(),
+    }
 }
 
 /// What the first client printed and what probes left as text, of the middle trial: of each point if they are few, else of each system's last point.

@@ -22,6 +22,26 @@ pub(super) struct Measured<'a> {
     pub(super) trials: Vec<&'a TrialRecord>,
     /// Points in the order of the axes, the last changing fastest.
     pub(super) points: Vec<&'a Point>,
+    /// Points, and whether of the first system's second runs, that have a trial which nobody disturbed.
+    quiet: BTreeSet<(bool, &'a Point)>,
+}
+
+/// Two trials of one block, at points that differ in nothing but what is compared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair<'a> {
+    pub(super) from: &'a TrialRecord,
+    pub(super) to: &'a TrialRecord,
+}
+
+impl Pair<'_> {
+    /// Whether others took CPU time from either.
+    pub(super) fn is_disturbed(&self) -> bool {
+        is_disturbed(self.from) || is_disturbed(self.to)
+    }
+
+    pub(super) fn figures(&self, metric: &str) -> Option<(f64, f64)> {
+        Some((figure(self.from, metric)?, figure(self.to, metric)?))
+    }
 }
 
 impl<'a> Measured<'a> {
@@ -42,12 +62,27 @@ impl<'a> Measured<'a> {
                 .map(|axis| place(axis, point))
                 .collect::<Vec<usize>>()
         });
+        let quiet = trials
+            .iter()
+            .filter(|trial| trial.status == Status::Measured)
+            .map(|trial| (trial.again, &trial.point))
+            .collect();
         Self {
             kept,
             recipe: &kept.recipe,
             axes,
             trials,
             points,
+            quiet,
+        }
+    }
+
+    /// Whether figures may rest on a trial: undisturbed ones always, disturbed ones where their point has no other.
+    pub(super) fn counts(&self, trial: &TrialRecord) -> bool {
+        match trial.status {
+            Status::Measured => true,
+            Status::Disturbed { .. } => !self.quiet.contains(&(trial.again, &trial.point)),
+            Status::Absent { .. } | Status::Failed { .. } => false,
         }
     }
 
@@ -60,7 +95,7 @@ impl<'a> Measured<'a> {
     /// Those that count.
     pub(super) fn usable(&self, filter: &Filter) -> Vec<&'a TrialRecord> {
         let mut trials = self.at(filter);
-        trials.retain(|trial| trial.status == Status::Measured);
+        trials.retain(|trial| self.counts(trial));
         trials
     }
 
@@ -72,8 +107,9 @@ impl<'a> Measured<'a> {
             .collect()
     }
 
-    /// (from, to) of trials of one block whose points differ in nothing but what the filters change.
-    pub(super) fn pairs(&self, from: &Filter, to: &Filter, metric: &str) -> Vec<(f64, f64)> {
+    /// Trials of one block whose points differ in nothing but what the filters change, both with the figure: undisturbed ones if an
+    /// interval can be had of them, or if there are no others; else the disturbed ones besides.
+    pub(super) fn pairs(&self, from: &Filter, to: &Filter, metric: &str) -> Vec<Pair<'a>> {
         let changed: BTreeSet<&String> = from
             .keys()
             .chain(to.keys())
@@ -84,31 +120,36 @@ impl<'a> Measured<'a> {
             point.retain(|axis, _| !changed.contains(axis));
             (trial.block, point)
         };
-        let partners: BTreeMap<(u32, Point), f64> = self
-            .usable(to)
+        let has_figure = |trial: &&TrialRecord| {
+            let ran = trial.status == Status::Measured || is_disturbed(trial);
+            ran && figure(trial, metric).is_some()
+        };
+        let partners: BTreeMap<(u32, Point), &'a TrialRecord> = self
+            .at(to)
             .into_iter()
-            .filter_map(|trial| Some((rest(trial), figure(trial, metric)?)))
+            .filter(has_figure)
+            .map(|trial| (rest(trial), trial))
             .collect();
-        self.usable(from)
+        let all: Vec<Pair<'a>> = self
+            .at(from)
             .into_iter()
-            .filter_map(|trial| Some((figure(trial, metric)?, *partners.get(&rest(trial))?)))
-            .collect()
+            .filter(has_figure)
+            .filter_map(|trial| {
+                let to = partners.get(&rest(trial)).copied()?;
+                Some(Pair { from: trial, to })
+            })
+            .collect();
+        let quiet: Vec<Pair<'a>> = all
+            .iter()
+            .filter(|pair| !pair.is_disturbed())
+            .copied()
+            .collect();
+        if quiet.len() < PAIRS_MIN { all } else { quiet }
     }
 
     /// What limited most of the trials that count; none if it was not seen.
     pub(super) fn limit(&self, filter: &Filter) -> Option<Side> {
-        let mut votes: BTreeMap<Side, usize> = BTreeMap::new();
-        for limit in self
-            .usable(filter)
-            .iter()
-            .filter_map(|trial| trial.limit.as_ref())
-        {
-            *votes.entry(limit.side).or_default() += 1;
-        }
-        votes
-            .into_iter()
-            .max_by_key(|(_, count)| *count)
-            .map(|(side, _)| side)
+        most_voted(&self.usable(filter))
     }
 
     /// The trial whose figure is nearest to the median of those that count.
@@ -225,6 +266,26 @@ impl<'a> Measured<'a> {
         self.axes.iter().filter(moves).collect()
     }
 }
+
+/// The limit that most of these trials had. A tie is the later one of `Side`: never the server where as many say otherwise.
+pub(super) fn most_voted(trials: &[&TrialRecord]) -> Option<Side> {
+    let mut votes: BTreeMap<Side, usize> = BTreeMap::new();
+    for limit in trials.iter().filter_map(|trial| trial.limit.as_ref()) {
+        *votes.entry(limit.side).or_default() += 1;
+    }
+    votes
+        .into_iter()
+        .max_by_key(|(_, count)| *count)
+        .map(|(side, _)| side)
+}
+
+/// Whether others took more CPU time than the recipe allows.
+pub(super) fn is_disturbed(trial: &TrialRecord) -> bool {
+    matches!(trial.status, Status::Disturbed { .. })
+}
+
+/// Pairs from which there is an interval.
+const PAIRS_MIN: usize = 3;
 
 /// A measured figure, if it is a number.
 pub(super) fn figure(trial: &TrialRecord, metric: &str) -> Option<f64> {

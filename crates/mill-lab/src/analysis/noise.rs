@@ -3,7 +3,7 @@
 use super::measured::{Measured, figure};
 use super::wording::{counted, percent, percent_of_log, signed_percent};
 use crate::findings::Noise;
-use crate::record::{Status, TrialRecord};
+use crate::record::TrialRecord;
 use crate::statistics::{NoiseFloor, log_ratios, median};
 
 /// The floor of a run, by metric as it is asked for.
@@ -19,7 +19,7 @@ pub(super) struct NoiseOfRun {
 
 /// None if nothing ran twice.
 pub(super) fn floor(measured: &Measured<'_>) -> Option<NoiseOfRun> {
-    let usable = |trial: &&&TrialRecord| trial.status == Status::Measured;
+    let usable = |trial: &&&TrialRecord| measured.counts(trial);
     let pairs_of_trials: Vec<(TrialRecord, TrialRecord)> = measured
         .trials
         .iter()

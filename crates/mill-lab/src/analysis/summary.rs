@@ -1,11 +1,14 @@
 //! The first thing read: what is faster, by how much, how sure; where it ends; what is missing.
 
 use super::limits;
-use super::measured::{Filter, Measured, describe, named, over};
-use super::wording::{counted, percent, percent_of_log, signed_percent, spoken};
+use super::measured::{Filter, Measured, describe, is_disturbed, named, over};
+use super::wording::{
+    counted, percent, percent_of_log, signed_percent, span_of_shares, spoken, spoken_apart,
+};
 use crate::findings::{Compared, Noise, Statement, Tone, Verdict};
-use crate::record::Status;
-use crate::statistics::median;
+use crate::metric::Metric;
+use crate::record::{Status, TrialRecord};
+use crate::statistics::{median, quantile};
 
 /// The most important first.
 pub(super) fn statements(
@@ -24,6 +27,10 @@ pub(super) fn statements(
         tone: Tone::Plain,
         text,
     };
+    if let Some(text) = disturbed(measured) {
+        let tone = Tone::Plain;
+        statements.insert(0, Statement { tone, text });
+    }
     statements.extend(peaks(measured).map(plain));
     statements.extend(limits::overall(measured).map(plain));
     statements.extend(limits::saturation(measured).into_iter().map(plain));
@@ -35,6 +42,27 @@ pub(super) fn statements(
     }
     statements.extend(missing(measured).map(plain));
     statements
+}
+
+/// Figures of a machine that others used: the first thing to know of them.
+fn disturbed(measured: &Measured<'_>) -> Option<String> {
+    let all = measured.trials.iter().copied();
+    let disturbed: Vec<&TrialRecord> = all.filter(|trial| is_disturbed(trial)).collect();
+    if super::leftovers::counts(measured).disturbed_used == 0 {
+        return None;
+    }
+    let ran = measured
+        .trials
+        .iter()
+        .filter(|trial| is_disturbed(trial) || trial.status == Status::Measured);
+    Some(format!(
+        "Warning: the machine was busy: others took {} of its CPU time in {} of {}. Where no trial was left undisturbed, disturbed ones are used and \
+         marked: such figures are of what was left, and change from run to run. Repeat on a quiet machine; `millstream lab env` says who \
+         uses it now.",
+        span_of_shares(&disturbed),
+        disturbed.len(),
+        counted(ran.count(), "trial"),
+    ))
 }
 
 /// Comparisons that differ only in where they were made.
@@ -142,13 +170,12 @@ fn family_told(family: &[&Compared]) -> Statement {
             format!(" at {}", only.at)
         };
         let text = format!(
-            "{head}{at}: {}, from {} to {}{}.",
+            "{head}{at}: {}; {}{}.",
             // The report says "inconclusive" in front of the sentence.
             only.words
                 .strip_prefix("inconclusive: ")
                 .unwrap_or(&only.words),
-            spoken(only.from_median, &metric),
-            spoken(only.to_median, &metric),
+            figures(only, &metric),
             cautioned(only)
         );
         return Statement {
@@ -178,11 +205,10 @@ fn family_told(family: &[&Compared]) -> Statement {
     for (verdict, word) in [(Verdict::Better, "most"), (Verdict::Worse, "worst")] {
         if let Some(extreme) = extreme(family, verdict) {
             text.push_str(&format!(
-                "; {word} at {}: {}, from {} to {}{}",
+                "; {word} at {}: {}; {}{}",
                 extreme.at,
                 extreme.words,
-                spoken(extreme.from_median, &metric),
-                spoken(extreme.to_median, &metric),
+                figures(extreme, &metric),
                 cautioned(extreme)
             ));
         }
@@ -197,6 +223,16 @@ fn family_told(family: &[&Compared]) -> Statement {
         _ => Tone::Plain,
     };
     Statement { tone, text }
+}
+
+/// The figures that have this ratio: medians of all pairs' sides may have another.
+fn figures(compared: &Compared, metric: &Metric) -> String {
+    let (from, to) = spoken_apart((compared.from_figure, compared.to_figure), metric);
+    match compared.pairs {
+        1 => format!("from {from} to {to}"),
+        pairs if pairs % 2 == 1 => format!("from {from} to {to} in the middle pair"),
+        _ => format!("from {from} to {to} in the two middle pairs"),
+    }
 }
 
 /// The widest change of a verdict.
@@ -216,7 +252,7 @@ fn cautioned(compared: &Compared) -> String {
         .unwrap_or_default()
 }
 
-/// The highest rate of each system, and where.
+/// The highest median rate of each system, what single trials reached there, and where that is.
 fn peaks<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a {
     let moving: Vec<String> = measured
         .moving_axes()
@@ -245,10 +281,21 @@ fn peaks<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a {
             let limit = measured
                 .limit(&here)
                 .map(|side| format!(", {}", side.word()));
+            let values = measured.values(&here, metric);
+            let described = describe(metric);
+            let trials = match (quantile(&values, 0.0), quantile(&values, 1.0)) {
+                (Some(least), Some(most)) if values.len() > 1 => format!(
+                    " ({}, {} to {})",
+                    counted(values.len(), "trial"),
+                    spoken(least, &described),
+                    spoken(most, &described)
+                ),
+                _ => String::from(" (1 trial)"),
+            };
             Some(format!(
-                "{}: at most {} requests/s, at {}{}.",
+                "{}: highest median {} requests/s{trials}, at {}{}.",
                 measured.title("system", &system),
-                spoken(rate, &describe(metric)),
+                spoken(rate, &described),
                 measured.told(&place),
                 limit.unwrap_or_default()
             ))
@@ -263,11 +310,7 @@ fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a 
     for system in systems {
         let at = Filter::from([(String::from("system"), named(&system))]);
         let trials = measured.at(&at);
-        let absent = trials.iter().find_map(|trial| match &trial.status {
-            Status::Absent { reason } => Some(reason),
-            _ => None,
-        });
-        if let Some(reason) = absent
+        if let Some(reason) = most_frequent_reason(&trials)
             && measured.usable(&at).is_empty()
         {
             let title = measured.title("system", &system);
@@ -283,7 +326,10 @@ fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a 
     let counts = super::leftovers::counts(measured);
     let mut parts: Vec<String> = Vec::new();
     for (count, word) in [
-        (counts.void, "disturbed and not counted"),
+        (
+            counts.disturbed - counts.disturbed_used,
+            "disturbed and not used",
+        ),
         (counts.failed, "failed"),
         (counts.missing, "not run"),
     ] {
@@ -293,15 +339,36 @@ fn missing<'a>(measured: &'a Measured<'_>) -> impl Iterator<Item = String> + 'a 
     }
     if !parts.is_empty() {
         let all = crate::statistics::number(measured.kept.run.trials.max(1));
-        let share = crate::statistics::number(counts.measured) / all * 100.0;
+        let used = counts.measured + counts.disturbed_used;
+        let share = crate::statistics::number(used) / all * 100.0;
         sentences.push(format!(
             "{}; {} measured, {} % of the plan.",
             parts.join(", "),
-            counted(counts.measured, "trial"),
+            counted(used, "trial"),
             percent(share)
         ));
     }
     sentences.into_iter()
+}
+
+/// Why most of these trials have no figure; of equally many the first. A trial without a load, because probes look once, says nothing of its
+/// system where another trial failed.
+fn most_frequent_reason<'a>(trials: &[&'a TrialRecord]) -> Option<&'a String> {
+    let failed = trials.iter().filter_map(|trial| match &trial.status {
+        Status::Failed { reason } => Some(reason),
+        _ => None,
+    });
+    let absent = trials.iter().filter_map(|trial| match &trial.status {
+        Status::Absent { reason } => Some(reason),
+        _ => None,
+    });
+    let mut reasons: Vec<&String> = failed.collect();
+    if reasons.is_empty() {
+        reasons = absent.collect();
+    }
+    let count = |reason: &&&String| reasons.iter().filter(|other| *other == *reason).count();
+    let most = reasons.iter().map(|reason| count(&reason)).max()?;
+    reasons.iter().find(|reason| count(reason) == most).copied()
 }
 
 /// Changes that one sentence of inconclusive comparisons names.

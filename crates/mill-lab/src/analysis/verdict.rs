@@ -1,23 +1,59 @@
 //! What is said of a ratio.
 //!
 //! The margin is the widest of the recipe's threshold and the noise floor (see `statistics::noise`); with fewer than six
-//! pairs also what the pairs' own scatter allows, t(0.975, n-1)·s·√(π/2 / n), because no rank test can speak there.
+//! pairs also what the pairs' own scatter allows, t(0.975, n-1)·s·√(π/2 / n).
+//!
+//! The test is Wilcoxon's of signed ranks. Where the pairs are too few for it to come below 0.05 whatever they say (2/2^n, times the
+//! family's size), it is Student's of the logarithms, which assumes more and can speak of three pairs.
 //!
 //! ```text
 //! no interval (fewer than three pairs)                                   inconclusive
 //! the whole interval within ± margin, and the margin below 25 %          no difference
-//! the interval without 1, the median beyond the margin, and the rank
-//!   test below 0.05 if this many pairs can bring it there                better or worse
+//! the interval without 1, the median beyond the margin, and the test,
+//!   corrected for its family, below 0.05                                 better or worse
 //! anything else                                                          inconclusive, with how many more blocks
 //! ```
 
 use super::wording::{counted, p_value, percent, percent_of_log, signed_percent};
-use crate::findings::Verdict;
+use crate::findings::{LEVEL, Verdict};
 use crate::metric::{Better, Metric, Unit};
 use crate::statistics::{
-    Interval, IntervalKind, NoiseFloor, PairedRatio, noise_detectable, noise_median_error,
+    Interval, NoiseFloor, PairedRatio, noise_detectable, noise_median_error, number, quantile,
     student_quantile,
 };
+
+/// Which test speaks for all comparisons of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Test {
+    Ranks,
+    Student,
+}
+
+impl Test {
+    /// Of ranks if each member can come below the level. The choice depends on how many pairs there are, never on what they say.
+    pub(super) fn of(family: &[&PairedRatio]) -> Self {
+        let can_speak = |ratio: &&PairedRatio| ranks_can_speak(ratio.logs.len(), family.len());
+        if family.iter().all(can_speak) {
+            Self::Ranks
+        } else {
+            Self::Student
+        }
+    }
+
+    /// Not yet corrected for the family.
+    pub(super) fn p_value(self, ratio: &PairedRatio) -> Option<f64> {
+        match self {
+            Self::Ranks => ratio.p_rank,
+            Self::Student => ratio.p_student,
+        }
+    }
+}
+
+/// Whether the least p that so many pairs can have, 2/2^n, is below the level for the first of a family.
+fn ranks_can_speak(pairs: usize, family: usize) -> bool {
+    let pairs = i32::try_from(pairs).unwrap_or(i32::MAX);
+    2.0_f64.powi(1 - pairs) * number(family) < LEVEL
+}
 
 /// A ratio with all that it is judged by.
 #[derive(Debug)]
@@ -26,6 +62,7 @@ pub(super) struct Case<'a> {
     pub(super) metric: &'a Metric,
     /// Corrected for its family, and how large that is.
     pub(super) p_value: Option<f64>,
+    pub(super) test: Test,
     pub(super) family: usize,
     pub(super) noise: Option<NoiseFloor>,
     /// The recipe's, a share.
@@ -59,11 +96,9 @@ impl Case<'_> {
         Some(found.max(self.threshold.max(0.0).ln_1p()))
     }
 
-    /// Whether the rank test speaks against a difference, where it could speak at all.
-    fn refuted(&self) -> bool {
-        let pairs = i32::try_from(self.pairs()).unwrap_or(i32::MAX);
-        let least = 2.0_f64.powi(1 - pairs) * crate::statistics::number(self.family);
-        least < LEVEL && self.p_value.is_some_and(|p| p >= LEVEL)
+    /// Whether the test speaks for a difference.
+    fn is_told(&self) -> bool {
+        self.p_value.is_some_and(|p| p < LEVEL)
     }
 
     pub(super) fn verdict(&self) -> Verdict {
@@ -80,7 +115,7 @@ impl Case<'_> {
             };
         }
         let apart = low > 0.0 || high < 0.0;
-        if !apart || middle.abs() <= margin || self.refuted() {
+        if !apart || middle.abs() <= margin || !self.is_told() {
             return Verdict::Inconclusive;
         }
         let rose = middle > 0.0;
@@ -97,17 +132,20 @@ impl Case<'_> {
         let pairs = counted(self.pairs(), "pair");
         let p = self
             .p_value
-            .map(|p| format!(", {}", p_value(p)))
+            .map(|p| match self.test {
+                Test::Ranks => format!(", {}", p_value(p)),
+                Test::Student => format!(", {} (t-test)", p_value(p)),
+            })
             .unwrap_or_default();
         let change = signed_percent(percent_of_log(middle));
         let Some(interval) = self.ratio.interval else {
             return format!("inconclusive: {change} % from {pairs}; three at least are needed");
         };
-        let covers = match interval.kind {
-            IntervalKind::Range { covers } => {
-                format!(" (their range, which covers {} %)", percent(covers * 100.0))
-            }
-            _ => String::new(),
+        let covers = if interval.is_sure() {
+            String::new()
+        } else {
+            let covers = percent(interval.covers * 100.0);
+            format!(" (their range, which covers {covers} %)")
         };
         match self.verdict() {
             Verdict::NoDifference => format!(
@@ -135,28 +173,44 @@ impl Case<'_> {
         }
     }
 
-    /// How many blocks would decide: an interval narrows with the root of its pairs.
+    /// How many blocks would decide, if further ones are like these.
     fn wanted(&self) -> String {
-        let Some(interval) = self.ratio.interval else {
-            return String::from("three pairs at least are needed");
-        };
-        let pairs = crate::statistics::number(self.pairs());
-        let half = (interval.high - interval.low) / 2.0;
-        let (margin, middle) = (self.margin(), self.ratio.middle.abs());
-        // Either the interval has to leave 1, or to fit into the margin; a median at the margin itself would take for ever.
-        let target = if middle > margin {
-            middle
-        } else {
-            (margin - middle).max(margin / 4.0)
-        };
-        let needed =
-            (pairs * (half / target).powi(2)).max(crate::statistics::number(RANK_TEST_MIN));
-        let more = (needed - pairs).ceil().max(1.0);
-        if more > MORE_MAX {
-            format!("more than {MORE_MAX:.0} more blocks would be needed")
-        } else {
-            format!("about {more:.0} more blocks would probably decide")
+        let pairs = self.pairs();
+        let steps = std::iter::successors(Some(1_usize), |more| Some(more + 1 + more / 5));
+        let mut steps = steps.take_while(|more| *more <= MORE_MAX);
+        match steps.find(|more| self.would_decide(pairs + more)) {
+            Some(1) => String::from("about 1 more block would probably decide"),
+            Some(more) => format!("about {more} more blocks would probably decide"),
+            None => format!("more than {MORE_MAX} more blocks would be needed"),
         }
+    }
+
+    /// Whether so many pairs, whose ratios lie as these do, have a verdict: by all that a verdict asks for.
+    fn would_decide(&self, pairs: usize) -> bool {
+        let shares = (0..pairs).map(|place| (number(place) + 0.5) / number(pairs));
+        let alike: Vec<(f64, f64)> = shares
+            .filter_map(|share| quantile(&self.ratio.logs, share))
+            .map(|log| (1.0, log.exp()))
+            .collect();
+        let Some(ratio) = PairedRatio::of(&alike) else {
+            return false;
+        };
+        let test = if ranks_can_speak(pairs, self.family) {
+            Test::Ranks
+        } else {
+            Test::Student
+        };
+        let p_value = test.p_value(&ratio);
+        let then = Case {
+            ratio: &ratio,
+            metric: self.metric,
+            p_value: p_value.map(|p| (p * number(self.family)).min(1.0)),
+            test,
+            family: self.family,
+            noise: self.noise,
+            threshold: self.threshold,
+        };
+        then.verdict() != Verdict::Inconclusive
     }
 }
 
@@ -201,8 +255,5 @@ fn size(interval: Interval) -> String {
 /// Pairs from which Wilcoxon's test can reach 0.05 (2/2^6 = 0.031).
 const RANK_TEST_MIN: usize = 6;
 
-/// Level of the rank test.
-const LEVEL: f64 = 0.05;
-
 /// More blocks than this are no advice.
-const MORE_MAX: f64 = 200.0;
+const MORE_MAX: usize = 200;

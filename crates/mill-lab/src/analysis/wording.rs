@@ -1,6 +1,7 @@
 //! Figures as text: in cells and sentences.
 
 use crate::metric::{Metric, Unit};
+use crate::record::TrialRecord;
 
 /// A figure with as many decimals as asked for. Times and bytes a second have a prefix that fits, as tools print them.
 pub(super) fn written(value: f64, metric: &Metric, digits: Option<usize>) -> String {
@@ -43,6 +44,40 @@ pub(super) fn written(value: f64, metric: &Metric, digits: Option<usize>) -> Str
     }
 }
 
+/// Two figures of a change, with more decimals where rounded ones would tell of another change than there was.
+pub(super) fn written_apart(
+    (a, b): (f64, f64),
+    metric: &Metric,
+    digits: Option<usize>,
+) -> (String, String) {
+    let both = |digits| (written(a, metric, digits), written(b, metric, digits));
+    let texts = both(digits);
+    let fits = |texts: &(String, String)| tells((a, b), texts);
+    if fits(&texts) {
+        return texts;
+    }
+    (digits.unwrap_or(SCALED_DIGITS) + 1..=DECIMALS_MAX)
+        .map(|digits| both(Some(digits)))
+        .find(fits)
+        .unwrap_or(texts)
+}
+
+/// Whether the figures as written have the quotient of those that they stand for.
+fn tells((a, b): (f64, f64), texts: &(String, String)) -> bool {
+    let parts = |text: &str| -> Option<(f64, String)> {
+        let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+        Some((number.parse().ok()?, String::from(unit)))
+    };
+    let (Some((from, from_unit)), Some((to, to_unit))) = (parts(&texts.0), parts(&texts.1)) else {
+        return true;
+    };
+    // Of nothing there is no quotient; figures with different prefixes have digits enough.
+    if from_unit != to_unit || a == 0.0 || b == 0.0 {
+        return true;
+    }
+    (to / from - b / a).abs() <= QUOTIENT_ERROR * (b / a).abs()
+}
+
 /// The same in a sentence, with the unit's word.
 pub(super) fn spoken(value: f64, metric: &Metric) -> String {
     match metric.unit {
@@ -51,6 +86,15 @@ pub(super) fn spoken(value: f64, metric: &Metric) -> String {
         Unit::GigabitsPerSecond => format!("{} Gb/s", written(value, metric, None)),
         _ => written(value, metric, None),
     }
+}
+
+/// Two figures of a change in a sentence.
+pub(super) fn spoken_apart((a, b): (f64, f64), metric: &Metric) -> (String, String) {
+    let texts = (spoken(a, metric), spoken(b, metric));
+    if tells((a, b), &texts) {
+        return texts;
+    }
+    written_apart((a, b), metric, None)
 }
 
 /// The change that a ratio's logarithm means, in percent.
@@ -99,6 +143,25 @@ pub(super) fn p_value(p: f64) -> String {
     }
 }
 
+/// "12 %", "12 to 75 %": the CPU time of the machine that others, the hypervisor among them, took from these trials.
+pub(super) fn span_of_shares(trials: &[&TrialRecord]) -> String {
+    let share = |trial: &&TrialRecord| {
+        let figure = |name: &str| trial.figures.get(name).copied().unwrap_or(0.0);
+        100.0 * (figure("foreign_cpu_share") + figure("steal_share"))
+    };
+    let shares = trials.iter().map(share);
+    let least = shares.clone().fold(f64::INFINITY, f64::min);
+    let (least, most) = (
+        format!("{least:.0}"),
+        format!("{:.0}", shares.fold(0.0, f64::max)),
+    );
+    match trials {
+        [] => String::from("none"),
+        _ if least == most => format!("{most} %"),
+        _ => format!("{least} to {most} %"),
+    }
+}
+
 /// "1 pair", "12 pairs".
 pub(super) fn counted(count: usize, word: &str) -> String {
     if count == 1 {
@@ -110,6 +173,12 @@ pub(super) fn counted(count: usize, word: &str) -> String {
 
 /// Decimals of a figure that has a prefix, as wrk prints its times.
 const SCALED_DIGITS: usize = 2;
+
+/// Share by which the quotient of two written figures may be off: half of what a change of one decimal in percent shows.
+const QUOTIENT_ERROR: f64 = 0.0005;
+
+/// Decimals up to which two figures are told apart.
+const DECIMALS_MAX: usize = 6;
 
 /// Decimals of whole seconds, as ab prints the time taken.
 const SECONDS_DIGITS: usize = 3;
@@ -133,6 +202,24 @@ mod tests {
             ("malloc_per_request", 4.004, None, "4.00"),
         ] {
             assert_eq!(written(value, &describe(name), digits), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn figures_of_a_change_tell_of_that_change() {
+        for (name, pair, expected) in [
+            ("gbit_per_s", (0.0118, 0.015), ("0.0118", "0.0150")),
+            ("latency_s.p99", (0.0121, 0.0124), ("12.10 ms", "12.40 ms")),
+            (
+                "latency_s.p99",
+                (0.012_001, 0.012_009),
+                ("12.00 ms", "12.01 ms"),
+            ),
+            ("requests_per_s", (1250.27, 1581.07), ("1250.27", "1581.07")),
+            ("cpu.server.idle", (0.0, 0.0), ("0.00 %", "0.00 %")),
+        ] {
+            let (from, to) = written_apart(pair, &describe(name), None);
+            assert_eq!((from.as_str(), to.as_str()), expected, "{name}");
         }
     }
 

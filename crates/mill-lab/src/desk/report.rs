@@ -116,10 +116,15 @@ fn write_summary(
     }
     let mut trials = format!(
         "{} of {} trials measured",
-        counts.measured, findings.run.trials
+        counts.measured + counts.disturbed_used,
+        findings.run.trials
     );
     let others = [
-        (counts.void, "void"),
+        (counts.disturbed_used, "of them disturbed"),
+        (
+            counts.disturbed - counts.disturbed_used,
+            "disturbed and not used",
+        ),
         (counts.absent, "absent"),
         (counts.failed, "failed"),
         (counts.missing, "missing"),
@@ -129,12 +134,6 @@ fn write_summary(
     }
     writeln!(out, "  {trials}")?;
     write_failures(records, out)?;
-    if counts.measured == 0 && counts.void > 0 {
-        writeln!(
-            out,
-            "  nothing counts, because other programs were busy: end them (`millstream lab env` names them) and run again, or let them be with --set repeat.foreign_cpu=1"
-        )?;
-    }
     if !findings.warnings.is_empty() {
         let lints: BTreeSet<&str> = findings
             .warnings

@@ -74,7 +74,7 @@ fn cells(summary: &RunSummary) -> Vec<String> {
 fn state(summary: &RunSummary) -> String {
     let mut text = String::from(summary.state());
     let others = [
-        (summary.void, "void"),
+        (summary.disturbed, "disturbed"),
         (summary.absent, "absent"),
         (summary.failed, "failed"),
     ];

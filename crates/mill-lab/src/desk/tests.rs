@@ -131,7 +131,10 @@ fn what_failed_says_why_once_and_what_was_disturbed_says_what_to_do() {
     let failed = Status::Failed { reason };
     check(&failed, "  failed: nginx: it said: bind() failed\n");
     let reason = String::from("other programs took 60 % of the machine's CPU time");
-    check(&Status::Void { reason }, "--set repeat.foreign_cpu=1");
+    check(
+        &Status::Disturbed { reason },
+        "  · Warning: the machine was busy: ",
+    );
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub struct AxisValue {
     pub vars: toml::Table,
 }
 
-/// How often, and what makes a trial void.
+/// How often, and what disturbs a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeat {
@@ -92,11 +92,11 @@ pub struct Repeat {
     pub again: bool,
     /// Of the order.
     pub seed: u64,
-    /// A trial is void when others took more than this share of the machine's CPU time.
+    /// A trial is disturbed when others took more than this share of the machine's CPU time.
     pub foreign_cpu: f64,
     /// … or when the hypervisor took this share.
     pub steal: f64,
-    /// A void trial is repeated this often.
+    /// A disturbed trial is repeated this often, as long as the machine is quiet now and then.
     pub retries: u32,
     /// Comparisons say "no difference" inside this, or inside the noise floor if that is wider.
     pub threshold: f64,

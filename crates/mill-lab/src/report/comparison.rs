@@ -1,7 +1,7 @@
 //! A comparison as a row of text, and all of them as bars.
 
-use super::number::{figure, significant};
-use crate::findings::{Bar, Compared, Drawing, Findings, Picture, Scale, Tone};
+use super::number::{figure, figure_of, significant};
+use crate::findings::{Bar, Compared, Drawing, Findings, Picture, Scale, Tone, whiskers};
 use crate::metric::{Unit, describe};
 use serde::Serialize;
 
@@ -44,11 +44,7 @@ impl Row {
             verdict: tone.word(),
             title: compared.title.clone(),
             factor: compared.factor.clone(),
-            change: format!(
-                "{} → {}",
-                figure(compared.from_median, metric.unit),
-                figure(compared.to_median, metric.unit)
-            ),
+            change: change(compared, metric.unit),
             metric: metric.title,
             ratio: ratio(compared.ratio),
             interval: match compared.interval {
@@ -96,7 +92,7 @@ pub(super) fn bars(findings: &Findings) -> Option<Picture> {
     };
     let titles = describe(&findings.comparisons[0].metric).title;
     Some(Picture {
-        title: String::from("Changes with their 95 % intervals"),
+        title: String::from("Changes with their intervals"),
         drawing: Drawing::Bars {
             scale: Scale {
                 title: if one_metric {
@@ -112,14 +108,29 @@ pub(super) fn bars(findings: &Findings) -> Option<Picture> {
             bars: findings.comparisons.iter().map(bar).collect(),
         },
         caption: format!(
-            "{} better, {} worse, {} no difference beyond the noise, {} inconclusive. Whiskers are 95 % intervals of the median of paired ratios; \
-             one that crosses the line of no change decides nothing.",
+            "{} better, {} worse, {} no difference beyond the noise, {} inconclusive. {} One that crosses the line of no change decides nothing.",
             Tone::Gain.sign(),
             Tone::Loss.sign(),
             Tone::Same.sign(),
-            Tone::Unsure.sign()
+            Tone::Unsure.sign(),
+            whiskers(&findings.comparisons)
         ),
     })
+}
+
+/// "33,586 → 36,121"; figures that would read the same though they differ have more digits.
+fn change(compared: &Compared, unit: Unit) -> String {
+    let (from, to) = (compared.from_figure, compared.to_figure);
+    let texts = (figure(from, unit), figure(to, unit));
+    if texts.0 != texts.1 || from == to {
+        return format!("{} → {}", texts.0, texts.1);
+    }
+    let apart = (4..=8).map(|digits| (figure_of(from, unit, digits), figure_of(to, unit, digits)));
+    let (from, to) = apart
+        .into_iter()
+        .find(|(from, to)| from != to)
+        .unwrap_or(texts);
+    format!("{from} → {to}")
 }
 
 /// Three decimals, so that ratios above and below one can be compared digit by digit.

@@ -68,11 +68,12 @@ fn comparisons(all: &[Compared]) -> String {
         "at",
         "from",
         "to",
-        "from_median",
-        "to_median",
+        "from_figure",
+        "to_figure",
         "ratio",
-        "low_95",
-        "high_95",
+        "low",
+        "high",
+        "covers",
         "pairs",
         "p_value",
         "verdict",
@@ -89,11 +90,12 @@ fn comparisons(all: &[Compared]) -> String {
             field(&compared.at),
             field(&compared.from),
             field(&compared.to),
-            number(Some(compared.from_median)),
-            number(Some(compared.to_median)),
+            number(Some(compared.from_figure)),
+            number(Some(compared.to_figure)),
             number(Some(compared.ratio)),
             number(compared.interval.map(|(low, _)| low)),
             number(compared.interval.map(|(_, high)| high)),
+            number(compared.covers),
             compared.pairs.to_string(),
             number(compared.p_value),
             String::from(compared.verdict.tone().word()),
@@ -138,7 +140,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1],
-            "jemalloc : glibc at -c 100,allocator,requests_per_s,-c 100,glibc,jemalloc,33585.56,36120.88,1.0754,1.052,1.098,12,0.00049,better,\
+            "jemalloc : glibc at -c 100,allocator,requests_per_s,-c 100,glibc,jemalloc,33585.56,36120.88,1.0754,1.052,1.098,0.961,12,0.00049,better,\
              \"faster by 7.5 % [5.2, 9.8], 12 pairs, p = 0.00049\","
         );
     }

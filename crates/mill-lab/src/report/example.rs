@@ -66,7 +66,7 @@ pub(super) fn jemalloc() -> Findings {
         )],
         counts: Counts {
             measured: 47,
-            void: 1,
+            disturbed: 1,
             ..Counts::default()
         },
         interrupted: false,
@@ -135,7 +135,8 @@ pub(super) fn cookbook() -> Findings {
     findings.interrupted = true;
     findings.counts = Counts {
         measured: 31,
-        void: 2,
+        disturbed: 2,
+        disturbed_used: 0,
         absent: 24,
         failed: 1,
         missing: 14,
@@ -217,14 +218,15 @@ fn gain(title: &str, ratio: f64, interval: Option<(f64, f64)>, verdict: Verdict)
         at: at.to_owned(),
         from: from.to_owned(),
         to: to.to_owned(),
-        from_median: 33_585.56,
-        to_median: if ratio == 1.0754 {
+        from_figure: 33_585.56,
+        to_figure: if ratio == 1.0754 {
             36_120.88
         } else {
             33_585.56 * ratio
         },
         ratio,
         interval,
+        covers: interval.map(|_| 0.961),
         pairs: if interval.is_some() { 12 } else { 3 },
         p_value: interval.map(|_| 0.00049),
         verdict,

@@ -18,7 +18,7 @@ pub(super) fn legend(findings: &Findings) -> Vec<(String, String)> {
         out.push((
             spread,
             String::from(
-                "Half the width of the 95 % interval of the figure above it, over fresh server processes.",
+                "Half the width of the interval of the figure above it, over fresh server processes: 95 % or more of six and more, of fewer their range.",
             ),
         ));
     }
@@ -31,7 +31,10 @@ pub(super) fn legend(findings: &Findings) -> Vec<(String, String)> {
             ),
         ));
     }
-    let marks: BTreeSet<&str> = cells().filter_map(|cell| cell.mark.as_deref()).collect();
+    let marks: BTreeSet<&str> = cells()
+        .filter_map(|cell| cell.mark.as_deref())
+        .flat_map(|mark| mark.split("; "))
+        .collect();
     let mut meanings: Vec<(Vec<&str>, &'static str)> = Vec::new();
     for mark in marks {
         let Some(meaning) = meaning(mark) else {
@@ -56,7 +59,7 @@ pub(super) fn legend(findings: &Findings) -> Vec<(String, String)> {
 /// Marks of one meaning that are named.
 const MARKS_MAX: usize = 4;
 
-/// The explanation of a mark; a mark that says it all itself has none.
+/// The explanation of a part of a mark; one that says it all itself has none.
 fn meaning(mark: &str) -> Option<&'static str> {
     let side = SIDES.iter().find(|(side, _)| mark.contains(side.word()));
     let other = OTHERS.iter().find(|(word, _)| mark.contains(word));
@@ -64,18 +67,18 @@ fn meaning(mark: &str) -> Option<&'static str> {
         .or(other.map(|(_, meaning)| *meaning))
 }
 
-const SIDES: [(Side, &str); 9] = [
+const SIDES: [(Side, &str); 11] = [
     (
         Side::Server,
-        "The server's CPUs were busy and the client's were not: the figure is the server's.",
+        "The server used up its CPUs and the client did not: the figure is the server's.",
     ),
     (
         Side::Client,
-        "The client's CPUs were busy first: the server could do more than this figure.",
+        "The client used up its CPUs first: the server could do more than this figure.",
     ),
     (
         Side::Both,
-        "CPUs of both sides were busy: the figure is of the pair, not of the server alone.",
+        "Both sides used up their CPUs: the figure is of the pair, not of the server alone.",
     ),
     (
         Side::Link,
@@ -98,13 +101,21 @@ const SIDES: [(Side, &str); 9] = [
         "Neither CPUs nor the link were busy: latency, a lock, or the rate that was asked for set the figure.",
     ),
     (
+        Side::Foreign,
+        "Other programs, or the hypervisor, took CPU time from a side that did not use up its CPUs itself: the figure is of what was left. Repeat it on a quiet machine.",
+    ),
+    (
+        Side::Unknown,
+        "Whose work the CPUs did was not seen: the figure may be anybody's.",
+    ),
+    (
         Side::Invalid,
         "Too many requests failed for the figure to mean anything.",
     ),
 ];
 
 /// Words of other marks, the first that is found in one counts.
-const OTHERS: [(&str, &str); 7] = [
+const OTHERS: [(&str, &str); 8] = [
     (
         "core",
         "This machine has fewer CPUs than the point needs; it was not run.",
@@ -122,8 +133,12 @@ const OTHERS: [(&str, &str); 7] = [
         "Millstream will not run this; the column keeps the document's layout.",
     ),
     (
-        "void",
-        "Every try was disturbed by something else on the machine; no figure is shown.",
+        "disturbed",
+        "Others took more CPU time than the recipe allows, and no try was left undisturbed: the figure is of what was left.",
+    ),
+    (
+        "undecided",
+        "The median of the pairs' ratios and the quotient of the medians point different ways: there is no direction to speak of.",
     ),
     (
         "failed",

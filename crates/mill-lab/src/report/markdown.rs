@@ -85,7 +85,7 @@ impl Page {
             return;
         }
         self.heading("Comparisons");
-        self.paragraph("One factor changed in each. A ratio is the median over pairs that ran side by side; in brackets its 95 % interval.");
+        self.paragraph("One factor changed in each. A ratio is the median over pairs that ran side by side, and the figures are those of the pair in the middle; below the ratio its interval, of 95 % from six pairs on.");
         self.out
             .push_str("| comparison | factor | metric | from → to | ratio | verdict |\n|---|---|---|--:|--:|---|\n");
         for row in findings.comparisons.iter().map(Row::of) {

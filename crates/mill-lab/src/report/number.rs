@@ -4,13 +4,18 @@ use crate::metric::Unit;
 
 /// With its unit: `33,586`, `2.98 ms`, `97.7 MB/s`, `24.3 %`.
 pub(super) fn figure(value: f64, unit: Unit) -> String {
+    figure_of(value, unit, 3)
+}
+
+/// The same with so many significant digits.
+pub(super) fn figure_of(value: f64, unit: Unit, digits: i32) -> String {
     if !value.is_finite() {
         return String::from("–");
     }
-    let with = |value: f64, suffix: &str| format!("{}{suffix}", significant(value, 3));
+    let with = |value: f64, suffix: &str| format!("{}{suffix}", significant(value, digits));
     match unit {
-        Unit::Count | Unit::PerSecond => plain(value),
-        Unit::PerRequest => significant(value, 3),
+        Unit::Count | Unit::PerSecond if digits <= 3 => plain(value),
+        Unit::Count | Unit::PerSecond | Unit::PerRequest => significant(value, digits),
         Unit::Microseconds => with(value, " µs"),
         Unit::Percent => with(value, " %"),
         Unit::Share => with(value * 100.0, " %"),

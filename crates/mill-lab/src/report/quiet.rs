@@ -159,13 +159,13 @@ mod tests {
     fn reasons_that_differ_stay_where_they_are() {
         check(
             &[
-                "1|5|!void: stolen",
-                "2|6|!void: others took 14 % of the CPU time",
+                "1|5|!failed: stolen",
+                "2|6|!failed: others took 14 % of the CPU time",
             ],
-            &["1|5|!void: stolen", "2|6|!void"],
+            &["1|5|!failed: stolen", "2|6|!failed"],
             &[
                 "One trial each.",
-                "In full: void: others took 14 % of the CPU time.",
+                "In full: failed: others took 14 % of the CPU time.",
             ],
         );
     }

@@ -73,10 +73,15 @@ pub(super) fn counts(findings: &Findings) -> String {
     let counts = findings.counts;
     let mut parts = vec![format!(
         "{} of {} trials measured",
-        counts.measured, findings.run.trials
+        counts.measured + counts.disturbed_used,
+        findings.run.trials
     )];
     let others = [
-        (counts.void, "disturbed and not used"),
+        (counts.disturbed_used, "of them disturbed"),
+        (
+            counts.disturbed - counts.disturbed_used,
+            "disturbed and not used",
+        ),
         (counts.absent, "not possible on this machine"),
         (counts.failed, "failed"),
         (counts.missing, "not run"),
@@ -202,7 +207,14 @@ pub(super) fn shell(words: &[String]) -> String {
 pub(super) fn commands(lines: &[CommandLine]) -> String {
     lines
         .iter()
-        .map(|command| format!("# {}\n{}\n", command.role.replace('\n', " "), command.line))
+        .map(|command| {
+            let role = format!("# {}\n", command.role.replace('\n', " "));
+            if command.line.is_empty() {
+                role
+            } else {
+                format!("{role}{}\n", command.line)
+            }
+        })
         .collect()
 }
 

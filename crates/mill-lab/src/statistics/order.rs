@@ -21,14 +21,45 @@ pub fn quantile_interval(values: &[f64], share: f64, level: f64) -> Option<(f64,
     Some((*values.get(low)?, *values.get(high)?))
 }
 
-/// The 95 % interval of a median for a table: order statistics; from three to five values, which can't give 95 %, their range.
-pub fn median_interval(values: &[f64]) -> Option<(f64, f64)> {
+/// Bounds of a median, and how sure they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+    /// The share of cases in which such an interval has the true value inside: 0.95 or more, and less of a few values only.
+    pub covers: f64,
+}
+
+impl Interval {
+    /// Whether it may be called one of 95 %.
+    pub fn is_sure(&self) -> bool {
+        self.covers >= LEVEL
+    }
+}
+
+/// The interval of a median: order statistics, which assume no distribution and cover 95 % or, because ranks are whole, more; from three
+/// to five values, which can't give 95 %, their range. None of fewer than three.
+pub fn median_interval(values: &[f64]) -> Option<Interval> {
     let ordered = sorted(values);
+    let last = ordered.len().checked_sub(1)?;
     if ordered.len() < RANGE_MIN {
         return None;
     }
-    quantile_interval(&ordered, 0.5, 0.95).or(Some((*ordered.first()?, *ordered.last()?)))
+    let (low, high) = ranks(ordered.len(), 0.5, LEVEL).unwrap_or((0, last));
+    let covers = if ordered.len() > EXACT_MAX {
+        LEVEL
+    } else {
+        covered(ordered.len(), 0.5, low, high)
+    };
+    Some(Interval {
+        low: *ordered.get(low)?,
+        high: *ordered.get(high)?,
+        covers,
+    })
 }
+
+/// What an interval should cover.
+const LEVEL: f64 = 0.95;
 
 /// Ascending, without what is no number.
 pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
@@ -157,6 +188,16 @@ mod tests {
     #[test]
     fn a_table_shows_the_range_of_three_values_and_nothing_of_two() {
         assert_eq!(median_interval(&[1.0, 2.0]), None);
-        assert_eq!(median_interval(&[3.0, 1.0, 2.0]), Some((1.0, 3.0)));
+        let check = |count: u32, bounds: (f64, f64), covers: f64| {
+            let values: Vec<f64> = (1..=count).map(f64::from).collect();
+            let found = median_interval(&values).unwrap();
+            assert_eq!((found.low, found.high), bounds, "{count}");
+            assert!((found.covers - covers).abs() < 1e-9, "{found:?}");
+            assert_eq!(found.is_sure(), count >= 6, "{found:?}");
+        };
+        check(3, (1.0, 3.0), 0.75);
+        check(5, (1.0, 5.0), 0.9375);
+        check(6, (1.0, 6.0), 0.968_75);
+        check(9, (2.0, 8.0), 1.0 - 20.0 / 512.0);
     }
 }

@@ -104,7 +104,7 @@ mod tests {
             path: id.into(),
             host: String::new(),
             measured: 0,
-            void: 0,
+            disturbed: 0,
             absent: 0,
             failed: 0,
             finish: None,

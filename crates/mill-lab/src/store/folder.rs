@@ -48,7 +48,7 @@ impl RunFolder {
     }
 
     /// A new, empty folder for an attempt at the trial `number` (from 0): `trials/0001`, and `trials/0001-2` where a kept
-    /// attempt was void or failed. One that was measured is not tried again: that is an error.
+    /// attempt was disturbed or failed. One that was measured is not tried again: that is an error.
     pub fn trial(&self, number: usize) -> Result<TrialFolder, StoreError> {
         let trials = self.path.join(TRIALS);
         let mut path = trials.join(attempt_name(number, 1));

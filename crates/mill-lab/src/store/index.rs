@@ -179,7 +179,7 @@ pub(super) fn state(finish: Option<&Finish>) -> &'static str {
 pub(super) fn status(status: &Status) -> (&'static str, Option<&str>) {
     match status {
         Status::Measured => ("measured", None),
-        Status::Void { reason } => ("void", Some(reason)),
+        Status::Disturbed { reason } => ("disturbed", Some(reason)),
         Status::Absent { reason } => ("absent", Some(reason)),
         Status::Failed { reason } => ("failed", Some(reason)),
     }
@@ -325,7 +325,7 @@ fn signed(number: u64) -> i64 {
 const LAYOUT: &str = include_str!("schema.sql");
 
 /// Counts changes of `schema.sql`: an index with another number is made again.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 /// How long to wait for another lab: it holds the index for milliseconds; making one again from thousands of trials takes seconds.
 const BUSY: Duration = Duration::from_secs(15);

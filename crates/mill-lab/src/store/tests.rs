@@ -94,7 +94,7 @@ fn a_trial_without_its_record_is_tried_again_and_one_that_was_disturbed_too() {
 
     let folder = store.resume("a").unwrap();
     let mut disturbed = trial(0, "glibc", 1.0);
-    disturbed.status = Status::Void {
+    disturbed.status = Status::Disturbed {
         reason: String::from("others took 12 % of the CPUs"),
     };
     keep(&folder, &disturbed);
@@ -117,14 +117,14 @@ fn a_trial_without_its_record_is_tried_again_and_one_that_was_disturbed_too() {
         Err(StoreError::NotBegun { number: 1 })
     ));
     let summary = store.summary("a").unwrap();
-    assert_eq!((summary.measured, summary.void), (1, 0));
+    assert_eq!((summary.measured, summary.disturbed), (1, 0));
     assert_eq!(store.load("a").unwrap().files.len(), 1);
     assert_eq!(
         ask(
             &store,
             "SELECT trial, attempt, status FROM trials ORDER BY attempt"
         ),
-        "1 1 void; 1 2 measured"
+        "1 1 disturbed; 1 2 measured"
     );
 }
 

@@ -31,7 +31,7 @@ pub(super) fn of(environment: &Environment) -> Vec<String> {
     }
     if environment.hypervisor != "none" {
         warn(format!(
-            "a hypervisor ({}) is underneath: others may take CPU time; trials in which they do are void",
+            "a hypervisor ({}) is underneath: others may take CPU time; trials in which they do are marked",
             environment.hypervisor
         ));
     }
@@ -43,7 +43,7 @@ pub(super) fn of(environment: &Environment) -> Vec<String> {
     }
     if !environment.running.is_empty() {
         warn(format!(
-            "other programs are busy, and trials that they disturb are void: {}",
+            "other programs are busy, and trials that they disturb are marked: {}",
             environment.running.join(", ")
         ));
     }

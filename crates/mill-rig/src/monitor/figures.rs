@@ -39,10 +39,13 @@ pub(super) fn between(samples: &[Sample], facts: &Facts) -> Figures {
                 0.0
             };
             let own = after.usage.cpu_seconds - before.usage.cpu_seconds;
-            figures.insert(
-                format!("softirq_seconds.{name}"),
-                softirq_seconds(&times, own + neighbours),
-            );
+            let softirq = softirq_seconds(&times, own + neighbours);
+            figures.insert(format!("softirq_seconds.{name}"), softirq);
+            // Nobody of the side is known: neither is whose work its CPUs did.
+            if after.usage.processes > 0 || before.usage.processes > 0 {
+                let shared = facts.shared_cpus.then_some(neighbours);
+                owners(name, &times, (own, softirq), shared, &mut figures);
+            }
         }
         if let (Some(before), Some(after)) = (&before.traffic, &after.traffic) {
             interface(name, &after.since(before), seconds, mbit, &mut figures);
@@ -189,6 +192,35 @@ fn softirq_seconds(times: &Times, process_seconds: f64) -> f64 {
 fn classes(name: &str, times: &Times, figures: &mut Figures) {
     for (class, percent) in times.percentages() {
         figures.insert(format!("cpu.{name}.{class}"), percent);
+    }
+}
+
+/// Whose work a side's CPUs did, in percent of them: its own with the softirq there, the other side's where they share CPUs, and that of
+/// processes that are neither's. What the hypervisor took is a class of its own.
+fn owners(
+    name: &str,
+    times: &Times,
+    (own, softirq): (f64, f64),
+    other_side: Option<f64>,
+    figures: &mut Figures,
+) {
+    let all = float(times.total()) / TICKS_PER_SECOND;
+    if all <= 0.0 {
+        return;
+    }
+    let processes = float(times.processes()) / TICKS_PER_SECOND;
+    // A process that is bound to other CPUs did not work here.
+    let own = own.min(processes);
+    let beside = other_side.map(|seconds| seconds.min(processes - own));
+    let others = processes - own - beside.unwrap_or(0.0);
+    let mut insert = |what: &str, seconds: f64| {
+        let percent = (seconds * 100.0 / all).clamp(0.0, 100.0);
+        figures.insert(format!("cpu.{name}.{what}"), percent);
+    };
+    insert("own", own + softirq);
+    insert("others", others);
+    if let Some(beside) = beside {
+        insert("other_side", beside);
     }
 }
 

@@ -100,8 +100,13 @@ fn figures_are_those_of_mpstat_and_sar() {
     check("context_switches_per_s", 300.0);
     check("process_cpu.server", 60.0);
     check("cpu_seconds.server", 3.6);
+    // Its process had 60 ticks, of which softirq can't be told; the other 40 are 30 of softirq and 10 of somebody else.
+    check("cpu.server.own", 90.0);
+    check("cpu.server.others", 10.0);
     check("ports_share", 0.5);
     assert_eq!(absent, []);
+    // No process of the client's is known, so nobody knows whose its CPU's work was.
+    assert_eq!(figures.get("cpu.client.own"), None);
 }
 
 #[test]

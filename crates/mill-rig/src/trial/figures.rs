@@ -29,12 +29,15 @@ pub(super) fn derive(figures: &mut Figures) {
     figures.extend(more);
 }
 
-/// A server that left the foreground is nobody's descendant: its time would be called other programs', and the trial void.
+/// A server that left the foreground is nobody's descendant: its time would be called other programs', and the trial disturbed.
 pub(super) fn forget_server(record: &mut TrialRecord) {
     let reason = "the server left the foreground: which processes are its own is not known";
     for name in [
         "foreign_cpu_share",
         "process_cpu.server",
+        "cpu.server.own",
+        "cpu.server.others",
+        "cpu.client.other_side",
         "cpu_seconds.server",
         "cpu_us_per_request.server",
         "memory_bytes.server",
@@ -116,7 +119,7 @@ pub(super) fn judge(record: &mut TrialRecord, repeat: &Repeat, server_polls: boo
     } else {
         return;
     };
-    record.status = Status::Void { reason };
+    record.status = Status::Disturbed { reason };
 }
 
 /// Why a trial that went well has nothing to show.

@@ -158,7 +158,7 @@ impl Lab {
     }
 }
 
-/// Seconds instead of minutes; other tests run at the same time, which is no reason here to call a trial void.
+/// Seconds instead of minutes; other tests run at the same time, which is no reason here to call a trial disturbed.
 pub(crate) const SMALLEST: [&str; 6] = [
     "run",
     "smallest",

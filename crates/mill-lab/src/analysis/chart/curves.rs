@@ -21,7 +21,11 @@ pub(super) fn lines(
 ) -> Option<(Drawing, String)> {
     let lines = measurements(measured, chart, at);
     let drawing = drawing(measured, chart, at, &lines, Vec::new())?;
-    Some((drawing, bounds(&lines)))
+    let said: Vec<String> = [whiskers(&lines), bounds(&lines)]
+        .into_iter()
+        .filter(|sentence| !sentence.is_empty())
+        .collect();
+    Some((drawing, said.join(" ")))
 }
 
 pub(super) fn scaling(
@@ -70,6 +74,7 @@ pub(super) fn scaling(
     }
     let drawing = drawing(measured, chart, at, &lines, curves)?;
     said.insert(0, bounds(&lines));
+    said.insert(0, whiskers(&lines));
     said.retain(|sentence| !sentence.is_empty());
     Some((drawing, said.join(" ")))
 }
@@ -166,8 +171,8 @@ fn drawing(
                 Some(Dot {
                     x: *x,
                     y: median(values)?,
-                    low: interval.map(|(low, _)| low),
-                    high: interval.map(|(_, high)| high),
+                    low: interval.map(|span| span.low),
+                    high: interval.map(|span| span.high),
                 })
             })
             .collect(),
@@ -203,6 +208,19 @@ fn along(measured: &Measured<'_>, chart: &Chart, at: &Filter) -> Scale {
             && chart.kind != crate::recipe::ChartKind::Scaling,
         ..scale(&title, Unit::Count)
     }
+}
+
+/// What the whiskers are.
+fn whiskers(lines: &[Measurements]) -> String {
+    let points = lines.iter().flat_map(|line| &line.points);
+    let covers: Vec<f64> = points
+        .filter_map(|(_, values, _)| Some(median_interval(values)?.covers))
+        .collect();
+    let Some(least) = covers.iter().copied().min_by(f64::total_cmp) else {
+        return String::new();
+    };
+    let percent = (least * 100.0).floor();
+    format!("Medians, whose whiskers cover {percent:.0} % of cases or more.")
 }
 
 /// Which points are not the server's own.

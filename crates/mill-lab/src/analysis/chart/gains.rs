@@ -2,7 +2,7 @@
 
 use super::super::measured::{Filter, Measured, describe};
 use super::scale;
-use crate::findings::{Bar, Compared, Drawing, Tone, Verdict};
+use crate::findings::{Bar, Compared, Drawing, Tone, Verdict, whiskers};
 use crate::metric::Unit;
 use crate::recipe::Chart;
 
@@ -29,11 +29,8 @@ pub(super) fn bars(
         compared.metric == chart.metric
             && asked.iter().all(|words| places.contains(&words.as_str()))
     };
-    let bars: Vec<Bar> = comparisons
-        .iter()
-        .filter(fits)
-        .map(|compared| bar(compared, &asked))
-        .collect();
+    let drawn: Vec<Compared> = comparisons.iter().filter(fits).cloned().collect();
+    let bars: Vec<Bar> = drawn.iter().map(|it| bar(it, &asked)).collect();
     if bars.is_empty() {
         return None;
     }
@@ -45,8 +42,11 @@ pub(super) fn bars(
         zero: 0.0,
         bars,
     };
-    let caption = "Medians of paired ratios; whiskers are 95 % intervals. A bar whose whiskers cross zero, or that is shorter than the noise floor, decides nothing.";
-    Some((drawing, String::from(caption)))
+    let caption = format!(
+        "Medians of paired ratios. {} A bar whose whiskers cross zero, or that is shorter than the noise floor, decides nothing.",
+        whiskers(&drawn)
+    );
+    Some((drawing, caption))
 }
 
 /// `asked` is what all of the picture have in common, and its title says.

@@ -5,6 +5,7 @@ use crate::analysis::{findings, widest_half_width};
 use crate::findings::{Compared, Tone, Verdict};
 use crate::limit::Side;
 use crate::record::Status;
+use crate::statistics::{log_ratios, quantile};
 
 fn only(run: &Run) -> Compared {
     let findings = findings(&run.kept);
@@ -109,20 +110,20 @@ fn two_pairs_have_no_interval_and_three_say_what_theirs_covers() {
 fn void_trials_do_not_count() {
     let mut run = Run::new(ALLOCATORS).blocks(12, 0.10, 0.01);
     for trial in run.kept.trials.iter_mut().filter(|trial| trial.block < 4) {
-        trial.status = Status::Void {
+        trial.status = Status::Disturbed {
             reason: String::from("others took 9 % of the CPUs"),
         };
         trial.figures.insert(String::from("requests_per_s"), 1.0);
     }
     let found = findings(&run.kept);
     assert_eq!(found.comparisons[0].pairs, 8);
-    assert_eq!((found.counts.measured, found.counts.void), (24, 12));
-    assert!(found.comparisons[0].from_median > 25_000.0);
+    assert_eq!((found.counts.measured, found.counts.disturbed), (24, 12));
+    assert!(found.comparisons[0].from_figure > 25_000.0);
     assert!(
         found
             .absences
             .iter()
-            .any(|text| text.contains("others took 9 %")),
+            .any(|text| text.contains("disturbed, not used")),
         "{:?}",
         found.absences
     );
@@ -132,13 +133,13 @@ fn void_trials_do_not_count() {
 fn the_last_attempt_at_a_trial_is_the_one_that_counts() {
     let mut run = Run::new(ALLOCATORS).blocks(3, 0.10, 0.001);
     let mut again = run.kept.trials[0].clone();
-    run.kept.trials[0].status = Status::Void {
+    run.kept.trials[0].status = Status::Disturbed {
         reason: String::from("disturbed"),
     };
     again.attempt = 1;
     run.kept.trials.push(again);
     let found = findings(&run.kept);
-    assert_eq!((found.counts.measured, found.counts.void), (9, 0));
+    assert_eq!((found.counts.measured, found.counts.disturbed), (9, 0));
     assert_eq!(found.comparisons[0].pairs, 3);
 }
 
@@ -215,5 +216,100 @@ fn the_noise_floor_is_told_with_what_it_rests_on() {
             .summary
             .iter()
             .any(|statement| statement.text == noise.text)
+    );
+}
+
+#[test]
+fn as_many_blocks_more_as_are_advised_do_decide_if_they_are_like_the_others() {
+    let mut advised = 0;
+    for (blocks, gain, noise) in [
+        (3, 0.03, 0.02),
+        (4, 0.10, 0.05),
+        (6, 0.03, 0.02),
+        (6, 0.05, 0.08),
+        (7, 0.02, 0.02),
+        (10, 0.02, 0.03),
+        (12, -0.02, 0.03),
+    ] {
+        let mut run = Run::new(ALLOCATORS).blocks(blocks, gain, noise);
+        // Without a noise floor, which would have to be repeated as well.
+        run.kept.trials.retain(|trial| !trial.again);
+        let found = only(&run);
+        if found.verdict != Verdict::Inconclusive {
+            continue;
+        }
+        let Some(more) = found.words.split("about ").nth(1) else {
+            continue;
+        };
+        let more: u32 = more.split(' ').next().unwrap().parse().unwrap();
+        advised += 1;
+        // As many pairs more as were advised, whose ratios lie as those that were seen do.
+        let rates = |system: &str| -> Vec<f64> {
+            let trials = run.kept.trials.iter();
+            let of = trials.filter(|trial| trial.point["system"] == system);
+            of.map(|trial| trial.figures["requests_per_s"]).collect()
+        };
+        let pairs: Vec<(f64, f64)> = rates("glibc").into_iter().zip(rates("jemalloc")).collect();
+        let logs = log_ratios(&pairs);
+        let mut longer = Run::new(ALLOCATORS);
+        let count = blocks + more;
+        for block in 0..count {
+            let share = (f64::from(block) + 0.5) / f64::from(count);
+            let log = quantile(&logs, share).unwrap();
+            for (system, rate) in [("glibc", 30_000.0), ("jemalloc", 30_000.0 * log.exp())] {
+                let point = format!("system={system} concurrency=100");
+                longer.trial(block, &point, &[("requests_per_s", rate)]);
+            }
+        }
+        let then = only(&longer);
+        assert_ne!(
+            then.verdict,
+            Verdict::Inconclusive,
+            "{} then {}",
+            found.words,
+            then.words
+        );
+    }
+    assert!(advised >= 3, "{advised}");
+}
+
+#[test]
+fn what_limits_ties_between_is_never_the_server() {
+    let mut run = Run::new(ALLOCATORS).blocks(2, 0.5, 0.001);
+    for trial in run.kept.trials.iter_mut().filter(|trial| trial.block == 1) {
+        trial.limit = limit(Side::Foreign);
+    }
+    let caution = only(&run).caution.unwrap();
+    assert!(
+        caution.contains("short of CPU time that others took"),
+        "{caution}"
+    );
+}
+
+#[test]
+fn the_reason_why_a_system_is_missing_is_the_one_it_failed_for() {
+    let mut run = Run::new(ALLOCATORS).blocks(3, 0.1, 0.01);
+    let probes = "no load and no probe in this trial: probes look once, in the first block";
+    for block in 0..3 {
+        run.trial(block, "system=own concurrency=100", &[]).status = if block < 2 {
+            Status::Absent {
+                reason: String::from(probes),
+            }
+        } else {
+            Status::Failed {
+                reason: String::from("it ended with exit status: 1"),
+            }
+        };
+    }
+    let found = findings(&run.kept);
+    let missing: Vec<&str> = found
+        .summary
+        .iter()
+        .map(|it| it.text.as_str())
+        .filter(|text| text.starts_with("Missing"))
+        .collect();
+    assert_eq!(
+        missing,
+        ["Missing: own stack (it ended with exit status: 1)."]
     );
 }
