@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The order of calls: `on_arp`, `on_ndp` and `expire` as things happen, `resolve` and `confirm` as packets leave; then
-//! `next_outgoing` until it gives `None`, and `take_resolved` and `take_failed` for those who wait.
+//! `next_outgoing` until it gives `None`, and `take_resolved`, `take_failed` and `take_forgotten` for those who wait.
 
 use crate::config::{Neighboring, Prefix};
 use crate::limits::Limits;
@@ -58,6 +58,7 @@ pub struct Neighbors {
     wanted: Vec<IpAddr>,
     resolved: Vec<IpAddr>,
     failed: Vec<IpAddr>,
+    forgotten: Vec<IpAddr>,
     random: Random,
     /// Who was confirmed lately and when, by a few bits of the Ethernet address.
     confirmed: [(MacAddress, Instant); CONFIRMED_COUNT],
@@ -69,7 +70,7 @@ pub struct Neighbors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
     Known(MacAddress),
-    /// It has been asked: it will be among those that `take_resolved` or `take_failed` gives.
+    /// It has been asked: it will be among those that `take_resolved`, `take_failed` or `take_forgotten` gives.
     Asking,
     /// It did not answer a moment ago.
     Failed,
@@ -118,6 +119,7 @@ impl Neighbors {
             wanted: Vec::new(),
             resolved: Vec::new(),
             failed: Vec::new(),
+            forgotten: Vec::new(),
             random,
             confirmed: [(MacAddress::UNSPECIFIED, Instant::from_nanos(0)); CONFIRMED_COUNT],
             dropped: 0,
@@ -224,9 +226,15 @@ impl Neighbors {
         into.append(&mut self.resolved);
     }
 
-    /// Appends the neighbours that were asked for in vain, or given up because there were too many.
+    /// Appends the neighbours that were asked for in vain.
     pub fn take_failed(&mut self, into: &mut Vec<IpAddr>) {
         into.append(&mut self.failed);
+    }
+
+    /// Appends the neighbours that were being asked for and are not any more, because there were too many. Who asks again at
+    /// once pushes out another, which then asks again: neither would ever hear an answer.
+    pub fn take_forgotten(&mut self, into: &mut Vec<IpAddr>) {
+        into.append(&mut self.forgotten);
     }
 
     /// When `expire` has something to do; earlier than needed at times, never later.
@@ -361,7 +369,7 @@ impl Neighbors {
                 self.entries.remove(&oldest);
                 self.epoch = self.epoch.wrapping_add(1);
                 if matches!(state, State::Incomplete { .. }) {
-                    self.failed.push(oldest);
+                    self.forgotten.push(oldest);
                 }
             }
         }

@@ -37,8 +37,8 @@ pub struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
     Sent,
-    /// Its next hop is being asked for: it waits for [`Outbox::wake`].
-    Unresolved,
+    /// This next hop of it is being asked for: it waits for [`Outbox::wake`] or [`Outbox::forget`].
+    Unresolved(IpAddr),
     /// There is no way for it.
     Lost,
     /// The device takes no more for now.
@@ -49,7 +49,8 @@ pub enum Offered {
 struct Packet {
     target: IpAddr,
     bytes: Vec<u8>,
-    is_parked: bool,
+    /// The next hop that it waits for.
+    parked_for: Option<IpAddr>,
 }
 
 impl Outbox {
@@ -96,14 +97,14 @@ impl Outbox {
     pub fn transmit(&mut self, mut offer: impl FnMut(IpAddr, &[u8]) -> Offered) -> bool {
         let mut at = 0;
         while let Some(packet) = self.queue.get_mut(at) {
-            if packet.is_parked {
+            if packet.parked_for.is_some() {
                 at += 1;
                 continue;
             }
             match offer(packet.target, &packet.bytes) {
                 Offered::Sent | Offered::Lost => self.remove(at),
-                Offered::Unresolved => {
-                    packet.is_parked = true;
+                Offered::Unresolved(next_hop) => {
+                    packet.parked_for = Some(next_hop);
                     at += 1;
                 }
                 Offered::Full => return true,
@@ -115,7 +116,16 @@ impl Outbox {
     /// Neighbours have answered or failed to: those that wait are offered again.
     pub fn wake(&mut self) {
         for packet in &mut self.queue {
-            packet.is_parked = false;
+            packet.parked_for = None;
+        }
+    }
+
+    /// This next hop is not asked for any more: what waits for it is dropped.
+    pub fn forget(&mut self, next_hop: IpAddr) {
+        let is_lost = |packet: &Packet| packet.parked_for == Some(next_hop);
+        while let Some(at) = self.queue.iter().position(is_lost) {
+            self.remove(at);
+            self.dropped += 1;
         }
     }
 
@@ -234,7 +244,7 @@ impl Outbox {
         let packet = Packet {
             target,
             bytes,
-            is_parked: false,
+            parked_for: None,
         };
         self.queue.push_back(packet);
         let last = self.queue.len() - 1;

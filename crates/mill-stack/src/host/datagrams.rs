@@ -143,7 +143,7 @@ impl<Q: SendQueue> Host<Q> {
         let is_full = self.datagrams.outbox.transmit(|target, packet| {
             let target_mac = match next_hops.way(target, now) {
                 Way::To(mac) => mac,
-                Way::Asking(_) => return Offered::Unresolved,
+                Way::Asking(next_hop) => return Offered::Unresolved(next_hop),
                 Way::Failed => {
                     counters.count_drop(DropReason::Unresolved);
                     return Offered::Lost;

@@ -286,7 +286,35 @@ impl<Q: SendQueue> Host<Q> {
         for (place, next_hop) in settled.drain(..).enumerate() {
             self.wake_parked_for(next_hop, place < resolved);
         }
+        self.next_hops.neighbors.take_forgotten(&mut settled);
+        for next_hop in settled.drain(..) {
+            self.drop_parked_for(next_hop);
+        }
         self.next_hops.scratch = settled;
+    }
+
+    /// Drops what waits for a neighbour that is not asked for any more, as a network would: who wants it says it again, by
+    /// a timer, and not in the turn in which others have pushed it out.
+    fn drop_parked_for(&mut self, next_hop: IpAddr) {
+        self.datagrams.outbox.forget(next_hop);
+        let mut parked = core::mem::take(&mut self.next_hops.parked);
+        parked.retain(|(waited_for, who)| {
+            if *waited_for != next_hop {
+                return true;
+            }
+            match who {
+                Parked::Slot(index) => {
+                    if let Some(slot) = self.slots.at_mut(*index) {
+                        slot.flags.clear(SlotFlags::PARKED);
+                    }
+                    self.send_into_the_void(*index, DropReason::Unresolved);
+                }
+                Parked::Answer(_) => self.drop_frame(DropReason::Unresolved),
+            }
+            false
+        });
+        debug_assert!(self.next_hops.parked.is_empty());
+        self.next_hops.parked = parked;
     }
 
     /// Everybody looks for a way anew.

@@ -182,6 +182,23 @@ fn who_connects_to_nobody_hears_of_it_when_nobody_answers_arp() {
 }
 
 #[test]
+fn who_is_pushed_out_of_a_full_table_of_neighbours_does_not_ask_again_at_once() {
+    let [client, server] = [MemoryLink::ethernet(1), MemoryLink::ethernet(2)];
+    let mut pair = Pair::over(client, server, |config| config.limits.neighbors_max = 1);
+    pair.run();
+    let before = pair.client.counters().frames_out;
+    for target in ["10.0.0.77:80", "10.0.0.78:80", "10.0.0.79:80"] {
+        let target = target.parse().unwrap();
+        pair.client.connect(target, None, true, 1).unwrap();
+    }
+    for _ in 0..100 {
+        pair.turn();
+    }
+    let asked = pair.client.counters().frames_out - before;
+    assert_eq!(asked, 3, "each of them has asked once");
+}
+
+#[test]
 fn an_abort_resets_the_peer_and_what_was_unread_is_gone() {
     let mut pair = Pair::new();
     let listener = pair.listen(SERVER_V4);

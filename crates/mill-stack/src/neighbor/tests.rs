@@ -116,10 +116,12 @@ fn sent_to(neighbors: &mut Neighbors) -> Vec<MacAddress> {
     sent
 }
 
+/// Those that have answered, and those that are not asked for any more.
 fn resolved(neighbors: &mut Neighbors) -> (Vec<IpAddr>, Vec<IpAddr>) {
     let (mut resolved, mut failed) = (Vec::new(), Vec::new());
     neighbors.take_resolved(&mut resolved);
     neighbors.take_failed(&mut failed);
+    neighbors.take_forgotten(&mut failed);
     (resolved, failed)
 }
 

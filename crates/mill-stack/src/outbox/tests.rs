@@ -82,7 +82,7 @@ fn packets_wait_for_their_neighbour_and_let_others_pass() {
     let mut offer = |target: IpAddr, _: &[u8]| {
         offered += 1;
         match target {
-            IpAddr::V4(_) => Offered::Unresolved,
+            IpAddr::V4(_) => Offered::Unresolved(target),
             IpAddr::V6(_) => Offered::Sent,
         }
     };
@@ -92,6 +92,19 @@ fn packets_wait_for_their_neighbour_and_let_others_pass() {
     outbox.wake();
     assert_eq!(drain(&mut outbox).len(), 2);
     assert!(outbox.is_empty());
+}
+
+#[test]
+fn packets_for_a_neighbour_that_is_forgotten_are_dropped() {
+    let mut outbox = Outbox::new(7);
+    for is_ipv6 in [false, true, false] {
+        outbox.send(&head(is_ipv6), 1500, |into| into.push(1));
+    }
+    assert!(!outbox.transmit(|target, _| Offered::Unresolved(target)));
+    outbox.forget(head(false).target);
+    assert_eq!((outbox.len(), outbox.dropped), (1, 2));
+    outbox.wake();
+    assert_eq!(drain(&mut outbox).len(), 1);
 }
 
 #[test]
