@@ -1,5 +1,8 @@
 //! `cargo xtask sim`: worlds of simulated networks, by seed.
 
+/// Many worlds on all processors.
+mod many;
+
 use mill_worlds::matrix;
 use mill_worlds::plan::Plan;
 use mill_worlds::seeds::World;
@@ -14,7 +17,7 @@ Usage: cargo xtask sim --seed N [--trace]
 
   --seed N          one world: what its seed decides, what came of it; after a failure the last segments
   --trace           every segment of that world, as a ladder
-  --seeds FROM..TO  the worlds of these seeds, TO not included; names those that fail
+  --seeds FROM..TO  the worlds of these seeds on all processors, TO not included; names those that fail, and counts kinds
   --matrix          writes the matrix of throughput by loss, delay and buffer anew
 ";
 
@@ -34,7 +37,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Asked::One { seed, traces }) => one(seed, traces),
-        Ok(Asked::Many(seeds)) => many(seeds),
+        Ok(Asked::Many(seeds)) => many::run(&seeds),
         Ok(Asked::Matrix) => write_matrix(root),
         Err(what) => {
             eprintln!("xtask sim: {what}\n\n{USAGE}");
@@ -79,30 +82,6 @@ fn one(seed: u64, traces: bool) -> ExitCode {
     } else {
         ExitCode::FAILURE
     }
-}
-
-fn many(seeds: Range<u64>) -> ExitCode {
-    let (mut worlds, mut frames, mut seconds) = (0u64, 0, 0);
-    let mut failed = Vec::new();
-    for seed in seeds {
-        let world = World::of(seed, false);
-        worlds += 1;
-        if let World::Ended(outcome) = &world {
-            frames += outcome.frames;
-            seconds += outcome.took.as_secs();
-        }
-        if !world.is_well() {
-            tell(&world, false);
-            failed.push(seed.to_string());
-        }
-    }
-    println!("{worlds} worlds, {frames} frames, {seconds} s of virtual time");
-    if failed.is_empty() {
-        println!("all is well");
-        return ExitCode::SUCCESS;
-    }
-    println!("{} failed: {}", failed.len(), failed.join(" "));
-    ExitCode::FAILURE
 }
 
 /// What came of a world; of one that panicked the ladder was printed on its way out.

@@ -8,7 +8,7 @@
 //! - every byte of every transfer that completed is the right one, and of every other a prefix is;
 //! - every transfer completes, unless its plan is to end early or its host vanishes;
 //! - when all have left, nothing is left of them: no stream, slot, timer, buffer, flow or frame on any host;
-//! - what a host sends is right by an independent reading (`mill_sim::packet`).
+//! - what a host sends is right by an independent reading (`mill_sim::packet`), and by that of another TCP ([`plain_tcp`]).
 #![forbid(unsafe_code)]
 
 /// What a seed decides.
@@ -16,6 +16,9 @@ pub mod plan;
 
 /// The bytes that are carried.
 pub mod content;
+
+/// Another TCP than ours.
+pub mod plain_tcp;
 
 /// What clients do, and what they find.
 pub mod talk;

@@ -1,11 +1,21 @@
 //! What a seed decides.
 
+/// SYNs of nobody.
+mod flood;
 /// Cards and the stack's settings.
 mod hosts;
+/// A host with another TCP.
+mod plain;
+/// Settings that not every world has.
+mod settings;
 /// What clients do, and when.
 mod talks;
 /// Wires, and what happens to them.
 mod wires;
+
+pub use flood::FloodPlan;
+pub use plain::{Cut, Parting, PlainPlan, PlainTalk};
+pub use settings::Settings;
 
 use mill_runtime::time::Duration;
 use mill_sim::packet::ethernet::StationOptions;
@@ -26,6 +36,10 @@ pub struct Plan {
     /// The load generator is one more client, with so many requests over so many connections.
     pub load: Option<(u64, u32)>,
     pub changes: Vec<Change>,
+    pub settings: Settings,
+    /// One more host, with another TCP.
+    pub plain: Option<PlainPlan>,
+    pub flood: Option<FloodPlan>,
 }
 
 /// One host.
@@ -75,6 +89,8 @@ pub struct TalkPlan {
     pub leaves: Leave,
     /// The client waits so long before it reads at all, and again halfway: windows close.
     pub pause: Duration,
+    /// The server is the host with another TCP, not ours.
+    pub is_for_plain: bool,
 }
 
 /// What a client does.
@@ -143,14 +159,27 @@ impl Plan {
             .happens(200_000)
             .then(|| (10 + random.up_to(50), 1 + small(random.up_to(7))));
         let changes = wires::changes(clients, mtu, is_ipv6, &mut random);
-        Self {
+        let mut plan = Self {
             seed,
             is_ipv6,
             stations,
             talks,
             load,
             changes,
-        }
+            settings: Settings::default(),
+            plain: None,
+            flood: None,
+        };
+        plan.add(mtu);
+        plan
+    }
+
+    /// What came later than the first worlds is drawn by numbers of its own, so that seeds keep their worlds.
+    fn add(&mut self, mtu: u16) {
+        let mut random = Random::new(self.seed ^ ADDITIONS);
+        Settings::draw(self, &mut random);
+        plain::draw(self, mtu, &mut random);
+        self.flood = FloodPlan::draw(&mut random);
     }
 
     /// When a station vanishes for good, if it does.
@@ -166,6 +195,60 @@ impl Plan {
         plan.outward.is_faithful()
             && plan.inward.is_faithful()
             && !self.changes.iter().any(|it| it.station == station)
+    }
+
+    /// Whether a connection of this station may break although both ends do as they should: limits of time, and frames
+    /// that do not get through.
+    pub fn may_break(&self, station: usize, with_plain: bool) -> bool {
+        let is_plain_faithful = self.plain.as_ref().is_none_or(PlainPlan::is_faithful);
+        let is_patient = self
+            .plain
+            .as_ref()
+            .and_then(|it| it.serves)
+            .is_none_or(|it| it.is_patient());
+        let is_faithful =
+            self.is_faithful(station) && (!with_plain || is_plain_faithful && is_patient);
+        self.settings.limits_time && !is_faithful
+    }
+
+    /// Whether our servers may forget or reset a connection before it has carried anything: more than they take, or a SYN
+    /// cookie whose first acknowledgement was lost or overtaken (RFC 4987 3.6: what comes later does not prove it).
+    pub fn may_refuse(&self, is_faithful: bool) -> bool {
+        let settings = &self.settings;
+        let is_full = settings.is_tight && settings.limits.connections_max < MANY_CONNECTIONS;
+        let has_cookies = self.flood.is_some() || settings.is_tight;
+        is_full || settings.backlog.is_some() || has_cookies && !is_faithful
+    }
+
+    /// Whether what is there suffices for all at once, so that nothing takes longer than the wires do.
+    pub fn is_ample(&self) -> bool {
+        self.flood.is_none() && !self.settings.is_tight
+    }
+
+    /// What kinds of worlds this is one of, for counting.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let plain = self.plain.as_ref();
+        let kinds = [
+            (self.is_ipv6, "IPv6"),
+            (self.load.is_some(), "load generator"),
+            (!self.changes.is_empty(), "changing wires"),
+            (plain.is_some_and(|it| !it.talks.is_empty()), "plain client"),
+            (plain.is_some_and(|it| it.serves.is_some()), "plain server"),
+            (
+                self.stations.iter().any(|it| it.tcp.mtu_probing),
+                "path MTU probing",
+            ),
+            (
+                self.stations.iter().any(|it| it.tcp.mss_max.is_some()),
+                "mss_max",
+            ),
+            (self.settings.limits_time, "user timeout and keep-alive"),
+            (self.settings.fast_open.is_some(), "Fast Open"),
+            (self.settings.is_tight, "small limits"),
+            (self.flood.is_some(), "flood"),
+        ];
+        let holding = kinds.into_iter().filter(|(holds, _)| *holds);
+        holding.map(|(_, name)| name).collect()
     }
 
     /// Bytes that all clients together ask for or send.
@@ -219,6 +302,13 @@ impl fmt::Display for Plan {
                 change.at, change.station, change.what
             )?;
         }
+        writeln!(formatter, "{:?}", self.settings)?;
+        if let Some(flood) = &self.flood {
+            writeln!(formatter, "{flood:?}")?;
+        }
+        if let Some(plain) = &self.plain {
+            write!(formatter, "{plain}")?;
+        }
         for (client, talks) in self.talks.iter().enumerate() {
             for talk in talks {
                 writeln!(formatter, "client {client} {talk:?}")?;
@@ -232,3 +322,9 @@ impl fmt::Display for Plan {
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
+
+/// Mixed into the seed for what was added to worlds later.
+const ADDITIONS: u64 = 0xadd1_7105_0000_0003;
+
+/// Connections that no world has at once.
+const MANY_CONNECTIONS: u32 = 1_000;

@@ -4,9 +4,14 @@
 mod build;
 /// The load generator as one more client.
 mod generator;
+/// Hosts that do not have our stack.
+mod others;
 
 use crate::WorldEngine;
-use crate::plan::{Leave, Plan};
+use crate::plain_tcp::application::Finding;
+use crate::plain_tcp::forger::Forger;
+use crate::plain_tcp::host::PlainHost;
+use crate::plan::{Leave, PlainPlan, Plan};
 use crate::servers::{HttpServer, Turn};
 use crate::talk::{Client, Problem, Report};
 use build::Built;
@@ -48,6 +53,10 @@ pub enum Failure {
     Slow(String),
     /// The load generator's requests.
     Load(String),
+    /// A client over another TCP found something wrong, or has not come to an end.
+    Plain(String),
+    /// Our stack broke a rule, in the eyes of another TCP.
+    Rule(String),
     /// Something is left on a station's host.
     Left { station: usize, what: String },
     /// Connections that our server still has.
@@ -62,6 +71,8 @@ struct Actors {
     bytes: Turn,
     clients: Vec<Actor>,
     load: Option<Load>,
+    plain: Option<PlainHost>,
+    forger: Option<Forger>,
     /// Turns of engines that nobody else runs any more.
     idlers: Vec<Turn>,
 }
@@ -82,19 +93,22 @@ pub fn run(plan: &Plan, traces: bool) -> Outcome {
     let Built {
         mut actors,
         engines,
-        stations,
+        mut stations,
+        others,
     } = build::build(plan, &world);
     let mut failures = Vec::new();
     talk(plan, &world, &mut actors, &mut failures);
-    let talks = actors
-        .clients
-        .iter()
-        .map(|actor| actor.client.reports.borrow().len())
-        .sum();
+    let talks = actors.talks();
     judge(plan, &actors, &mut failures);
+    if let Some(plain) = &actors.plain {
+        judge_plain(plan, plain, &mut failures);
+    }
     rest(plan, &world, &mut actors, &mut failures);
     let took = world.elapsed();
-    look_for_leftovers(&actors.http, &engines, &stations, &mut failures);
+    let faults = actors.plain.as_ref().map(PlainHost::faults);
+    failures.extend(faults.into_iter().flatten().map(Failure::Rule));
+    look_for_leftovers(&actors, &engines, &stations, &mut failures);
+    stations.extend(others);
     let frames = stations.iter().map(|station| station.counts().sent).sum();
     let segments = match (traces, failures.is_empty()) {
         (true, _) => world.segments(usize::MAX),
@@ -117,7 +131,8 @@ fn talk(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
         let until = world.elapsed() + Duration::from_secs(1);
         world.run(|| actors.turn(world), Until::At(until));
         let waits = |actor: &Actor| actor.tasks > 0 && !plan.vanishes(actor.client.index + 2);
-        if !actors.clients.iter().any(waits) && actors.load.is_none() {
+        let plain = actors.plain.as_ref().map_or(0, PlainHost::unfinished);
+        if !actors.clients.iter().any(waits) && actors.load.is_none() && plain == 0 {
             return;
         }
         if world.is_idle() {
@@ -136,6 +151,9 @@ fn talk(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
     if let Some(load) = &actors.load {
         failures.push(Failure::Load(format!("stuck: {load:?}")));
     }
+    if let Some(plain) = actors.plain.as_ref().filter(|it| it.unfinished() > 0) {
+        failures.push(Failure::Plain(format!("stuck: {}", plain.describe())));
+    }
 }
 
 /// Whether what the clients found is as the plan says.
@@ -147,9 +165,34 @@ fn judge(plan: &Plan, actors: &Actors, failures: &mut Vec<Failure>) {
                 failures.push(Failure::Talk(report.to_string()));
             }
             let longest = longest(plan, station, report);
-            if plan.is_faithful(station) && report.took > longest {
+            let is_timed = plan.is_faithful(station) && plan.is_ample();
+            let is_for_plain = plan.talks[report.client][report.talk].is_for_plain;
+            if is_timed && !is_for_plain && report.took > longest {
                 failures.push(Failure::Slow(format!("{report}, more than {longest:?}")));
             }
+        }
+    }
+}
+
+/// Whether what the other TCP's clients found is as the plan says.
+fn judge_plain(plan: &Plan, host: &PlainHost, failures: &mut Vec<Failure>) {
+    let is_faithful = plan.plain.as_ref().is_none_or(PlainPlan::is_faithful);
+    let talks = plan.plain.as_ref().map_or(&[][..], |plain| &plain.talks);
+    for (number, finding) in host.findings() {
+        let habits = &talks[number].habits;
+        let is_patient = habits.is_patient();
+        // What follows data that the SYN carried in vain is out of order, too.
+        let is_in_order = is_faithful && !habits.data_with_syn;
+        let is_as_planned = match &finding {
+            Finding::Whole => true,
+            Finding::Refused(_) if plan.may_refuse(is_in_order) => true,
+            Finding::Refused(_) | Finding::Broken(_) => {
+                plan.settings.limits_time && !(is_faithful && is_patient)
+            }
+            Finding::Open | Finding::Wrong(_) => false,
+        };
+        if !is_as_planned {
+            failures.push(Failure::Plain(format!("talk {number}: {finding:?}")));
         }
     }
 }
@@ -159,7 +202,13 @@ fn is_as_planned(plan: &Plan, station: usize, report: &Report) -> bool {
         Ok(()) => true,
         Err(Problem::WrongByte { .. } | Problem::Surplus | Problem::WrongHash) => false,
         // A host that has vanished notices nothing but that nobody answers; whoever leaves early may have been left.
-        Err(_) => plan.vanishes(station),
+        Err(problem) => {
+            let is_for_plain = plan.talks[report.client][report.talk].is_for_plain;
+            let is_refused = matches!(problem, Problem::Connect(_) | Problem::Refused(_));
+            plan.vanishes(station)
+                || plan.may_break(station, is_for_plain)
+                || is_refused && !is_for_plain && plan.may_refuse(plan.is_faithful(station))
+        }
     }
 }
 
@@ -205,13 +254,16 @@ fn rest(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
 }
 
 fn look_for_leftovers(
-    http: &HttpServer,
+    actors: &Actors,
     engines: &[WorldEngine],
     stations: &[Station],
     failures: &mut Vec<Failure>,
 ) {
-    if http.connections() > 0 {
-        failures.push(Failure::Connections(http.connections()));
+    if actors.http.connections() > 0 {
+        failures.push(Failure::Connections(actors.http.connections()));
+    }
+    if let Some(plain) = actors.plain.as_ref().filter(|it| it.connections() > 0) {
+        failures.push(Failure::Plain(format!("left: {}", plain.describe())));
     }
     for (station, (engine, card)) in engines.iter().zip(stations).enumerate() {
         let mut left = |what| failures.push(Failure::Left { station, what });
@@ -229,6 +281,15 @@ fn look_for_leftovers(
 }
 
 impl Actors {
+    /// Talks that have ended.
+    fn talks(&self) -> usize {
+        let reports = |actor: &Actor| actor.client.reports.borrow().len();
+        let ours: usize = self.clients.iter().map(reports).sum();
+        let findings = self.plain.as_ref().map(PlainHost::findings);
+        let ended = findings.into_iter().flatten();
+        ours + ended.filter(|(_, it)| *it != Finding::Open).count()
+    }
+
     fn turn(&mut self, world: &World) {
         self.http.turn();
         (self.bytes)();
@@ -241,6 +302,12 @@ impl Actors {
             // Its connections are closed, and their last segments under way.
             self.idlers.push(idler(load.engine.clone()));
             self.load = None;
+        }
+        if let Some(plain) = &mut self.plain {
+            plain.turn();
+        }
+        if let Some(forger) = &mut self.forger {
+            forger.turn();
         }
         for idler in &mut self.idlers {
             idler();

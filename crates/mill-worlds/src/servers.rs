@@ -38,8 +38,8 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    pub fn new(engine: WorldEngine, address: &Address, seed: u64) -> Self {
-        let site = site(address, seed);
+    pub fn new(engine: WorldEngine, address: &Address, plan: &Plan) -> Self {
+        let site = site(address, plan);
         let board = Board::in_memory(1);
         let (orders, inbox) = channel();
         let (reporter, reports) = channel();
@@ -91,8 +91,10 @@ impl fmt::Debug for HttpServer {
 pub fn write_files(plan: &Plan, files: &SimFiles) {
     files.create_directory("/site");
     files.write("/site/small", "small");
-    for talk in plan.talks.iter().flatten() {
-        if let Talk::Get { files: asked, .. } = &talk.what {
+    let ours = plan.talks.iter().flatten().map(|talk| &talk.what);
+    let plain = plan.plain.iter().flat_map(|plain| &plain.talks);
+    for talk in ours.chain(plain.map(|talk| &talk.what)) {
+        if let Talk::Get { files: asked, .. } = talk {
             for (number, len) in asked {
                 let name = format!("/site{}", path(*number, *len));
                 files.write(&name, crate::content::of(*number, *len));
@@ -103,23 +105,24 @@ pub fn write_files(plan: &Plan, files: &SimFiles) {
 
 /// Timeouts are longer than any partition, and whoever posts slowly is read to the end; what a seed decides is how the
 /// server sends.
-fn site(address: &Address, seed: u64) -> Arc<Site> {
+fn site(address: &Address, plan: &Plan) -> Arc<Site> {
     let sends = [
         "sendfile on;",
         "sendfile off;",
         "sendfile on; tcp_nopush on;",
     ];
     let cached = ["", "open_file_cache max=100;"];
-    let mut random = Random::new(seed ^ SITES);
+    let mut random = Random::new(plan.seed ^ SITES);
     let text = format!(
         "error_log /error.log info; events {{ }} http {{ access_log off;
          client_max_body_size 0; client_header_timeout 3000s; client_body_timeout 3000s;
          send_timeout 3000s; lingering_time 3000s; lingering_timeout 300s;
          keepalive_timeout 3000s; {} {}
-         server {{ listen {address}; root /site;
+         server {{ listen {address}{}; root /site;
            location = {POST_PATH} {{ return 200 {POST_ANSWER}; }} }} }}",
         random.one_of(&sends),
         random.one_of(&cached),
+        listen_parameters(plan),
     );
     let options = Options::default();
     let source = Memory::new().with(&*options.conf_file(), &text);
@@ -129,11 +132,21 @@ fn site(address: &Address, seed: u64) -> Arc<Site> {
     }
 }
 
+/// What a world's settings say of the listener; its keep-alive is as its station's.
+fn listen_parameters(plan: &Plan) -> String {
+    let settings = &plan.settings;
+    let backlog = settings.backlog.map(|it| format!(" backlog={it}"));
+    let fast_open = settings.fast_open.map(|it| format!(" fastopen={it}"));
+    [backlog, fast_open].into_iter().flatten().collect()
+}
+
 /// A worker whose connections come to the hash and the echo server.
-pub fn bytes_server(engine: WorldEngine, addresses: &Addresses) -> Turn {
+pub fn bytes_server(engine: WorldEngine, addresses: &Addresses, plan: &Plan) -> Turn {
     let (now, wall_clock) = engine.clock();
     let listen = |address: &Address| {
         let mut options = ListenOptions::new(address.clone());
+        options.backlog = plan.settings.backlog.unwrap_or(options.backlog);
+        options.fastopen = plan.settings.fast_open;
         // Clients may vanish while nothing is on the way to them.
         options.keepalive = Keepalive::On {
             idle: Some(Duration::from_secs(60)),

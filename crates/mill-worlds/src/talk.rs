@@ -39,6 +39,8 @@ pub struct Addresses {
     pub http: Address,
     pub hash: Address,
     pub echo: Address,
+    /// The HTTP server over another TCP, if this world has one.
+    pub plain: Option<Address>,
 }
 
 /// What became of a talk.
@@ -56,6 +58,8 @@ pub struct Report {
 pub enum Problem {
     /// No connection came about, however often it was tried.
     Connect(StreamError),
+    /// A connection broke before anything came over it.
+    Refused(StreamError),
     /// The connection broke after so many bytes of the content.
     Broken { after: usize, error: StreamError },
     /// It ended after so many bytes of the content.
@@ -90,6 +94,14 @@ pub async fn perform(client: Rc<Client>, number: usize, plan: TalkPlan) {
 }
 
 impl Client {
+    /// The HTTP server of a talk.
+    fn http(&self, plan: &TalkPlan) -> &Address {
+        let plain = self.addresses.plain.as_ref();
+        plain
+            .filter(|_| plan.is_for_plain)
+            .unwrap_or(&self.addresses.http)
+    }
+
     /// A connection. While nobody knows the way (no answer to ARP on a bad wire) it tries again, as people do.
     async fn connect(&self, target: &Address) -> Result<WorldStream, Problem> {
         let mut attempts = 0;

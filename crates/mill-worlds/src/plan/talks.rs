@@ -22,7 +22,7 @@ pub(super) fn draw(clients: usize, random: &mut Random) -> Vec<Vec<TalkPlan>> {
         .collect()
 }
 
-fn talk(numbers: u32, is_largest: bool, random: &mut Random) -> TalkPlan {
+pub(super) fn talk(numbers: u32, is_largest: bool, random: &mut Random) -> TalkPlan {
     let at = Duration::from_micros(random.up_to(5_000_000));
     let number = numbers + u32::try_from(random.up_to(99)).unwrap_or(0);
     let len = if is_largest {
@@ -50,6 +50,7 @@ fn talk(numbers: u32, is_largest: bool, random: &mut Random) -> TalkPlan {
         what,
         leaves,
         pause,
+        is_for_plain: false,
     }
 }
 
@@ -71,12 +72,12 @@ fn get(number: u32, len: usize, is_largest: bool, random: &mut Random) -> Talk {
 }
 
 /// From one byte to a megabyte, each order of magnitude about as often, the last one less.
-fn size(random: &mut Random) -> usize {
+pub(super) fn size(random: &mut Random) -> usize {
     let most = random.one_of(&[1, 100, 1_460, 10_000, 10_000, 100_000, 100_000, 1_000_000]);
     usize::try_from(1 + random.up_to(most - 1)).unwrap_or(1)
 }
 
-fn part_of(talk: &Talk, random: &mut Random) -> usize {
+pub(super) fn part_of(talk: &Talk, random: &mut Random) -> usize {
     let most = talk.bytes() as u64;
     usize::try_from(random.up_to(most)).unwrap_or(0)
 }

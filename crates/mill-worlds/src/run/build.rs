@@ -1,6 +1,7 @@
 //! Addresses, hosts and wires of a world.
 
 use super::generator::Load;
+use super::others::Others;
 use super::{Actor, Actors};
 use crate::WorldEngine;
 use crate::plan::{Change, Plan, WireChange};
@@ -26,6 +27,8 @@ pub(super) struct Built {
     /// By station, the load generator's last.
     pub(super) engines: Vec<WorldEngine>,
     pub(super) stations: Vec<Station>,
+    /// Of hosts without our stack.
+    pub(super) others: Vec<Station>,
 }
 
 pub(super) fn build(plan: &Plan, world: &World) -> Built {
@@ -44,35 +47,48 @@ pub(super) fn build(plan: &Plan, world: &World) -> Built {
     for change in &plan.changes {
         enter(change, plan, world, stations[change.station].clone());
     }
-    let addresses = Addresses {
-        http: socket(plan, 0, 80),
-        hash: socket(plan, 1, 7000),
-        echo: socket(plan, 1, 7001),
-    };
     let clients = plan.talks.len();
+    let others = Others::build(plan, world, &ethernet, engines.len());
+    let addresses = addresses(plan, others.plain_address);
     let actors = Actors {
         idlers: Vec::new(),
-        http: HttpServer::new(engines[0].clone(), &addresses.http, plan.seed),
-        bytes: bytes_server(engines[1].clone(), &addresses),
+        http: HttpServer::new(engines[0].clone(), &addresses.http, plan),
+        bytes: bytes_server(engines[1].clone(), &addresses, plan),
         clients: (0..clients)
             .map(|index| actor(plan, index, engines[index + 2].clone(), &addresses))
             .collect(),
         load: plan.load.map(|(requests, connections)| {
             let engine = engines[clients + 2].clone();
-            let is_faithful = plan.is_faithful(2);
-            Load::new(
-                engine,
-                &addresses.http,
-                (requests, connections),
-                is_faithful,
-                world,
-            )
+            let (target, is_faithful) = load_target(plan, &addresses);
+            Load::new(engine, target, (requests, connections), is_faithful, world)
         }),
+        plain: others.plain,
+        forger: others.forger,
     };
     Built {
         actors,
         engines,
         stations,
+        others: others.stations,
+    }
+}
+
+fn addresses(plan: &Plan, plain: Option<usize>) -> Addresses {
+    Addresses {
+        http: socket(plan, 0, 80).into(),
+        hash: socket(plan, 1, 7000).into(),
+        echo: socket(plan, 1, 7001).into(),
+        plain: plain.map(|station| socket(plan, station, 80).into()),
+    }
+}
+
+/// What the load generator asks, and whether nothing can make its requests fail.
+fn load_target<'a>(plan: &Plan, addresses: &'a Addresses) -> (&'a Address, bool) {
+    let is_faithful = plan.is_faithful(2) && plan.is_ample();
+    let plain = plan.plain.as_ref().filter(|it| it.has_load);
+    match (plain, &addresses.plain) {
+        (Some(plain), Some(address)) => (address, is_faithful && plain.is_faithful()),
+        _ => (&addresses.http, is_faithful),
     }
 }
 
@@ -99,6 +115,9 @@ fn host(
     }
     let mut config = HostConfig::new(vec![prefix], secret);
     config.tcp = properties.tcp.clone();
+    if index < SERVERS {
+        config.limits = plan.settings.limits.clone();
+    }
     let mut options = StackOptions::new(link, config);
     options.send_buffer_bytes = random.one_of(&[20_000, 200_000, options.send_buffer_bytes]);
     (WorldEngine::new(inner, Some(options)), station)
@@ -155,7 +174,7 @@ fn actor(plan: &Plan, index: usize, engine: WorldEngine, addresses: &Addresses) 
 }
 
 /// 10.0.0.1 and on, or fd00::1 and on.
-fn address(plan: &Plan, station: usize) -> IpAddr {
+pub(super) fn address(plan: &Plan, station: usize) -> IpAddr {
     let last = u8::try_from(station + 1).unwrap_or(u8::MAX);
     if plan.is_ipv6 {
         Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from(last)).into()
@@ -164,9 +183,12 @@ fn address(plan: &Plan, station: usize) -> IpAddr {
     }
 }
 
-fn socket(plan: &Plan, station: usize, port: u16) -> Address {
-    SocketAddr::new(address(plan, station), port).into()
+pub(super) fn socket(plan: &Plan, station: usize, port: u16) -> SocketAddr {
+    SocketAddr::new(address(plan, station), port)
 }
+
+/// Stations that serve come first.
+const SERVERS: usize = 2;
 
 /// Mixed into the seed for what hosts keep secret, so that it is not what the plan was drawn with.
 const SECRETS: u64 = 0x5ec2_e75e_ed00_0001;

@@ -27,13 +27,14 @@ pub(super) async fn get(
     // Files that are asked for on one connection.
     let together = if how == Asking::Apart { 1 } else { files.len() };
     for files in files.chunks(together) {
-        let stream = client.connect(&client.addresses.http).await?;
+        let stream = client.connect(client.http(plan)).await?;
         let mut reader = Reader {
             stream: &stream,
             scheduler: &client.scheduler,
             pause: plan.pause,
             limit,
             came,
+            came_before: came,
         };
         let read = ask(&mut reader, files, how).await?;
         came = reader.came;
@@ -93,7 +94,7 @@ pub(super) async fn post(
     number: u32,
     len: usize,
 ) -> Result<(), Problem> {
-    let stream = client.connect(&client.addresses.http).await?;
+    let stream = client.connect(client.http(plan)).await?;
     let head = format!("POST {POST_PATH} HTTP/1.1\r\nHost: world\r\nContent-Length: {len}\r\n\r\n");
     stream.write(Payload::Copy(head.as_bytes()));
     let sent = send(&stream, content::of(number, len), limit(plan)).await?;
@@ -107,6 +108,7 @@ pub(super) async fn post(
         pause: plan.pause,
         limit: usize::MAX,
         came: 0,
+        came_before: 0,
     };
     let head = reader.head().await?;
     if !is_answer(&head, POST_ANSWER.len()) {
@@ -130,7 +132,7 @@ pub(super) async fn send(
         let piece = &piece[..piece.len().min(limit - after)];
         stream.write(Payload::Copy(piece));
         let drained = stream.drained(QUEUED_BYTES).await;
-        drained.map_err(|error| Problem::Broken { after, error })?;
+        drained.map_err(Problem::Refused)?;
         after += piece.len();
     }
     Ok(if after < bytes.len() {

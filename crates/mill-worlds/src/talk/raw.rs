@@ -29,6 +29,7 @@ pub(super) async fn hash(
         pause: plan.pause,
         limit: usize::MAX,
         came: 0,
+        came_before: 0,
     };
     let mut expected = Hash::new();
     expected.feed(bytes);
@@ -56,6 +57,7 @@ pub(super) async fn echo(
         pause: plan.pause,
         limit: limit(plan),
         came: 0,
+        came_before: 0,
     };
     if reader.content(bytes).await? == Read::Enough {
         leave(stream, matches!(plan.leaves, Leave::Reset(_)));

@@ -12,8 +12,9 @@ pub(super) struct Reader<'a> {
     pub(super) scheduler: &'a Scheduler,
     pub(super) pause: Duration,
     pub(super) limit: usize,
-    /// Bytes of content that came.
+    /// Bytes of content that came, and of them those over earlier connections.
     pub(super) came: usize,
+    pub(super) came_before: usize,
 }
 
 /// Whether there is more to do.
@@ -94,9 +95,9 @@ impl Reader<'_> {
     }
 
     async fn readable(&self, least: usize) -> Result<mill_runtime::stream::Readable, Problem> {
-        let broken = |error| Problem::Broken {
-            after: self.came,
-            error,
+        let broken = |error| match self.came {
+            after if after == self.came_before => Problem::Refused(error),
+            after => Problem::Broken { after, error },
         };
         self.stream.readable(least).await.map_err(broken)
     }

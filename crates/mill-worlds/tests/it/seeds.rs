@@ -3,6 +3,7 @@
 use mill_worlds::plan::Plan;
 use mill_worlds::run::run;
 use mill_worlds::seeds::{World, failing};
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
@@ -41,6 +42,18 @@ fn all_is_well_in_worlds_250_to_374() {
 #[test]
 fn all_is_well_in_worlds_375_to_499() {
     check(375..500);
+}
+
+#[test]
+fn the_fixed_worlds_are_of_all_kinds() {
+    let mut kinds = BTreeMap::new();
+    for seed in 0..500 {
+        for kind in Plan::new(seed).kinds() {
+            *kinds.entry(kind).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(kinds.len(), 11, "{kinds:?}");
+    assert!(kinds.values().all(|count| *count >= 20), "{kinds:?}");
 }
 
 #[test]
