@@ -162,7 +162,13 @@ impl PlainHost {
             return;
         }
         match Segment::read(frame, lacks_sum) {
-            Ok(Some(segment)) if segment.target.ip() == address => self.on_segment(&segment, now),
+            Ok(Some(mut segment)) if segment.target.ip() == address => {
+                // No checksum covers IPv6's header: a wire may have flipped this.
+                if !self.options.is_clean {
+                    segment.ecn = 0;
+                }
+                self.on_segment(&segment, now);
+            }
             Ok(_) => {}
             Err(fault) => self.on_fault(fault),
         }
