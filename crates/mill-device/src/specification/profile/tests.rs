@@ -58,6 +58,7 @@ fn safe_is_what_linux_does_and_says_so() {
     let safe = parse(",profile=safe");
     let expected = Config {
         time_wait_reuse: false,
+        mtu_probing: false,
         ..Config::default()
     };
     assert_eq!((safe.tcp, safe.limits), (expected, parse("").limits));
