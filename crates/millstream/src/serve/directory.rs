@@ -123,7 +123,8 @@ fn parse_listen(text: &str) -> Result<Vec<Listen>, Refused> {
     if text.is_empty() {
         return refused("needs an address of this machine, or * for all of them");
     }
-    if parse_port(text.trim_start_matches(':')).is_some() {
+    // One colon before a number is how nginx's users might write a port; two begin an address of IPv6.
+    if parse_port(text.strip_prefix(':').unwrap_or(text)).is_some() {
         return refused(&format!(
             "says at which addresses; \"{text}\" is a port, which \"--port\" says"
         ));
