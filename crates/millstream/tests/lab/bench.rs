@@ -90,7 +90,14 @@ impl Bench {
     }
 
     pub(crate) fn journals(&self) -> usize {
-        std::fs::read_dir(self.path("state")).map_or(0, Iterator::count)
+        // The file by which a lab holds the machine is there too, and stays.
+        let is_journal = |entry: &std::fs::DirEntry| {
+            let path = entry.path();
+            path.extension()
+                .is_some_and(|extension| extension == "journal")
+        };
+        let entries = std::fs::read_dir(self.path("state"));
+        entries.map_or(0, |entries| entries.flatten().filter(is_journal).count())
     }
 
     /// Processes whose command line speaks of this test's runs.
