@@ -66,7 +66,10 @@ fn a_killed_master_costs_what_was_under_way_until_the_next_one_serves() {
     let kill = |stage: &mut Stage<'_>| {
         for _ in 0..2 {
             let mut server = stage.server.take().unwrap();
+            let worker = server.worker();
             server.kill_all();
+            // The kernel may take a moment longer to end it, and to let go of what it has.
+            stage.wait_until("the end of the worker", |_| !is_running(worker));
             stage.start();
             pause(HEARING_MS);
         }
