@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Its receiver has no congestion control to mislead and its sender none to obey: a few segments in flight, one timer of a
-//! fixed time that doubles. What it does otherwise than an ordinary TCP, a seed decides ([`habits::Habits`]).
+//! fixed time that doubles. What it does otherwise than an ordinary TCP, a seed decides (`habits.rs`).
 
 /// What the applications over it say, and what they find.
 pub mod application;
