@@ -146,7 +146,7 @@ fn overlaps(one: &[Gap], other: &[Gap]) -> Vec<Gap> {
     overlaps
 }
 
-/// How many of the answers, by their latency, were usual: what took longer happened less than [`UNUSUAL_TIMES`] times to each
+/// How many of the answers, by their latency, were usual: what took longer happened less than `UNUSUAL_TIMES` times to each
 /// connection, as when a server stands still, and is none of its slow pages.
 pub fn usual_rank(answers: u64, connections: u32) -> u64 {
     answers.saturating_sub(u64::from(connections) * UNUSUAL_TIMES)
@@ -157,7 +157,7 @@ pub fn usual_percent(answers: u64, connections: u32) -> f64 {
     usual_rank(answers, connections) as f64 * 100.0 / answers.max(1) as f64
 }
 
-/// The stretches of a run of `measured` that are worth a word: at least [`TOLD_MIN`], and longer than answers usually take.
+/// The stretches of a run of `measured` that are worth a word: at least `TOLD_MIN`, and longer than answers usually take.
 /// `usual` is the latency at [`usual_percent`]; zero if none was answered.
 pub fn silences(gaps: &[Gap], measured: Duration, usual: Duration) -> Vec<Silence> {
     let least = TOLD_MIN.max(usual.saturating_mul(USUAL_TIMES));
@@ -242,7 +242,7 @@ impl Silence {
     }
 }
 
-/// Gaps below this are not even noted: half of [`TOLD_MIN`].
+/// Gaps below this are not even noted: half of `TOLD_MIN`.
 const KEPT_MIN: Duration = Duration::from_millis(250);
 
 /// Gaps that a thread keeps; with more the shortest are forgotten.
