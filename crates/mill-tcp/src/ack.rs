@@ -135,7 +135,8 @@ impl Connection {
         self.take_round_trip(cold, &progress, env);
         self.recover(cold, &progress, env);
         if acked_bytes > 0 {
-            cold.recovery.stalled_since = None;
+            // What is left was sent a while ago, perhaps, and repairing losses takes time: that goes on.
+            cold.recovery.stalled_since = cold.scoreboard.front().map(|_| now);
             cold.recovery.timeouts = 0;
         }
         self.arm_after_ack(cold, acked_bytes > 0, env);
@@ -188,7 +189,8 @@ impl Connection {
     /// (RFC 4015 3.3), or its acknowledgement was lost, and the retransmission brought this one about, which echoes the
     /// original all the same (RFC 7323 4.3: what lies before the window moves TS.Recent no more). In the second case
     /// the echo is as old as the timeout, and each lost acknowledgement would make the timeout nearly twice as long. Only
-    /// what comes sooner than any answer to the retransmission could is certain. Else Karn's algorithm holds: no
+    /// what comes sooner than any answer to the retransmission could is certain: within half of the shortest round trip, for
+    /// a retransmission may be shorter than what that was measured by, or find shorter queues. Else Karn's algorithm holds: no
     /// measurement, and the timeout stays backed off until one of what was sent once, which a longer path yields then.
     fn late_round_trip(
         &self,
@@ -198,7 +200,7 @@ impl Connection {
     ) -> Option<u32> {
         let newest = progress.delivery.newest?;
         let away_us = progress.now.since(newest.at);
-        if progress.duplicate_bytes > 0 || away_us >= self.rtt_min_us {
+        if progress.duplicate_bytes > 0 || away_us >= self.rtt_min_us / 2 {
             return None;
         }
         let us_max = u32::try_from(2 * self.rto_base_us(env.config)).unwrap_or(u32::MAX);

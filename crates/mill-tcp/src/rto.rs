@@ -218,8 +218,9 @@ impl Connection {
         self.cwnd = self.pipe(cold).saturating_add(self.snd_mss.into());
     }
 
-    /// Milliseconds since the first unacknowledged byte was sent for the first time, or since data waits for a closed
-    /// window; 0 if nothing waits (RFC 5482).
+    /// Milliseconds since the first unacknowledged byte was sent for the first time, or since something was acknowledged
+    /// after that, or since data waits for a closed window; 0 if nothing waits (RFC 5482; as Linux, which begins anew
+    /// with each progress).
     pub(crate) fn stalled_ms(&self, env: &Env<'_>) -> u32 {
         let front = self.cold.as_ref().and_then(|cold| {
             let front = cold.scoreboard.front()?;

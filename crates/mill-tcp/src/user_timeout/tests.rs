@@ -1,5 +1,6 @@
 //! The limit of patience (RFC 5482, local).
 
+use crate::ack::sender::Sender;
 use crate::arrived::Events;
 use crate::config::Config;
 use crate::pair::{CLIENT, Pair, Peer, SERVER, pattern};
@@ -47,4 +48,27 @@ fn progress_and_idleness_are_no_reason() {
     pair.run_for(Duration::from_secs(10));
     assert!(!pair.sides[SERVER].events.has_any(Events::TIMED_OUT));
     assert_eq!(pair.sides[CLIENT].received.len(), 40);
+}
+
+/// Many segments are lost at once, and without SACK each costs a round trip.
+#[test]
+fn a_long_repair_that_makes_progress_is_no_reason() {
+    let mut sender = Sender::new(&Config {
+        user_timeout: Some(Duration::from_millis(400)),
+        sack: false,
+        ..Config::default()
+    });
+    sender.write(10);
+    sender.wait_ms(100);
+    for _ in 0..3 {
+        sender.acked(0, &[]);
+    }
+    for acked in 1..8 {
+        sender.wait_ms(100);
+        sender.acked(acked, &[]);
+        let events = sender.pair.sides[SERVER].events;
+        assert!(!events.has_any(Events::TIMED_OUT), "{acked} segments");
+    }
+    sender.wait_ms(410);
+    assert!(sender.pair.sides[SERVER].events.has_any(Events::TIMED_OUT));
 }
