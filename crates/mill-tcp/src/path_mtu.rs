@@ -80,7 +80,7 @@ impl Connection {
             search.suspected.is_some() || search.news.is_some()
         });
         if !is_suspicious {
-            self.snd_mss = snd_mss;
+            self.take_larger(snd_mss);
         }
     }
 
@@ -96,6 +96,13 @@ impl Connection {
     pub(crate) fn has_path_news(&self) -> bool {
         let cold = self.cold.as_deref();
         cold.is_some_and(|cold| cold.recovery.path.news.is_some())
+    }
+
+    /// A congestion window of one smaller segment, as after a timeout, is one of a larger segment now: else nothing would
+    /// ever leave (RFC 5681 4.1 counts the loss window in segments).
+    fn take_larger(&mut self, snd_mss: u16) {
+        self.snd_mss = snd_mss;
+        self.cwnd = self.cwnd.max(snd_mss.into());
     }
 
     fn take_smaller(&mut self, snd_mss: u16, env: &mut Env<'_>) {

@@ -65,7 +65,10 @@ impl<Q: SendQueue> Host<Q> {
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
         let env = &mut self.lending.env(slot.config, self.now);
         let mss = mtu - headers(remote);
-        if slot.connection.want_larger(mss, queued, env) {
+        if slot
+            .connection
+            .want_larger(mss, slot.mss_agreed, queued, env)
+        {
             paths.note_probe(remote, self.now);
         }
     }

@@ -31,10 +31,11 @@ pub(crate) struct PathSearch {
 
 impl Connection {
     /// Asks for a probe of `mss` (the MTU less all headers but TCP options), which leaves when the windows have room for it.
+    /// It is no longer than `agreed`, what `mss()` gave when the connection was established: the peer takes no more.
     /// `queued` are the bytes of the owner's queue: so many have to follow the probe that its loss would be noticed at
     /// once. Says whether there is to be one.
-    pub fn want_larger(&mut self, mss: u16, queued: u64, env: &mut Env<'_>) -> bool {
-        let probe_bytes = mss.saturating_sub(options_bytes(self));
+    pub fn want_larger(&mut self, mss: u16, agreed: u16, queued: u64, env: &mut Env<'_>) -> bool {
+        let probe_bytes = mss.saturating_sub(options_bytes(self)).min(agreed);
         if !env.config.mtu_probing || probe_bytes <= self.snd_mss || !self.state.may_retransmit() {
             return false;
         }
@@ -128,7 +129,7 @@ impl Connection {
             search.probe_bytes = 0;
             search.news = Some(PathNews::Arrived(len + options_bytes(self)));
             env.shared.counters.path_probes_arrived += 1;
-            self.snd_mss = self.snd_mss.max(len);
+            self.take_larger(self.snd_mss.max(len));
             return lost_bytes;
         }
         if !cold.scoreboard.is_lost(start) {

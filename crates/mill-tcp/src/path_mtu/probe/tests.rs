@@ -25,7 +25,7 @@ fn news(pair: &mut Pair) -> Option<PathNews> {
 fn want(pair: &mut Pair, mss: u16) -> bool {
     let queued = pair.sides[SERVER].queue.len() as u64;
     pair.command(SERVER, |connection, env| {
-        connection.want_larger(mss, queued, env)
+        connection.want_larger(mss, 1448, queued, env)
     })
 }
 
@@ -208,4 +208,37 @@ fn segments_follow_what_is_known_of_the_path_both_ways() {
         });
         assert_eq!(pair.connection(SERVER).mss(), expected, "{mss}");
     }
+}
+
+#[test]
+fn a_window_of_one_segment_grows_with_the_segments() {
+    let mut pair = behind(1460, 1220, &Config::default());
+    pair.connection(SERVER).cwnd = 1208;
+    pair.command(SERVER, |connection, env| {
+        connection.on_path(1460, 1448, env);
+    });
+    assert_eq!(pair.connection(SERVER).mss(), 1448);
+    pair.write(SERVER, &pattern(5000));
+    pair.run_for(Duration::from_secs(1));
+    assert_eq!(pair.sides[CLIENT].received.len(), 5000);
+}
+
+/// RFC 9293 3.7.1: whatever the path carries.
+#[test]
+fn no_probe_is_longer_than_what_the_peer_takes() {
+    let mut pair = behind(1460, 512, &Config::default());
+    pair.write(SERVER, &pattern(20_000));
+    let queued = pair.sides[SERVER].queue.len() as u64;
+    let want = |pair: &mut Pair, agreed| {
+        pair.command(SERVER, |connection, env| {
+            connection.want_larger(1220, agreed, queued, env)
+        })
+    };
+    assert!(!want(&mut pair, 500));
+    assert!(want(&mut pair, 1100));
+    let from = pair.log.len();
+    pair.run_for(Duration::from_secs(1));
+    let sent = pair.sent_since(from, SERVER);
+    let longest = sent.iter().map(|segment| segment.len).max();
+    assert_eq!(longest, Some(1100));
 }
