@@ -110,7 +110,7 @@ pub const VALID_MS: u64 = 2 * PERIOD_MS;
 
 /// Values that are in use: without an option, IPv6's least MTU, PPPoE with and without timestamps or IPv6, Ethernet
 /// with IPv6 and IPv4, and frames of 9000 bytes.
-const MSS_TABLE: [u16; 8] = [536, 1220, 1300, 1400, 1440, 1452, 1460, 8940];
+const MSS_TABLE: [u16; 8] = [48, 536, 1220, 1300, 1400, 1440, 1460, 8940];
 
 const HASH_MASK: u32 = (1 << 24) - 1;
 const OPTIONS_MASK: u32 = 63;
@@ -164,14 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn the_mss_kept_is_never_more_than_what_the_peer_said_if_that_was_sane() {
+    fn the_mss_kept_is_never_more_than_what_the_peer_said_if_that_was_not_absurd() {
         let flow = flow("[::2]:1000");
         for (said, kept) in [
-            (100, 536),
+            (20, 48),
+            (48, 48),
+            (535, 48),
             (536, 536),
             (1219, 536),
             (1220, 1220),
-            (1459, 1452),
+            (1459, 1440),
             (9000, 8940),
         ] {
             let cookie = make(KEY, &flow, SeqNumber(1), said, at_secs(0));

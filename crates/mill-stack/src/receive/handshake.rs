@@ -126,9 +126,14 @@ impl<Q: SendQueue> Host<Q> {
         let config = self.listeners.at(id)?.config;
         let completes =
             segment.flags.has(Flags::ACK) && !segment.flags.has_any(Flags::SYN | Flags::RST);
-        let retransmits = entry.half_open.retransmits;
+        let (retransmits, iss) = (entry.half_open.retransmits, entry.half_open.iss);
         if completes && !self.may_complete(id, retransmits, segment) {
             return None;
+        }
+        if completes && segment.ack != iss + 1 && self.is_cookie(id, &flow, segment) {
+            // The SYN came twice: the first was answered with a cookie, because the cache was full then.
+            self.forget_half_open(index);
+            return self.on_cookie(&flow, hash, segment);
         }
         let env = &mut self.lending.env(config, self.now);
         let entry = self.syn_cache.at_mut(index)?;
@@ -171,6 +176,14 @@ impl<Q: SendQueue> Host<Q> {
         }
         // Deferred: who has nothing to say is waited for until the SYN-ACK was sent again.
         !listener.options.deferred || retransmits > 0 || !segment.is_empty()
+    }
+
+    /// Whether an acknowledgement holds a cookie of ours.
+    fn is_cookie(&self, id: ListenerId, flow: &Flow, segment: &Segment<'_>) -> bool {
+        let listener = self.listeners.at(id);
+        let (irs, iss) = (segment.seq - 1, segment.ack - 1);
+        listener.is_some_and(|it| it.cookies_until_ms >= self.now.as_millis())
+            && syn_cookie::open(self.secrets.cookie, flow, irs, iss, self.now).is_some()
     }
 
     /// An acknowledgement that nothing stands for: the end of a handshake if it holds a cookie of ours.

@@ -61,6 +61,31 @@ fn established_connections_keep_their_rate() {
     assert!(flooded * 10 > calm * 9, "{flooded} of {calm} segments");
 }
 
+/// A SYN is doubled on its way, and the cache has room when the second one comes.
+#[test]
+fn a_cookie_completes_a_handshake_that_has_entered_the_cache_since() {
+    let mut target = target();
+    fill(&mut target);
+    let mut peer = RawPeer::new(1);
+    let syn = peer.syn();
+    peer.begin(&mut target).expect("a cookie");
+    assert_eq!(target.host.counters().cookies_sent, 1);
+    // One of those that fill it resets what it began.
+    let mut other = RawPeer::new(500_000);
+    other.seq += 1;
+    target.arrive(&other.segment(Flags::RST, &[]));
+    target.arrive(&syn);
+    target.turn();
+    assert_eq!(target.host.usage().half_open, HALF_OPEN_MAX as usize);
+    assert_eq!(target.host.counters().cookies_sent, 1);
+    peer.send(&mut target, Flags::ACK, &[]);
+    peer.send(&mut target, Flags::ACK | Flags::PSH, b"request");
+    target.turn();
+    let socket = target.accept().expect("the cookie is good");
+    assert_eq!(target.read(socket), b"request");
+    assert_eq!(target.host.usage().half_open, HALF_OPEN_MAX as usize - 1);
+}
+
 #[test]
 fn new_connections_get_through_by_cookie_with_all_their_options() {
     let mut target = target();
