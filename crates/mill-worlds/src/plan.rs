@@ -216,8 +216,13 @@ impl Plan {
     pub fn may_refuse(&self, is_faithful: bool) -> bool {
         let settings = &self.settings;
         let is_full = settings.is_tight && settings.limits.connections_max < MANY_CONNECTIONS;
-        let has_cookies = self.flood.is_some() || settings.is_tight;
+        let has_cookies = self.has_cookies();
         is_full || settings.backlog.is_some() || has_cookies && !is_faithful
+    }
+
+    /// Whether our servers answer some SYNs with cookies.
+    pub fn has_cookies(&self) -> bool {
+        self.flood.is_some() || self.settings.is_tight
     }
 
     /// Whether what is there suffices for all at once, so that nothing takes longer than the wires do.

@@ -23,6 +23,7 @@ struct Direction {
     ack: Option<SeqNumber>,
     edge: Option<SeqNumber>,
     ts_value: u32,
+    has_finished: bool,
 }
 
 /// What its SYN offered.
@@ -91,7 +92,14 @@ impl Conduct {
         {
             return Err("data beyond the window that was offered");
         }
-        own.check_receiver(&peer, &header)
+        own.check_receiver(&peer, &header)?;
+        own.has_finished |= header.flags.has(Flags::FIN);
+        if own.has_finished && peer.has_finished {
+            // What follows at these ports may belong to another conversation that a late SYN or cookie has opened.
+            self.directions.remove(&flow);
+            self.directions.remove(&back);
+        }
+        Ok(())
     }
 
     fn on_syn(&mut self, flow: Flow, header: &TcpHeader) {
@@ -107,6 +115,15 @@ impl Conduct {
             return;
         }
         let is_answer = header.flags.has(Flags::ACK);
+        let back = (flow.1, flow.0);
+        let asked = self.directions.get(&back).map(|it| it.syn.seq + 1);
+        if is_answer && known.is_some() && asked == Some(header.ack) {
+            // A second answer to one SYN, with other options perhaps: one of them holds a cookie, and which of them counts is
+            // not to be seen from outside.
+            self.directions.remove(&flow);
+            self.directions.remove(&back);
+            return;
+        }
         let value = header.options.timestamps.map_or(0, |times| times.value);
         let direction = Direction {
             syn,
@@ -114,11 +131,12 @@ impl Conduct {
             // The window of a SYN is not scaled (RFC 7323 2.2).
             edge: is_answer.then(|| header.ack + u32::from(header.window)),
             ts_value: value,
+            has_finished: false,
         };
         self.directions.insert(flow, direction);
         if !is_answer {
             // What the other end said belongs to an earlier connection.
-            self.directions.remove(&(flow.1, flow.0));
+            self.directions.remove(&back);
         }
     }
 }

@@ -4,6 +4,7 @@ use super::application::Application;
 use super::examiner::{Examiner, Told};
 use super::habits::Habits;
 use super::header::{ACK, RST, Segment};
+use super::host::Circumstances;
 use super::inbound::Inbound;
 use super::sequence::{before, len};
 use mill_runtime::time::{Duration, Instant};
@@ -80,7 +81,7 @@ impl Connection {
         state: State,
         habits: Habits,
         application: Application,
-        is_orderly: bool,
+        world: Circumstances,
         now: Instant,
     ) -> Self {
         let iss = habits.iss;
@@ -110,7 +111,7 @@ impl Connection {
             ack_at: None,
             unacknowledged: 0,
             told_edge: None,
-            examiner: Examiner::new(habits.mss, is_ipv6, is_orderly),
+            examiner: Examiner::new(habits.mss, is_ipv6, world),
             application,
             reads_at: None,
             has_slept: habits.sleeps.is_zero(),
@@ -123,11 +124,12 @@ impl Connection {
         connection
     }
 
-    pub(super) const fn told(&self) -> Told {
+    pub(super) fn told(&self) -> Told {
         Told {
             iss: self.iss,
             sent: self.sent,
             edge: self.told_edge,
+            is_established: self.state != State::SynReceived,
         }
     }
 
@@ -208,12 +210,12 @@ impl Connection {
             let finished = inbound.is_finished() && lent.len() == inbound.unread.len();
             self.reads_at = self.habits.reads.map(|(_, pause)| now + pause);
             self.let_speak(&lent, finished);
+            if self.state == State::Closed {
+                return;
+            }
             if let Some(inbound) = &mut self.inbound {
                 // Behind a FIN nobody waits for a wider window.
                 self.acks_now |= inbound.consume(lent.len()) && !inbound.is_finished();
-            }
-            if self.state == State::Closed {
-                return;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What the other end must not do, by what it has said in this connection so far and what it was told.
 
 use super::header::{ACK, CWR, ECE, FIN, RST, SYN, Segment, URG};
+use super::host::Circumstances;
 use super::sequence::{before, index, later, len};
 
 /// Looks at every segment of the other end that arrives with a right checksum.
@@ -10,6 +11,8 @@ pub(super) struct Examiner {
     mss: usize,
     /// The wire neither overtakes nor doubles, so that what comes later was sent later.
     is_orderly: bool,
+    /// It may answer a SYN twice: with a cookie, or because the second came after the first one's conversation.
+    may_forget: bool,
     /// The number of its SYN.
     irs: Option<u32>,
     /// Every byte that it ever sent, from its SYN on.
@@ -29,10 +32,13 @@ pub(super) struct Told {
     pub(super) sent: u32,
     /// The highest acknowledgement and the furthest edge of a window that were sent to it.
     pub(super) edge: Option<u32>,
+    /// It has answered our SYN. Before that it may be in an earlier conversation, which a SYN that comes late does not
+    /// end (RFC 9293 3.5.1, figure 9).
+    pub(super) is_established: bool,
 }
 
 impl Examiner {
-    pub(super) const fn new(mss: Option<u16>, is_ipv6: bool, is_orderly: bool) -> Self {
+    pub(super) const fn new(mss: Option<u16>, is_ipv6: bool, world: Circumstances) -> Self {
         let default = if is_ipv6 { 1220 } else { 536 };
         let mss = match mss {
             Some(mss) => mss as usize,
@@ -40,7 +46,9 @@ impl Examiner {
         };
         Self {
             mss,
-            is_orderly,
+            is_orderly: world.is_orderly,
+            // Two SYNs may come with a whole conversation between them.
+            may_forget: world.has_cookies || !world.is_orderly,
             irs: None,
             said: Vec::new(),
             fin: None,
@@ -95,7 +103,11 @@ impl Examiner {
             }
         }
         if self.irs.is_some_and(|irs| irs != segment.seq) {
-            return Err("another initial sequence number");
+            // Who keeps nothing of a SYN answers the next one as if it were the first (RFC 4987 3.6).
+            let is_right = self.may_forget && segment.has(ACK);
+            return is_right
+                .then_some(())
+                .ok_or("another initial sequence number");
         }
         if self.irs.is_none() {
             self.irs = Some(segment.seq);
@@ -181,6 +193,9 @@ impl Examiner {
     }
 
     fn examine_ack(&mut self, segment: &Segment, told: &Told) -> Result<(), &'static str> {
+        if !told.is_established {
+            return Ok(());
+        }
         if before(told.sent, segment.ack) {
             return Err("an acknowledgement of what was never sent");
         }

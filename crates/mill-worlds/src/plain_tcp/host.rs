@@ -42,11 +42,19 @@ pub struct PlainHostOptions {
     pub serves: Option<(u16, Habits)>,
     /// Where our servers are: of HTTP, of hashes, of echoes.
     pub targets: [SocketAddr; 3],
-    /// Wires of this world neither overtake nor double.
+    pub world: Circumstances,
+    pub seed: u64,
+}
+
+/// What the world is like, for what is right depends on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Circumstances {
+    /// Its wires neither overtake nor double.
     pub is_orderly: bool,
     /// They flip no bits.
     pub is_clean: bool,
-    pub seed: u64,
+    /// Its servers answer some SYNs with cookies.
+    pub has_cookies: bool,
 }
 
 impl PlainHost {
@@ -164,7 +172,7 @@ impl PlainHost {
         match Segment::read(frame, lacks_sum) {
             Ok(Some(mut segment)) if segment.target.ip() == address => {
                 // No checksum covers IPv6's header: a wire may have flipped this.
-                if !self.options.is_clean {
+                if !self.options.world.is_clean {
                     segment.ecn = 0;
                 }
                 self.on_segment(&segment, now);
@@ -176,7 +184,7 @@ impl PlainHost {
 
     /// A frame that can't be read: the wire may have flipped a bit of it.
     fn on_fault(&mut self, fault: Fault) {
-        if self.options.is_clean {
+        if self.options.world.is_clean {
             self.faults
                 .push(format!("a frame that can't be read: {fault:?}"));
         }
@@ -239,8 +247,8 @@ impl PlainHost {
         // Each connection's first number follows the last one's, near enough to begin again in turn.
         habits.iss = habits.iss.wrapping_add(self.opened * ISS_STEP);
         self.opened += 1;
-        let is_orderly = self.options.is_orderly;
-        let connection = Connection::new(ends, state, habits, application, is_orderly, now);
+        let world = self.options.world;
+        let connection = Connection::new(ends, state, habits, application, world, now);
         self.connections.push(connection);
         self.connections.len() - 1
     }

@@ -133,7 +133,9 @@ impl Connection {
 
     /// Fifth: what is acknowledged, and the window.
     fn take_ack(&mut self, segment: &Segment, now: Instant) {
-        if before(self.una, segment.ack) {
+        // What acknowledges more is newer, whatever its number: with the old window the edge would move on with SND.UNA.
+        let is_progress = before(self.una, segment.ack);
+        if is_progress {
             self.una = segment.ack;
             if before(self.next, self.una) {
                 self.next = self.una;
@@ -152,7 +154,8 @@ impl Connection {
             }
         }
         let is_newer = before(self.wl1, segment.seq)
-            || self.wl1 == segment.seq && !before(segment.ack, self.wl2);
+            || self.wl1 == segment.seq && !before(segment.ack, self.wl2)
+            || is_progress;
         if is_newer && !before(segment.ack, self.una) {
             if self.window == 0 && segment.window > 0 {
                 // What was sent into the closed window is no reason to doubt the way.

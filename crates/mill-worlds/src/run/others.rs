@@ -2,7 +2,7 @@
 
 use super::build::{address, socket};
 use crate::plain_tcp::forger::Forger;
-use crate::plain_tcp::host::{PlainHost, PlainHostOptions};
+use crate::plain_tcp::host::{Circumstances, PlainHost, PlainHostOptions};
 use crate::plan::{FloodPlan, PlainPlan, Plan};
 use mill_sim::packet::ethernet::{Ethernet, Station, StationOptions};
 use mill_sim::packet::wire::Wire;
@@ -58,8 +58,11 @@ impl Others {
                 socket(plan, 1, 7000),
                 socket(plan, 1, 7001),
             ],
-            is_orderly: wires.iter().all(is_orderly),
-            is_clean: wires.iter().all(|wire| wire.corrupt_per_million == 0),
+            world: Circumstances {
+                is_orderly: wires.iter().all(is_orderly),
+                is_clean: wires.iter().all(|wire| wire.corrupt_per_million == 0),
+                has_cookies: plan.has_cookies(),
+            },
             seed: plan.seed ^ HABITS,
         };
         self.plain = Some(PlainHost::new(engine, link, options, &plain.talks));

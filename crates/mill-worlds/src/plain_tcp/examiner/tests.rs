@@ -7,6 +7,7 @@ const TOLD: Told = Told {
     iss: 2000,
     sent: 2100,
     edge: Some(1500),
+    is_established: true,
 };
 
 fn segment(seq: u32, ack: u32, flags: u8, payload: &str) -> Segment {
@@ -27,7 +28,7 @@ fn segment(seq: u32, ack: u32, flags: u8, payload: &str) -> Segment {
 
 /// After a handshake and "abcd" at 1001: what is said of one more segment.
 fn check(segment: &Segment, expected: Result<(), &str>) {
-    let mut examiner = Examiner::new(Some(60), false, true);
+    let mut examiner = Examiner::new(Some(60), false, ORDERLY);
     let syn = self::segment(1000, 2001, SYN | ACK, "");
     assert_eq!(examiner.examine(&syn, &TOLD), Ok(()));
     let text = self::segment(1001, 2050, ACK, "abcd");
@@ -135,7 +136,7 @@ fn each_rule_finds_its_breach() {
 
 #[test]
 fn nothing_comes_behind_a_fin() {
-    let mut examiner = Examiner::new(None, true, false);
+    let mut examiner = Examiner::new(None, true, Circumstances::default());
     for (next, expected) in [
         (segment(1000, 2001, SYN | ACK, ""), Ok(())),
         (segment(1001, 2001, ACK | FIN, "ab"), Ok(())),
@@ -158,7 +159,7 @@ fn nothing_comes_behind_a_fin() {
 
 #[test]
 fn the_acknowledgement_behind_a_fin_may_overtake_it() {
-    let mut examiner = Examiner::new(None, false, false);
+    let mut examiner = Examiner::new(None, false, Circumstances::default());
     for next in [
         segment(1000, 2001, SYN | ACK, ""),
         segment(1002, 2001, ACK, ""),
@@ -173,7 +174,7 @@ fn a_syn_ack_has_no_option_but_the_segment_size() {
     let check = |options: &[u8], expected| {
         let mut syn = segment(1000, 2001, SYN | ACK, "");
         syn.options = options.to_vec();
-        let mut examiner = Examiner::new(None, false, true);
+        let mut examiner = Examiner::new(None, false, ORDERLY);
         assert_eq!(examiner.examine(&syn, &TOLD), expected, "{options:?}");
     };
     check(&[2, 4, 5, 0xb4], Ok(()));
@@ -183,3 +184,28 @@ fn a_syn_ack_has_no_option_but_the_segment_size() {
 }
 
 const PSH_ONLY: u8 = 8;
+
+/// Nothing is overtaken or doubled, and nobody forgets.
+const ORDERLY: Circumstances = Circumstances {
+    is_orderly: true,
+    is_clean: true,
+    has_cookies: false,
+};
+
+#[test]
+fn whoever_keeps_no_syn_may_answer_it_with_another_number() {
+    for (has_cookies, expected) in [
+        (true, Ok(())),
+        (false, Err("another initial sequence number")),
+    ] {
+        let world = Circumstances {
+            has_cookies,
+            ..ORDERLY
+        };
+        let mut examiner = Examiner::new(None, false, world);
+        let first = segment(1000, 2001, SYN | ACK, "");
+        assert_eq!(examiner.examine(&first, &TOLD), Ok(()));
+        let second = segment(5000, 2001, SYN | ACK, "");
+        assert_eq!(examiner.examine(&second, &TOLD), expected);
+    }
+}
