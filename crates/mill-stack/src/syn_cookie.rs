@@ -108,8 +108,9 @@ const PERIOD_MS: u64 = 64_000;
 /// How long after the last SYN that was answered with a cookie acknowledgements may hold one, in milliseconds.
 pub const VALID_MS: u64 = 2 * PERIOD_MS;
 
-/// Values that are in use: without an option, IPv6's least MTU, PPPoE with and without timestamps or IPv6, Ethernet
-/// with IPv6 and IPv4, and frames of 9000 bytes.
+/// Less than any peer that is not absurd says, for those that say less than 536; then values that are in use: without an
+/// option, IPv6's least MTU, tunnels, Ethernet with IPv6 (and PPPoE, a little less than it could have) and with IPv4, and
+/// frames of 9000 bytes.
 const MSS_TABLE: [u16; 8] = [48, 536, 1220, 1300, 1400, 1440, 1460, 8940];
 
 const HASH_MASK: u32 = (1 << 24) - 1;
