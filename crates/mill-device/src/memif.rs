@@ -55,7 +55,7 @@ mod connection;
 mod extra;
 
 pub use options::{MemifOptions, OptionError};
-pub use place::listener;
+pub use place::{listener, listener_when_free};
 pub use report::{MemifChange, MemifCounters};
 
 use crate::checksum;

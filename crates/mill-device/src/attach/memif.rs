@@ -25,7 +25,7 @@ impl Memif<OwnedFd> {
         };
         Ok(match specification.memif.role {
             Some(Role::Master) => Self::Master {
-                listener: memif::listener(socket).map_err(|error| failed(&error))?,
+                listener: memif::listener_when_free(socket).map_err(|error| failed(&error))?,
             },
             Some(Role::Slave) | None => Self::Slave {
                 socket: socket.to_owned(),

@@ -488,6 +488,19 @@ fn a_file_that_nobody_listens_at_is_replaced_and_another_is_not() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// Its owner may be about to end.
+#[test]
+fn a_place_that_becomes_free_is_taken() {
+    let file = place();
+    let options = small(64, 2048);
+    let first = MemifLink::listen(&file, &options).unwrap();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| listener_when_free(&file));
+        drop(first);
+        assert!(second.join().unwrap().is_ok());
+    });
+}
+
 #[test]
 fn settings_that_make_no_sense_make_no_link() {
     let options = small(63, 2048);

@@ -34,7 +34,7 @@ pub(crate) struct Fates {
     pub(crate) timed_out: u64,
     /// Under way when the client was ended.
     pub(crate) under_way: u64,
-    /// Of those answered: in the last interval of the run, which is as long as [`INTERVAL`].
+    /// Of those answered: in the last whole interval of the run, which is as long as [`INTERVAL`], and after it.
     pub(crate) answered_last: u64,
 }
 
@@ -114,7 +114,9 @@ impl Fates {
             .map(count)
             .sum();
         let started = count(&tally["started"]);
-        let last = results["periods"].as_array().unwrap().last();
+        // The last one ends with the run, and may be as short as one likes.
+        let periods = results["periods"].as_array().unwrap();
+        let last = periods.iter().rev().take(2);
         Self {
             started,
             answered: answered - bad,
@@ -124,7 +126,7 @@ impl Fates {
             wrong: kinds(&["garbage", "wrong_content"]),
             timed_out: kinds(&["timeout"]),
             under_way: started - answered - failed,
-            answered_last: last.map_or(0, |period| count(&period["answered"])),
+            answered_last: last.map(|period| count(&period["answered"])).sum(),
         }
     }
 

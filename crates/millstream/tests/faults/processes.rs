@@ -68,8 +68,8 @@ fn a_killed_master_costs_what_was_under_way_until_the_next_one_serves() {
             let mut server = stage.server.take().unwrap();
             let worker = server.worker();
             server.kill_all();
-            // The kernel may take a moment longer to end it, and to let go of what it has.
-            stage.wait_until("the end of the worker", |_| !is_running(worker));
+            // The kernel may take a moment longer to end its threads, which have what it had.
+            stage.wait_until("the end of the worker", |_| has_ended(worker));
             stage.start();
             pause(HEARING_MS);
         }
@@ -149,6 +149,12 @@ fn begin_upgrade(stage: &Stage<'_>, old: Pid) -> Pid {
 fn is_running(process: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.number()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Whether the last thread of a process has ended: the first one may be a zombie before the others.
+fn has_ended(process: Pid) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", process.number()));
+    !is_running(process) && threads.map_or(true, |threads| threads.count() <= 1)
 }
 
 /// Processes of an upgrade are no children of the test's.
