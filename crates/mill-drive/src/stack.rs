@@ -96,7 +96,8 @@ impl OwnStack {
         };
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
-        let host = seat.host_config(&self.specification, secret);
+        let mut host = seat.host_config(&self.specification, secret);
+        host.boot_secret = random::boot_id();
         let (say, device) = (Arc::clone(&self.say), self.device().to_string());
         let on_trouble = move |trouble: Trouble| match trouble {
             Trouble::DeviceGone => {

@@ -21,6 +21,10 @@ pub struct HostConfig {
     /// Key of the hashes that others must not guess: flow table, initial sequence numbers, cookies. From the
     /// system's randomness; in a simulation from its seed.
     pub secret: [u8; 16],
+    /// The same for all hosts that a machine makes until it boots anew; the timestamps' offsets are made of it. A port that
+    /// a program's next process uses again then sees its time go on (RFC 7323 5.4), and the peer, which has the former
+    /// connection in TIME-WAIT, opens the new one at once (RFC 6191). `None` makes them of the secret.
+    pub boot_secret: Option<[u8; 16]>,
     /// Key of Fast Open's cookies, as Linux's `tcp_fastopen_key`: hosts that share an address and a key, Linux among
     /// them, take each other's cookies. `None` makes one of the secret.
     pub fast_open_key: Option<[u8; 16]>,
@@ -79,6 +83,7 @@ impl HostConfig {
             limits: Limits::default(),
             ephemeral_ports: 32768..=60999,
             secret,
+            boot_secret: None,
             fast_open_key: None,
         }
     }

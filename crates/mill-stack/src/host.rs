@@ -120,6 +120,9 @@ impl<Q: SendQueue> Host<Q> {
     /// A host on a link with these properties, which do not change.
     pub fn new(config: HostConfig, link: &LinkProperties, now: Instant) -> Self {
         let mut secrets = Secrets::new(config.secret);
+        if let Some(secret) = config.boot_secret {
+            secrets.set_boot_secret(secret);
+        }
         if let Some(key) = config.fast_open_key {
             secrets.set_fast_open_key(key);
         }

@@ -28,8 +28,13 @@ impl Secrets {
             port: key.derive(3),
             fast_open: key.derive(7),
             iss: key.derive(4),
-            timestamp: key.derive(5),
+            timestamp: key.derive(TIMESTAMP),
         }
+    }
+
+    /// Timestamps' offsets are made of this one, which other hosts share.
+    pub(crate) fn set_boot_secret(&mut self, secret: [u8; 16]) {
+        self.timestamp = Key::new(secret).derive(TIMESTAMP);
     }
 
     /// Cookies of Fast Open are made with this key.
@@ -82,6 +87,9 @@ impl Secrets {
 }
 
 const ISS_TICK_NANOS: u64 = 64;
+
+/// The number of the key of timestamps among those that are derived.
+const TIMESTAMP: u64 = 5;
 
 const fn ipv6(address: IpAddr) -> Ipv6Addr {
     match address {
@@ -141,5 +149,22 @@ mod tests {
             other.timestamp_offset(&first),
             secrets.timestamp_offset(&first)
         );
+    }
+
+    /// Nothing else is shared: who knows one process's numbers knows none of another's.
+    #[test]
+    fn hosts_of_one_boot_share_the_offset_of_timestamps_alone() {
+        let flow = Flow::new(
+            "10.0.0.1:80".parse().unwrap(),
+            "10.0.0.2:9".parse().unwrap(),
+        );
+        let [one, other] = [[9; 16], [8; 16]].map(|secret| {
+            let mut secrets = Secrets::new(secret);
+            secrets.set_boot_secret([7; 16]);
+            secrets
+        });
+        assert_eq!(one.timestamp_offset(&flow), other.timestamp_offset(&flow));
+        let at = Instant::from_nanos(0);
+        assert_ne!(one.iss(&flow, at), other.iss(&flow, at));
     }
 }

@@ -30,9 +30,26 @@ pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// What the kernel drew when the machine booted (random(4)): the same for all processes until it boots anew, known to
+/// all users of this machine and to nobody else. `None` without /proc.
+pub fn boot_id() -> Option<[u8; 16]> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let digits = text.trim().replace('-', "");
+    u128::from_str_radix(&digits, 16)
+        .ok()
+        .map(u128::to_be_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_boot_has_one_number() {
+        let id = boot_id();
+        assert!(id.is_some_and(|id| id != [0; 16]));
+        assert_eq!(id, boot_id());
+    }
 
     #[test]
     fn two_fillings_differ_and_leave_nothing_as_it_was() {

@@ -51,6 +51,9 @@ pub struct Config {
     pub msl: Duration,
     /// Connections that the owner opens may take over a flow in TIME-WAIT (RFC 6191 2); `tcp_tw_reuse`.
     pub time_wait_reuse: bool,
+    /// A RST does not end TIME-WAIT (RFC 1337 3, fix F1); `tcp_rfc1337`. Off, as in Linux, the next number ends it (RFC 9293
+    /// 3.10.7.4, second): a peer that has forgotten the connection needs that to open it anew from the same port.
+    pub rfc1337: bool,
     /// FIN-WAIT-2 of a connection whose application has closed it; `tcp_fin_timeout`.
     pub fin_wait_2: Duration,
     /// RFC 9293 3.8.4.
@@ -133,6 +136,7 @@ impl Default for Config {
             quick_acks: 16,
             msl: Duration::from_secs(30),
             time_wait_reuse: true,
+            rfc1337: false,
             fin_wait_2: Duration::from_secs(60),
             keepalive: None,
             user_timeout: None,

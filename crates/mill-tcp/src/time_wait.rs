@@ -35,6 +35,8 @@ pub enum TimeWaitOutcome {
     Reopen {
         iss_after: SeqNumber,
     },
+    /// The peer has reset it: the entry is to be forgotten.
+    Reset,
     Dropped(SegmentDrop),
 }
 
@@ -53,9 +55,8 @@ impl TimeWait {
     }
 
     pub fn on_segment(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> TimeWaitOutcome {
-        // RFC 1337 3: a RST, which may be old, does not end the wait.
         if segment.flags.has(Flags::RST) {
-            return TimeWaitOutcome::Dropped(SegmentDrop::BlindReset);
+            return self.on_reset(segment, env);
         }
         if segment.flags.has(Flags::SYN) {
             return self.on_syn(segment, env);
@@ -92,6 +93,17 @@ impl TimeWait {
         } else {
             SegmentDrop::Duplicate
         })
+    }
+
+    /// RFC 9293 3.10.7.4, second, with the exact number of RFC 5961 3.2: a peer that is in SYN-SENT answers our
+    /// acknowledgement so, and can then open its connection. An old RST could end the wait too early (RFC 1337).
+    fn on_reset(&self, reset: &Segment<'_>, env: &mut Env<'_>) -> TimeWaitOutcome {
+        let is_believed = reset.seq == self.rcv_nxt && !self.is_timestamp_old(reset);
+        if !is_believed || env.config.rfc1337 {
+            return TimeWaitOutcome::Dropped(SegmentDrop::BlindReset);
+        }
+        env.shared.counters.resets_in += 1;
+        TimeWaitOutcome::Reset
     }
 
     /// RFC 6191 3; RFC 9293 3.6.1: a SYN that is later than all there was opens a new connection.

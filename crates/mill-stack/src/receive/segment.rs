@@ -298,6 +298,7 @@ impl<Q: SendQueue> Host<Q> {
         match outcome {
             TimeWaitOutcome::Answer(answer) => self.answer(*flow, answer),
             TimeWaitOutcome::Dropped(reason) => self.drop_frame(DropReason::Segment(reason)),
+            TimeWaitOutcome::Reset => self.forget_time_wait(number, hash),
             TimeWaitOutcome::Reopen { iss_after } => {
                 // Without a listener the wait goes on, and the SYN is answered as any other.
                 if self.listeners.find(flow.local(), hash).is_some() {

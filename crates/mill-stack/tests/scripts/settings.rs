@@ -113,6 +113,7 @@ fn set_tcp(tcp: &mut Config, name: &str, value: &str) -> Result<(), String> {
                 _ => return Err("cubic or reno".into()),
             }
         }
+        "rfc1337" => tcp.rfc1337 = switch(value)?,
         "keepalive" => tcp.keepalive = Some(keepalive(value)?),
         _ => return Err("no such setting".into()),
     }

@@ -50,13 +50,11 @@ impl Pair {
                 self.inject(to, segment);
                 return;
             }
-            Peer::TimeWait(wait) => {
-                if let TimeWaitOutcome::Answer(ack) =
-                    self.call(to, |_, env| wait.on_segment(segment, env))
-                {
-                    answer = Some(ack);
-                }
-            }
+            Peer::TimeWait(wait) => match self.call(to, |_, env| wait.on_segment(segment, env)) {
+                TimeWaitOutcome::Answer(ack) => answer = Some(ack),
+                TimeWaitOutcome::Reset => peer = Peer::Gone,
+                TimeWaitOutcome::Reopen { .. } | TimeWaitOutcome::Dropped(_) => {}
+            },
             Peer::Listening | Peer::Gone => answer = crate::closed::reset_for(segment),
         }
         self.sides[to].peer = peer;

@@ -44,11 +44,14 @@ fn draft(flags: Flags, seq: i32, stamp: Option<i32>) -> Draft {
 }
 
 fn give(wait: &mut TimeWait, draft: &Draft) -> TimeWaitOutcome {
-    let config = Config::default();
+    give_with(&Config::default(), wait, draft)
+}
+
+fn give_with(config: &Config, wait: &mut TimeWait, draft: &Draft) -> TimeWaitOutcome {
     let mut shared = Shared::new(1);
     let mut env = Env {
         now: Instant::from_nanos(0) + Duration::from_secs(10),
-        config: &config,
+        config,
         shared: &mut shared,
         segment_bytes_max: 1460,
         memory_left_bytes: 0,
@@ -69,6 +72,7 @@ fn check(timestamps: bool, draft: &Draft, expected: &str, begins_anew: bool) {
             assert_eq!(iss_after, SND_NXT);
             "reopen"
         }
+        TimeWaitOutcome::Reset => "reset",
         TimeWaitOutcome::Dropped(_) => "dropped",
     };
     assert_eq!(outcome, expected, "{draft:?}");
@@ -89,11 +93,29 @@ fn a_fin_again_is_acknowledged_and_the_wait_begins_anew() {
     check(false, &draft(fin, -2, None), "ack", false);
 }
 
+/// RFC 9293 3.10.7.4, second; RFC 5961 3.2. A RST need not have a timestamp (RFC 7323 3.2).
+#[test]
+fn a_reset_with_the_next_number_ends_the_wait() {
+    for seq in [-1, 1] {
+        check(false, &draft(Flags::RST, seq, None), "dropped", false);
+    }
+    check(false, &draft(Flags::RST, 0, None), "reset", false);
+    check(true, &draft(Flags::RST, 0, None), "reset", false);
+    check(true, &draft(Flags::RST, 0, Some(0)), "reset", false);
+    check(true, &draft(Flags::RST, 0, Some(-1)), "dropped", false);
+}
+
 /// RFC 1337 3, fix F1.
 #[test]
-fn a_reset_does_not_end_the_wait() {
+fn a_reset_does_not_end_the_wait_if_that_is_wanted() {
+    let config = Config {
+        rfc1337: true,
+        ..Config::default()
+    };
     for seq in [-1, 0, 1] {
-        check(false, &draft(Flags::RST, seq, None), "dropped", false);
+        let outcome = give_with(&config, &mut wait(false), &draft(Flags::RST, seq, None));
+        let expected = TimeWaitOutcome::Dropped(SegmentDrop::BlindReset);
+        assert_eq!(outcome, expected, "{seq}");
     }
 }
 

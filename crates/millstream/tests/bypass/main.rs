@@ -61,6 +61,9 @@ mod flood;
 /// More than can be answered.
 mod overload;
 
+/// Clients that come again from the ports of others.
+mod time_wait;
+
 /// What a server says of itself.
 #[path = "../status/ask.rs"]
 mod ask;

@@ -28,6 +28,12 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "connections that we open take over ports in TIME-WAIT for more than a second, when no other is left (RFC 6191)",
     ),
     option(
+        "rfc1337",
+        Value::Switch(|to| &mut to.tcp.rfc1337),
+        "off",
+        "a RST does not end TIME-WAIT (RFC 1337); tcp_rfc1337",
+    ),
+    option(
         "receive-memory",
         Value::Memory(1 << 20..=1 << 40, |to| &mut to.limits.receive_bytes_max),
         "1g",

@@ -176,6 +176,7 @@ fn what_is_said_of_connections_is_heard() {
     check("quick-acks=0", |to| to.quick_acks = 0);
     check("fin-wait=2s", |to| to.fin_wait_2 = Duration::from_secs(2));
     check("time-wait-reuse=off", |to| to.time_wait_reuse = false);
+    check("rfc1337=on", |to| to.rfc1337 = true);
     check("challenge-acks=10", |to| to.challenge_acks_per_second = 10);
     check("invalid-ack-interval=1s", |to| {
         to.invalid_ratelimit = Duration::from_secs(1);
