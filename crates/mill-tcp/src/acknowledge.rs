@@ -24,13 +24,16 @@ impl Connection {
             timestamps: self.timestamps_option(env),
             ..TcpOptions::default()
         };
-        let says_all = self.attach_sack(&mut options, len);
+        let acknowledges = len > 0 || !self.is_probe(seq, flags);
+        let says_all = acknowledges && self.attach_sack(&mut options, len);
         let mut flags = flags | Flags::ACK;
         if self.flags.has(ConnectionFlags::ECE_DUE) {
             flags |= Flags::ECE;
         }
         let window = self.offer_window();
-        self.last_ack_sent = self.rcv_nxt;
+        if acknowledges {
+            self.last_ack_sent = self.rcv_nxt;
+        }
         if says_all {
             self.flags.set(ConnectionFlags::ACK_NOW, false);
             self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
@@ -47,6 +50,14 @@ impl Connection {
             mss: self.snd_mss,
             ..SegmentOut::default()
         }
+    }
+
+    /// Whether a segment without payload only asks for an answer: its number was acknowledged already. What it says
+    /// besides is dropped with it, acknowledgement and blocks too (RFC 9293 3.10.7.4, first), if the window that we offer
+    /// is the peer's. So it stands for no acknowledgement: if it did, two ends whose windows are both closed, and whose
+    /// timers run in step, would each throw away what the other waits for.
+    fn is_probe(&self, seq: SeqNumber, flags: Flags) -> bool {
+        seq.is_before(self.snd_nxt) && !flags.has_any(Flags::SYN | Flags::FIN)
     }
 
     /// An acknowledgement alone, if one is due.

@@ -3,6 +3,8 @@
 use crate::config::Config;
 use crate::connection::ConnectionFlags;
 use crate::pair::{CLIENT, Pair, SERVER};
+use alloc::vec;
+use alloc::vec::Vec;
 use core::time::Duration;
 use mill_wire::tcp::Flags;
 
@@ -159,7 +161,7 @@ fn of_several_parts_that_came_twice_the_first_is_told() {
             let blocks = sack.as_slice().iter();
             blocks
                 .map(|(start, end)| (start.since(next.seq), end.since(next.seq)))
-                .collect::<alloc::vec::Vec<_>>()
+                .collect::<Vec<_>>()
         };
         give(0, 10);
         give(20, 30);
@@ -221,4 +223,30 @@ fn an_acknowledgement_has_the_next_number() {
     let (_, sent) = pair.give(SERVER, &draft);
     let next = pair.connection(SERVER).snd_nxt;
     assert_eq!((sent[0].flags, sent[0].seq), (Flags::ACK, next));
+}
+
+/// RFC 9293 3.10.7.4, first: the peer drops a segment whose number it has acknowledged already, and its ACK with it.
+#[test]
+fn a_probe_does_not_stand_for_an_acknowledgement_that_is_due() {
+    let probes = [
+        ConnectionFlags::PROBE_DUE,
+        ConnectionFlags::KEEPALIVE_DUE,
+        ConnectionFlags::PROBE_DUE | ConnectionFlags::KEEPALIVE_DUE,
+    ];
+    for (probe, quick_acks) in probes.into_iter().flat_map(|it| [(it, 0), (it, 1)]) {
+        let mut pair = pair(quick_acks);
+        let draft = pair.draft(SERVER).with_payload(b"one");
+        let before = pair.log.len();
+        pair.inject(SERVER, &draft.segment());
+        pair.connection(SERVER).flags.set(probe, true);
+        pair.flush();
+        pair.run_for(Duration::from_millis(100));
+        let next = pair.connection(SERVER).snd_nxt;
+        let sent = pair.sent_since(before, SERVER);
+        let asked = sent.iter().filter(|it| it.seq != next).count();
+        let acks = sent.iter().filter(|it| it.seq == next);
+        let acked: Vec<_> = acks.map(|it| it.ack).collect();
+        let expected = (probe.count_ones() as usize, vec![draft.seq + 3]);
+        assert_eq!((asked, acked), expected, "{probe:#x}, {quick_acks}");
+    }
 }
