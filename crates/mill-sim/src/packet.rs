@@ -39,5 +39,7 @@ mod switch;
 /// What happened to each frame, as a ladder of segments.
 mod trace;
 
+pub use trace::SentSegment;
+
 pub(crate) use flying::Flying;
 pub(crate) use switch::Packets;

@@ -7,6 +7,7 @@ use crate::engine::SimEngine;
 use crate::files::SimFiles;
 use crate::link::Link;
 use crate::network::{Net, Network, START, run_due};
+use crate::packet::SentSegment;
 use crate::packet::ethernet::Ethernet;
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOption;
@@ -90,6 +91,17 @@ impl World {
     /// frames, of all if [`World::keep_segments`] was called, else of the last two thousand.
     pub fn segments(&self, lines_max: usize) -> String {
         self.net.borrow().packets.trace.text(lines_max)
+    }
+
+    /// The TCP segments among the frames that [`World::segments`] shows, in the order in which they were sent.
+    pub fn tcp_segments(&self) -> Vec<SentSegment> {
+        self.net.borrow().packets.trace.tcp_segments().collect()
+    }
+
+    /// When a station, counted from 0, asked for a neighbour, among the same frames.
+    pub fn neighbor_questions(&self, station: usize) -> Vec<Instant> {
+        let net = self.net.borrow();
+        net.packets.trace.neighbor_questions(station).collect()
     }
 
     /// Lets happen what is due, then moves time to the next thing that happens, or to `deadline` if that is earlier;

@@ -4,6 +4,10 @@
 mod build;
 /// The load generator as one more client.
 mod generator;
+/// Whether what was found is as the plan says.
+mod judge;
+/// Connections that a server gave up after it had closed them.
+mod orphans;
 /// Hosts that do not have our stack.
 mod others;
 
@@ -11,11 +15,12 @@ use crate::WorldEngine;
 use crate::plain_tcp::application::Finding;
 use crate::plain_tcp::forger::Forger;
 use crate::plain_tcp::host::PlainHost;
-use crate::plan::{Leave, PlainPlan, Plan};
+use crate::plan::Plan;
 use crate::servers::{HttpServer, Turn};
-use crate::talk::{Client, Problem, Report};
+use crate::talk::Client;
 use build::Built;
 use generator::Load;
+use judge::Waiting;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Duration;
@@ -23,6 +28,7 @@ use mill_runtime::worker::ConnectingWorker;
 use mill_sim::packet::ethernet::Station;
 use mill_sim::world::{Until, World};
 use mill_stack::host::status::Usage;
+use orphans::Orphans;
 use std::fmt;
 use std::future::Ready;
 use std::rc::Rc;
@@ -86,6 +92,23 @@ struct Actor {
 
 /// Runs the world of a plan. `traces` keeps every segment for the ladder.
 pub fn run(plan: &Plan, traces: bool) -> Outcome {
+    let mut outcome = run_once(plan, traces);
+    // Whether what failed had to be shows in the whole trace, which costs too much to be kept always.
+    if !traces && !outcome.failures.is_empty() {
+        outcome = run_once(plan, true);
+        let is_well = outcome.failures.is_empty();
+        let lines = if is_well { 0 } else { LINES_OF_A_FAILURE };
+        outcome.segments = last_lines(&outcome.segments, lines);
+    }
+    outcome
+}
+
+fn last_lines(text: &str, count: usize) -> String {
+    let skipped = text.lines().count().saturating_sub(count);
+    text.split_inclusive('\n').skip(skipped).collect()
+}
+
+fn run_once(plan: &Plan, traces: bool) -> Outcome {
     let world = World::new(plan.seed);
     if traces {
         world.keep_segments();
@@ -97,23 +120,26 @@ pub fn run(plan: &Plan, traces: bool) -> Outcome {
         others,
     } = build::build(plan, &world);
     let mut failures = Vec::new();
-    talk(plan, &world, &mut actors, &mut failures);
+    talk(plan, &world, &mut actors);
+    let orphans = if traces {
+        Orphans::of(plan, &world)
+    } else {
+        Orphans::default()
+    };
     let talks = actors.talks();
-    judge(plan, &actors, &mut failures);
-    if let Some(plain) = &actors.plain {
-        judge_plain(plan, plain, &mut failures);
-    }
+    judge::judge(plan, &actors, &orphans, &mut failures);
     rest(plan, &world, &mut actors, &mut failures);
     let took = world.elapsed();
     let faults = actors.plain.as_ref().map(PlainHost::faults);
     failures.extend(faults.into_iter().flatten().map(Failure::Rule));
-    look_for_leftovers(&actors, &engines, &stations, &mut failures);
+    let waiting = judge::waiting(plan, &actors, &orphans);
+    look_for_leftovers(&actors, &engines, &stations, &waiting, &mut failures);
     stations.extend(others);
     let frames = stations.iter().map(|station| station.counts().sent).sum();
-    let segments = match (traces, failures.is_empty()) {
-        (true, _) => world.segments(usize::MAX),
-        (false, false) => world.segments(LINES_OF_A_FAILURE),
-        (false, true) => String::new(),
+    let segments = if traces {
+        world.segments(usize::MAX)
+    } else {
+        String::new()
     };
     Outcome {
         seed: plan.seed,
@@ -126,7 +152,7 @@ pub fn run(plan: &Plan, traces: bool) -> Outcome {
 }
 
 /// Lets clients talk until all have done or too much time has passed.
-fn talk(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Failure>) {
+fn talk(plan: &Plan, world: &World, actors: &mut Actors) {
     while world.elapsed() < LONGEST_TALK {
         let until = world.elapsed() + Duration::from_secs(1);
         world.run(|| actors.turn(world), Until::At(until));
@@ -139,99 +165,6 @@ fn talk(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
             break;
         }
     }
-    for actor in &actors.clients {
-        let client = actor.client.index;
-        if actor.tasks > 0 && !plan.vanishes(client + 2) {
-            failures.push(Failure::Stuck {
-                client,
-                tasks: actor.tasks,
-            });
-        }
-    }
-    if let Some(load) = &actors.load {
-        failures.push(Failure::Load(format!("stuck: {load:?}")));
-    }
-    if let Some(plain) = actors.plain.as_ref().filter(|it| it.unfinished() > 0) {
-        failures.push(Failure::Plain(format!("stuck: {}", plain.describe())));
-    }
-}
-
-/// Whether what the clients found is as the plan says.
-fn judge(plan: &Plan, actors: &Actors, failures: &mut Vec<Failure>) {
-    for actor in &actors.clients {
-        let station = actor.client.index + 2;
-        for report in actor.client.reports.borrow().iter() {
-            if !is_as_planned(plan, station, report) {
-                failures.push(Failure::Talk(report.to_string()));
-            }
-            let longest = longest(plan, station, report);
-            let is_timed = plan.is_faithful(station) && plan.is_ample();
-            let is_for_plain = plan.talks[report.client][report.talk].is_for_plain;
-            if is_timed && !is_for_plain && report.took > longest {
-                failures.push(Failure::Slow(format!("{report}, more than {longest:?}")));
-            }
-        }
-    }
-}
-
-/// Whether what the other TCP's clients found is as the plan says.
-fn judge_plain(plan: &Plan, host: &PlainHost, failures: &mut Vec<Failure>) {
-    let is_faithful = plan.plain.as_ref().is_none_or(PlainPlan::is_faithful);
-    let talks = plan.plain.as_ref().map_or(&[][..], |plain| &plain.talks);
-    for (number, finding) in host.findings() {
-        let habits = &talks[number].habits;
-        let is_patient = habits.is_patient();
-        // What follows data that the SYN carried in vain is out of order, too.
-        let is_in_order = is_faithful && !habits.data_with_syn;
-        let is_as_planned = match &finding {
-            Finding::Whole => true,
-            Finding::Refused(_) if plan.may_refuse(is_in_order) => true,
-            Finding::Refused(_) | Finding::Broken(_) => {
-                plan.settings.limits_time && !(is_faithful && is_patient)
-            }
-            Finding::Open | Finding::Wrong(_) => false,
-        };
-        if !is_as_planned {
-            failures.push(Failure::Plain(format!("talk {number}: {finding:?}")));
-        }
-    }
-}
-
-fn is_as_planned(plan: &Plan, station: usize, report: &Report) -> bool {
-    match &report.result {
-        Ok(()) => true,
-        Err(Problem::WrongByte { .. } | Problem::Surplus | Problem::WrongHash) => false,
-        // A host that has vanished notices nothing but that nobody answers; whoever leaves early may have been left.
-        Err(problem) => {
-            let is_for_plain = plan.talks[report.client][report.talk].is_for_plain;
-            let is_refused = matches!(problem, Problem::Connect(_) | Problem::Refused(_));
-            plan.vanishes(station)
-                || plan.may_break(station, is_for_plain)
-                || is_refused && !is_for_plain && plan.may_refuse(plan.is_faithful(station))
-        }
-    }
-}
-
-/// Virtual time that a talk may take on a faithful wire: generous, so that only what stands still is found.
-fn longest(plan: &Plan, station: usize, report: &Report) -> Duration {
-    let wires = &plan.stations[station];
-    let rtt = wires.outward.delay + wires.inward.delay + wires.outward.jitter + wires.inward.jitter;
-    let talk = &plan.talks[report.client][report.talk];
-    let rates = [wires.outward.bits_per_second, wires.inward.bits_per_second];
-    let rate = rates.into_iter().flatten().min();
-    let all: usize = plan.talks[report.client]
-        .iter()
-        .map(|it| it.what.bytes())
-        .sum();
-    let sending = rate.map_or(Duration::ZERO, |rate| {
-        Duration::from_nanos(all as u64 * 8 * 1_000_000_000 / rate)
-    });
-    // The smallest window of a plan, once in each round trip and the longest delay of an acknowledgement (a buffer of
-    // less than two segments waits for it); and many round trips for each connection's beginning.
-    let rtt = rtt + LONGEST_DELAYED_ACK;
-    let windows = u32::try_from(talk.what.bytes() / SMALLEST_WINDOW_BYTES).unwrap_or(u32::MAX);
-    let early = if talk.leaves == Leave::Whole { 1 } else { 2 };
-    (Duration::from_secs(20) + sending * 5 + rtt * (windows + 200) + talk.pause * 3) * early
 }
 
 /// Everybody has left; lets all timers expire.
@@ -257,20 +190,32 @@ fn look_for_leftovers(
     actors: &Actors,
     engines: &[WorldEngine],
     stations: &[Station],
+    waiting: &Waiting,
     failures: &mut Vec<Failure>,
 ) {
     if actors.http.connections() > 0 {
         failures.push(Failure::Connections(actors.http.connections()));
     }
-    if let Some(plain) = actors.plain.as_ref().filter(|it| it.connections() > 0) {
+    let mut plain = actors.plain.as_ref();
+    if let Some(plain) = plain.take_if(|it| it.connections() > waiting.plain) {
         failures.push(Failure::Plain(format!("left: {}", plain.describe())));
     }
     for (station, (engine, card)) in engines.iter().zip(stations).enumerate() {
         let mut left = |what| failures.push(Failure::Left { station, what });
-        if engine.stack_streams() > 0 {
+        // Of a connection that waits for ever, itself is left and what it has not read, but nothing that anybody waits for.
+        let kept = waiting.of_station(station);
+        if engine.stack_streams() != kept {
             left(format!("{} streams", engine.stack_streams()));
         }
-        let usage = engine.usage().unwrap_or_default();
+        let mut usage = engine.usage().unwrap_or_default();
+        if kept > 0 && (usage.connections, usage.flows) == (kept, kept) {
+            usage = Usage {
+                timers: usage.timers,
+                held_frames: usage.held_frames,
+                waiting: usage.waiting,
+                ..Usage::default()
+            };
+        }
         if usage != Usage::default() {
             left(format!("{usage:?}"));
         }
@@ -353,12 +298,6 @@ const LONGEST_TALK: Duration = Duration::from_secs(2_900);
 /// Virtual time after which nothing may be left: retransmissions to a host that has vanished end after 15 doublings up to
 /// two minutes each, about 1700 s; our server's timeouts are 3000 s.
 const LONGEST_REST: Duration = Duration::from_secs(8_000);
-
-/// The longest that a plan has.
-const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(200);
-
-/// Bytes: the least receive buffer that a plan has, less what segments leave unused.
-const SMALLEST_WINDOW_BYTES: usize = 1_400;
 
 /// Lines of the ladder that a failed world shows.
 const LINES_OF_A_FAILURE: usize = 300;

@@ -18,6 +18,7 @@ use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_runtime::time::Duration;
 use std::cell::RefCell;
 use std::fmt;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// A stream of a world's client.
@@ -31,6 +32,16 @@ pub struct Client {
     pub scheduler: Rc<Scheduler>,
     pub addresses: Addresses,
     pub reports: RefCell<Vec<Report>>,
+    /// By talk, the client's end of the last connection that was tried.
+    pub ends: RefCell<Vec<Option<SocketAddr>>>,
+}
+
+/// A talk while it goes on.
+#[derive(Clone, Copy, Debug)]
+struct Talking<'a> {
+    client: &'a Client,
+    number: usize,
+    plan: &'a TalkPlan,
 }
 
 /// Where the servers of a world are.
@@ -78,11 +89,16 @@ pub enum Problem {
 pub async fn perform(client: Rc<Client>, number: usize, plan: TalkPlan) {
     client.scheduler.sleep(plan.at).await;
     let began = client.scheduler.now();
+    let talking = Talking {
+        client: &client,
+        number,
+        plan: &plan,
+    };
     let result = match &plan.what {
-        Talk::Get { files, how } => http::get(&client, &plan, files, *how).await,
-        Talk::Post { number, len } => http::post(&client, &plan, *number, *len).await,
-        Talk::Hash { number, len } => raw::hash(&client, &plan, *number, *len).await,
-        Talk::Echo { number, len } => raw::echo(&client, &plan, *number, *len).await,
+        Talk::Get { files, how } => http::get(talking, files, *how).await,
+        Talk::Post { number, len } => http::post(talking, *number, *len).await,
+        Talk::Hash { number, len } => raw::hash(talking, *number, *len).await,
+        Talk::Echo { number, len } => raw::echo(talking, *number, *len).await,
     };
     client.reports.borrow_mut().push(Report {
         client: client.index,
@@ -93,35 +109,49 @@ pub async fn perform(client: Rc<Client>, number: usize, plan: TalkPlan) {
     });
 }
 
-impl Client {
-    /// The HTTP server of a talk.
-    fn http(&self, plan: &TalkPlan) -> &Address {
-        let plain = self.addresses.plain.as_ref();
+impl<'a> Talking<'a> {
+    /// Its HTTP server.
+    fn http(&self) -> &'a Address {
+        let addresses = &self.client.addresses;
+        let plain = addresses.plain.as_ref();
         plain
-            .filter(|_| plan.is_for_plain)
-            .unwrap_or(&self.addresses.http)
+            .filter(|_| self.plan.is_for_plain)
+            .unwrap_or(&addresses.http)
     }
 
     /// A connection. While nobody knows the way (no answer to ARP on a bad wire) it tries again, as people do.
     async fn connect(&self, target: &Address) -> Result<WorldStream, Problem> {
+        let client = self.client;
         let mut attempts = 0;
         loop {
-            let task = self.scheduler.current();
-            let opened = self
+            let task = client.scheduler.current();
+            let opened = client
                 .engine
                 .connect(target, &ConnectOptions::default(), task);
             let connected = match opened {
-                Ok(stream) => stream.drained(0).await.map(|()| stream),
+                Ok(stream) => {
+                    self.note_end(&stream);
+                    stream.drained(0).await.map(|()| stream)
+                }
                 Err(error) => Err(error),
             };
             attempts += 1;
             match connected {
                 Ok(stream) => return Ok(stream),
                 Err(StreamError::Unreachable) if attempts < ATTEMPTS_MAX => {
-                    self.scheduler.sleep(Duration::from_secs(1)).await;
+                    client.scheduler.sleep(Duration::from_secs(1)).await;
                 }
                 Err(error) => return Err(Problem::Connect(error)),
             }
+        }
+    }
+
+    fn note_end(&self, stream: &WorldStream) {
+        if let Some(end) = self.client.ends.borrow_mut().get_mut(self.number) {
+            *end = match stream.local() {
+                Address::Ip(address) => Some(address),
+                Address::Unix(_) => None,
+            };
         }
     }
 }

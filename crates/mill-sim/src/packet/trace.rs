@@ -10,10 +10,14 @@
 
 /// One line.
 mod line;
+/// A TCP segment, as whoever judges a world reads it.
+mod sent;
+
+pub use sent::SentSegment;
 
 use super::carrier::Effect;
 use super::flying::Flying;
-use super::layout::{Layout, TCP, u16_at, u32_at};
+use super::layout::{ICMPV6, Layout, TCP, u16_at, u32_at};
 use mill_runtime::time::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -116,6 +120,19 @@ impl Trace {
         }
     }
 
+    /// The TCP segments of what is kept, in the order in which they were sent.
+    pub(crate) fn tcp_segments(&self) -> impl Iterator<Item = SentSegment> {
+        self.records.iter().filter_map(SentSegment::of)
+    }
+
+    /// When a station asked for a neighbour (ARP, or neighbour discovery), of what is kept.
+    pub(crate) fn neighbor_questions(&self, station: usize) -> impl Iterator<Item = Instant> {
+        let of_station = self.records.iter().filter(move |it| it.station == station);
+        of_station
+            .filter(|it| asks_for_neighbor(&it.head))
+            .map(|it| it.at)
+    }
+
     /// The last lines, one per frame.
     pub(crate) fn text(&self, lines_max: usize) -> String {
         let skipped = self.records.len().saturating_sub(lines_max);
@@ -124,6 +141,14 @@ impl Trace {
             line::write(record, &self.bases, &mut text);
         }
         text
+    }
+}
+
+/// Whether a frame is an ARP request (RFC 826) or a neighbour solicitation (RFC 4861 4.3).
+fn asks_for_neighbor(head: &[u8]) -> bool {
+    match Layout::of_head(head) {
+        Some(layout) => layout.protocol == ICMPV6 && head.get(layout.transport) == Some(&135),
+        None => u16_at(head, 12) == Some(0x0806) && u16_at(head, 20) == Some(1),
     }
 }
 

@@ -121,6 +121,12 @@ impl PlainHost {
         self.findings.iter().cloned().chain(open).collect()
     }
 
+    /// The own end of the connection of a talk.
+    pub fn end_of(&self, talk: usize) -> SocketAddr {
+        let port = FIRST_PORT + u16::try_from(talk).unwrap_or(0);
+        SocketAddr::new(self.options.address, port)
+    }
+
     /// Rules that others broke.
     pub fn faults(&self) -> Vec<String> {
         let open = self.connections.iter().filter_map(|it| it.fault.as_ref());
@@ -221,8 +227,7 @@ impl PlainHost {
             && self.began + talk.at <= now
             && let Some((number, talk)) = self.planned.pop()
         {
-            let port = FIRST_PORT + u16::try_from(number).unwrap_or(0);
-            let local = SocketAddr::new(self.options.address, port);
+            let local = self.end_of(number);
             let [http, hash, echo] = self.options.targets;
             let remote = match talk.what {
                 Talk::Get { .. } | Talk::Post { .. } => http,

@@ -156,6 +156,7 @@ fn actor(plan: &Plan, index: usize, engine: WorldEngine, addresses: &Addresses) 
         scheduler: Rc::clone(&scheduler),
         addresses: addresses.clone(),
         reports: Vec::new().into(),
+        ends: vec![None; plan.talks[index].len()].into(),
     });
     let mut worker = Worker::connecting(engine, scheduler);
     for (number, talk) in plan.talks[index].iter().enumerate() {

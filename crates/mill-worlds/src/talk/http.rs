@@ -1,7 +1,7 @@
 //! A client that speaks HTTP.
 
 use super::reader::{Read, Reader};
-use super::{Client, Problem, WorldStream, leave};
+use super::{Problem, Talking, WorldStream, leave};
 use crate::content;
 use crate::plan::{Asking, Leave, TalkPlan};
 use mill_runtime::payload::Payload;
@@ -17,17 +17,17 @@ pub(crate) const POST_PATH: &str = "/post";
 pub(crate) const POST_ANSWER: &str = "taken";
 
 pub(super) async fn get(
-    client: &Client,
-    plan: &TalkPlan,
+    talking: Talking<'_>,
     files: &[(u32, usize)],
     how: Asking,
 ) -> Result<(), Problem> {
+    let Talking { client, plan, .. } = talking;
     let limit = limit(plan);
     let mut came = 0;
     // Files that are asked for on one connection.
     let together = if how == Asking::Apart { 1 } else { files.len() };
     for files in files.chunks(together) {
-        let stream = client.connect(client.http(plan)).await?;
+        let stream = talking.connect(talking.http()).await?;
         let mut reader = Reader {
             stream: &stream,
             scheduler: &client.scheduler,
@@ -88,13 +88,9 @@ fn is_answer(head: &str, len: usize) -> bool {
     head.starts_with("HTTP/1.1 200 ") && head.contains(&format!("\r\nContent-Length: {len}\r\n"))
 }
 
-pub(super) async fn post(
-    client: &Client,
-    plan: &TalkPlan,
-    number: u32,
-    len: usize,
-) -> Result<(), Problem> {
-    let stream = client.connect(client.http(plan)).await?;
+pub(super) async fn post(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
+    let Talking { client, plan, .. } = talking;
+    let stream = talking.connect(talking.http()).await?;
     let head = format!("POST {POST_PATH} HTTP/1.1\r\nHost: world\r\nContent-Length: {len}\r\n\r\n");
     stream.write(Payload::Copy(head.as_bytes()));
     let sent = send(&stream, content::of(number, len), limit(plan)).await?;

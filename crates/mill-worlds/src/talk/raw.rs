@@ -2,21 +2,17 @@
 
 use super::http::{limit, send};
 use super::reader::{Read, Reader};
-use super::{Client, Problem, leave};
+use super::{Problem, Talking, leave};
 use crate::content::{self, Hash};
-use crate::plan::{Leave, TalkPlan};
+use crate::plan::Leave;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use std::rc::Rc;
 
 /// Sends bytes and FIN; the server answers with length and hash.
-pub(super) async fn hash(
-    client: &Client,
-    plan: &TalkPlan,
-    number: u32,
-    len: usize,
-) -> Result<(), Problem> {
-    let stream = client.connect(&client.addresses.hash).await?;
+pub(super) async fn hash(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
+    let Talking { client, plan, .. } = talking;
+    let stream = talking.connect(&client.addresses.hash).await?;
     let bytes = content::of(number, len);
     if send(&stream, bytes, limit(plan)).await? == Read::Enough {
         leave(stream, matches!(plan.leaves, Leave::Reset(_)));
@@ -41,13 +37,9 @@ pub(super) async fn hash(
 }
 
 /// Sends everything and FIN at once, and reads what comes back.
-pub(super) async fn echo(
-    client: &Client,
-    plan: &TalkPlan,
-    number: u32,
-    len: usize,
-) -> Result<(), Problem> {
-    let stream = client.connect(&client.addresses.echo).await?;
+pub(super) async fn echo(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
+    let Talking { client, plan, .. } = talking;
+    let stream = talking.connect(&client.addresses.echo).await?;
     let bytes = content::of(number, len);
     stream.write(Payload::Shared(Rc::from(bytes), 0..len));
     stream.shutdown();
