@@ -97,7 +97,7 @@ fn is_given_up(
     let segments = &segments[begins.unwrap_or(0)..];
     let is_data = |it: &&SentSegment| it.from == server && !it.flags.has(Flags::RST);
     let last = segments.iter().rposition(is_data).unwrap_or(0);
-    let Some(edge) = acks(server, &segments[..last]).reduce(|a, b| max(a, b)) else {
+    let Some(edge) = acks(server, &segments[..last]).reduce(max) else {
         return false;
     };
     // What is asked for again and again, since this was acknowledged: the byte behind it, or the window.
