@@ -126,7 +126,7 @@ fn acknowledgements_tell_what_is_here() {
             .as_slice()
             .iter()
             .map(|(start, end)| (start.since(next.seq), end.since(next.seq)))
-            .collect::<alloc::vec::Vec<_>>()
+            .collect::<Vec<_>>()
     };
     assert_eq!(give(20, 10), [(20, 30)]);
     assert_eq!(give(40, 10), [(40, 50), (20, 30)]);
