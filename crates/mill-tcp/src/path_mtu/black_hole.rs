@@ -11,24 +11,19 @@ impl Connection {
     pub(crate) fn suspect_black_hole(&mut self, cold: &mut Cold, env: &Env<'_>) {
         let options = options_bytes(self);
         let timeouts = cold.recovery.timeouts.saturating_add(1);
+        let first_bytes = cold.scoreboard.front().map_or(0, |front| front.len());
+        // What is sent again may be small enough for a step already, though the connection has larger segments.
+        let tried_bytes = first_bytes.min(self.snd_mss.into());
         let step = STEPS
             .into_iter()
-            .find(|&(_, mss)| mss - options < self.snd_mss);
+            .find(|&(_, mss)| u32::from(mss - options) < tried_bytes);
         let Some((timeouts_min, mss)) = step else {
             return;
         };
-        if !env.config.mtu_probing || timeouts < timeouts_min {
-            return;
-        }
-        let smaller = mss - options;
-        let is_large = cold
-            .scoreboard
-            .front()
-            .is_some_and(|front| front.len() > smaller.into());
-        if is_large {
+        if env.config.mtu_probing && timeouts >= timeouts_min {
             let search = &mut cold.recovery.path;
             search.suspected = search.suspected.or(Some(self.snd_mss));
-            self.snd_mss = smaller;
+            self.snd_mss = mss - options;
         }
     }
 
@@ -59,6 +54,7 @@ const STEPS: [(u8, u16); 2] = [(2, 1_220), (4, 512)];
 mod tests {
     use crate::ack::sender::Sender;
     use crate::config::Config;
+    use crate::pair::{SERVER, pattern};
 
     #[test]
     fn a_path_that_swallows_large_segments_gets_smaller_ones_after_two_timeouts() {
@@ -79,5 +75,27 @@ mod tests {
         check(true, 3_310, 500);
         check(true, 13_900, 500);
         check(false, 13_900, 1_448);
+    }
+
+    /// A message of one segment that is smaller than the first step, and still too large for the path.
+    #[test]
+    fn a_segment_as_small_as_the_first_step_becomes_as_small_as_the_second() {
+        let check = |bytes: usize, expected: u16| {
+            let mut sender = Sender::new(&Config {
+                mtu_probing: true,
+                sack: false,
+                ..Config::default()
+            });
+            sender.pair.write(SERVER, &pattern(bytes));
+            sender.pair.flush();
+            // Timeouts at 220, 660, 1540 and 3300 ms; a loss probe may put the first off.
+            sender.wait_ms(5_000);
+            assert_eq!(sender.connection().snd_mss, expected, "{bytes} bytes");
+        };
+        check(1_209, 500);
+        check(1_208, 500);
+        check(501, 500);
+        check(500, 1_448);
+        check(1, 1_448);
     }
 }
