@@ -51,6 +51,12 @@ impl SimEngine {
         self.identity.net.borrow().engines[self.identity.index].streams
     }
 
+    /// Whether its worker has something to do: time or an event that it waits for has come, or it has not said yet what it
+    /// waits for. A turn of one that is not due changes nothing.
+    pub fn is_due(&self) -> bool {
+        self.identity.net.borrow().is_due(self.identity.index)
+    }
+
     /// Somebody outside has a message for this engine's worker.
     pub fn post_mail(&self) {
         self.identity.net.borrow_mut().engines[self.identity.index].mail = true;

@@ -197,6 +197,14 @@ impl Network {
         true
     }
 
+    /// Whether a turn of this engine's worker would do something.
+    pub(crate) fn is_due(&self, engine: usize) -> bool {
+        match self.engines[engine].parking {
+            Parking::Absent | Parking::Running => true,
+            Parking::Until(parked) => parked <= self.now || self.has_events(engine),
+        }
+    }
+
     fn has_events(&self, engine: usize) -> bool {
         let state = &self.engines[engine];
         !state.ready.is_empty()
@@ -249,11 +257,8 @@ impl Network {
         for (engine, state) in self.engines.iter().enumerate() {
             match state.parking {
                 Parking::Absent => {}
-                Parking::Running => return false,
-                Parking::Until(parked) if parked <= self.now || self.has_events(engine) => {
-                    return false;
-                }
-                Parking::Until(parked) => deadline = deadline.min(parked),
+                Parking::Until(parked) if !self.is_due(engine) => deadline = deadline.min(parked),
+                Parking::Running | Parking::Until(_) => return false,
             }
         }
         let planned = self.agenda.next_at();

@@ -197,6 +197,17 @@ impl World {
         self.net.borrow_mut().until = Until::Idle;
     }
 
+    /// Lets time pass until an engine is due, or as far as [`World::run`] goes. For turns that run only those that are
+    /// ([`SimEngine::is_due`]), when none is.
+    pub fn wait(&self) {
+        loop {
+            run_due(&self.net);
+            if !self.net.borrow_mut().advance() {
+                return;
+            }
+        }
+    }
+
     /// Whether the last poll of an engine found nothing left to wait for; for loops other than [`World::run`].
     pub fn is_at_rest(&self) -> bool {
         self.net.borrow().at_rest

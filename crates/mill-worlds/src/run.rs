@@ -25,6 +25,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Duration;
 use mill_runtime::worker::ConnectingWorker;
+use mill_sim::engine::SimEngine;
 use mill_sim::packet::ethernet::Station;
 use mill_sim::world::{Until, World};
 use mill_stack::host::status::Usage;
@@ -79,8 +80,13 @@ struct Actors {
     load: Option<Load>,
     plain: Option<PlainHost>,
     forger: Option<Forger>,
-    /// Turns of engines that nobody else runs any more.
-    idlers: Vec<Turn>,
+    /// Turns of engines that nobody else runs any more, by station.
+    idlers: Vec<(usize, Turn)>,
+    /// By station: only those are run that are due, for most wait most of the time.
+    engines: Vec<SimEngine>,
+    /// Somebody is new: so many turns more are everybody's, due or not. The first does what is to be done, the second says
+    /// what is waited for then.
+    turns_of_all: u8,
 }
 
 struct Actor {
@@ -173,6 +179,7 @@ fn rest(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Fail
     for actor in &mut actors.clients {
         if plan.vanishes(actor.client.index + 2) {
             actor.turn = idler(actor.client.engine.clone());
+            actors.turns_of_all = TURNS_OF_NEW;
         }
     }
     let end = world.elapsed() + LONGEST_REST;
@@ -235,27 +242,54 @@ impl Actors {
         ours + ended.filter(|(_, it)| *it != Finding::Open).count()
     }
 
+    /// One turn of everybody who is due; if nobody is, time passes.
     fn turn(&mut self, world: &World) {
-        self.http.turn();
-        (self.bytes)();
-        for actor in &mut self.clients {
-            actor.tasks = (actor.turn)();
+        let has_new = self.turns_of_all > 0;
+        self.turns_of_all = self.turns_of_all.saturating_sub(1);
+        let is_due = |station: usize| has_new || self.engines[station].is_due();
+        let mut has_run = false;
+        if is_due(0) {
+            self.http.turn();
+            has_run = true;
         }
+        if is_due(1) {
+            (self.bytes)();
+            has_run = true;
+        }
+        for (client, actor) in self.clients.iter_mut().enumerate() {
+            if is_due(client + 2) {
+                actor.tasks = (actor.turn)();
+                has_run = true;
+            }
+        }
+        for (station, idler) in &mut self.idlers {
+            if is_due(*station) {
+                idler();
+                has_run = true;
+            }
+        }
+        let generator = self.clients.len() + 2;
         if let Some(load) = &mut self.load
-            && load.turn(world)
+            && is_due(generator)
         {
-            // Its connections are closed, and their last segments under way.
-            self.idlers.push(idler(load.engine.clone()));
-            self.load = None;
+            has_run = true;
+            if load.turn(world) {
+                // Its connections are closed, and their last segments under way.
+                self.idlers.push((generator, idler(load.engine.clone())));
+                self.load = None;
+                self.turns_of_all = TURNS_OF_NEW;
+            }
         }
-        if let Some(plain) = &mut self.plain {
+        if let Some(plain) = self.plain.as_mut().filter(|it| has_new || it.is_due()) {
             plain.turn();
+            has_run = true;
         }
-        if let Some(forger) = &mut self.forger {
+        if let Some(forger) = self.forger.as_mut().filter(|it| has_new || it.is_due()) {
             forger.turn();
+            has_run = true;
         }
-        for idler in &mut self.idlers {
-            idler();
+        if !has_run {
+            world.wait();
         }
     }
 }
@@ -298,6 +332,9 @@ const LONGEST_TALK: Duration = Duration::from_secs(2_900);
 /// Virtual time after which nothing may be left: retransmissions to a host that has vanished end after 15 doublings up to
 /// two minutes each, about 1700 s; our server's timeouts are 3000 s.
 const LONGEST_REST: Duration = Duration::from_secs(8_000);
+
+/// Turns until the engine of somebody new knows what is waited for.
+const TURNS_OF_NEW: u8 = 2;
 
 /// Lines of the ladder that a failed world shows.
 const LINES_OF_A_FAILURE: usize = 300;

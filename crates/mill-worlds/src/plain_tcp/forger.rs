@@ -46,6 +46,11 @@ impl Forger {
         }
     }
 
+    /// Whether a turn would do something.
+    pub fn is_due(&self) -> bool {
+        self.engine.is_due()
+    }
+
     pub fn turn(&mut self) {
         let next = (self.sent < self.plan.segments).then(|| self.due_at(self.sent));
         let park = next.map_or(Park::Forever, Park::Until);

@@ -81,6 +81,11 @@ impl PlainHost {
         }
     }
 
+    /// Whether a turn would do something.
+    pub fn is_due(&self) -> bool {
+        self.engine.is_due()
+    }
+
     /// Waits until something is to be done, and does it.
     pub fn turn(&mut self) {
         let park = self.deadline().map_or(Park::Forever, Park::Until);

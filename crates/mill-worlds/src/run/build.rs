@@ -2,7 +2,7 @@
 
 use super::generator::Load;
 use super::others::Others;
-use super::{Actor, Actors};
+use super::{Actor, Actors, TURNS_OF_NEW};
 use crate::WorldEngine;
 use crate::plan::{Change, Plan, WireChange};
 use crate::servers::{HttpServer, Turn, bytes_server, write_files};
@@ -13,6 +13,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::Duration;
 use mill_runtime::worker::Worker;
+use mill_sim::engine::SimEngine;
 use mill_sim::packet::ethernet::{Ethernet, Station};
 use mill_sim::packet::wire::Wire;
 use mill_sim::random::Random;
@@ -36,11 +37,14 @@ pub(super) fn build(plan: &Plan, world: &World) -> Built {
     let ethernet = world.ethernet();
     let mut random = Random::new(plan.seed ^ SECRETS);
     let mut engines = Vec::new();
+    let mut inner_engines = Vec::new();
     let mut stations = Vec::new();
     // The load generator is at one more station, which is as the first client's.
     let extra = plan.load.map(|_| 2);
     for (index, like) in (0..plan.stations.len()).chain(extra).enumerate() {
-        let (engine, station) = host(plan, (index, like), world, &ethernet, &mut random);
+        let inner = world.engine();
+        inner_engines.push(inner.clone());
+        let (engine, station) = host(plan, (index, like), inner, &ethernet, &mut random);
         engines.push(engine);
         stations.push(station);
     }
@@ -52,6 +56,8 @@ pub(super) fn build(plan: &Plan, world: &World) -> Built {
     let addresses = addresses(plan, others.plain_address);
     let actors = Actors {
         idlers: Vec::new(),
+        engines: inner_engines,
+        turns_of_all: TURNS_OF_NEW,
         http: HttpServer::new(engines[0].clone(), &addresses.http, plan),
         bytes: bytes_server(engines[1].clone(), &addresses, plan),
         clients: (0..clients)
@@ -96,12 +102,11 @@ fn load_target<'a>(plan: &Plan, addresses: &'a Addresses) -> (&'a Address, bool)
 fn host(
     plan: &Plan,
     (index, like): (usize, usize),
-    world: &World,
+    inner: SimEngine,
     ethernet: &Ethernet,
     random: &mut Random,
 ) -> (WorldEngine, Station) {
     let properties = &plan.stations[like];
-    let inner = world.engine();
     let link = ethernet.plug(properties.card.options(), Some(&inner));
     let station = link.station();
     station.set_wires(properties.outward, properties.inward);
