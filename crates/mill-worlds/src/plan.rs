@@ -6,6 +6,8 @@ mod flood;
 mod hosts;
 /// A host with another TCP.
 mod plain;
+/// Routers that do not tell the truth.
+mod routers;
 /// Settings that not every world has.
 mod settings;
 /// What clients do, and when.
@@ -19,7 +21,7 @@ pub use settings::Settings;
 
 use mill_runtime::time::Duration;
 use mill_sim::packet::ethernet::StationOptions;
-use mill_sim::packet::wire::Wire;
+use mill_sim::packet::wire::{Router, Wire};
 use mill_sim::random::Random;
 use mill_stack::link::ReceivedChecksum;
 use mill_stack::tcp::config::Config;
@@ -76,7 +78,7 @@ pub enum WireChange {
     Cut { outward: bool, inward: bool },
     /// Both wires are again as they were at first.
     Heal,
-    /// Both carry no more than this; a router says so.
+    /// Both carry no more than this; their routers say so, or something else.
     Mtu(u16),
 }
 
@@ -180,6 +182,7 @@ impl Plan {
         Settings::draw(self, &mut random);
         plain::draw(self, mtu, &mut random);
         self.flood = FloodPlan::draw(&mut random);
+        routers::draw(self, mtu, &mut Random::new(self.seed ^ ROUTERS));
     }
 
     /// When a station vanishes for good, if it does.
@@ -251,9 +254,18 @@ impl Plan {
             (self.settings.fast_open.is_some(), "Fast Open"),
             (self.settings.is_tight, "small limits"),
             (self.flood.is_some(), "flood"),
+            (self.has_bad_routers(), "bad routers"),
         ];
         let holding = kinds.into_iter().filter(|(holds, _)| *holds);
         holding.map(|(_, name)| name).collect()
+    }
+
+    fn has_bad_routers(&self) -> bool {
+        let mut stations = self.stations.iter();
+        stations.any(|it| {
+            let wires = [it.outward, it.inward];
+            wires.iter().any(|wire| wire.router != Router::TRUTHFUL)
+        })
     }
 
     /// Bytes that all clients together ask for or send.
@@ -330,6 +342,8 @@ fn small(number: u64) -> u32 {
 
 /// Mixed into the seed for what was added to worlds later.
 const ADDITIONS: u64 = 0xadd1_7105_0000_0003;
+
+const ROUTERS: u64 = 0xadd1_7105_0000_0006;
 
 /// Connections that no world has at once.
 const MANY_CONNECTIONS: u32 = 1_000;

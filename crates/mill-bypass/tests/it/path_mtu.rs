@@ -9,7 +9,7 @@ use mill_runtime::engine::ListenOptions;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use mill_sim::packet::ethernet::{Station, StationOptions};
-use mill_sim::packet::wire::Wire;
+use mill_sim::packet::wire::{Router, Wire};
 use std::time::Duration;
 
 /// A server that answers each byte with so many megabytes, and its station.
@@ -22,7 +22,11 @@ struct Behind {
 fn wire(mtu: u16, tells_too_big: bool) -> Wire {
     Wire {
         mtu: Some(mtu),
-        tells_too_big,
+        router: if tells_too_big {
+            Router::TRUTHFUL
+        } else {
+            Router::SILENT
+        },
         ..Wire::delayed(Duration::from_millis(2))
     }
 }

@@ -2,6 +2,7 @@
 
 use super::flying::Flying;
 use super::layout::Layout;
+use super::router::{Says, TooBig};
 use super::wire::{LossState, Wire};
 use crate::random::Random;
 use mill_runtime::time::{Duration, Instant};
@@ -109,6 +110,30 @@ impl Carrier {
             note(Effect::Corrupted);
         }
         self.arrival(note)
+    }
+
+    /// What the router says of a packet that is longer than `mtu`, if anything.
+    pub(super) fn too_big(&mut self, mtu: u16) -> Option<TooBig> {
+        let router = self.wire.router;
+        if self.random.happens(router.silent_per_million) {
+            return None;
+        }
+        Some(TooBig {
+            mtu: match router.says {
+                Says::Mtu(mtu) => mtu,
+                Says::Truth | Says::OfForeignFlow => mtu,
+            },
+            is_foreign: router.says == Says::OfForeignFlow,
+            after: self.wire.delay + router.late,
+        })
+    }
+
+    /// What the router says of a packet that fits.
+    pub(super) fn slander(&mut self, frame: &Flying) -> Option<TooBig> {
+        if !self.random.happens(self.wire.router.slanders_per_million) {
+            return None;
+        }
+        self.too_big(u16::try_from(frame.largest_packet() - 1).unwrap_or(u16::MAX))
     }
 
     fn arrival(&mut self, mut note: impl FnMut(Effect)) -> Outcome {

@@ -4,7 +4,7 @@ use super::carrier::{Carrier, Effect, Outcome};
 use super::conduct::Conduct;
 use super::ethernet::{StationCounts, StationOptions};
 use super::flying::Flying;
-use super::router;
+use super::router::{self, TooBig};
 use super::scrutiny::scrutinise;
 use super::trace::{Leg, Trace};
 use super::wire::Wire;
@@ -221,6 +221,9 @@ impl Network {
     fn follow(&mut self, outcome: Outcome, leg: Leg, index: usize, frame: Flying) {
         match outcome {
             Outcome::Arrives { at, again } => {
+                if let Some(message) = self.carrier(leg, index).slander(&frame) {
+                    self.tell_too_big(&frame, index, &message);
+                }
                 if let Some(again) = again {
                     let copy = self.copy_of(&frame);
                     self.enter(again, leg, index, copy);
@@ -229,11 +232,21 @@ impl Network {
             }
             Outcome::Dropped(effect) => {
                 self.packets.trace.note(frame.number, leg, effect);
-                if let Effect::TooBig(mtu) = effect {
-                    self.tell_too_big(&frame, leg, index, mtu);
+                if let Effect::TooBig(mtu) = effect
+                    && let Some(message) = self.carrier(leg, index).too_big(mtu)
+                {
+                    self.tell_too_big(&frame, index, &message);
                 }
                 self.packets.give_buffer(frame.bytes);
             }
+        }
+    }
+
+    fn carrier(&mut self, leg: Leg, index: usize) -> &mut Carrier {
+        let station = &mut self.packets.stations[index];
+        match leg {
+            Leg::Out => &mut station.outward,
+            Leg::In => &mut station.inward,
         }
     }
 
@@ -247,24 +260,16 @@ impl Network {
         }
     }
 
-    /// A router answers, out of its own delay: as long as the wire that the packet did not fit.
-    fn tell_too_big(&mut self, frame: &Flying, leg: Leg, index: usize, mtu: u16) {
-        let station = &self.packets.stations[index];
-        let wire = match leg {
-            Leg::Out => station.outward.wire,
-            Leg::In => station.inward.wire,
-        };
-        if !wire.tells_too_big {
-            return;
-        }
+    /// What a router says reaches the sender, past all wires.
+    fn tell_too_big(&mut self, frame: &Flying, index: usize, message: &TooBig) {
         let mut bytes = self.packets.take_buffer();
-        if !router::packet_too_big(&frame.bytes, mtu, &mut bytes) {
+        if !router::packet_too_big(&frame.bytes, message, &mut bytes) {
             self.packets.give_buffer(bytes);
             return;
         }
         let mut answer = Flying::new(bytes, Offload::default(), frame.origin);
         answer.number = self.packets.trace.on_sent(self.now, index, &answer);
-        let at = self.now + wire.delay;
+        let at = self.now + message.after;
         self.agenda
             .enter(at, Event::FrameArrives(frame.origin, answer));
     }

@@ -1,5 +1,6 @@
 //! What a wire does to frames: one direction, as options.
 
+pub use super::router::{Router, Says};
 use crate::random::Random;
 use mill_runtime::time::{Duration, Instant};
 
@@ -11,8 +12,8 @@ pub struct Wire {
     pub cut: bool,
     /// IP packets longer than this are dropped by a router at the beginning of the wire; `None` carries everything.
     pub mtu: Option<u16>,
-    /// Whether that router tells the sender (RFC 1191, RFC 8201); else it is a black hole.
-    pub tells_too_big: bool,
+    /// What that router says of it.
+    pub router: Router,
     /// How fast frames leave the queue before the wire; `None` takes no time, and has no queue.
     pub bits_per_second: Option<u64>,
     /// Bytes that may wait for the wire; a frame beyond them is dropped.
@@ -61,7 +62,7 @@ impl Wire {
     pub const IDEAL: Self = Self {
         cut: false,
         mtu: None,
-        tells_too_big: true,
+        router: Router::TRUTHFUL,
         bits_per_second: None,
         queue_bytes: u64::MAX,
         mark_bytes: None,
@@ -86,6 +87,7 @@ impl Wire {
     pub fn is_faithful(&self) -> bool {
         !self.cut
             && self.mtu.is_none()
+            && self.router.slanders_per_million == 0
             && self.loss == Loss::Never
             && self.corrupt_per_million == 0
             && self.duplicate_per_million == 0

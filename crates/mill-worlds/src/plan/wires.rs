@@ -112,11 +112,7 @@ pub(super) fn changes(clients: usize, mtu: u16, is_ipv6: bool, random: &mut Rand
                 enter(heals_at, WireChange::Heal);
             }
             2 | 3 => {
-                let least: u16 = if is_ipv6 { 1280 } else { 576 };
-                let more = random.up_to(u64::from(mtu.saturating_sub(least)));
-                let smaller = u64::from(least) + more;
-                let smaller = u16::try_from(smaller).unwrap_or(mtu);
-                enter(at, WireChange::Mtu(smaller));
+                enter(at, WireChange::Mtu(smaller(mtu, is_ipv6, random)));
             }
             // One client of several vanishes; if there is only one, the others' part would be nothing.
             4 if station > 2 => {
@@ -130,4 +126,11 @@ pub(super) fn changes(clients: usize, mtu: u16, is_ipv6: bool, random: &mut Rand
         }
     }
     changes
+}
+
+/// An MTU of which a family carries at least so much, and that is no more than this.
+pub(super) fn smaller(mtu: u16, is_ipv6: bool, random: &mut Random) -> u16 {
+    let least: u16 = if is_ipv6 { 1280 } else { 576 };
+    let more = random.up_to(u64::from(mtu.saturating_sub(least)));
+    u16::try_from(u64::from(least) + more).unwrap_or(mtu)
 }
