@@ -24,6 +24,7 @@ use mill_stack::host::status::ConnectionStatus;
 use mill_stack::host::status::Usage;
 use mill_stack::link::Link;
 use mill_stack::polling::Polling;
+use mill_stack::socket::SocketOptions;
 use mill_stack::tcp::counters::Counters;
 use mill_stack::tcp::state::State;
 
@@ -37,6 +38,9 @@ pub struct StackOptions<L> {
     /// wait, and the window that it can fill.
     pub send_buffer_bytes: u32,
     pub polling: Polling,
+    /// What connections have of their own that the stack opens. With `fast_open` a stream's first bytes, if they are
+    /// written in the turn in which it is opened, leave with its SYN (RFC 7413): for requests that may come twice.
+    pub opened: SocketOptions,
 }
 
 impl<L> StackOptions<L> {
@@ -47,9 +51,19 @@ impl<L> StackOptions<L> {
             host,
             send_buffer_bytes: SEND_BUFFER_BYTES,
             polling: Polling::Interrupt,
+            opened: OPENED,
         }
     }
 }
+
+/// As the host's configuration says.
+const OPENED: SocketOptions = SocketOptions {
+    mss_max: None,
+    user_timeout: None,
+    syn_retries_max: None,
+    fast_open: false,
+    fast_open_without_cookie: false,
+};
 
 /// A worker's connections: those over the link by a stack of our own, all others by the inner engine. Clones are
 /// handles on the same engine.

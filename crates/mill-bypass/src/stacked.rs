@@ -24,7 +24,7 @@ use mill_stack::flow::Flow;
 use mill_stack::host::Host;
 use mill_stack::link::{Link, Service};
 use mill_stack::queue::SendQueue;
-use mill_stack::socket::{ListenError, ListenerId};
+use mill_stack::socket::{ListenError, ListenerId, SocketOptions};
 use mill_stack::wire::protocol::Protocol;
 
 /// The stack, and what the engine has besides: listeners, which may be the inner engine's as well.
@@ -43,6 +43,7 @@ pub(crate) struct Stacked<L: Link, F: FileBytes> {
     /// Where connections are opened from, until the link knows.
     ports: Cell<Option<RangeInclusive<u16>>>,
     send_buffer_bytes: u32,
+    opened: SocketOptions,
     /// The clocks when the civil one was read last.
     clocks: Cell<Option<(Instant, UnixTime)>>,
     /// The turn found nothing to do so far.
@@ -66,6 +67,7 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             shares_addresses,
             ports: Cell::new(Some(ports)),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
+            opened: options.opened,
             clocks: Cell::default(),
             is_idle: Cell::new(true),
         }
@@ -255,7 +257,7 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             let Stack { host, link, .. } = &mut *stack;
             // Where several links share a device, from a port whose answers come to this one.
             let steer = |flow: &Flow| link.brings(remote, flow.local_port);
-            host.connect_steered(remote, source, options.nodelay, token, steer)
+            host.connect_with(remote, source, options.nodelay, self.opened, token, steer)
                 .map_err(connect_error)?
         };
         let flags = Flags {

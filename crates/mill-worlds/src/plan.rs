@@ -183,6 +183,8 @@ impl Plan {
         plain::draw(self, mtu, &mut random);
         self.flood = FloodPlan::draw(&mut random);
         routers::draw(self, mtu, &mut Random::new(self.seed ^ ROUTERS));
+        self.settings
+            .draw_fast_open(&mut Random::new(self.seed ^ FAST_OPEN));
     }
 
     /// When a station vanishes for good, if it does.
@@ -252,6 +254,7 @@ impl Plan {
             ),
             (self.settings.limits_time, "user timeout and keep-alive"),
             (self.settings.fast_open.is_some(), "Fast Open"),
+            (self.settings.asks_fast_open, "Fast Open of clients"),
             (self.settings.is_tight, "small limits"),
             (self.flood.is_some(), "flood"),
             (self.has_bad_routers(), "bad routers"),
@@ -344,6 +347,7 @@ fn small(number: u64) -> u32 {
 const ADDITIONS: u64 = 0xadd1_7105_0000_0003;
 
 const ROUTERS: u64 = 0xadd1_7105_0000_0006;
+const FAST_OPEN: u64 = 0xadd1_7105_0000_0007;
 
 /// Connections that no world has at once.
 const MANY_CONNECTIONS: u32 = 1_000;

@@ -13,6 +13,7 @@ use crate::WorldEngine;
 use crate::plan::{Talk, TalkPlan};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
+use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use mill_runtime::time::Duration;
@@ -34,6 +35,8 @@ pub struct Client {
     pub reports: RefCell<Vec<Report>>,
     /// By talk, the client's end of the last connection that was tried.
     pub ends: RefCell<Vec<Option<SocketAddr>>>,
+    /// What it says first is written before it is connected.
+    pub asks_fast_open: bool,
 }
 
 /// A talk while it goes on.
@@ -119,8 +122,9 @@ impl<'a> Talking<'a> {
             .unwrap_or(&addresses.http)
     }
 
-    /// A connection. While nobody knows the way (no answer to ARP on a bad wire) it tries again, as people do.
-    async fn connect(&self, target: &Address) -> Result<WorldStream, Problem> {
+    /// A connection over which `first` was said. While nobody knows the way (no answer to ARP on a bad wire) it tries
+    /// again, as people do.
+    async fn connect(&self, target: &Address, first: &[u8]) -> Result<WorldStream, Problem> {
         let client = self.client;
         let mut attempts = 0;
         loop {
@@ -131,13 +135,21 @@ impl<'a> Talking<'a> {
             let connected = match opened {
                 Ok(stream) => {
                     self.note_end(&stream);
+                    if client.asks_fast_open && !first.is_empty() {
+                        stream.write(Payload::Copy(first));
+                    }
                     stream.drained(0).await.map(|()| stream)
                 }
                 Err(error) => Err(error),
             };
             attempts += 1;
             match connected {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => {
+                    if !client.asks_fast_open && !first.is_empty() {
+                        stream.write(Payload::Copy(first));
+                    }
+                    return Ok(stream);
+                }
                 Err(StreamError::Unreachable) if attempts < ATTEMPTS_MAX => {
                     client.scheduler.sleep(Duration::from_secs(1)).await;
                 }

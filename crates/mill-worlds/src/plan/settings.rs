@@ -17,6 +17,8 @@ pub struct Settings {
     pub backlog: Option<u32>,
     /// The length of the queue of Fast Open.
     pub fast_open: Option<u32>,
+    /// Clients ask for Fast Open's cookies, and send their first bytes with a SYN where they have one.
+    pub asks_fast_open: bool,
     /// Connections end when nobody answers for so long: user timeouts and keep-alive at all stations.
     pub limits_time: bool,
 }
@@ -48,6 +50,16 @@ impl Settings {
         if random.happens(200_000) {
             plan.settings.tighten(random);
         }
+    }
+
+    /// Most often where the servers have it, too.
+    pub(super) fn draw_fast_open(&mut self, random: &mut Random) {
+        let share = if self.fast_open.is_some() {
+            600_000
+        } else {
+            30_000
+        };
+        self.asks_fast_open = random.happens(share);
     }
 
     fn tighten(&mut self, random: &mut Random) {

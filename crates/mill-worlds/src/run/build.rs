@@ -124,6 +124,7 @@ fn host(
         config.limits = plan.settings.limits.clone();
     }
     let mut options = StackOptions::new(link, config);
+    options.opened.fast_open = plan.settings.asks_fast_open;
     options.send_buffer_bytes = random.one_of(&[20_000, 200_000, options.send_buffer_bytes]);
     (WorldEngine::new(inner, Some(options)), station)
 }
@@ -162,6 +163,7 @@ fn actor(plan: &Plan, index: usize, engine: WorldEngine, addresses: &Addresses) 
         addresses: addresses.clone(),
         reports: Vec::new().into(),
         ends: vec![None; plan.talks[index].len()].into(),
+        asks_fast_open: plan.settings.asks_fast_open,
     });
     let mut worker = Worker::connecting(engine, scheduler);
     for (number, talk) in plan.talks[index].iter().enumerate() {

@@ -27,7 +27,13 @@ pub(super) async fn get(
     // Files that are asked for on one connection.
     let together = if how == Asking::Apart { 1 } else { files.len() };
     for files in files.chunks(together) {
-        let stream = talking.connect(talking.http()).await?;
+        let at_once = matches!(how, Asking::Pipelined | Asking::HalfClosed);
+        let first = if at_once { files } else { &files[..1] };
+        let requests = first
+            .iter()
+            .map(|file| request(*file, how == Asking::Apart));
+        let first = requests.collect::<String>().into_bytes();
+        let stream = talking.connect(talking.http(), &first).await?;
         let mut reader = Reader {
             stream: &stream,
             scheduler: &client.scheduler,
@@ -49,21 +55,18 @@ pub(super) async fn get(
     Ok(())
 }
 
+/// The first request was said, or all of them if they are asked for at once.
 async fn ask(
     reader: &mut Reader<'_>,
     files: &[(u32, usize)],
     how: Asking,
 ) -> Result<Read, Problem> {
     let at_once = matches!(how, Asking::Pipelined | Asking::HalfClosed);
-    if at_once {
-        let requests: String = files.iter().map(|file| request(*file, false)).collect();
-        reader.stream.write(Payload::Copy(requests.as_bytes()));
-    }
     if how == Asking::HalfClosed {
         reader.stream.shutdown();
     }
-    for (number, len) in files {
-        if !at_once {
+    for (index, (number, len)) in files.iter().enumerate() {
+        if !at_once && index > 0 {
             let request = request((*number, *len), how == Asking::Apart);
             reader.stream.write(Payload::Copy(request.as_bytes()));
         }
@@ -90,10 +93,9 @@ fn is_answer(head: &str, len: usize) -> bool {
 
 pub(super) async fn post(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
     let Talking { client, plan, .. } = talking;
-    let stream = talking.connect(talking.http()).await?;
     let head = format!("POST {POST_PATH} HTTP/1.1\r\nHost: world\r\nContent-Length: {len}\r\n\r\n");
-    stream.write(Payload::Copy(head.as_bytes()));
-    let sent = send(&stream, content::of(number, len), limit(plan)).await?;
+    let stream = talking.connect(talking.http(), head.as_bytes()).await?;
+    let sent = send(&stream, content::of(number, len), 0, limit(plan)).await?;
     if sent == Read::Enough {
         leave(stream, matches!(plan.leaves, Leave::Reset(_)));
         return Ok(());
@@ -114,14 +116,14 @@ pub(super) async fn post(talking: Talking<'_>, number: u32, len: usize) -> Resul
     Ok(())
 }
 
-/// Sends bytes at the pace at which the network takes them, at most `limit`.
+/// Sends bytes at the pace at which the network takes them, at most `limit`; `after` of them have been sent.
 pub(super) async fn send(
     stream: &WorldStream,
     bytes: &[u8],
+    mut after: usize,
     limit: usize,
 ) -> Result<Read, Problem> {
-    let mut after = 0;
-    for piece in bytes.chunks(PIECE_BYTES) {
+    for piece in bytes[after..].chunks(PIECE_BYTES) {
         if after >= limit {
             return Ok(Read::Enough);
         }

@@ -2,19 +2,29 @@
 
 use super::http::{limit, send};
 use super::reader::{Read, Reader};
-use super::{Problem, Talking, leave};
+use super::{Client, Problem, Talking, leave};
 use crate::content::{self, Hash};
 use crate::plan::Leave;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 use std::rc::Rc;
 
+impl Client {
+    /// What is said before anything else: where it may leave with the SYN, no more than a server sends back that nobody
+    /// reads yet.
+    fn first_of<'a>(&self, bytes: &'a [u8], limit: usize) -> &'a [u8] {
+        let most = if self.asks_fast_open { FIRST_BYTES } else { 0 };
+        &bytes[..bytes.len().min(limit).min(most)]
+    }
+}
+
 /// Sends bytes and FIN; the server answers with length and hash.
 pub(super) async fn hash(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
     let Talking { client, plan, .. } = talking;
-    let stream = talking.connect(&client.addresses.hash).await?;
     let bytes = content::of(number, len);
-    if send(&stream, bytes, limit(plan)).await? == Read::Enough {
+    let first = client.first_of(bytes, limit(plan));
+    let stream = talking.connect(&client.addresses.hash, first).await?;
+    if send(&stream, bytes, first.len(), limit(plan)).await? == Read::Enough {
         leave(stream, matches!(plan.leaves, Leave::Reset(_)));
         return Ok(());
     }
@@ -39,9 +49,10 @@ pub(super) async fn hash(talking: Talking<'_>, number: u32, len: usize) -> Resul
 /// Sends everything and FIN at once, and reads what comes back.
 pub(super) async fn echo(talking: Talking<'_>, number: u32, len: usize) -> Result<(), Problem> {
     let Talking { client, plan, .. } = talking;
-    let stream = talking.connect(&client.addresses.echo).await?;
     let bytes = content::of(number, len);
-    stream.write(Payload::Shared(Rc::from(bytes), 0..len));
+    let first = client.first_of(bytes, usize::MAX);
+    let stream = talking.connect(&client.addresses.echo, first).await?;
+    stream.write(Payload::Shared(Rc::from(bytes), first.len()..len));
     stream.shutdown();
     let mut reader = Reader {
         stream: &stream,
@@ -57,3 +68,6 @@ pub(super) async fn echo(talking: Talking<'_>, number: u32, len: usize) -> Resul
     }
     reader.end().await
 }
+
+/// A little more than a segment.
+const FIRST_BYTES: usize = 2_000;

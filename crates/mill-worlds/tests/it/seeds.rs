@@ -52,7 +52,7 @@ fn the_fixed_worlds_are_of_all_kinds() {
             *kinds.entry(kind).or_insert(0) += 1;
         }
     }
-    assert_eq!(kinds.len(), 12, "{kinds:?}");
+    assert_eq!(kinds.len(), 13, "{kinds:?}");
     assert!(kinds.values().all(|count| *count >= 20), "{kinds:?}");
 }
 
