@@ -255,3 +255,39 @@ fn a_world_without_workers_comes_to_rest() {
     world.advance(|| (), 7 * MS);
     assert_eq!(world.elapsed(), 12 * MS);
 }
+
+/// What each of two engines does, one that wakes every 30 ms and one that waits for ever, in 100 ms of turns that run only
+/// those who are due.
+#[test]
+fn those_who_are_not_due_need_no_turn_and_time_passes_without_them() {
+    let world = World::new(1);
+    let engines = [world.engine(), world.engine()];
+    let begin = world.now();
+    let mut wakes_ms = [Vec::new(), Vec::new()];
+    let turn = || {
+        let mut has_run = false;
+        for (index, engine) in engines.iter().enumerate() {
+            if !engine.is_due() {
+                continue;
+            }
+            has_run = true;
+            let now_ms = engine.now().since(begin).as_millis();
+            if wakes_ms[index].last() != Some(&now_ms) {
+                wakes_ms[index].push(now_ms);
+            }
+            let next = u32::try_from(now_ms / 30 + 1).unwrap();
+            let park = match index {
+                0 => Park::Until(begin + 30 * MS * next),
+                _ => Park::Forever,
+            };
+            engine.poll(park, &mut Events::default());
+        }
+        if !has_run {
+            world.wait();
+        }
+    };
+    world.run(turn, Until::At(100 * MS));
+    assert_eq!(world.elapsed(), 100 * MS);
+    // Nobody waits for one that has not been polled yet: the second is when the first has waited once.
+    assert_eq!(wakes_ms, [vec![0, 30, 60, 90], vec![30]]);
+}
