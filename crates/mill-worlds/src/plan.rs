@@ -213,7 +213,8 @@ impl Plan {
             .is_none_or(|it| it.is_patient());
         let is_faithful =
             self.is_faithful(station) && (!with_plain || is_plain_faithful && is_patient);
-        self.settings.limits_time && !is_faithful
+        // A flood fills a small table of neighbours, and whoever is pushed out of it waits.
+        self.settings.limits_time && !(is_faithful && self.is_ample())
     }
 
     /// Whether our servers may forget or reset a connection before it has carried anything: more than they take, or a SYN

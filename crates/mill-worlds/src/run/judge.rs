@@ -124,7 +124,7 @@ fn judge_plain(plan: &Plan, host: &PlainHost, orphans: &Orphans, failures: &mut 
             Finding::Whole => true,
             Finding::Refused(_) if plan.may_refuse(is_in_order) => true,
             Finding::Refused(_) | Finding::Broken(_) => {
-                plan.settings.limits_time && !(is_faithful && is_patient)
+                plan.settings.limits_time && !(is_faithful && is_patient && plan.is_ample())
             }
             Finding::Open | Finding::Wrong(_) => false,
         };
