@@ -3,7 +3,7 @@
 use crate::namespace::{has, text_of};
 use crate::nginx::Nginx;
 use crate::server::{Server, Site};
-use crate::topology::{FAR, INTERFACE, ip, move_to, serve};
+use crate::topology::{FAR, INTERFACE, STACK, ip, move_to};
 use mill_sys::{clock, namespace};
 use std::fs::File;
 use std::net::IpAddr;
@@ -42,7 +42,7 @@ fn elsewhere(back: &File) -> File {
 }
 
 impl Path {
-    fn lay(router_is: Router) -> Self {
+    fn lay(router_is: Router, queues: u32) -> Self {
         let server = here();
         let (router, client) = (elsewhere(&server), elsewhere(&server));
         let path = Self {
@@ -50,9 +50,9 @@ impl Path {
             router,
             client,
         };
-        let one_queue = "numrxqueues 1 numtxqueues 1";
+        let queues = format!("numrxqueues {queues} numtxqueues {queues}");
         ip(&format!(
-            "link add {INTERFACE} {one_queue} type veth peer name {FAR} {one_queue}"
+            "link add {INTERFACE} {queues} type veth peer name {FAR} {queues}"
         ));
         move_to(FAR, &path.router);
         ip("address add 10.50.0.1/24 dev mill0");
@@ -121,21 +121,32 @@ impl Path {
     }
 }
 
-/// A server on the stack behind such a router.
-fn behind(router_is: Router, test: impl FnOnce(&Path, &Site, &Server) + Send) {
+/// A server on the stack behind such a router, with as many workers as its interface has queues. Which queue a frame
+/// comes to the router's end decides: ICMP about a worker's connection may come to another one's.
+fn behind(router_is: Router, queues: u32, test: impl FnOnce(&Path, &Site) + Send) {
     crate::namespace::in_namespace(|| {
-        let path = Path::lay(router_is);
-        let site = Site::new();
-        std::fs::write(site.path("short.bin"), vec![b'm'; 9450]).unwrap();
-        let server = serve(&site);
-        test(&path, &site, &server);
+        let path = Path::lay(router_is, queues);
+        let site = site();
+        let main = format!("worker_processes {queues};");
+        let conf = site.configure(&main, "server { listen 80; listen [::]:80; }");
+        let _server = Server::configured(&site, &conf, &["--stack", STACK]);
+        test(&path, &site);
     });
+}
+
+/// Files of 9450 bytes, 12 MB and 50 MB.
+fn site() -> Site {
+    let site = Site::new();
+    std::fs::write(site.path("short.bin"), vec![b'm'; 9450]).unwrap();
+    let words = (0..12_500_000_u32).flat_map(|word| word.wrapping_mul(2_654_435_761).to_le_bytes());
+    std::fs::write(site.path("huge.bin"), words.collect::<Vec<u8>>()).unwrap();
+    site
 }
 
 /// The times are printed, not judged: what has to hold is that all arrives.
 fn fetch_all(path: &Path, site: &Site, what: &str) {
     for address in ADDRESSES {
-        for name in ["short.bin", "short.bin", "large.bin", "large.bin"] {
+        for name in ["short.bin", "short.bin", "large.bin", "huge.bin"] {
             let took = path.fetch(site, address, name);
             println!("{what}: {name} from {address} in {took:?}");
         }
@@ -144,16 +155,31 @@ fn fetch_all(path: &Path, site: &Site, what: &str) {
 
 #[test]
 fn files_arrive_behind_a_router_that_says_how_much_its_next_link_takes() {
-    behind(Router::Tells, |path, site, _| {
+    behind(Router::Tells, 1, |path, site| {
         fetch_all(path, site, "af_xdp, a router that tells");
     });
 }
 
 #[test]
 fn files_arrive_behind_a_router_that_swallows_what_is_too_large() {
-    behind(Router::IsSilent, |path, site, _| {
+    behind(Router::IsSilent, 1, |path, site| {
         fetch_all(path, site, "af_xdp, a router that is silent");
     });
+}
+
+/// Connections of both workers.
+#[test]
+fn files_arrive_behind_a_router_from_every_queue() {
+    for router_is in [Router::Tells, Router::IsSilent] {
+        behind(router_is, 2, |path, site| {
+            for address in ADDRESSES {
+                for _ in 0..8 {
+                    let took = path.fetch(site, address, "short.bin");
+                    println!("two queues, {router_is:?}: short.bin from {address} in {took:?}");
+                }
+            }
+        });
+    }
 }
 
 /// The kernel's own TCP behind the same router, beside which our times are seen.
@@ -164,9 +190,8 @@ fn nginx_is_reached_behind_the_same_router() {
         return;
     }
     crate::namespace::in_namespace(|| {
-        let path = Path::lay(Router::Tells);
-        let site = Site::new();
-        std::fs::write(site.path("short.bin"), vec![b'm'; 9450]).unwrap();
+        let path = Path::lay(Router::Tells, 1);
+        let site = site();
         let listening = "server { listen 80; listen [::]:80; }";
         let _nginx = Nginx::start(&site, listening);
         fetch_all(&path, &site, "nginx, a router that tells");

@@ -152,4 +152,4 @@ fn tell(what: &str, transport: Transport, fates: &Fates, done: &str) {
 }
 
 /// Before anything is done, and after it: some hundreds of requests.
-const SETTLING_MS: u64 = 1000;
+const SETTLING_MS: u64 = 500;
