@@ -1,8 +1,8 @@
 //! Paths that carry less than the interface: behind a router whose next link takes 1400 bytes, and which says so or does not.
 
-use crate::namespace::{has, text_of};
+use crate::namespace::{get, has, text_of};
 use crate::nginx::Nginx;
-use crate::server::{Server, Site};
+use crate::server::{Server, Site, wait_for};
 use crate::topology::{FAR, INTERFACE, STACK, ip, move_to};
 use mill_sys::{clock, namespace};
 use std::fs::File;
@@ -101,16 +101,20 @@ impl Path {
         result
     }
 
+    /// Waits until the server is reached: IPv6 of a new interface begins some seconds later where the machine is busy.
+    fn wait(&self) {
+        for address in ADDRESSES {
+            let url = url(address, "index.html");
+            wait_for(|| self.within(&self.client, || get(&url)).is_some());
+        }
+    }
+
     /// Fetches a file on a connection of its own, which has to be whole; says how long it took.
     fn fetch(&self, site: &Site, address: &str, name: &str) -> Duration {
         let expected = std::fs::read(site.path(name)).unwrap();
         let fetched = site.path("fetched");
         let to = fetched.to_str().unwrap();
-        let host = match address.parse().unwrap() {
-            IpAddr::V4(address) => address.to_string(),
-            IpAddr::V6(address) => format!("[{address}]"),
-        };
-        let url = format!("http://{host}/{name}");
+        let url = url(address, name);
         let begin = clock::monotonic();
         self.within(&self.client, || {
             text_of("curl", &["-sSf", "-m25", "-o", to, &url])
@@ -118,6 +122,13 @@ impl Path {
         let took = clock::monotonic() - begin;
         assert!(std::fs::read(&fetched).unwrap() == expected, "{url}");
         took
+    }
+}
+
+fn url(address: &str, name: &str) -> String {
+    match address.parse().unwrap() {
+        IpAddr::V4(address) => format!("http://{address}/{name}"),
+        IpAddr::V6(address) => format!("http://[{address}]/{name}"),
     }
 }
 
@@ -130,6 +141,7 @@ fn behind(router_is: Router, queues: u32, test: impl FnOnce(&Path, &Site) + Send
         let main = format!("worker_processes {queues};");
         let conf = site.configure(&main, "server { listen 80; listen [::]:80; }");
         let _server = Server::configured(&site, &conf, &["--stack", STACK]);
+        path.wait();
         test(&path, &site);
     });
 }
@@ -194,6 +206,7 @@ fn nginx_is_reached_behind_the_same_router() {
         let site = site();
         let listening = "server { listen 80; listen [::]:80; }";
         let _nginx = Nginx::start(&site, listening);
+        path.wait();
         fetch_all(&path, &site, "nginx, a router that tells");
     });
 }
