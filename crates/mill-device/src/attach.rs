@@ -244,13 +244,13 @@ impl Attached<RawFd> {
 }
 
 impl<D> Attached<D> {
-    /// What a host on this device is made with; `secret` is random.
-    pub fn host_config(&self, specification: &Specification, secret: [u8; 16]) -> HostConfig {
-        let mut config = specification.host_config(secret);
+    /// What a host on this device is made with; its secrets are drawn. An error is the kernel's.
+    pub fn host_config(&self, specification: &Specification) -> io::Result<HostConfig> {
+        let mut config = specification.drawn_host_config()?;
         if let Wire::AfXdp(queue) = &self.wire {
             queue.configure(&mut config, &specification.af_xdp);
         }
-        config
+        Ok(config)
     }
 
     fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<Attached<E>> {

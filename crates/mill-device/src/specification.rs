@@ -31,9 +31,11 @@ use mill_stack::config::{HostConfig, Prefix, Route};
 use mill_stack::limits::Limits;
 pub use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
+use mill_sys::random;
 use said::Said;
 use settings::{AfXdpSettings, MemifSettings, Workers};
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -150,6 +152,16 @@ impl Specification {
             error(format!(
                 "\"{name}={value}\" means nothing: {wanted} is wanted"
             ))
+        })
+    }
+
+    /// What a host of a process is made with: a secret of its own, and that of the boot, which all processes share.
+    pub(crate) fn drawn_host_config(&self) -> io::Result<HostConfig> {
+        let mut secret = [0; 16];
+        random::fill(&mut secret)?;
+        Ok(HostConfig {
+            boot_secret: random::boot_id(),
+            ..self.host_config(secret)
         })
     }
 

@@ -5,7 +5,6 @@ use mill_device::specification::Specification;
 use mill_device::specification::device::Device;
 use mill_device::specification::settings::Spread;
 use mill_engine::combined::Bypass;
-use mill_sys::random;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,10 +93,7 @@ impl OwnStack {
             seat.ok_or_else(|| io::Error::other("the device has no seat for the thread"))?
                 .duplicate()?
         };
-        let mut secret = [0; 16];
-        random::fill(&mut secret)?;
-        let mut host = seat.host_config(&self.specification, secret);
-        host.boot_secret = random::boot_id();
+        let host = seat.host_config(&self.specification)?;
         let (say, device) = (Arc::clone(&self.say), self.device().to_string());
         let on_trouble = move |trouble: Trouble| match trouble {
             Trouble::DeviceGone => {

@@ -12,7 +12,6 @@ use mill_device::attach::heritage::Heritage;
 use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
 use mill_engine::combined::Bypass;
-use mill_sys::random;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -149,9 +148,7 @@ impl Seat {
         self,
         on_trouble: impl Fn(LogLevel, String) + Clone + Send + 'static,
     ) -> io::Result<Option<Bypass>> {
-        let mut secret = [0; 16];
-        random::fill(&mut secret)?;
-        let host = self.attached.host_config(&self.specification, secret);
+        let host = self.attached.host_config(&self.specification)?;
         let polling = self.specification.polling;
         let send_buffer_bytes = self.specification.send_buffer_bytes;
         let path = self.specification.pcap.clone().unwrap_or_default();

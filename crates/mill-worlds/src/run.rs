@@ -203,8 +203,8 @@ fn look_for_leftovers(
     if actors.http.connections() > 0 {
         failures.push(Failure::Connections(actors.http.connections()));
     }
-    let mut plain = actors.plain.as_ref();
-    if let Some(plain) = plain.take_if(|it| it.connections() > waiting.plain) {
+    let plain = actors.plain.as_ref();
+    if let Some(plain) = plain.filter(|it| it.connections() > waiting.plain) {
         failures.push(Failure::Plain(format!("left: {}", plain.describe())));
     }
     for (station, (engine, card)) in engines.iter().zip(stations).enumerate() {

@@ -9,12 +9,16 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The same as [`listener`]; but a process that was killed has its sockets until its last thread has ended, so one that
-/// somebody else has is asked for again, for two seconds.
+/// another process has is asked for again, for two seconds. A file that is no socket never becomes one.
 pub fn listener_when_free(path: &Path) -> io::Result<OwnedFd> {
     let mut tries_left = BUSY_TRIES_MAX;
     loop {
         match listener(path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries_left > 0 => {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse
+                    && tries_left > 0
+                    && is_socket(path).unwrap_or(true) =>
+            {
                 tries_left -= 1;
                 // Waits for nothing but the time.
                 wait_readable(&[], Some(BUSY_PAUSE))?;
@@ -39,9 +43,15 @@ pub fn listener(path: &Path) -> io::Result<OwnedFd> {
 
 /// Whether the file is a socket of a process that has ended: nobody listens there.
 fn is_left_over(path: &Path, name: &[u8]) -> bool {
-    let is_socket = std::fs::metadata(path).is_ok_and(|file| file.file_type().is_socket());
     let refused = io::ErrorKind::ConnectionRefused;
-    is_socket && seqpacket::connect(name).is_err_and(|error| error.kind() == refused)
+    is_socket(path) == Some(true)
+        && seqpacket::connect(name).is_err_and(|error| error.kind() == refused)
+}
+
+/// Nothing if there is no such file, as of a name that begins with `@`.
+fn is_socket(path: &Path) -> Option<bool> {
+    let file = std::fs::metadata(path).ok()?;
+    Some(file.file_type().is_socket())
 }
 
 /// A socket's name as the kernel wants it: what begins with `@` has no file.

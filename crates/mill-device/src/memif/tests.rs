@@ -484,6 +484,7 @@ fn a_file_that_nobody_listens_at_is_replaced_and_another_is_not() {
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, "somebody's").unwrap();
     assert!(MemifLink::listen(&file, &options).is_err());
+    assert!(listener_when_free(&file).is_err());
     assert_eq!(std::fs::read(&file).unwrap(), b"somebody's");
     std::fs::remove_file(&file).unwrap();
 }
@@ -491,14 +492,16 @@ fn a_file_that_nobody_listens_at_is_replaced_and_another_is_not() {
 /// Its owner may be about to end.
 #[test]
 fn a_place_that_becomes_free_is_taken() {
-    let file = place();
-    let options = small(64, 2048);
-    let first = MemifLink::listen(&file, &options).unwrap();
+    let file = std::env::temp_dir().join(format!("mill-memif-free-{}", std::process::id()));
+    let first = listener(&file).unwrap();
     std::thread::scope(|scope| {
         let second = scope.spawn(|| listener_when_free(&file));
+        // It has asked whether anybody listens here.
+        wait_readable(&[first.as_fd()], None).unwrap();
         drop(first);
         assert!(second.join().unwrap().is_ok());
     });
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

@@ -30,6 +30,16 @@ fn a_device_and_an_address_are_all_it_takes() {
     assert!(config.routes.is_empty());
 }
 
+/// Whoever has one, server or load: else the peers of a process take the time of the next one for an older one.
+#[test]
+fn hosts_of_one_machine_share_the_secret_of_the_boot_and_no_other() {
+    let specification = parse("").unwrap();
+    let [one, other] = [(); 2].map(|()| specification.drawn_host_config().unwrap());
+    assert!(one.boot_secret.is_some());
+    assert_eq!(one.boot_secret, other.boot_secret);
+    assert_ne!(one.secret, other.secret);
+}
+
 #[test]
 fn everything_that_can_be_said_is_heard() {
     let text = "tap:mill.0,address=10.77.0.2/24,address=fd00::2/64,host=10.77.0.1/24,host=fd00::1/64,\

@@ -83,8 +83,8 @@ fn look_for_stuck(plan: &Plan, actors: &Actors, orphans: &Orphans, failures: &mu
     if let Some(load) = &actors.load {
         failures.push(Failure::Load(format!("stuck: {load:?}")));
     }
-    let mut plain = actors.plain.as_ref();
-    if let Some(plain) = plain.take_if(|it| it.unfinished() > waiting.plain) {
+    let plain = actors.plain.as_ref();
+    if let Some(plain) = plain.filter(|it| it.unfinished() > waiting.plain) {
         failures.push(Failure::Plain(format!("stuck: {}", plain.describe())));
     }
 }
