@@ -1,7 +1,7 @@
-//! Whether a connection stays open after an answer, RFC 9112 9.3 and nginx's settings.
+//! Whether settings let a connection stay open after an answer. What the client wants is
+//! [`ConnectionOption::persists`](crate::h1::head::ConnectionOption::persists).
 
-use crate::h1::head::ConnectionOption;
-use crate::version::Version;
+use core::time::Duration;
 
 /// The settings and the connection's past, as far as they matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,92 +12,51 @@ pub struct KeepAlive {
     pub requests: u64,
     /// `keepalive_requests`: at this many the connection is closed.
     pub requests_max: u64,
-    /// Milliseconds since the connection was accepted.
-    pub age_ms: u64,
+    /// Since the connection was accepted.
+    pub age: Duration,
     /// `keepalive_time`: beyond this age the connection is closed.
-    pub age_ms_max: u64,
+    pub age_max: Duration,
 }
 
 impl KeepAlive {
-    /// Keeps the connection for another request. An HTTP/1.0 client must ask for it.
-    pub const fn keeps(&self, version: Version, option: ConnectionOption) -> bool {
-        let asked = match option {
-            ConnectionOption::Close => false,
-            ConnectionOption::KeepAlive => true,
-            ConnectionOption::Unstated => matches!(version, Version::Http11),
-        };
-        asked
-            && self.is_enabled
-            && self.requests < self.requests_max
-            && self.age_ms <= self.age_ms_max
+    /// Another request may follow on the connection, as far as the settings go.
+    #[inline]
+    pub fn allows(&self) -> bool {
+        self.is_enabled && self.requests < self.requests_max && self.age <= self.age_max
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ConnectionOption::{Close, Unstated};
 
     #[test]
-    fn the_decision_follows_version_option_and_settings() {
+    fn a_connection_is_kept_up_to_its_number_of_requests_and_its_age() {
         let young = KeepAlive {
             is_enabled: true,
             requests: 1,
             requests_max: 1000,
-            age_ms: 0,
-            age_ms_max: 3_600_000,
+            age: Duration::ZERO,
+            age_max: Duration::from_secs(3600),
         };
-        let check = |settings: KeepAlive, version, option, expected| {
-            assert_eq!(settings.keeps(version, option), expected, "{settings:?}");
+        let check = |settings: KeepAlive, expected| {
+            assert_eq!(settings.allows(), expected, "{settings:?}");
         };
-        check(young, Version::Http11, Unstated, true);
-        check(young, Version::Http11, Close, false);
-        check(young, Version::Http10, Unstated, false);
-        check(young, Version::Http10, ConnectionOption::KeepAlive, true);
+        check(young, true);
+        let is_enabled = false;
         check(
             KeepAlive {
-                is_enabled: false,
+                is_enabled,
                 ..young
             },
-            Version::Http11,
-            Unstated,
             false,
         );
-        check(
-            KeepAlive {
-                requests: 999,
-                ..young
-            },
-            Version::Http11,
-            Unstated,
-            true,
-        );
-        check(
-            KeepAlive {
-                requests: 1000,
-                ..young
-            },
-            Version::Http11,
-            Unstated,
-            false,
-        );
-        check(
-            KeepAlive {
-                age_ms: 3_600_000,
-                ..young
-            },
-            Version::Http11,
-            Unstated,
-            true,
-        );
-        check(
-            KeepAlive {
-                age_ms: 3_600_001,
-                ..young
-            },
-            Version::Http11,
-            Unstated,
-            false,
-        );
+        for (requests, expected) in [(999, true), (1000, false), (1001, false)] {
+            check(KeepAlive { requests, ..young }, expected);
+        }
+        for (nanoseconds, expected) in [(3_600_000_000_000, true), (3_600_000_000_001, false)] {
+            let age = Duration::from_nanos(nanoseconds);
+            check(KeepAlive { age, ..young }, expected);
+        }
     }
 }

@@ -15,16 +15,18 @@ mod keep;
 /// Ending a connection so that the peer gets everything it was sent.
 mod finish;
 
+use crate::exchange::h1::persistence::Progress;
 use crate::hot::{Again, HotAnswer, Looked, Specimen};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::log;
 use crate::request::ConnectionFacts;
-use mill_config::config::LogLevel;
+use mill_config::config::settings::LingeringClose;
+use mill_config::config::{LogLevel, Settings};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
-use mill_runtime::time::Instant;
+use mill_runtime::time::{Duration, Instant};
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
@@ -43,8 +45,8 @@ pub struct Connection<E: Engine> {
     /// When it is closed if nothing comes.
     deadline: Instant,
     requests: u32,
-    /// Content of a request was not read to its end: the peer may still be sending.
-    expects_more: bool,
+    /// The hot answer whose bytes may still be on their way: its location's settings hold until they are taken.
+    last: Option<Rc<HotAnswer>>,
     /// The next request was here before the one before it was answered.
     pipelined: bool,
 }
@@ -54,9 +56,9 @@ pub struct Connection<E: Engine> {
 enum Next {
     /// A request is here, or begins to be.
     Cycle,
-    /// Nothing more was asked, and not everything was taken yet: go on when it was.
+    /// Nothing more was asked, and not everything of the last hot answer was taken yet: go on when it was.
     Wait,
-    /// Everything was said: send what is left, and end.
+    /// The last answer was a hot one: send what is left of it, and end.
     Finish,
     /// Nothing is left to send.
     End,
@@ -75,7 +77,7 @@ pub fn serve<E: Engine>(
                 Next::End => return,
                 Next::Finish => {
                     let pool = Rc::clone(&connection.local.finishing);
-                    return pool.start(finish::finish(connection)).await;
+                    return pool.start(finish::finish_behind_last(connection)).await;
                 }
                 Next::Wait => {
                     let pool = Rc::clone(&connection.local.waiting);
@@ -116,7 +118,7 @@ impl<E: Engine> Connection<E> {
             started,
             deadline,
             requests: 0,
-            expects_more: false,
+            last: None,
             pipelined: false,
         }
     }
@@ -132,11 +134,18 @@ impl<E: Engine> Connection<E> {
                 // It has finished sending, and may still be reading what it asked for.
                 Poll::Ready(Ok(_)) => {
                     self.log_end();
-                    return Poll::Ready(self.after_last_answer());
+                    let is_taken = self.last.is_none() || self.is_drained();
+                    return Poll::Ready(if is_taken { Next::End } else { Next::Finish });
                 }
                 Poll::Ready(Err(_)) => return Poll::Ready(Next::End),
-                Poll::Pending if self.stream.queued() > 0 => return Poll::Ready(Next::Wait),
-                Poll::Pending => return self.poll_idle_end(),
+                Poll::Pending if self.last.is_some() && self.stream.queued() > 0 => {
+                    return Poll::Ready(Next::Wait);
+                }
+                Poll::Pending => {
+                    // An idle connection keeps no answer, and no configuration with it.
+                    self.last = None;
+                    return self.poll_idle_end();
+                }
             }
         }
         self.local.scheduler.wake(self.local.scheduler.current());
@@ -213,24 +222,27 @@ impl<E: Engine> Connection<E> {
         };
         self.requests += 1;
         let settings = &answer.location.settings;
-        let keep = keep
-            && !settings.keepalive_timeout.is_zero()
-            && u64::from(self.requests) < settings.keepalive_requests
-            && now.since(self.started) < settings.keepalive_time
-            && !local.draining.get();
+        let progress = Progress {
+            requests: u64::from(self.requests),
+            started: self.started,
+        };
+        let keep = keep && progress.allows_another(settings, &local);
         local.date_of(|second, date| answer.set_date(second, date));
         let sent_bytes = self.write_hot(&answer, keep);
         local.count_hot_answer(answer.status, sent_bytes);
-        self.deadline = now + settings.keepalive_timeout;
+        self.begin_idle(settings.keepalive_timeout);
         if let Some(specimen) = &answer.specimen {
             self.log(&mut specimen.borrow_mut(), sent_bytes);
         }
         self.pipelined = more;
-        if keep {
-            None
-        } else {
-            Some(self.after_last_answer())
-        }
+        let next = (!keep).then(|| self.after_last_answer(settings));
+        self.last = Some(answer);
+        next
+    }
+
+    /// An answer was sent or handed over: from now on the connection may idle for so long.
+    fn begin_idle(&mut self, keepalive_timeout: Duration) {
+        self.deadline = self.local.scheduler.now() + keepalive_timeout;
     }
 
     /// Hands a kept answer over; returns how many bytes it has.
@@ -272,13 +284,19 @@ impl<E: Engine> Connection<E> {
     }
 
     /// The connection's last answer was written: whether there is more to do than to close it.
-    fn after_last_answer(&self) -> Next {
+    fn after_last_answer(&self, settings: &Settings) -> Next {
         let unread = self.stream.read(|bytes| (0, bytes.len()));
-        match self.stream.poll_drained(0) {
-            Poll::Ready(Ok(())) if unread == 0 => Next::End,
-            Poll::Ready(Err(_)) => Next::End,
-            _ => Next::Finish,
+        let lingers = settings.lingering_close == LingeringClose::Always;
+        if unread == 0 && !lingers && self.is_drained() {
+            Next::End
+        } else {
+            Next::Finish
         }
+    }
+
+    /// The transport has taken everything, or takes nothing more.
+    fn is_drained(&self) -> bool {
+        self.stream.poll_drained(0).is_ready()
     }
 
     /// The facts that do not change, made when first asked for.

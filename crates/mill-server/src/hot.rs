@@ -12,7 +12,7 @@ use crate::request::{ConnectionFacts, Request};
 use hashbrown::{Equivalent, HashMap};
 use mill_config::config::Location;
 use mill_http::field::KnownField;
-use mill_http::h1::head::{ConnectionOption, RequestHead};
+use mill_http::h1::head::RequestHead;
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::method::Method;
 use mill_http::version::Version;
@@ -122,8 +122,7 @@ impl HotAnswers {
             target: head.target.whole.of(bytes),
             accept_encoding: head.accept_encoding().map(|span| span.of(bytes)),
         };
-        let http11 = head.version == Version::Http11;
-        if !http11 && key.accept_encoding.is_some() {
+        if head.version != Version::Http11 && key.accept_encoding.is_some() {
             // What is kept was made for HTTP/1.1 and may be compressed, which `gzip_http_version` decides.
             return (0, Looked::Missed);
         }
@@ -134,11 +133,7 @@ impl HotAnswers {
             return (0, Looked::Missed);
         }
         answer.freshness.count_use(now);
-        let keep = match head.connection {
-            ConnectionOption::Close => false,
-            ConnectionOption::KeepAlive => true,
-            ConnectionOption::Unstated => http11,
-        };
+        let keep = head.connection.persists(head.version);
         let answer = Rc::clone(answer);
         if let Some(specimen) = &answer.specimen {
             let message = &mut specimen.borrow_mut().request.message;

@@ -92,6 +92,16 @@ pub enum ConnectionOption {
 }
 
 impl ConnectionOption {
+    /// The sender wants the connection to persist: HTTP/1.1 does by itself, 1.0 if it says so (RFC 9112 9.3).
+    #[inline]
+    pub const fn persists(self, version: Version) -> bool {
+        match self {
+            Self::Close => false,
+            Self::KeepAlive => true,
+            Self::Unstated => matches!(version, Version::Http11),
+        }
+    }
+
     /// Takes in one element of a `Connection` list.
     pub(crate) fn add(&mut self, option: &[u8]) {
         if option.eq_ignore_ascii_case(b"close") {

@@ -1,27 +1,24 @@
 //! One request the whole way: head, phases, answer, what is left of its content.
 
 use super::Connection;
-use super::finish::finish;
+use super::finish::{Ending, finish};
 use super::head::{self, Head};
 use super::keep::{self, Kept};
 use crate::compressed;
 use crate::exchange::h1::H1Exchange;
+use crate::exchange::h1::persistence::is_kept;
 use crate::exchange::{ContentError, Exchange, SendError};
 use crate::local::{FileOf, Local};
 use crate::log::{self, Text};
 use crate::request::{self, Arrival, Message, Outcome, Request};
-use crate::user_agent;
 use mill_config::config::LogLevel;
-use mill_http::field::KnownField;
 use mill_http::h1::refusal::Refusal;
-use mill_http::keep_alive::KeepAlive;
-use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Expired;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
-use mill_runtime::time::Duration;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Handles the request that is or begins to be at the connection. Returns the connection if it goes on.
 pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Connection<E>> {
@@ -58,7 +55,8 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     }
     let (goes_on, kept) = answer(&mut connection, &mut request, refusal).await;
     log::access::write(&mut request, &local);
-    connection.deadline = local.scheduler.now() + request.location.keepalive_timeout;
+    connection.begin_idle(request.location.keepalive_timeout);
+    let location = Arc::clone(&request.location);
     if let Some(kept) = kept {
         kept.insert(request, &local);
     }
@@ -68,8 +66,12 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
             connection.pipelined = connection.stream.read(|bytes| (0, !bytes.is_empty()));
             Some(connection)
         }
-        GoesOn::Finished => {
-            finish(connection).await;
+        GoesOn::Finished { expects_more } => {
+            let ending = Ending {
+                location,
+                expects_more,
+            };
+            finish(connection, ending).await;
             None
         }
         GoesOn::Dropped => None,
@@ -119,7 +121,10 @@ impl<E: Engine> Drop for Stage<E> {
 enum GoesOn {
     Kept,
     /// Send what is left, listen a little, close.
-    Finished,
+    Finished {
+        /// Content was not read to its end.
+        expects_more: bool,
+    },
     /// Close at once.
     Dropped,
 }
@@ -140,7 +145,7 @@ async fn answer<E: Engine>(
         }
     };
     let mut exchange = H1Exchange::new(&connection.stream, local, request);
-    exchange.set_keep_alive(refusal.is_none() && may_keep_alive(connection, request));
+    exchange.set_keep_alive(refusal.is_none() && is_kept(request, &connection.listener, local));
     let outcome = discard_present(&mut exchange, outcome, request, local).await;
     let Outcome::Respond(mut response) = outcome else {
         request.sent.status = STATUS_CLOSED;
@@ -162,8 +167,8 @@ async fn answer<E: Engine>(
     }
     request.sent.complete = true;
     if !exchange.keeps_alive() {
-        connection.expects_more = refusal.is_some() || !exchange.content_ended();
-        return (GoesOn::Finished, kept);
+        let expects_more = refusal.is_some() || !exchange.content_ended();
+        return (GoesOn::Finished { expects_more }, kept);
     }
     let ended = exchange.content_ended() || discard_rest(&mut exchange, local, request).await;
     if ended {
@@ -275,37 +280,6 @@ async fn discard_rest<E: Engine>(
             Ok(Err(_)) => return false,
         }
     }
-}
-
-fn may_keep_alive<E: Engine>(connection: &Connection<E>, request: &Request) -> bool {
-    let local = &connection.local;
-    let location = &request.location;
-    let age = local.scheduler.now().since(connection.started);
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    let rule = KeepAlive {
-        is_enabled: !location.keepalive_timeout.is_zero() && !is_disabled(request),
-        requests: u64::from(connection.requests),
-        requests_max: location.keepalive_requests,
-        age_ms: millis(age),
-        age_ms_max: millis(location.keepalive_time),
-    };
-    let head = &request.message.head;
-    rule.keeps(head.version, head.connection)
-        && !local.draining.get()
-        && !connection.listener.is_gone()
-}
-
-/// `keepalive_disable`: browsers that send a further request on a connection that is about to close, and do not ask
-/// again when it is lost.
-fn is_disabled(request: &Request) -> bool {
-    let disabled = request.location.keepalive_disable;
-    let head = &request.message.head;
-    let Some(user_agent) = head.value(KnownField::UserAgent) else {
-        return false;
-    };
-    let user_agent = user_agent.of(&request.message.bytes);
-    (disabled.msie6 && head.method == Method::Post && user_agent::is_msie6(user_agent))
-        || (disabled.safari && user_agent::is_safari(user_agent))
 }
 
 /// Counts and logs why an answer was not sent whole.

@@ -5,26 +5,45 @@
 
 use super::Connection;
 use crate::exchange::drain::drain;
-use crate::site::Site;
-use mill_config::config::Settings;
 use mill_config::config::settings::LingeringClose;
+use mill_config::config::{Location, Settings};
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
+use std::sync::Arc;
 
-/// Sends what is queued, then FIN, then listens until the peer has finished or the time is up.
-pub(super) async fn finish<E: Engine>(connection: Connection<E>) {
-    let (stream, local) = (&connection.stream, &connection.local);
-    let site = connection.listener.site();
-    let Some(settings) = settings(&site, &connection) else {
+/// What a connection ends behind.
+pub(super) struct Ending {
+    /// Of the last request: its settings say how long the end may take.
+    pub(super) location: Arc<Location>,
+    /// Content of that request was not read to its end: the peer may still be sending.
+    pub(super) expects_more: bool,
+}
+
+/// Ends the connection behind its last hot answer.
+pub(super) async fn finish_behind_last<E: Engine>(mut connection: Connection<E>) {
+    let Some(answer) = connection.last.take() else {
         return;
     };
+    let ending = Ending {
+        location: Arc::clone(&answer.location),
+        // Who asked for it sent no content.
+        expects_more: false,
+    };
+    drop(answer);
+    finish(connection, ending).await;
+}
+
+/// Sends what is queued, then FIN, then listens until the peer has finished or the time is up.
+pub(super) async fn finish<E: Engine>(connection: Connection<E>, ending: Ending) {
+    let (stream, local) = (&connection.stream, &connection.local);
+    let settings = &ending.location.settings;
     if drain(stream, local, settings, 0).await.is_err() {
         return;
     }
     let unread = stream.read(|bytes| (bytes.len(), bytes.len()));
     let lingers = match settings.lingering_close {
         LingeringClose::Off => false,
-        LingeringClose::On => unread > 0 || connection.expects_more,
+        LingeringClose::On => unread > 0 || ending.expects_more,
         LingeringClose::Always => true,
     };
     if lingers {
@@ -32,16 +51,16 @@ pub(super) async fn finish<E: Engine>(connection: Connection<E>) {
     }
 }
 
-/// Waits until the client has taken what it was sent, and keeps the connection then.
+/// Waits until the client has taken the last hot answer, and keeps the connection then.
 pub(super) async fn wait_until_taken<E: Engine>(
     mut connection: Connection<E>,
 ) -> Option<Connection<E>> {
-    let site = connection.listener.site();
-    let settings = settings(&site, &connection)?;
+    let answer = connection.last.take()?;
+    let settings = &answer.location.settings;
     drain(&connection.stream, &connection.local, settings, 0)
         .await
         .ok()?;
-    connection.deadline = connection.local.scheduler.now() + settings.keepalive_timeout;
+    connection.begin_idle(settings.keepalive_timeout);
     Some(connection)
 }
 
@@ -56,11 +75,4 @@ async fn linger<E: Engine>(connection: &Connection<E>, settings: &Settings) {
             _ => return,
         }
     }
-}
-
-/// The settings of the listener's default server: a connection that ends has no request to go by.
-fn settings<'s, E: Engine>(site: &'s Site, connection: &Connection<E>) -> Option<&'s Settings> {
-    let http = site.config.http.as_ref()?;
-    let listener = http.listeners.get(connection.listener.listener())?;
-    Some(&listener.hosts_for(None).default.location.settings)
 }

@@ -6,6 +6,9 @@ mod head;
 /// The answer's content: memory, files, compressed files.
 mod content;
 
+/// Whether the connection stays open.
+pub(crate) mod persistence;
+
 pub use head::{Framing, HeadPlan};
 
 use super::{ContentError, Exchange, SendError};

@@ -129,6 +129,23 @@ fn after_keepalive_time_the_next_answer_is_the_last() {
 }
 
 #[test]
+fn a_connection_as_old_as_keepalive_time_is_still_kept() {
+    for directives in ["", "open_file_cache max=9 inactive=1h;"] {
+        let mut server = Server::new(1, &format!("keepalive_time 10s; {directives}"));
+        let client = server.connect();
+        for asked in [0, 10_000, 10_001] {
+            client.at(asked * MS).send(GET);
+        }
+        server.run_to(11 * SECOND);
+        let kept: Vec<bool> = answers(&client.received())
+            .iter()
+            .map(|answer| answer.keeps_alive())
+            .collect();
+        assert_eq!(kept, [true, true, false], "{directives}");
+    }
+}
+
+#[test]
 fn the_header_keep_alive_tells_the_timeout_that_is_configured_for_it() {
     let mut server = Server::new(1, "keepalive_timeout 60s 20s;");
     let received = server.ask(GET);

@@ -43,6 +43,9 @@ mod hot_or_not;
 /// HEAD, conditions, ranges, gzip.
 mod semantics;
 
+/// A server that is not the default one of its socket.
+mod second_server;
+
 /// Another configuration while the server runs.
 mod reload;
 

@@ -127,12 +127,7 @@ impl FramingFields {
         version: Version,
     ) -> Result<(Framing, bool), ResponseFault> {
         let framing = self.framing(request, status)?;
-        let asked = match self.connection {
-            ConnectionOption::Close => false,
-            // RFC 9112 9.3: 1.1 persists by itself, 1.0 if it says so.
-            ConnectionOption::KeepAlive => true,
-            ConnectionOption::Unstated => version == Version::Http11,
-        };
+        let asked = self.connection.persists(version);
         let ends = framing == Framing::UntilClose || status == SWITCHING_PROTOCOLS;
         Ok((framing, asked && !ends && !self.is_doubtful(version)))
     }

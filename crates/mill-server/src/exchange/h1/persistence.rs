@@ -1,0 +1,70 @@
+//! Whether a connection stays open for another request: what the client wants, and what settings and worker allow.
+
+use crate::listener_context::ListenerContext;
+use crate::local::Local;
+use crate::request::Request;
+use crate::user_agent;
+use mill_config::config::Settings;
+use mill_http::field::KnownField;
+use mill_http::keep_alive::KeepAlive;
+use mill_http::method::Method;
+use mill_runtime::engine::Engine;
+use mill_runtime::time::Instant;
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    /// Requests it has brought, the current one included.
+    pub(crate) requests: u64,
+    pub(crate) started: Instant,
+}
+
+impl Progress {
+    /// The settings and the worker allow another request, whatever the client wants.
+    #[inline]
+    pub(crate) fn allows_another<E: Engine>(self, settings: &Settings, local: &Local<E>) -> bool {
+        self.rule(settings, local).allows() && !local.draining.get()
+    }
+
+    #[inline]
+    fn rule<E: Engine>(self, settings: &Settings, local: &Local<E>) -> KeepAlive {
+        KeepAlive {
+            is_enabled: !settings.keepalive_timeout.is_zero(),
+            requests: self.requests,
+            requests_max: settings.keepalive_requests,
+            age: local.scheduler.now().since(self.started),
+            age_max: settings.keepalive_time,
+        }
+    }
+}
+
+/// The connection stays open after the answer to this request, unless the answer says otherwise.
+pub(crate) fn is_kept<E: Engine>(
+    request: &Request,
+    listener: &ListenerContext,
+    local: &Local<E>,
+) -> bool {
+    let head = &request.message.head;
+    let progress = Progress {
+        requests: request.connection_requests,
+        started: request.connection.started,
+    };
+    head.connection.persists(head.version)
+        && progress.allows_another(&request.location.settings, local)
+        && !is_disabled(request)
+        && !listener.is_gone()
+}
+
+/// `keepalive_disable`: browsers that send a further request on a connection that is about to close, and do not ask
+/// again when it is lost. A kept answer need not look: Safari is not among those that one is given to where it is
+/// named (`connection/keep.rs`), and old Internet Explorers matter in a POST only.
+fn is_disabled(request: &Request) -> bool {
+    let disabled = request.location.keepalive_disable;
+    let head = &request.message.head;
+    let Some(user_agent) = head.value(KnownField::UserAgent) else {
+        return false;
+    };
+    let user_agent = user_agent.of(&request.message.bytes);
+    (disabled.msie6 && head.method == Method::Post && user_agent::is_msie6(user_agent))
+        || (disabled.safari && user_agent::is_safari(user_agent))
+}
