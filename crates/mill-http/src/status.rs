@@ -15,6 +15,7 @@ macro_rules! statuses {
 
 statuses! {
     CONTINUE 100 "RFC 9110 15.2.1",
+    EARLY_HINTS 103 "RFC 8297 2",
     OK 200 "RFC 9110 15.3.1",
     CREATED 201 "RFC 9110 15.3.2",
     NO_CONTENT 204 "RFC 9110 15.3.5",
@@ -61,6 +62,7 @@ impl Status {
     /// (`HTTP/1.1 203 ` with a space after it).
     pub const fn reason(self) -> Option<&'static str> {
         Some(match self.0 {
+            103 => "Early Hints",
             200 => "OK",
             201 => "Created",
             202 => "Accepted",

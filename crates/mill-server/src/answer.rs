@@ -1,10 +1,15 @@
 //! What a phase or a handler says of a request.
 
+use crate::exchange::ContentError;
 use crate::response::Response;
 use mill_http::status::Status;
 
 /// How a request goes on.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists per request, and nearly all respond"
+)]
 pub enum Answer<File> {
     /// Not mine: the next handler, or the next phase.
     Declined,
@@ -18,4 +23,16 @@ pub enum Answer<File> {
     Named(Vec<u8>),
     /// No answer: the connection is closed (444).
     Close,
+}
+
+/// What a handler answers with that needed content which does not come.
+impl<File> From<ContentError> for Answer<File> {
+    fn from(error: ContentError) -> Self {
+        match error {
+            ContentError::Malformed => Self::Status(Status::BAD_REQUEST),
+            ContentError::TooLarge => Self::Status(Status::CONTENT_TOO_LARGE),
+            ContentError::TimedOut => Self::Status(Status::REQUEST_TIMEOUT),
+            ContentError::Lost(_) => Self::Close,
+        }
+    }
 }

@@ -9,12 +9,10 @@ mod head;
 /// One request the whole way: head, phases, answer, what is left of its content.
 mod cycle;
 
-/// Keeping an answer for those who ask the same again.
-mod keep;
-
 /// Ending a connection so that the peer gets everything it was sent.
 mod finish;
 
+use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
 use crate::hot::{Again, HotAnswer, Looked, Specimen};
 use crate::listener_context::ListenerContext;
@@ -229,7 +227,10 @@ impl<E: Engine> Connection<E> {
         let keep = keep && progress.allows_another(settings, &local);
         local.date_of(|second, date| answer.set_date(second, date));
         let sent_bytes = self.write_hot(&answer, keep);
-        local.count_hot_answer(answer.status, sent_bytes);
+        let mut counters = local.counters.borrow_mut();
+        counters.requests += 1;
+        count_answer(&mut counters, answer.status, sent_bytes);
+        drop(counters);
         self.begin_idle(settings.keepalive_timeout);
         if let Some(specimen) = &answer.specimen {
             self.log(&mut specimen.borrow_mut(), sent_bytes);
@@ -304,6 +305,7 @@ impl<E: Engine> Connection<E> {
         let facts = self.facts.get_or_insert_with(|| {
             Rc::new(ConnectionFacts {
                 number: self.number,
+                listener: self.listener.id,
                 peer: self.stream.peer(),
                 local: self.stream.local(),
                 transport: Cell::new(None),

@@ -4,11 +4,12 @@
 mod page;
 
 use crate::answer::Answer;
+use crate::content::Content;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::request::locate::REDIRECTS_MAX;
 use crate::request::try_files::split_args;
-use crate::response::{Content, Response};
+use crate::response::Response;
 use crate::user_agent::Browser;
 use crate::variables;
 use mill_config::config::location::{ErrorPage, ErrorPageStatus};
@@ -113,7 +114,7 @@ fn built_in<File>(status: Status, request: &mut Request) -> Response<File> {
         Some(page) => Response::with_bytes(shown, b"text/html", page),
         None => Response {
             // No page, but a length: the answer ends here.
-            content: Content::Bytes([].into(), 0..0),
+            content: Content::bytes([]),
             ..Response::empty(shown)
         },
     }

@@ -1,8 +1,8 @@
 //! The server: from a connection's bytes to an answer and a log line, over any engine.
 //!
 //! The way of a request, top to bottom: `connection` (bytes → head, keep-alive, deadlines) → `hot` (the answer is
-//! there already) or `request` (the spine: one line a phase) → `handler`s → `filter`s → `exchange` (the answer goes
-//! out) → `log`.
+//! there already) or `request` (the spine: one line a phase) → `handler`s → `filter`s → `delivery` (compressed, kept,
+//! counted) → `exchange` (head and pieces of `content` go out) → `log`.
 //!
 //! Invariants:
 //! - Nothing here knows which engine runs it: no socket, no descriptor, no system call, no clock.
@@ -29,8 +29,8 @@ pub mod connection;
 /// Answers that are there already.
 pub mod hot;
 
-/// Compressed contents that are kept.
-pub mod compressed;
+/// What follows when a request has its answer.
+pub mod delivery;
 
 /// A file's content, whole, in memory.
 pub mod whole_file;
@@ -52,6 +52,9 @@ pub mod product;
 
 /// An answer before it is sent.
 pub mod response;
+
+/// The content of an answer.
+pub mod content;
 
 /// What a phase or a handler says of a request.
 pub mod answer;

@@ -1,10 +1,13 @@
 //! What the tasks of one worker share.
 
-use crate::compressed::CompressedContents;
+use crate::answer::Answer;
+use crate::delivery::compressed::CompressedContents;
 use crate::gzip::Encoder;
 use crate::hot::HotAnswers;
 use crate::log::{LogSender, WorkerLog};
 use crate::open_files::OpenFiles;
+use crate::request::{Outcome, Phase};
+use crate::response::Response;
 use crate::site::Site;
 use mill_http::date::imf_fixdate;
 use mill_metrics::{Board, ServerCounters};
@@ -21,6 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file of the engine's.
 pub type FileOf<E> = <<E as Engine>::Files as Files>::File;
+
+/// What handlers, phases and filters of a worker over this engine say.
+pub type ResponseOf<E> = Response<FileOf<E>>;
+pub type AnswerOf<E> = Answer<FileOf<E>>;
+pub type PhaseOf<E> = Phase<FileOf<E>>;
+pub type OutcomeOf<E> = Outcome<FileOf<E>>;
 
 /// What the process is, for variables and logs.
 #[derive(Clone)]
@@ -157,13 +166,6 @@ impl<E: Engine> Local<E> {
         let wanted = self.room_wanted.get();
         self.room_wanted.set(wanted.saturating_sub(1));
         wanted > 0
-    }
-
-    pub fn count_hot_answer(&self, status: u16, sent_bytes: u64) {
-        let mut counters = self.counters.borrow_mut();
-        counters.requests += 1;
-        counters.bytes_sent += sent_bytes;
-        counters.count_response(status);
     }
 
     /// An empty buffer with some memory, for the length of a few lines of code. Give it back.

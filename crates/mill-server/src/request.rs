@@ -19,7 +19,10 @@ mod access;
 pub(crate) mod try_files;
 
 /// Which handler answers.
-mod content;
+mod handler;
+
+/// Content that no handler has read.
+mod unread;
 
 /// Where the file of a request is.
 pub mod document;
@@ -33,9 +36,11 @@ mod rate;
 pub use arrival::Arrival;
 
 use crate::answer::Answer;
+use crate::delivery;
 use crate::error_page;
+use crate::exchange::Exchange;
 use crate::filter;
-use crate::local::{FileOf, Local};
+use crate::local::{AnswerOf, FileOf, Local, OutcomeOf};
 use crate::open_files::Freshness;
 use crate::response::{FieldLine, Response};
 use crate::site::Site;
@@ -142,28 +147,47 @@ pub enum Outcome<File> {
 /// What a phase says: go on with the next one, or break off with this answer.
 pub type Phase<File> = ControlFlow<Answer<File>>;
 
-/// Leads a request to its answer. The filters have seen what comes back.
-pub async fn handle<E: Engine>(request: &mut Request, local: &Local<E>) -> Outcome<FileOf<E>> {
-    let answer = match arrival::check(request, local) {
-        ControlFlow::Continue(()) => from_server(request, local).await,
+/// Leads a request to its answer, and the answer to the client and into the logs.
+pub async fn handle<X: Exchange>(exchange: &mut X, mut request: Request, local: &Local<X::Engine>) {
+    let answer = match arrival::check(&mut request, local) {
+        ControlFlow::Continue(()) => from_server(exchange, &mut request, local).await,
         ControlFlow::Break(answer) => answer,
     };
-    conclude(answer, request, local).await
+    let outcome = conclude(answer, exchange, &mut request, local).await;
+    let outcome = unread::pass_over(outcome, exchange, &mut request, local).await;
+    delivery::deliver(outcome, exchange, request, local).await;
 }
 
 /// The way of a request whose head was refused: the page of `status`, or what an `error_page` has for it.
-pub async fn refuse<E: Engine>(
+pub async fn refuse<X: Exchange>(
+    exchange: &mut X,
+    mut request: Request,
+    status: Status,
+    local: &Local<X::Engine>,
+) {
+    let outcome = refusal(exchange, &mut request, status, local).await;
+    let outcome = unread::pass_over(outcome, exchange, &mut request, local).await;
+    delivery::deliver(outcome, exchange, request, local).await;
+}
+
+/// The answer to a request that is not what it must be; nothing follows it on the connection.
+async fn refusal<X: Exchange>(
+    exchange: &mut X,
     request: &mut Request,
     status: Status,
-    local: &Local<E>,
-) -> Outcome<FileOf<E>> {
+    local: &Local<X::Engine>,
+) -> OutcomeOf<X::Engine> {
     request.closing = true;
     request.content_refused = true;
-    conclude(Answer::Status(status), request, local).await
+    conclude(Answer::Status(status), exchange, request, local).await
 }
 
 /// All phases, from the server's rewrites on.
-async fn from_server<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
+async fn from_server<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> AnswerOf<X::Engine> {
     locate::leave(request);
     let flow = async {
         rewrite::in_server(request, local).await?;
@@ -171,17 +195,21 @@ async fn from_server<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
         rewrite::in_location(request, local).await
     };
     match flow.await {
-        ControlFlow::Continue(()) => from_location(request, local).await,
+        ControlFlow::Continue(()) => from_location(exchange, request, local).await,
         ControlFlow::Break(answer) => answer,
     }
 }
 
 /// The phases of a location whose rewrites are done.
-async fn from_location<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
+async fn from_location<X: Exchange>(
+    exchange: &mut X,
+    request: &mut Request,
+    local: &Local<X::Engine>,
+) -> AnswerOf<X::Engine> {
     let flow = async {
         access::check(request, local)?;
         try_files::choose(request, local).await?;
-        content::respond(request, local).await
+        handler::respond(exchange, request, local).await
     };
     match flow.await {
         ControlFlow::Continue(()) => Answer::Status(Status::NOT_FOUND),
@@ -191,11 +219,12 @@ async fn from_location<E: Engine>(request: &mut Request, local: &Local<E>) -> An
 
 /// Follows an answer until it is one that can be sent: redirects are walked, statuses get their pages. It ends,
 /// because each redirect counts and there are few.
-async fn conclude<E: Engine>(
-    mut answer: Answer<FileOf<E>>,
+async fn conclude<X: Exchange>(
+    mut answer: AnswerOf<X::Engine>,
+    exchange: &mut X,
     request: &mut Request,
-    local: &Local<E>,
-) -> Outcome<FileOf<E>> {
+    local: &Local<X::Engine>,
+) -> OutcomeOf<X::Engine> {
     loop {
         answer = match answer {
             Answer::Response(response) => match finish(response, request, local).await {
@@ -207,13 +236,13 @@ async fn conclude<E: Engine>(
             Answer::Status(status) => error_page::answer(status, request, local),
             Answer::Redirect { uri, args } => {
                 match locate::redirect_internally(uri, args, request, local) {
-                    ControlFlow::Continue(()) => from_server(request, local).await,
+                    ControlFlow::Continue(()) => from_server(exchange, request, local).await,
                     ControlFlow::Break(answer) => answer,
                 }
             }
             Answer::Named(name) => match locate::enter_named(&name, request, local) {
                 ControlFlow::Continue(()) => match rewrite::in_location(request, local).await {
-                    ControlFlow::Continue(()) => from_location(request, local).await,
+                    ControlFlow::Continue(()) => from_location(exchange, request, local).await,
                     ControlFlow::Break(answer) => answer,
                 },
                 ControlFlow::Break(answer) => answer,
@@ -256,6 +285,8 @@ async fn finish<E: Engine>(
 pub struct ConnectionFacts {
     /// Unique within the server process: `$connection`.
     pub number: u64,
+    /// Which of the worker's listeners accepted it: `ListenerContext::id`.
+    pub listener: u32,
     pub peer: Address,
     pub local: Address,
     /// What the transport measured, for `$tcpinfo_…`: asked anew by the connection for each request of a site that
@@ -282,7 +313,7 @@ pub struct CaptureSet {
 /// What has been sent, for logs and variables.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// 0 until the answer's head is made; 499 if the client went first.
+    /// 0 until the answer's head is made; 444 of a connection that is closed without one.
     pub status: u16,
     /// Head and content.
     pub bytes: u64,

@@ -1,10 +1,10 @@
 //! An answer before it is sent.
 
+use crate::content::Content;
 use mill_http::status::Status;
 use mill_runtime::payload::Shared;
 use mill_runtime::time::UnixTime;
 use std::borrow::Cow;
-use std::ops::Range;
 
 /// A field line that is not one of those the exchange makes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,35 +55,6 @@ pub struct FileIdentity {
     pub len: u64,
 }
 
-/// The content of an answer.
-#[derive(Debug)]
-pub enum Content<File> {
-    /// None at all, and no `Content-Length` either: 204, 304.
-    Absent,
-    /// In memory.
-    Bytes(Shared, Range<usize>),
-    File {
-        file: File,
-        offset: u64,
-        len: u64,
-    },
-    /// One after the other: multipart/byteranges.
-    Pieces(Vec<Piece<File>>),
-    /// A file compressed while it is sent: its length is not known, so it is sent in chunks.
-    Gzip {
-        file: File,
-        len: u64,
-        level: u8,
-    },
-}
-
-/// A part of content that is put together.
-#[derive(Debug)]
-pub enum Piece<File> {
-    Bytes(Shared, Range<usize>),
-    File { file: File, offset: u64, len: u64 },
-}
-
 impl<File> Response<File> {
     /// An answer without content.
     pub const fn empty(status: Status) -> Self {
@@ -98,7 +69,7 @@ impl<File> Response<File> {
             fields: Vec::new(),
             trailers: Vec::new(),
             ranges: false,
-            content: Content::Absent,
+            content: Content::absent(),
             identity: None,
             streamed: false,
             close: false,
@@ -107,11 +78,9 @@ impl<File> Response<File> {
 
     /// An answer with content in memory.
     pub fn with_bytes(status: Status, content_type: &[u8], content: impl Into<Shared>) -> Self {
-        let content = content.into();
-        let range = 0..content.len();
         Self {
             content_type: Some(content_type.to_vec()),
-            content: Content::Bytes(content, range),
+            content: Content::bytes(content),
             ..Self::empty(status)
         }
     }
@@ -132,35 +101,5 @@ impl<File> Response<File> {
             name: Cow::Borrowed(name.as_bytes()),
             value: value.into(),
         });
-    }
-}
-
-impl<File> Content<File> {
-    /// Bytes of content, `None` when only the end will tell.
-    pub fn len(&self) -> Option<u64> {
-        match self {
-            Self::Absent => Some(0),
-            Self::Bytes(_, range) => Some(range.len() as u64),
-            Self::File { len, .. } => Some(*len),
-            Self::Pieces(pieces) => Some(pieces.iter().map(Piece::len).sum()),
-            Self::Gzip { .. } => None,
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == Some(0)
-    }
-}
-
-impl<File> Piece<File> {
-    pub const fn len(&self) -> u64 {
-        match self {
-            Self::Bytes(_, range) => (range.end - range.start) as u64,
-            Self::File { len, .. } => *len,
-        }
-    }
-
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }

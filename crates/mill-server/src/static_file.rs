@@ -6,12 +6,13 @@ mod media_type;
 mod precompressed;
 
 use crate::answer::Answer;
+use crate::content::Content;
 use crate::local::{FileOf, Local};
 use crate::log::Text;
 use crate::open_files::{Lookup, OpenFile, failure};
 use crate::request::Request;
 use crate::request::document::{DocumentPath, document_path};
-use crate::response::{Content, FileIdentity, Response};
+use crate::response::{FileIdentity, Response};
 use mill_config::config::LogLevel;
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::etag::emit_etag;
@@ -19,7 +20,6 @@ use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileError, FileErrorKind, FileKind};
-use mill_runtime::payload::Shared;
 use std::rc::Rc;
 
 /// Answers with the file that the path stands for, or says what is wrong with it.
@@ -151,12 +151,8 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
         etag
     });
     let content = match len {
-        0 => Content::Bytes(Shared::from([]), 0..0),
-        len => Content::File {
-            file: file.clone(),
-            offset: 0,
-            len,
-        },
+        0 => Content::bytes([]),
+        len => Content::file(file.clone(), 0, len),
     };
     Answer::Response(Response {
         content_type: media_type::of(&request.uri, &request.location),

@@ -3,201 +3,260 @@
 /// The answer's head: its field lines in nginx's order.
 mod head;
 
-/// The answer's content: memory, files, compressed files.
-mod content;
+/// What is left of a request's content.
+mod incoming;
+
+/// The answer's content on the stream.
+mod outgoing;
 
 /// Whether the connection stays open.
 pub(crate) mod persistence;
 
 pub use head::{Framing, HeadPlan};
 
+use super::drain::drain;
+use super::pace::Pace;
 use super::{ContentError, Exchange, SendError};
+use crate::content::{Content, PIECE_BYTES, Pull};
+use crate::listener_context::ListenerContext;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::{Content, Response};
-use mill_http::h1::body::{BodyKind, ChunkedBody, ChunkedEvent, LengthBody};
-use mill_http::h1::emit::CONTINUE;
-use mill_http::limits::ChunkedRules;
+use crate::response::{FieldLine, Response};
+use incoming::{Incoming, Taken};
+use mill_config::config::Location;
+use mill_http::h1::emit::{CONTINUE, emit_field, emit_head_end, emit_status_line};
+use mill_http::h1::head::RequestHead;
 use mill_http::method::Method;
+use mill_http::status::Status;
 use mill_http::version::Version;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
-use mill_runtime::stream::Stream;
-use mill_runtime::time::Duration;
+use mill_runtime::stream::{Stream, StreamError, StreamOption};
+use mill_runtime::time::{Duration, Instant};
+use outgoing::Outgoing;
 use std::fmt;
+use std::sync::Arc;
 
 /// One request of an HTTP/1 connection. Lives as long as the request; the connection's stream is lent to it.
 pub struct H1Exchange<'c, E: Engine> {
     stream: &'c E::Stream,
+    listener: &'c ListenerContext,
     local: &'c Local<E>,
     incoming: Incoming,
-    /// The client waits for 100 before it sends its content.
-    continue_due: bool,
-    /// `client_max_body_size`, of chunked content; 0 is no limit.
-    content_bytes_max: u64,
-    content_timeout: Duration,
+    /// The head was refused: where the next request begins is not certain.
+    is_refused: bool,
     /// What `Connection` will say, and whether the connection goes on.
     keep_alive: bool,
+    /// Whose answer was sent, whole.
+    answered: Option<Arc<Location>>,
 }
 
-/// What is left of the request's content.
-#[derive(Debug)]
-enum Incoming {
-    Length(LengthBody),
-    Chunked(ChunkedBody),
-    Ended,
-}
-
-/// What a look at the unread bytes came to.
-enum Taken {
-    Content,
-    NeedMore,
-    Ended,
-    Malformed,
+/// What becomes of a connection behind a request.
+pub(crate) enum Fate {
+    /// It waits for the next request, as this location says.
+    Kept(Arc<Location>),
+    /// What is left is sent, the client is listened to for a little while, and it is closed.
+    Finished {
+        location: Arc<Location>,
+        /// Content was not read to its end: the client may still be sending.
+        expects_more: bool,
+    },
+    /// It is closed at once.
+    Dropped,
 }
 
 impl<'c, E: Engine> H1Exchange<'c, E> {
-    /// An exchange for a request whose head was read.
-    pub fn new(stream: &'c E::Stream, local: &'c Local<E>, request: &Request) -> Self {
-        let head = &request.message.head;
-        let incoming = match BodyKind::of(head) {
-            BodyKind::Empty => Incoming::Ended,
-            BodyKind::Length(length) => Incoming::Length(LengthBody::new(length)),
-            BodyKind::Chunked => Incoming::Chunked(ChunkedBody::new(ChunkedRules::default())),
-        };
+    /// For a request whose head was read.
+    pub fn new(
+        stream: &'c E::Stream,
+        listener: &'c ListenerContext,
+        local: &'c Local<E>,
+        head: &RequestHead,
+    ) -> Self {
         Self {
-            stream,
-            local,
-            incoming,
-            continue_due: head.expect_continue,
-            content_bytes_max: request.location.client_max_body_size,
-            content_timeout: request.location.client_body_timeout,
-            keep_alive: true,
+            incoming: Incoming::of(head),
+            is_refused: false,
+            ..Self::of_refused(stream, listener, local)
         }
     }
 
-    /// Says whether the connection is to go on after the answer; what the answer says may still end it.
-    pub fn set_keep_alive(&mut self, keep_alive: bool) {
-        self.keep_alive = keep_alive;
+    /// For a request whose head was refused: nothing follows it on the connection.
+    pub fn of_refused(
+        stream: &'c E::Stream,
+        listener: &'c ListenerContext,
+        local: &'c Local<E>,
+    ) -> Self {
+        Self {
+            stream,
+            listener,
+            local,
+            incoming: Incoming::unknown(),
+            is_refused: true,
+            keep_alive: false,
+            answered: None,
+        }
     }
 
-    pub fn keeps_alive(&self) -> bool {
-        self.keep_alive
-    }
-
-    /// All of the request's content was taken.
-    pub fn content_ended(&self) -> bool {
-        matches!(self.incoming, Incoming::Ended)
-    }
-
-    /// The rest of the content is not wanted: its length bothers no one any more, and each wait for it is as long as
-    /// this at most.
-    pub fn begin_to_discard(&mut self, timeout: Duration) {
-        self.content_bytes_max = 0;
-        self.content_timeout = timeout;
-    }
-
-    /// The client is not asked for content any more: the final answer says what there is to say.
-    pub fn forget_continue(&mut self) {
-        self.continue_due = false;
-    }
-
-    /// Takes the content that has come already, and asks for the rest if the client waits to be asked.
-    pub fn discard_present(&mut self) -> Result<(), ContentError> {
-        loop {
-            match self.take_unread(&mut |_| ()) {
-                Taken::Content => {}
-                Taken::Malformed => return Err(ContentError::Malformed),
-                Taken::Ended => {
-                    self.incoming = Incoming::Ended;
-                    return Ok(());
-                }
-                Taken::NeedMore => {
-                    self.send_continue();
-                    return Ok(());
-                }
-            }
+    pub(crate) fn into_fate(self) -> Fate {
+        let has_ended = self.incoming.has_ended();
+        match self.answered {
+            None => Fate::Dropped,
+            Some(location) if !self.keep_alive => Fate::Finished {
+                location,
+                expects_more: self.is_refused || !has_ended,
+            },
+            Some(location) if has_ended => Fate::Kept(location),
+            Some(_) => Fate::Dropped,
         }
     }
 
     fn send_continue(&mut self) {
-        if std::mem::take(&mut self.continue_due) {
+        if std::mem::take(&mut self.incoming.continue_due) {
             self.stream.write(Payload::Copy(CONTINUE));
             self.local.counters.borrow_mut().responses_1xx += 1;
         }
     }
 
-    /// Looks at what is unread, giving content to `take`.
-    fn take_unread(&mut self, take: &mut impl FnMut(&[u8])) -> Taken {
-        let incoming = &mut self.incoming;
-        self.stream.read(|bytes| match incoming {
-            Incoming::Ended => (0, Taken::Ended),
-            Incoming::Length(body) => {
-                let content = body.on_bytes(bytes);
-                take(content);
-                let taken = match (body.is_complete(), content.is_empty()) {
-                    (true, _) => Taken::Ended,
-                    (false, true) => Taken::NeedMore,
-                    (false, false) => Taken::Content,
-                };
-                (content.len(), taken)
-            }
-            Incoming::Chunked(body) => {
-                let (consumed, event) = body.on_bytes(bytes);
-                let taken = match event {
-                    ChunkedEvent::Content(content) => {
-                        take(content);
-                        Taken::Content
-                    }
-                    ChunkedEvent::NeedMore => Taken::NeedMore,
-                    ChunkedEvent::End => Taken::Ended,
-                    ChunkedEvent::Invalid => Taken::Malformed,
-                };
-                (consumed, taken)
-            }
-        })
-    }
-
-    fn is_too_large(&self) -> bool {
-        match &self.incoming {
-            Incoming::Chunked(body) if self.content_bytes_max > 0 => {
-                body.content_bytes() > self.content_bytes_max
-            }
-            _ => false,
-        }
-    }
-
     /// Waits for more of the request.
-    async fn wait_for_content(&mut self) -> Result<(), ContentError> {
+    async fn wait_for_content(&mut self, deadline: Instant) -> Result<(), ContentError> {
         self.send_continue();
         let unread = self.stream.read(|bytes| (0, bytes.len()));
-        let deadline = self.local.scheduler.now() + self.content_timeout;
         let readable = self.stream.readable(unread + 1);
         match self.local.scheduler.until(deadline, readable).await {
             Err(_) => Err(ContentError::TimedOut),
             Ok(Err(error)) => Err(ContentError::Lost(error)),
             Ok(Ok(readable)) if readable.unread <= unread => {
-                Err(ContentError::Lost(mill_runtime::stream::StreamError::Reset))
+                Err(ContentError::Lost(StreamError::Reset))
             }
             Ok(Ok(_)) => Ok(()),
         }
     }
+
+    fn after(&self, timeout: Duration) -> Instant {
+        self.local.scheduler.now() + timeout
+    }
+
+    /// Hands the head over; returns how many bytes it has.
+    fn write_head(
+        &self,
+        plan: &HeadPlan,
+        request: &mut Request,
+        response: &Response<FileOf<E>>,
+    ) -> u64 {
+        let mut head = self.local.take_buffer();
+        plan.emit(request, response, self.local, &mut head);
+        if request.site.mentions.sent_fields {
+            request.sent.fields = head::fields(&head, response);
+        }
+        self.stream.write(Payload::Copy(&head));
+        let head_bytes = head.len() as u64;
+        request.sent.status = response.status.0;
+        request.sent.bytes = head_bytes;
+        self.local.put_buffer(head);
+        head_bytes
+    }
+
+    /// Sends the content piece by piece, as fast as the client takes it and `limit_rate` allows, and what tells its end.
+    async fn send_content(
+        &self,
+        content: &mut Content<FileOf<E>>,
+        trailers: &[FieldLine],
+        chunked: bool,
+        request: &mut Request,
+        location: &Location,
+    ) -> Result<(), SendError> {
+        let mut pace = Pace::of(request);
+        let (stream, local) = (self.stream, self.local);
+        let mut outgoing: Outgoing<'_, E> = Outgoing {
+            stream,
+            local,
+            sent: &mut request.sent,
+            chunked,
+        };
+        loop {
+            let handed_over = outgoing.sent.content_bytes;
+            let most = pace.room(stream, local, location, handed_over).await?;
+            let pull = Pull {
+                local,
+                most,
+                copies: !location.sendfile,
+            };
+            let piece = content.next(&pull).await.map_err(SendError::Lost)?;
+            let Some(piece) = piece else { break };
+            outgoing.write(piece);
+            // The end goes with the last piece, and not a turn later.
+            if content.is_exhausted() {
+                break;
+            }
+            drain(stream, local, location, PIECE_BYTES).await?;
+        }
+        outgoing.end(trailers);
+        Ok(())
+    }
 }
 
 impl<E: Engine> Exchange for H1Exchange<'_, E> {
-    type File = FileOf<E>;
+    type Engine = E;
 
-    async fn content(&mut self, mut take: impl FnMut(&[u8])) -> Result<bool, ContentError> {
+    async fn content(
+        &mut self,
+        request: &Request,
+        most: usize,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<bool, ContentError> {
+        let bytes_max = request.location.client_max_body_size;
         loop {
-            match self.take_unread(&mut take) {
+            let taken = self.incoming.take(self.stream, most, &mut take);
+            if bytes_max > 0 && self.incoming.unannounced_bytes() > bytes_max {
+                return Err(ContentError::TooLarge);
+            }
+            match taken {
                 Taken::Malformed => return Err(ContentError::Malformed),
-                Taken::Ended => {
-                    self.incoming = Incoming::Ended;
-                    return Ok(false);
-                }
-                _ if self.is_too_large() => return Err(ContentError::TooLarge),
+                Taken::Ended => return Ok(false),
                 Taken::Content => return Ok(true),
-                Taken::NeedMore => self.wait_for_content().await?,
+                Taken::NeedMore => {
+                    let deadline = self.after(request.location.client_body_timeout);
+                    self.wait_for_content(deadline).await?;
+                }
+            }
+        }
+    }
+
+    fn interim(&mut self, request: &Request, status: Status, fields: &[FieldLine]) {
+        if request.message.head.version != Version::Http11 {
+            return;
+        }
+        let mut head = self.local.take_buffer();
+        emit_status_line(status, &mut head);
+        for line in fields {
+            emit_field(&line.name, &line.value, &mut head);
+        }
+        emit_head_end(&mut head);
+        self.stream.write(Payload::Copy(&head));
+        self.local.put_buffer(head);
+        self.local.counters.borrow_mut().responses_1xx += 1;
+    }
+
+    fn discard_present(&mut self, request: &Request, closes: bool) -> Result<(), ContentError> {
+        self.keep_alive =
+            !closes && !self.is_refused && persistence::is_kept(request, self.listener, self.local);
+        if !self.keep_alive {
+            // The final answer says what there is to say.
+            self.incoming.continue_due = false;
+            return Ok(());
+        }
+        loop {
+            match self.incoming.take(self.stream, usize::MAX, &mut |_| ()) {
+                Taken::Content => {}
+                Taken::Malformed => {
+                    self.keep_alive = false;
+                    return Err(ContentError::Malformed);
+                }
+                Taken::Ended => return Ok(()),
+                Taken::NeedMore => {
+                    self.send_continue();
+                    return Ok(());
+                }
             }
         }
     }
@@ -207,30 +266,59 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         request: &mut Request,
         response: Response<FileOf<E>>,
     ) -> Result<(), SendError> {
+        let location = Arc::clone(&request.location);
         let plan = HeadPlan::new(request, &response, self.keep_alive);
         self.keep_alive = plan.keep_alive;
-        let mut head = self.local.take_buffer();
-        plan.emit(request, &response, self.local, &mut head);
-        if request.site.mentions.sent_fields {
-            request.sent.fields = head::fields(&head, &response);
-        }
         let before = self.stream.sent() + self.stream.queued();
-        self.stream.write(Payload::Copy(&head));
-        request.sent.status = response.status.0;
-        request.sent.bytes = head.len() as u64;
-        let head_bytes = request.sent.bytes;
-        self.local.put_buffer(head);
-        let result = if request.message.head.method == Method::Head {
-            content::wait_until_sent(self.stream, self.local, request).await
-        } else {
-            content::send(self.stream, self.local, request, response, plan.framing).await
-        };
+        let head_bytes = self.write_head(&plan, request, &response);
+        let Response {
+            mut content,
+            trailers,
+            ..
+        } = response;
+        let is_bare = request.message.head.method == Method::Head || plan.framing == Framing::None;
+        let mut result = Ok(());
+        if !is_bare {
+            let chunked = plan.framing == Framing::Chunked;
+            let sending = self.send_content(&mut content, &trailers, chunked, request, &location);
+            result = sending.await;
+        }
+        if result.is_ok() {
+            result = drain(self.stream, self.local, &location, 0).await;
+        }
+        request.sent.uncompressed_bytes = content.uncompressed_bytes();
+        content.release(self.local);
         if result.is_err() {
             // What was handed over did not all go out.
             request.sent.bytes = self.stream.sent().saturating_sub(before);
             request.sent.content_bytes = request.sent.bytes.saturating_sub(head_bytes);
+        } else {
+            self.answered = Some(location);
         }
         result
+    }
+
+    async fn discard_rest(&mut self, request: &Request) -> Result<(), ContentError> {
+        if !self.keep_alive {
+            return Ok(());
+        }
+        let end = self.after(request.location.lingering_time);
+        loop {
+            match self.incoming.take(self.stream, usize::MAX, &mut |_| ()) {
+                Taken::Malformed => return Err(ContentError::Malformed),
+                Taken::Ended => return Ok(()),
+                Taken::Content => {}
+                Taken::NeedMore => {
+                    let deadline = self.after(request.location.lingering_timeout);
+                    self.wait_for_content(deadline.min(end)).await?;
+                }
+            }
+        }
+    }
+
+    fn abort(&mut self) {
+        // A stream without the option is closed early, and the client misses bytes as well.
+        let _ = self.stream.set(StreamOption::ResetOnClose);
     }
 }
 
@@ -247,5 +335,5 @@ fn may_chunk(request: &Request) -> bool {
 
 /// The answer has no content, whatever it is made of: not even a Content-Length of it is told.
 fn has_no_content<File>(response: &Response<File>) -> bool {
-    response.status.has_no_content() || matches!(response.content, Content::Absent)
+    response.status.has_no_content() || response.content.is_absent()
 }

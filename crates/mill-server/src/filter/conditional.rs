@@ -1,7 +1,8 @@
 //! Conditional requests (RFC 9110 13): 304 without content, or 412.
 
+use crate::content::Content;
 use crate::request::Request;
-use crate::response::{Content, Response};
+use crate::response::Response;
 use mill_config::config::settings::IfModifiedSince;
 use mill_http::conditional::{self, Conditions, Validators, Verdict};
 use mill_http::status::Status;
@@ -43,7 +44,7 @@ pub(super) fn apply<File>(
 fn leave_out_content<File>(response: &mut Response<File>) {
     response.status = Status::NOT_MODIFIED;
     response.content_type = None;
-    response.content = Content::Absent;
+    response.content = Content::absent();
     response.streamed = false;
     response.ranges = false;
     let describes_coding = |name: &[u8]| name.eq_ignore_ascii_case(b"Content-Encoding");
@@ -68,7 +69,7 @@ mod tests {
         assert_eq!(response.etag.as_deref(), Some(&b"\"a\""[..]));
         assert_eq!(response.last_modified, Some(7));
         assert_eq!(response.content_type, None);
-        assert!(matches!(response.content, Content::Absent));
+        assert!(response.content.is_absent());
         assert!(!response.ranges);
         assert_eq!(response.fields.len(), 1);
     }

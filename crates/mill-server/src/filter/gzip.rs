@@ -1,17 +1,17 @@
-//! `gzip`: compression while the answer is sent.
+//! `gzip`: whether the answer is compressed. It is compressed when it is delivered (`delivery/compressed.rs`), or while it
+//! is sent (`content/gzip.rs`).
 
+use crate::content::Origin;
 use crate::gzip::acceptable::{Answered, is_acceptable};
-use crate::gzip::compress;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::{Content, Response};
+use crate::response::Response;
 use mill_config::config::Settings;
 use mill_http::etag::is_weak;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
-use mill_runtime::payload::Shared;
 
-/// Compresses what is worth it for a client that takes it: what is in memory now, a file when it is sent.
+/// Has compressed what is worth it, for a client that takes it.
 pub(super) fn apply<E: Engine>(
     request: &mut Request,
     response: &mut Response<FileOf<E>>,
@@ -28,25 +28,7 @@ pub(super) fn apply<E: Engine>(
     ) {
         return;
     }
-    let level = request.location.gzip_comp_level;
-    let content = std::mem::replace(&mut response.content, Content::Absent);
-    response.content = match content {
-        Content::Bytes(bytes, range) => {
-            let bytes = bytes.get(range).unwrap_or_default();
-            request.sent.uncompressed_bytes = Some(bytes.len() as u64);
-            let compressed = Shared::from(compress(bytes, level));
-            let range = 0..compressed.len();
-            // It was made at once because it is small; nginx makes it while it sends it.
-            response.streamed = true;
-            Content::Bytes(compressed, range)
-        }
-        Content::File {
-            file,
-            offset: 0,
-            len,
-        } => Content::Gzip { file, len, level },
-        content => content,
-    };
+    response.content.compress(request.location.gzip_comp_level);
     response.ranges = false;
     response.push_field("Content-Encoding", *b"gzip");
     response.etag = response.etag.take().and_then(weakened);
@@ -54,9 +36,9 @@ pub(super) fn apply<E: Engine>(
 
 /// Whether the configuration wants this answer compressed, for whomever.
 fn is_worth_it<File>(response: &Response<File>, settings: &Settings) -> bool {
-    let is_compressible = match &response.content {
-        Content::Bytes(..) | Content::File { offset: 0, .. } => true,
-        Content::Absent | Content::File { .. } | Content::Pieces(_) | Content::Gzip { .. } => false,
+    let is_compressible = match response.content.origin() {
+        Origin::Part(_) => true,
+        Origin::Absent | Origin::Parts(_) => false,
     };
     // Of an answer whose length is not announced nginx does not know whether it is too short.
     let is_long_enough = response.streamed

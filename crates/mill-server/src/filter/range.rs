@@ -1,8 +1,9 @@
 //! Ranges (RFC 9110 14): 206 with one part or several, or 416.
 
+use crate::content::{Content, Part};
 use crate::local::Local;
 use crate::request::Request;
-use crate::response::{Content, Piece, Response};
+use crate::response::Response;
 use mill_http::conditional::{Conditions, Validators, if_range_holds};
 use mill_http::field::KnownField;
 use mill_http::multipart::{Boundary, Multipart, emit_content_range, emit_unsatisfied_range};
@@ -84,11 +85,8 @@ fn cut<File: Clone>(
         let mut value = Vec::new();
         emit_content_range(*range, len, &mut value);
         response.push_field("Content-Range", value);
-        response.content = match part(&response.content, *range) {
-            Some(Piece::Bytes(bytes, range)) => Content::Bytes(bytes, range),
-            Some(Piece::File { file, offset, len }) => Content::File { file, offset, len },
-            None => Content::Absent,
-        };
+        let part = part(&response.content, *range);
+        response.content = part.map_or_else(Content::absent, Content::part);
         return;
     }
     let content_type = response.content_type.take().unwrap_or_default();
@@ -97,64 +95,61 @@ fn cut<File: Clone>(
         content_type: &content_type,
         length: len,
     };
-    let mut pieces = Vec::with_capacity(ranges.len() * 2 + 1);
+    let mut parts = Vec::with_capacity(ranges.len() * 2 + 1);
     for range in ranges {
         let mut head = Vec::new();
         multipart.emit_part_head(*range, &mut head);
-        pieces.push(in_memory(head));
-        pieces.extend(part(&response.content, *range));
+        parts.push(in_memory(head));
+        parts.extend(part(&response.content, *range));
     }
     let mut end = Vec::new();
     multipart.emit_end(&mut end);
-    pieces.push(in_memory(end));
-    response.content = Content::Pieces(pieces);
+    parts.push(in_memory(end));
+    response.content = Content::parts(parts);
     let mut value = Vec::new();
     multipart.boundary.emit_content_type(&mut value);
     response.content_type = Some(value);
 }
 
 /// A part of bytes or of a file; nothing of what has no ranges.
-fn part<File: Clone>(content: &Content<File>, range: ByteRange) -> Option<Piece<File>> {
-    match content {
-        Content::Bytes(bytes, whole) => {
+fn part<File: Clone>(content: &Content<File>, range: ByteRange) -> Option<Part<File>> {
+    match content.only_part()? {
+        Part::Bytes(bytes, whole) => {
             let start = whole
                 .start
                 .saturating_add(usize::try_from(range.start).ok()?);
             let end = whole.start.saturating_add(usize::try_from(range.end).ok()?);
-            (end <= whole.end).then(|| Piece::Bytes(Shared::clone(bytes), start..end))
+            (end <= whole.end).then(|| Part::Bytes(Shared::clone(bytes), start..end))
         }
-        Content::File { file, offset, .. } => Some(Piece::File {
+        Part::File { file, offset, .. } => Some(Part::File {
             file: file.clone(),
             offset: offset.saturating_add(range.start),
             len: range.len(),
         }),
-        Content::Absent | Content::Pieces(_) | Content::Gzip { .. } => None,
     }
 }
 
-fn in_memory<File>(bytes: Vec<u8>) -> Piece<File> {
+fn in_memory<File>(bytes: Vec<u8>) -> Part<File> {
     let range = 0..bytes.len();
-    Piece::Bytes(Shared::from(bytes), range)
+    Part::Bytes(Shared::from(bytes), range)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::content::Origin;
 
     fn text_of(content: &Content<&'static str>) -> String {
-        let piece = |piece: &Piece<&'static str>| match piece {
-            Piece::Bytes(bytes, range) => {
+        let text = |part: &Part<&'static str>| match part {
+            Part::Bytes(bytes, range) => {
                 String::from_utf8_lossy(&bytes[range.clone()]).into_owned()
             }
-            Piece::File { file, offset, len } => format!("<{file} {offset}+{len}>"),
+            Part::File { file, offset, len } => format!("<{file} {offset}+{len}>"),
         };
-        match content {
-            Content::Bytes(bytes, range) => {
-                piece(&Piece::Bytes(Shared::clone(bytes), range.clone()))
-            }
-            Content::File { file, offset, len } => format!("<{file} {offset}+{len}>"),
-            Content::Pieces(pieces) => pieces.iter().map(piece).collect(),
-            other => format!("{other:?}"),
+        match content.origin() {
+            Origin::Absent => String::new(),
+            Origin::Part(part) => text(part),
+            Origin::Parts(parts) => parts.iter().map(text).collect(),
         }
     }
 
@@ -164,11 +159,7 @@ mod tests {
             .map(|&(start, end)| ByteRange { start, end })
             .collect();
         let whole = Response {
-            content: Content::File {
-                file: "f",
-                offset: 0,
-                len: 10,
-            },
+            content: Content::file("f", 0, 10),
             content_type: Some(b"text/plain".to_vec()),
             ..Response::empty(Status::OK)
         };

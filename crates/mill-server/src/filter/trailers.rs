@@ -3,7 +3,7 @@
 use super::is_safe;
 use crate::local::Local;
 use crate::request::Request;
-use crate::response::{Content, FieldLine, Response};
+use crate::response::{FieldLine, Response};
 use crate::variables;
 use mill_http::method::Method;
 use mill_runtime::engine::Engine;
@@ -15,8 +15,7 @@ pub(super) fn apply<E: Engine, File>(
     response: &mut Response<File>,
     local: &Local<E>,
 ) {
-    let has_content = !matches!(response.content, Content::Absent);
-    if request.method == Method::Head || !has_content {
+    if request.method == Method::Head || response.content.is_absent() {
         return;
     }
     let is_safe = is_safe(response.status);

@@ -68,7 +68,8 @@ pub(super) fn enter(location: &Arc<Location>, request: &mut Request) {
     };
 }
 
-/// `client_max_body_size` against the announced length; what comes in chunks is counted as it comes.
+/// `client_max_body_size` against the announced length. Content in chunks has none: it is counted when a handler reads
+/// it, and not at all when it is passed over, as in nginx.
 fn check_content_length<E: Engine>(
     max: u64,
     request: &mut Request,

@@ -25,6 +25,9 @@ mod resets;
 /// Requests with content.
 mod request_content;
 
+/// A handler that reads content and answers in steps.
+mod exchange;
+
 /// Heads that are refused, and how the connection ends then.
 mod refusals;
 

@@ -203,6 +203,56 @@ fn limit_rate_after_lets_the_beginning_pass() {
 }
 
 #[test]
+fn limit_rate_holds_for_what_is_compressed_on_the_way() {
+    let mut server = Server::new(1, "limit_rate 100k; gzip on; gzip_types *;");
+    // The next byte is hardly ever the last one's neighbour: it does not get smaller.
+    let noise: Vec<u8> = (0..1_000_000_u32)
+        .map(|index| {
+            index
+                .wrapping_mul(2_654_435_761)
+                .rotate_left(7)
+                .to_be_bytes()[0]
+        })
+        .scan(1_u32, |state, byte| {
+            *state = (*state ^ u32::from(byte))
+                .wrapping_mul(1_664_525)
+                .wrapping_add(12_345);
+            Some(state.to_be_bytes()[0])
+        })
+        .collect();
+    server.files().write("/site/noise.bin", noise.clone());
+    let client = server.connect();
+    client.send(
+        "GET /noise.bin HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n",
+    );
+    for second in 1..=9 {
+        server.run_to(second * SECOND + 10 * MS);
+        let (expected, len) = ((second as usize + 1) * 100 * 1024, client.received().len());
+        assert!(
+            (expected - 100 * 1024..=expected + 1024).contains(&len),
+            "after {second} s: {len} bytes, not about {expected}"
+        );
+    }
+    server.run_until_idle();
+    assert!(answer(&client.received()).unzipped() == noise);
+}
+
+#[test]
+fn limit_rate_holds_for_an_answer_that_might_be_kept() {
+    let mut server = Server::new(1, "limit_rate 10k; open_file_cache max=9;");
+    server.files().write("/site/50k", "x".repeat(50 * 1024));
+    for time in ["first", "second", "third"] {
+        let start = server.world.elapsed();
+        let client = server.connect();
+        client.send("GET /50k HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        server.run_to(start + 10 * SECOND);
+        assert_eq!(answer(&client.received()).content.len(), 50 * 1024);
+        let took = client.ended_at().unwrap() - start;
+        assert!(took >= 4 * SECOND && took <= 5 * SECOND, "{time}: {took:?}");
+    }
+}
+
+#[test]
 fn limit_rate_may_be_set_for_one_request() {
     let mut server = Server::new(1, "if ($arg_slow) { set $limit_rate 1k; }");
     server.files().write("/site/4k", "x".repeat(4 * 1024));

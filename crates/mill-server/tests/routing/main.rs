@@ -4,6 +4,10 @@
 //! `@` stand in the `http` block), `>` is a request, `<` what is answered, `!` what the error log says, `&` what the
 //! access log says. All of it was asked of nginx 1.22.1, whose answers these are.
 
+/// An exchange that keeps the answer.
+#[path = "../recorder/mod.rs"]
+mod recorder;
+
 /// One configuration with its requests.
 mod case;
 

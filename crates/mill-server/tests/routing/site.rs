@@ -1,26 +1,23 @@
 //! A worker's shared part over simulated files.
 
+use crate::recorder::{Recorder, done, whole};
 use mill_config::{Memory, Options, load};
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::limits::HeadRules;
-use mill_http::method::Method;
 use mill_metrics::Board;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
-use mill_runtime::files::Files;
 use mill_runtime::scheduler::Scheduler;
 use mill_server::local::{Environment, FileOf, Local, Shared};
-use mill_server::log::{self, LogSender};
-use mill_server::request::{self, Arrival, ConnectionFacts, Message, Outcome, Request};
-use mill_server::response::{Content, Response};
+use mill_server::log::LogSender;
+use mill_server::request::{self, Arrival, ConnectionFacts, Message, Request};
+use mill_server::response::Response;
 use mill_server::site::Site as Configuration;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
 use std::cell::Cell;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 /// Where the server listens: the port shows in redirects.
 const ADDRESS: &str = "127.0.0.1:8123";
@@ -105,15 +102,12 @@ impl Site {
     /// Answers `METHOD TARGET [VERSION] | FIELD: VALUE | …`; there is a `Host: a` unless another one or `-Host` is
     /// given.
     pub(crate) fn ask(&self, line: &str) -> String {
-        let mut request = self.request(line);
-        let outcome = done(request::handle(&mut request, &self.local));
-        let mut shown = match outcome {
-            Outcome::Close => String::from("< closed\n"),
-            Outcome::Respond(response) => self.show(&request, response),
+        let recorder = self.handle(line);
+        let is_head = recorder.is_head;
+        let mut shown = match recorder.answer {
+            None => String::from("< closed\n"),
+            Some(response) => self.show(is_head, response),
         };
-        // No exchange counts what it sends here; a log only asks whether it was anything.
-        request.sent.bytes = 1;
-        log::access::write(&mut request, &self.local);
         self.local.log.end_of_turn(self.world.now());
         let lines = self.logs.lines("/error.log");
         for line in lines.iter().skip(self.errors_seen.replace(lines.len())) {
@@ -128,9 +122,14 @@ impl Site {
 
     /// Whether the same request may get the same answer again.
     pub(crate) fn is_pure(&self, line: &str) -> bool {
-        let mut request = self.request(line);
-        let _ = done(request::handle(&mut request, &self.local));
-        request.pure
+        self.handle(line).pure
+    }
+
+    fn handle(&self, line: &str) -> Recorder {
+        let mut recorder = Recorder::default();
+        let request = self.request(line);
+        done(request::handle(&mut recorder, request, &self.local));
+        recorder
     }
 
     fn request(&self, line: &str) -> Request {
@@ -161,6 +160,7 @@ impl Site {
         let arrival = Arrival {
             connection: Rc::new(ConnectionFacts {
                 number: 1,
+                listener: 0,
                 peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
                 local: self.world.address(ADDRESS),
                 transport: Cell::new(None),
@@ -175,7 +175,7 @@ impl Site {
     }
 
     /// `STATUS [-> LOCATION] TYPE [close] CONTENT`, as a client would see it.
-    fn show(&self, request: &Request, response: Response<FileOf<SimEngine>>) -> String {
+    fn show(&self, is_head: bool, response: Response<FileOf<SimEngine>>) -> String {
         let mut shown = format!("< {}", response.status.on_the_wire().0);
         if let Some(location) = &response.location {
             shown += &format!(" -> {}", String::from_utf8_lossy(location));
@@ -186,12 +186,12 @@ impl Site {
         if response.close {
             shown += " close";
         }
-        let text =
-            if request.message.head.method == Method::Head || response.status.has_no_content() {
-                String::new()
-            } else {
-                self.content(response.content)
-            };
+        let text = if is_head || response.status.has_no_content() {
+            String::new()
+        } else {
+            let content = whole(response.content, &self.local);
+            String::from_utf8(content).expect("the files are text")
+        };
         if text.starts_with("<html>") {
             shown += " (page)";
         } else {
@@ -199,21 +199,6 @@ impl Site {
         }
         shown.push('\n');
         shown
-    }
-
-    fn content(&self, content: Content<FileOf<SimEngine>>) -> String {
-        let bytes = match content {
-            Content::Absent => Vec::new(),
-            Content::Bytes(bytes, range) => bytes[range].to_vec(),
-            Content::File { file, offset, len } => {
-                let mut bytes = vec![0; usize::try_from(len).expect("a small file")];
-                let read = done(self.local.engine.files().read_at(&file, offset, &mut bytes));
-                assert_eq!(read, Ok(bytes.len()));
-                bytes
-            }
-            _ => panic!("no request of these cases asks for parts or compression"),
-        };
-        String::from_utf8(bytes).expect("the files are text")
     }
 }
 
@@ -224,12 +209,4 @@ fn message_of(line: &str) -> String {
     let (_, message) = rest.split_once(": *1 ").expect("the connection's number");
     let (message, _) = message.rsplit_once(", client: ").expect("a client");
     format!("{level} {message}")
-}
-
-/// What comes of a future that never waits: these files answer at once.
-fn done<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("nothing makes this wait"),
-    }
 }

@@ -3,6 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+/// An exchange that keeps the answer.
+#[path = "../recorder/mod.rs"]
+mod recorder;
+
 /// One configuration over a small site.
 mod server;
 

@@ -1,5 +1,6 @@
 //! One configuration over a small site of simulated files, without connections.
 
+use crate::recorder::{Recorder, done, whole};
 use mill_config::{Memory, Options, load};
 use mill_http::date::imf_fixdate;
 use mill_http::h1::parse::{Parsed, parse_request};
@@ -7,21 +8,17 @@ use mill_http::limits::HeadRules;
 use mill_metrics::Board;
 use mill_runtime::address::Address;
 use mill_runtime::engine::Engine;
-use mill_runtime::files::Files;
 use mill_runtime::scheduler::Scheduler;
 use mill_server::local::{Environment, FileOf, Local, Shared};
 use mill_server::log::LogSender;
-use mill_server::request::{self, Arrival, ConnectionFacts, Message, Outcome, Request};
-use mill_server::response::{Content, Piece, Response};
+use mill_server::request::{self, Arrival, ConnectionFacts, Message, Request};
+use mill_server::response::Response;
 use mill_server::site::Site;
 use mill_sim::engine::SimEngine;
 use mill_sim::world::World;
 use std::cell::Cell;
-use std::io::Read;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 /// One configuration over a small site.
 pub(crate) struct Server {
@@ -90,23 +87,25 @@ impl Server {
     }
 
     pub(crate) fn ask(&self, asked: &str) -> String {
-        match self.outcome(asked) {
-            Outcome::Respond(response) => self.show(response),
-            Outcome::Close => String::from("closed"),
+        match self.answer(asked) {
+            Some(response) => self.show(response),
+            None => String::from("closed"),
         }
     }
 
     /// The content alone, that of a page, too.
     pub(crate) fn content_of(&self, asked: &str) -> String {
-        match self.outcome(asked) {
-            Outcome::Respond(response) => {
-                String::from_utf8_lossy(&self.content(response.content)).into_owned()
+        match self.answer(asked) {
+            Some(response) => {
+                let content = whole(response.content, &self.local);
+                String::from_utf8_lossy(&content).into_owned()
             }
-            Outcome::Close => String::from("closed"),
+            None => String::from("closed"),
         }
     }
 
-    fn outcome(&self, asked: &str) -> Outcome<FileOf<SimEngine>> {
+    /// The answer as it goes out; `None` if the connection is closed without one.
+    fn answer(&self, asked: &str) -> Option<Response<FileOf<SimEngine>>> {
         let mut parts = asked.split(" | ");
         let line = parts.next().unwrap_or_default();
         let fields: String = parts.map(|field| format!("{field}\r\n")).collect();
@@ -121,6 +120,7 @@ impl Server {
         let arrival = Arrival {
             connection: Rc::new(ConnectionFacts {
                 number: 1,
+                listener: 0,
                 peer: Address::Ip("127.0.0.1:50000".parse().expect("an address")),
                 local: self.world.address("127.0.0.1:8123"),
                 transport: Cell::new(None),
@@ -131,8 +131,10 @@ impl Server {
             message,
             pipelined: false,
         };
-        let mut request = Request::new(arrival, &self.local).expect("the listener is there");
-        done(request::handle(&mut request, &self.local))
+        let request = Request::new(arrival, &self.local).expect("the listener is there");
+        let mut recorder = Recorder::default();
+        done(request::handle(&mut recorder, request, &self.local));
+        recorder.answer
     }
 
     fn show(&self, response: Response<FileOf<SimEngine>>) -> String {
@@ -147,43 +149,11 @@ impl Server {
         let lines = response.fields.iter().chain(&response.trailers);
         parts.extend(lines.map(|line| format!("{}: {}", text(&line.name), text(&line.value))));
         let is_page = response.status.0 >= 300;
-        let content = self.content(response.content);
+        let content = whole(response.content, &self.local);
         if !is_page && !content.is_empty() {
             parts.push(text(&content));
         }
         parts.join(" | ")
-    }
-
-    /// The content, unzipped if the answer was to be compressed.
-    fn content(&self, content: Content<FileOf<SimEngine>>) -> Vec<u8> {
-        match content {
-            Content::Absent => Vec::new(),
-            Content::Bytes(bytes, range) => match bytes.get(range).expect("a range of it") {
-                zipped @ [0x1f, 0x8b, ..] => {
-                    let mut content = Vec::new();
-                    let mut decoder = flate2::read::GzDecoder::new(zipped);
-                    decoder.read_to_end(&mut content).expect("whole gzip");
-                    content
-                }
-                bytes => bytes.to_vec(),
-            },
-            Content::File { file, offset, len } => self.read(&file, offset, len),
-            Content::Gzip { file, len, .. } => self.read(&file, 0, len),
-            Content::Pieces(pieces) => {
-                let piece = |piece| match piece {
-                    Piece::Bytes(bytes, range) => bytes.get(range).unwrap_or_default().to_vec(),
-                    Piece::File { file, offset, len } => self.read(&file, offset, len),
-                };
-                pieces.into_iter().flat_map(piece).collect()
-            }
-        }
-    }
-
-    fn read(&self, file: &FileOf<SimEngine>, offset: u64, len: u64) -> Vec<u8> {
-        let mut bytes = vec![0; usize::try_from(len).expect("a small file")];
-        let read = done(self.local.engine.files().read_at(file, offset, &mut bytes));
-        assert_eq!(read, Ok(bytes.len()));
-        bytes
     }
 
     /// The last line of the error log, from its level on and without what is appended about the request.
@@ -196,13 +166,5 @@ impl Server {
         let (_, message) = line.split_once(": *1 ").unwrap_or_default();
         let (message, _) = message.rsplit_once(", client: ").unwrap_or_default();
         format!("{level} {message}")
-    }
-}
-
-/// What comes of a future that never waits: these files answer at once.
-fn done<T>(future: impl Future<Output = T>) -> T {
-    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("nothing makes this wait"),
     }
 }

@@ -57,7 +57,7 @@ pub(crate) fn is_kept<E: Engine>(
 
 /// `keepalive_disable`: browsers that send a further request on a connection that is about to close, and do not ask
 /// again when it is lost. A kept answer need not look: Safari is not among those that one is given to where it is
-/// named (`connection/keep.rs`), and old Internet Explorers matter in a POST only.
+/// named (`delivery/keep.rs`), and old Internet Explorers matter in a POST only.
 fn is_disabled(request: &Request) -> bool {
     let disabled = request.location.keepalive_disable;
     let head = &request.message.head;

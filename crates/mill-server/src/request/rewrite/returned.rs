@@ -1,9 +1,10 @@
 //! What `return` answers with.
 
 use crate::answer::Answer;
+use crate::content::Content;
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::{Content, Response};
+use crate::response::Response;
 use crate::variables;
 use mill_config::config::{MimeTypes, Template};
 use mill_http::status::Status;
@@ -36,9 +37,8 @@ pub(super) fn answer<E: Engine>(
         .types
         .find(extension)
         .unwrap_or(&location.default_type);
-    let len = text.len();
     let mut response = Response::empty(status);
     response.content_type = Some(kind.to_vec()).filter(|kind| !kind.is_empty());
-    response.content = Content::Bytes(text.into(), 0..len);
+    response.content = Content::bytes(text);
     Answer::Response(response)
 }

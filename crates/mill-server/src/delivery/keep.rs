@@ -1,12 +1,13 @@
 //! Keeping an answer for those who ask the same again.
 
-use super::Connection;
-use crate::compressed::SOURCE_MAX;
+use super::compressed::SOURCE_MAX;
+use crate::content::{Content, Part};
 use crate::exchange::h1::{Framing, HeadPlan};
+use crate::exchange::pace::Pace;
 use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, Specimen};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::{Content, Response};
+use crate::response::Response;
 use crate::whole_file;
 use mill_http::h1::emit::{CHUNK_END, LAST_CHUNK, emit_chunk_head};
 use mill_http::method::Method;
@@ -46,11 +47,10 @@ impl Kept {
 /// Prepares to keep the answer if nothing but its key and a fresh file went into it. Its content is in memory then,
 /// also for this response.
 pub(super) async fn prepare<E: Engine>(
-    connection: &Connection<E>,
-    request: &Request,
     response: &mut Response<FileOf<E>>,
+    request: &Request,
+    local: &Local<E>,
 ) -> Option<Kept> {
-    let local = &*connection.local;
     if !is_keepable(request, response) {
         return None;
     }
@@ -58,15 +58,15 @@ pub(super) async fn prepare<E: Engine>(
     if !freshness.is_fresh(local.scheduler.now()) {
         return None;
     }
-    let body = content_in_memory(local, response).await?;
+    let content = content_in_memory(&mut response.content, local).await?;
     let (mut keep_alive_head, mut close_head) = (Vec::new(), Vec::new());
     let plan = HeadPlan::new(request, response, true);
     let date_at = plan.emit(request, response, local, &mut keep_alive_head);
     let body = match plan.framing {
-        Framing::Chunked => in_one_chunk(&body),
+        Framing::Chunked => in_one_chunk(&content),
         // Its end is the end of the connection: nothing to give twice.
         Framing::Close => return None,
-        _ => body,
+        Framing::None | Framing::Length(_) => content,
     };
     let closing = HeadPlan {
         keep_alive: false,
@@ -76,7 +76,7 @@ pub(super) async fn prepare<E: Engine>(
     let message = &request.message;
     let text = |span: mill_http::span::Span| Box::from(span.of(&message.bytes));
     let key = HotKey {
-        listener: connection.listener.id,
+        listener: request.connection.listener,
         host: text(message.head.host),
         target: text(message.head.target.whole),
         accept_encoding: message.head.accept_encoding().map(text),
@@ -114,23 +114,23 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && !request.location.keepalive_disable.safari
         && !request.site.mentions.sent_connection
         && request.limit_rate.is_none()
+        && response.content.len().is_some_and(|len| !Pace::of(request).limits(len))
         && is_small(&response.content)
 }
 
-/// The content, whole; the response has it in memory from then on.
+/// The content, whole, which is in memory from then on.
 async fn content_in_memory<E: Engine>(
+    content: &mut Content<FileOf<E>>,
     local: &Local<E>,
-    response: &mut Response<FileOf<E>>,
 ) -> Option<Shared> {
-    let shared = match &response.content {
-        Content::Bytes(bytes, range) if *range == (0..bytes.len()) => Shared::clone(bytes),
-        Content::Bytes(bytes, range) => Shared::from(bytes.get(range.clone())?),
-        Content::File { file, offset, len } => {
+    let shared = match content.only_part()? {
+        Part::Bytes(bytes, range) if *range == (0..bytes.len()) => Shared::clone(bytes),
+        Part::Bytes(bytes, range) => Shared::from(bytes.get(range.clone())?),
+        Part::File { file, offset, len } => {
             Shared::from(whole_file::read(local, file, *offset, *len).await?)
         }
-        Content::Absent | Content::Pieces(_) | Content::Gzip { .. } => return None,
     };
-    response.content = Content::Bytes(Shared::clone(&shared), 0..shared.len());
+    content.set_bytes(Shared::clone(&shared));
     Some(shared)
 }
 
@@ -148,9 +148,9 @@ fn in_one_chunk(content: &[u8]) -> Shared {
 
 /// Whether the content is small enough to be kept: what is in memory already may be larger.
 fn is_small<File>(content: &Content<File>) -> bool {
-    match content {
-        Content::Bytes(_, range) => range.len() as u64 <= SOURCE_MAX,
-        Content::File { len, .. } => *len <= CONTENT_MAX,
-        Content::Absent | Content::Pieces(_) | Content::Gzip { .. } => false,
-    }
+    content.compression().is_none()
+        && content.only_part().is_some_and(|part| match part {
+            Part::Bytes(_, range) => range.len() as u64 <= SOURCE_MAX,
+            Part::File { len, .. } => *len <= CONTENT_MAX,
+        })
 }

@@ -1,7 +1,8 @@
 //! Which handler answers.
 
 use crate::answer::Answer;
-use crate::local::{FileOf, Local};
+use crate::exchange::Exchange;
+use crate::local::{Local, PhaseOf};
 use crate::log::Text;
 use crate::request::document::{document_path, has_document};
 use crate::request::{Phase, Request};
@@ -13,10 +14,13 @@ use std::ops::ControlFlow;
 
 /// Asks the handlers in nginx's order, until one answers. Each declines what is not its business: `index` and
 /// `autoindex` a path that does not end in a slash, the static handler one that does.
-pub(super) async fn respond<E: Engine>(
+///
+/// None of these reads the request's content, or answers before it has all of its own: who will gets the exchange.
+pub(super) async fn respond<X: Exchange>(
+    _exchange: &mut X,
     request: &mut Request,
-    local: &Local<E>,
-) -> Phase<FileOf<E>> {
+    local: &Local<X::Engine>,
+) -> PhaseOf<X::Engine> {
     if request.location.stub_status {
         request.pure = false;
         answered(stub_status::respond(request, local).await)?;

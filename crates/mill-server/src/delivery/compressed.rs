@@ -3,9 +3,10 @@
 //! nginx compresses a file each time it sends it, which costs many times what sending costs. Here a file up to
 //! `SOURCE_MAX` is compressed whole, once for each state that it is found in.
 
+use crate::content::{Content, Part};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
-use crate::response::{Content, FileIdentity, Response};
+use crate::response::{FileIdentity, Response};
 use crate::whole_file;
 use hashbrown::HashMap;
 use mill_http::method::Method;
@@ -20,16 +21,19 @@ pub struct CompressedContents {
 }
 
 /// Puts the compressed content into the response, made now or kept from before, if it is small enough to be made at
-/// once. A content that cannot be read whole stays as it is: sending it will show why.
-pub async fn put_in_memory<E: Engine>(
-    local: &Local<E>,
-    request: &mut Request,
+/// once. A file that cannot be read whole stays as it is: sending it will show why.
+pub(super) async fn put_in_memory<E: Engine>(
     response: &mut Response<FileOf<E>>,
+    request: &Request,
+    local: &Local<E>,
 ) {
-    let Content::Gzip { file, len, level } = &response.content else {
+    let Some(level) = response.content.compression() else {
         return;
     };
-    let (len, level) = (*len, *level);
+    let Some(part) = response.content.only_part() else {
+        return;
+    };
+    let len = part.len();
     // The answer to HEAD says no length, as nginx's does not: nothing is compressed for it.
     if len > SOURCE_MAX || request.message.head.method == Method::Head {
         return;
@@ -39,20 +43,17 @@ pub async fn put_in_memory<E: Engine>(
     let compressed = match kept {
         Some(kept) => kept,
         None => {
-            let Some(content) = whole_file::read(local, file, 0, len).await else {
+            let Some(compressed) = compress(part, level, local).await else {
                 return;
             };
-            let compressed = compress(local, &content, level);
             if let Some(key) = key {
                 local.compressed.borrow_mut().insert(key, &compressed);
             }
             compressed
         }
     };
-    request.sent.uncompressed_bytes = Some(len);
-    let range = 0..compressed.len();
-    response.content = Content::Bytes(compressed, range);
-    // As nginx frames it, who does not know how long it will be.
+    response.content = Content::compressed(compressed, len);
+    // As nginx frames it, which compresses while it sends and does not know how long it will be.
     response.streamed = true;
 }
 
@@ -67,10 +68,28 @@ impl CompressedContents {
     }
 }
 
-fn compress<E: Engine>(local: &Local<E>, content: &[u8], level: u8) -> Shared {
+/// The part, compressed; `None` if it is of a file that cannot be read.
+async fn compress<E: Engine>(
+    part: &Part<FileOf<E>>,
+    level: u8,
+    local: &Local<E>,
+) -> Option<Shared> {
+    match part {
+        Part::Bytes(bytes, range) => {
+            let bytes = bytes.get(range.clone()).unwrap_or_default();
+            Some(compress_bytes(bytes, level, local))
+        }
+        Part::File { file, offset, len } => {
+            let bytes = whole_file::read(local, file, *offset, *len).await?;
+            Some(compress_bytes(&bytes, level, local))
+        }
+    }
+}
+
+fn compress_bytes<E: Engine>(bytes: &[u8], level: u8, local: &Local<E>) -> Shared {
     let mut compressed = local.take_buffer();
     let mut encoder = local.take_encoder(level);
-    encoder.push(content, &mut compressed);
+    encoder.push(bytes, &mut compressed);
     encoder.finish(&mut compressed);
     local.put_encoder(level, encoder);
     let shared = Shared::from(compressed.as_slice());
@@ -78,7 +97,7 @@ fn compress<E: Engine>(local: &Local<E>, content: &[u8], level: u8) -> Shared {
     shared
 }
 
-/// The largest file that is compressed at once, in bytes: about 10 ms of work at level 1.
+/// The largest content that is compressed at once, in bytes: about 10 ms of work at level 1.
 pub const SOURCE_MAX: u64 = 512 * 1024;
 
 /// The most bytes of compressed contents that a worker keeps.

@@ -1,0 +1,314 @@
+//! The content of an answer: where it comes from, and what is done to it on its way out. It is pulled piece by piece, as
+//! fast as the client takes it.
+//!
+//! What is done has a fixed order, as nginx's filters have: the origin gives bytes, gzip compresses them. A content that
+//! needs none of it gives its memory and its file ranges as they are, so that a file still goes out by `sendfile`.
+
+/// Compression on the way.
+mod gzip;
+
+use crate::local::{FileOf, Local};
+use gzip::Deflating;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::Files;
+use mill_runtime::payload::{Payload, Shared};
+use mill_runtime::stream::StreamError;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Content on its way out. Owned by the response; its memory goes back to the worker in [`Content::release`].
+#[derive(Debug)]
+pub struct Content<File> {
+    origin: Origin<File>,
+    /// In a box: few contents have it, and every answer would be larger by it.
+    deflating: Option<Box<Deflating>>,
+    /// Bytes before compression, of a content that was compressed before it was sent.
+    uncompressed: Option<u64>,
+    /// What was read of a file and is lent in a piece.
+    buffer: Vec<u8>,
+}
+
+/// Where content comes from.
+#[derive(Debug)]
+pub enum Origin<File> {
+    /// None at all, and no `Content-Length` either: 204, 304.
+    Absent,
+    Part(Part<File>),
+    /// One after the other: multipart/byteranges.
+    Parts(VecDeque<Part<File>>),
+}
+
+/// Bytes in memory, or a range of a file.
+#[derive(Clone, Debug)]
+pub enum Part<File> {
+    Bytes(Shared, Range<usize>),
+    File { file: File, offset: u64, len: u64 },
+}
+
+/// How much of a content is asked for, and in which form.
+#[derive(Debug)]
+pub struct Pull<'l, E: Engine> {
+    pub local: &'l Local<E>,
+    /// Bytes that the piece may have, at least 1.
+    pub most: u64,
+    /// Ranges of files are read and given as bytes (`sendfile off`).
+    pub copies: bool,
+}
+
+impl<File> Content<File> {
+    pub const fn absent() -> Self {
+        Self::of(Origin::Absent)
+    }
+
+    /// All of `bytes`.
+    pub fn bytes(bytes: impl Into<Shared>) -> Self {
+        let bytes = bytes.into();
+        let range = 0..bytes.len();
+        Self::part(Part::Bytes(bytes, range))
+    }
+
+    pub const fn file(file: File, offset: u64, len: u64) -> Self {
+        Self::part(Part::File { file, offset, len })
+    }
+
+    pub const fn part(part: Part<File>) -> Self {
+        Self::of(Origin::Part(part))
+    }
+
+    pub fn parts(parts: impl Into<VecDeque<Part<File>>>) -> Self {
+        Self::of(Origin::Parts(parts.into()))
+    }
+
+    const fn of(origin: Origin<File>) -> Self {
+        Self {
+            origin,
+            deflating: None,
+            uncompressed: None,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Has it compressed on its way, at this level. Its length is not known from now on.
+    pub fn compress(&mut self, level: u8) {
+        self.deflating = Some(Box::new(Deflating::new(level)));
+    }
+
+    /// The level at which it is compressed on its way; `None` if it is not.
+    pub fn compression(&self) -> Option<u8> {
+        self.deflating.as_ref().map(|deflating| deflating.level())
+    }
+
+    /// The same content, compressed before it is sent: these bytes, made of `uncompressed` bytes.
+    pub fn compressed(bytes: Shared, uncompressed: u64) -> Self {
+        Self {
+            uncompressed: Some(uncompressed),
+            ..Self::bytes(bytes)
+        }
+    }
+
+    /// Takes the content into memory: `bytes` are what it consists of.
+    pub fn set_bytes(&mut self, bytes: Shared) {
+        let range = 0..bytes.len();
+        self.origin = Origin::Part(Part::Bytes(bytes, range));
+    }
+
+    pub const fn origin(&self) -> &Origin<File> {
+        &self.origin
+    }
+
+    /// The only part that it has, before anything is done to it.
+    pub const fn only_part(&self) -> Option<&Part<File>> {
+        match &self.origin {
+            Origin::Part(part) => Some(part),
+            Origin::Absent | Origin::Parts(_) => None,
+        }
+    }
+
+    /// Bytes that are to come, `None` when only the end will tell.
+    pub fn len(&self) -> Option<u64> {
+        if self.deflating.is_some() {
+            return None;
+        }
+        Some(match &self.origin {
+            Origin::Absent => 0,
+            Origin::Part(part) => part.len(),
+            Origin::Parts(parts) => parts.iter().map(Part::len).sum(),
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    pub const fn is_absent(&self) -> bool {
+        matches!(self.origin, Origin::Absent)
+    }
+
+    /// Everything was given.
+    pub fn is_exhausted(&self) -> bool {
+        self.deflating.as_ref().map_or_else(
+            || self.origin.is_exhausted(),
+            |deflating| deflating.is_exhausted(),
+        )
+    }
+
+    /// Bytes before compression, once all of it was given; `None` of what is not compressed. `$gzip_ratio`.
+    pub fn uncompressed_bytes(&self) -> Option<u64> {
+        match &self.deflating {
+            Some(deflating) => deflating.uncompressed_bytes(),
+            None => self.uncompressed,
+        }
+    }
+
+    /// Gives its memory back to the worker.
+    pub fn release<E: Engine>(self, local: &Local<E>) {
+        if self.buffer.capacity() > 0 {
+            local.put_buffer(self.buffer);
+        }
+        if let Some(deflating) = self.deflating {
+            deflating.release(local);
+        }
+    }
+}
+
+impl<File: Clone> Content<File> {
+    /// The next piece, lent until the next call; `None` at the end. What was read is kept when the future is dropped
+    /// before its end. An error is [`StreamError::Truncated`]: a file has become shorter, or cannot be read.
+    ///
+    /// Costs a read where bytes are made of a file, and no allocation beyond pooled buffers.
+    pub async fn next<E>(
+        &mut self,
+        pull: &Pull<'_, E>,
+    ) -> Result<Option<Payload<'_, File>>, StreamError>
+    where
+        E: Engine<Files: Files<File = File>>,
+    {
+        match &mut self.deflating {
+            None => self.origin.next(pull, &mut self.buffer).await,
+            Some(deflating) => {
+                deflating
+                    .next(pull, &mut self.origin, &mut self.buffer)
+                    .await
+            }
+        }
+    }
+}
+
+impl<File> Origin<File> {
+    fn is_exhausted(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Part(part) => part.is_empty(),
+            Self::Parts(parts) => parts.iter().all(Part::is_empty),
+        }
+    }
+}
+
+impl<File: Clone> Origin<File> {
+    async fn next<'b, E>(
+        &mut self,
+        pull: &Pull<'_, E>,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<Payload<'b, File>>, StreamError>
+    where
+        E: Engine<Files: Files<File = File>>,
+    {
+        let part = match self {
+            Self::Absent => return Ok(None),
+            Self::Part(part) => part,
+            Self::Parts(parts) => {
+                while parts.front().is_some_and(Part::is_empty) {
+                    parts.pop_front();
+                }
+                match parts.front_mut() {
+                    Some(part) => part,
+                    None => return Ok(None),
+                }
+            }
+        };
+        if part.is_empty() {
+            return Ok(None);
+        }
+        part.next(pull, buffer).await.map(Some)
+    }
+}
+
+impl<File> Part<File> {
+    pub const fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(_, range) => (range.end - range.start) as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<File: Clone> Part<File> {
+    /// Takes a piece off its beginning.
+    async fn next<'b, E>(
+        &mut self,
+        pull: &Pull<'_, E>,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Payload<'b, File>, StreamError>
+    where
+        E: Engine<Files: Files<File = File>>,
+    {
+        match self {
+            Self::Bytes(bytes, range) => {
+                let end = range.end.min(range.start.saturating_add(clamp(pull.most)));
+                let piece = range.start..end;
+                range.start = end;
+                Ok(Payload::Shared(Shared::clone(bytes), piece))
+            }
+            Self::File { file, offset, len } if !pull.copies => {
+                let count = pull.most.min(*len);
+                let piece = Payload::File {
+                    file: file.clone(),
+                    offset: *offset,
+                    len: count,
+                };
+                (*offset, *len) = (*offset + count, *len - count);
+                Ok(piece)
+            }
+            Self::File { file, offset, len } => {
+                let most = pull.most.min(*len).min(PIECE_BYTES);
+                let count = read(pull.local, file, *offset, clamp(most), buffer).await?;
+                (*offset, *len) = (*offset + count as u64, *len - count as u64);
+                Ok(Payload::Copy(buffer.get(..count).unwrap_or_default()))
+            }
+        }
+    }
+}
+
+/// Reads up to `most` bytes to the beginning of `buffer`, which is one of the worker's; returns how many they are.
+async fn read<E: Engine>(
+    local: &Local<E>,
+    file: &FileOf<E>,
+    offset: u64,
+    most: usize,
+    buffer: &mut Vec<u8>,
+) -> Result<usize, StreamError> {
+    if buffer.capacity() == 0 {
+        *buffer = local.take_buffer();
+    }
+    buffer.resize(most, 0);
+    match local.engine.files().read_at(file, offset, buffer).await {
+        Ok(count) if count > 0 => Ok(count),
+        // It ended early, or could not be read: what was promised of it cannot be kept.
+        _ => Err(StreamError::Truncated),
+    }
+}
+
+fn clamp(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Bytes of a piece that is read from a file, and about those of a compressed one: nginx's `output_buffers 2 32k`
+/// together.
+pub(crate) const PIECE_BYTES: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests;

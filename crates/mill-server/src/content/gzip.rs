@@ -1,0 +1,123 @@
+//! Compression on the way: any content in, pieces of a gzip stream out.
+
+use super::{Origin, PIECE_BYTES, Pull, clamp};
+use crate::gzip::Encoder;
+use crate::local::Local;
+use mill_runtime::engine::Engine;
+use mill_runtime::files::Files;
+use mill_runtime::payload::Payload;
+use mill_runtime::stream::StreamError;
+
+/// A content's compression, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Deflating {
+    level: u8,
+    /// Lent by the worker when the first piece is asked for.
+    encoder: Option<Encoder>,
+    /// What the encoder has given; pieces are lent from it.
+    out: Vec<u8>,
+    /// Bytes of `out` that were given.
+    given: usize,
+    /// Bytes that the encoder took.
+    taken: u64,
+    /// The encoder has given its last byte.
+    ended: bool,
+}
+
+impl Deflating {
+    pub(super) const fn new(level: u8) -> Self {
+        Self {
+            level,
+            encoder: None,
+            out: Vec::new(),
+            given: 0,
+            taken: 0,
+            ended: false,
+        }
+    }
+
+    pub(super) const fn level(&self) -> u8 {
+        self.level
+    }
+
+    pub(super) const fn is_exhausted(&self) -> bool {
+        self.ended && self.given == self.out.len()
+    }
+
+    pub(super) const fn uncompressed_bytes(&self) -> Option<u64> {
+        if self.ended { Some(self.taken) } else { None }
+    }
+
+    /// The next compressed piece: what is left of the last one, or about `PIECE_BYTES` of a new one.
+    pub(super) async fn next<File, E>(
+        &mut self,
+        pull: &Pull<'_, E>,
+        origin: &mut Origin<File>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Payload<'_, File>>, StreamError>
+    where
+        File: Clone,
+        E: Engine<Files: Files<File = File>>,
+    {
+        if self.given == self.out.len() {
+            if self.out.capacity() == 0 {
+                self.out = pull.local.take_buffer();
+            }
+            self.out.clear();
+            self.given = 0;
+            self.fill(pull.local, origin, buffer).await?;
+        }
+        let start = self.given;
+        let end = self.out.len().min(start.saturating_add(clamp(pull.most)));
+        self.given = end;
+        let piece = self.out.get(start..end).unwrap_or_default();
+        Ok((!piece.is_empty()).then_some(Payload::Copy(piece)))
+    }
+
+    /// Compresses until there is a piece, or until the end.
+    async fn fill<File, E>(
+        &mut self,
+        local: &Local<E>,
+        origin: &mut Origin<File>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), StreamError>
+    where
+        File: Clone,
+        E: Engine<Files: Files<File = File>>,
+    {
+        let uncompressed = Pull {
+            local,
+            most: PIECE_BYTES,
+            copies: true,
+        };
+        while !self.ended && (self.out.len() as u64) < PIECE_BYTES {
+            let piece = origin.next(&uncompressed, buffer).await?;
+            let level = self.level;
+            let encoder = self
+                .encoder
+                .get_or_insert_with(|| local.take_encoder(level));
+            match &piece {
+                None => {
+                    encoder.finish(&mut self.out);
+                    self.ended = true;
+                }
+                Some(Payload::Copy(bytes)) => encoder.push(bytes, &mut self.out),
+                Some(Payload::Shared(bytes, range)) => {
+                    let bytes = bytes.get(range.clone()).unwrap_or_default();
+                    encoder.push(bytes, &mut self.out);
+                }
+                // Copies were asked for: no origin gives a range then.
+                Some(Payload::File { .. }) => return Err(StreamError::Truncated),
+            }
+            self.taken += piece.as_ref().map_or(0, Payload::len);
+        }
+        Ok(())
+    }
+
+    pub(super) fn release<E: Engine>(self, local: &Local<E>) {
+        if let Some(encoder) = self.encoder {
+            local.put_encoder(self.level, encoder);
+            local.put_buffer(self.out);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Counts and log lines of what became of an answer, and of content that nobody read.
+
+use crate::exchange::{ContentError, SendError};
+use crate::local::Local;
+use crate::request::Request;
+use mill_config::config::LogLevel;
+use mill_metrics::ServerCounters;
+use mill_runtime::engine::Engine;
+use mill_runtime::stream::StreamError;
+
+/// Counts an answer that was handed over, with the bytes of its head and content.
+#[inline]
+pub(crate) fn count_answer(counters: &mut ServerCounters, status: u16, sent_bytes: u64) {
+    counters.bytes_sent += sent_bytes;
+    counters.count_response(status);
+}
+
+/// Why an answer was not sent whole.
+pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, local: &Local<E>) {
+    let mut counters = local.counters.borrow_mut();
+    let counter = match error {
+        SendError::TimedOut => &mut counters.timeout_send,
+        SendError::Lost(StreamError::Truncated) => &mut counters.files_truncated,
+        SendError::Lost(_) => &mut counters.connections_reset,
+    };
+    *counter += 1;
+    drop(counters);
+    match error {
+        SendError::TimedOut => local.log_error(
+            Some(request),
+            LogLevel::Info,
+            format_args!(
+                "client timed out (110: Connection timed out) while sending response to client"
+            ),
+        ),
+        SendError::Lost(StreamError::Truncated) => local.log_error(
+            Some(request),
+            LogLevel::Alert,
+            format_args!("a file got shorter while it was sent; the connection is reset"),
+        ),
+        SendError::Lost(error) => local.log_error(
+            Some(request),
+            LogLevel::Info,
+            format_args!(
+                "client closed the connection ({error:?}) while sending response to client"
+            ),
+        ),
+    }
+}
+
+/// Content is not framed as it must be, which showed before the answer.
+pub(crate) fn malformed_content<E: Engine>(request: &Request, local: &Local<E>) {
+    local.counters.borrow_mut().refused_chunk += 1;
+    local.log_error(
+        Some(request),
+        LogLevel::Error,
+        format_args!("client sent invalid chunked body"),
+    );
+}
+
+/// Why the rest of the content was not taken behind the answer.
+pub(super) fn rest_not_taken<E: Engine>(error: ContentError, request: &Request, local: &Local<E>) {
+    match error {
+        ContentError::TimedOut => local.counters.borrow_mut().timeout_body += 1,
+        ContentError::Malformed => {
+            local.counters.borrow_mut().refused_chunk += 1;
+            local.log_error(
+                Some(request),
+                LogLevel::Error,
+                format_args!("client sent invalid chunked body while sending response to client"),
+            );
+        }
+        ContentError::TooLarge | ContentError::Lost(_) => {}
+    }
+}

@@ -1,0 +1,118 @@
+//! What is left of a request's content, and taking it out of the stream's bytes.
+
+use mill_http::h1::body::{BodyKind, ChunkedBody, ChunkedEvent, LengthBody};
+use mill_http::h1::head::RequestHead;
+use mill_http::limits::ChunkedRules;
+use mill_runtime::stream::Stream;
+
+/// The content of one request, as far as it has come.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    rest: Rest,
+    /// The client waits for 100 before it sends its content.
+    pub(super) continue_due: bool,
+}
+
+#[derive(Debug)]
+enum Rest {
+    Length(LengthBody),
+    Chunked(ChunkedBody),
+    Ended,
+}
+
+/// What a look at the unread bytes came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Content,
+    /// Nothing is left of what has come.
+    NeedMore,
+    Ended,
+    Malformed,
+}
+
+impl Incoming {
+    pub(super) fn of(head: &RequestHead) -> Self {
+        let rest = match BodyKind::of(head) {
+            BodyKind::Empty => Rest::Ended,
+            BodyKind::Length(length) => Rest::Length(LengthBody::new(length)),
+            BodyKind::Chunked => Rest::Chunked(ChunkedBody::new(ChunkedRules::default())),
+        };
+        Self {
+            rest,
+            continue_due: head.expect_continue,
+        }
+    }
+
+    /// Where the content begins is not certain: there is none to take.
+    pub(super) const fn unknown() -> Self {
+        Self {
+            rest: Rest::Ended,
+            continue_due: false,
+        }
+    }
+
+    pub(super) const fn has_ended(&self) -> bool {
+        matches!(self.rest, Rest::Ended)
+    }
+
+    /// Bytes of content that came without a length having been announced.
+    pub(super) const fn unannounced_bytes(&self) -> u64 {
+        match &self.rest {
+            Rest::Chunked(body) => body.content_bytes(),
+            Rest::Length(_) | Rest::Ended => 0,
+        }
+    }
+
+    /// Looks at what is unread, giving at most `most` bytes of content to `take`.
+    pub(super) fn take<S: Stream>(
+        &mut self,
+        stream: &S,
+        most: usize,
+        take: &mut impl FnMut(&[u8]),
+    ) -> Taken {
+        let rest = &mut self.rest;
+        let taken = stream.read(|bytes| match rest {
+            Rest::Ended => (0, Taken::Ended),
+            Rest::Length(body) => {
+                let content = body.on_bytes(bytes.get(..most).unwrap_or(bytes));
+                take(content);
+                let taken = match (body.is_complete(), content.is_empty()) {
+                    (true, _) => Taken::Ended,
+                    (false, true) => Taken::NeedMore,
+                    (false, false) => Taken::Content,
+                };
+                (content.len(), taken)
+            }
+            Rest::Chunked(body) => take_chunked(body, bytes, most, take),
+        });
+        if taken == Taken::Ended {
+            self.rest = Rest::Ended;
+        }
+        taken
+    }
+}
+
+/// The decoder gives no more content than it is given bytes; so it is given few, until they were more than framing.
+fn take_chunked(
+    body: &mut ChunkedBody,
+    bytes: &[u8],
+    most: usize,
+    take: &mut impl FnMut(&[u8]),
+) -> (usize, Taken) {
+    let mut consumed = 0;
+    loop {
+        let rest = bytes.get(consumed..).unwrap_or_default();
+        let (count, event) = body.on_bytes(rest.get(..most).unwrap_or(rest));
+        consumed += count;
+        match event {
+            ChunkedEvent::Content(content) => {
+                take(content);
+                return (consumed, Taken::Content);
+            }
+            ChunkedEvent::NeedMore if consumed < bytes.len() => {}
+            ChunkedEvent::NeedMore => return (consumed, Taken::NeedMore),
+            ChunkedEvent::End => return (consumed, Taken::Ended),
+            ChunkedEvent::Invalid => return (consumed, Taken::Malformed),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `limit_rate` and `limit_rate_after`: how many bytes of an answer's content may go out, and when.
+
+use super::SendError;
+use super::drain::drain;
+use crate::local::Local;
+use crate::request::Request;
+use mill_config::config::Settings;
+use mill_config::config::location::Amount;
+use mill_runtime::engine::Engine;
+use mill_runtime::stream::Stream;
+use mill_runtime::time::{Duration, Instant};
+use std::future::poll_fn;
+use std::task::Poll;
+
+/// The pace of one answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Bytes per second, 0 for no limit.
+    rate: u64,
+    /// Bytes that are sent before the limit begins.
+    after: u64,
+    /// When the request began, from where the time counts.
+    started: Instant,
+    /// Bytes that were sent early to a client that has finished sending, to learn whether it is still there.
+    probes: u8,
+}
+
+impl Pace {
+    pub(crate) fn of(request: &Request) -> Self {
+        let location = &request.location;
+        Self {
+            rate: request.limit_rate.unwrap_or(fixed(&location.limit_rate)),
+            after: request
+                .limit_rate_after
+                .unwrap_or(fixed(&location.limit_rate_after)),
+            started: request.started,
+            probes: 0,
+        }
+    }
+
+    /// A content of `len` bytes does not go out at once. What is allowed for a second does.
+    pub(crate) const fn limits(&self, len: u64) -> bool {
+        self.rate > 0 && len > self.after.saturating_add(self.rate)
+    }
+
+    /// Waits so long that what was sent is not more than is allowed; returns how many bytes may follow. `content_bytes`
+    /// were handed over until now.
+    pub(super) async fn room<E: Engine>(
+        &mut self,
+        stream: &E::Stream,
+        local: &Local<E>,
+        settings: &Settings,
+        content_bytes: u64,
+    ) -> Result<u64, SendError> {
+        if self.rate == 0 {
+            return Ok(u64::MAX);
+        }
+        if content_bytes == 0 {
+            return Ok(self.rate);
+        }
+        drain(stream, local, settings, 0).await?;
+        let counted = content_bytes.saturating_sub(self.after);
+        let due = Duration::from_millis(counted.saturating_mul(1000) / self.rate);
+        let mut is_woken = false;
+        let due = self.started + due;
+        poll_fn(|_| {
+            let is_woken = std::mem::replace(&mut is_woken, true);
+            self.poll_due(stream, local, due, is_woken)
+        })
+        .await
+        .map(|probe| if probe { 1 } else { self.rate })
+    }
+
+    /// Ready at `due`; or when the client is gone; or, with true, when it may be. A client that has finished sending may
+    /// still read, and only its answer to a further byte tells: that one is sent early, and another one when something
+    /// happens after it.
+    fn poll_due<E: Engine>(
+        &mut self,
+        stream: &E::Stream,
+        local: &Local<E>,
+        due: Instant,
+        is_woken: bool,
+    ) -> Poll<Result<bool, SendError>> {
+        if let Poll::Ready(Err(error)) = stream.poll_drained(0) {
+            return Poll::Ready(Err(SendError::Lost(error)));
+        }
+        match (poll_finished(stream)?, self.probes) {
+            (true, 0) => {}
+            (true, 1..PROBES_MAX) if is_woken => {}
+            _ => return local.scheduler.poll_deadline(due).map(|_| Ok(false)),
+        }
+        self.probes += 1;
+        Poll::Ready(Ok(true))
+    }
+}
+
+/// Whether the client has finished sending. What else it sends is for later requests, and little of it is taken now.
+fn poll_finished<S: Stream>(stream: &S) -> Result<bool, SendError> {
+    loop {
+        let unread = stream.read(|bytes| (0, bytes.len()));
+        if unread >= UNREAD_MAX {
+            return Ok(false);
+        }
+        match stream.poll_readable(unread + 1) {
+            Poll::Ready(Ok(readable)) if readable.finished => return Ok(true),
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(error)) => return Err(SendError::Lost(error)),
+            Poll::Pending => return Ok(false),
+        }
+    }
+}
+
+/// What does not depend on the request; 0 of what had to be evaluated for it and was not.
+const fn fixed(amount: &Amount) -> u64 {
+    match amount {
+        Amount::Fixed(amount) => *amount,
+        Amount::Evaluated(_) => 0,
+    }
+}
+
+/// Bytes of further requests beyond which a client that waits for `limit_rate` is not read.
+const UNREAD_MAX: usize = 64 * 1024;
+
+/// Bytes that an answer may be ahead of `limit_rate`, to find out that a client has left: the first brings its RST, and
+/// where that only shows when something is sent, the second fails.
+const PROBES_MAX: u8 = 2;

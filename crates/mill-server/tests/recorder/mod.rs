@@ -1,0 +1,95 @@
+//! An exchange that keeps the answer, and has neither a connection nor content.
+
+use mill_http::status::Status;
+use mill_runtime::payload::Payload;
+use mill_server::content::{Content, Pull};
+use mill_server::exchange::{ContentError, Exchange, SendError};
+use mill_server::local::{FileOf, Local, ResponseOf};
+use mill_server::request::Request;
+use mill_server::response::{FieldLine, Response};
+use mill_sim::engine::SimEngine;
+use std::io::Read;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+/// What became of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    /// The answer, with its content as it came to the exchange; `None` if the connection is closed without one.
+    pub(crate) answer: Option<Response<FileOf<SimEngine>>>,
+    /// The same request may get the same answer again.
+    pub(crate) pure: bool,
+    /// The client asked with HEAD: it sees no content.
+    pub(crate) is_head: bool,
+}
+
+impl Exchange for Recorder {
+    type Engine = SimEngine;
+
+    async fn content(
+        &mut self,
+        _: &Request,
+        _: usize,
+        _: impl FnMut(&[u8]),
+    ) -> Result<bool, ContentError> {
+        Ok(false)
+    }
+
+    fn interim(&mut self, _: &Request, _: Status, _: &[FieldLine]) {}
+
+    fn discard_present(&mut self, _: &Request, _: bool) -> Result<(), ContentError> {
+        Ok(())
+    }
+
+    async fn respond(
+        &mut self,
+        request: &mut Request,
+        response: ResponseOf<SimEngine>,
+    ) -> Result<(), SendError> {
+        request.sent.status = response.status.0;
+        // Nobody counts what is sent here; a log only asks whether it was anything.
+        request.sent.bytes = 1;
+        self.pure = request.pure;
+        self.is_head = request.message.head.method == mill_http::method::Method::Head;
+        self.answer = Some(response);
+        Ok(())
+    }
+
+    async fn discard_rest(&mut self, _: &Request) -> Result<(), ContentError> {
+        Ok(())
+    }
+
+    fn abort(&mut self) {}
+}
+
+/// All of a content, unzipped if it is compressed.
+pub(crate) fn whole(mut content: Content<FileOf<SimEngine>>, local: &Local<SimEngine>) -> Vec<u8> {
+    let pull = Pull {
+        local,
+        most: u64::MAX,
+        copies: true,
+    };
+    let mut bytes = Vec::new();
+    while let Some(piece) = done(content.next(&pull)).expect("a file of its length") {
+        match piece {
+            Payload::Copy(piece) => bytes.extend_from_slice(piece),
+            Payload::Shared(shared, range) => bytes.extend_from_slice(&shared[range]),
+            Payload::File { .. } => panic!("copies were asked for"),
+        }
+    }
+    if !bytes.starts_with(&[0x1f, 0x8b]) {
+        return bytes;
+    }
+    let mut unzipped = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(bytes.as_slice());
+    decoder.read_to_end(&mut unzipped).expect("whole gzip");
+    unzipped
+}
+
+/// What comes of a future that never waits: these files answer at once.
+pub(crate) fn done<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("nothing makes this wait"),
+    }
+}
