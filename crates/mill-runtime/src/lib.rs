@@ -22,6 +22,15 @@ pub mod scheduler;
 /// The slab of tasks, one future type, reused boxes.
 pub mod tasks;
 
+/// Tasks that others have spawned: any future type, in pooled boxes.
+pub mod spawned;
+
+/// What tasks of one worker wait for of each other: permits, messages, one-shots.
+pub mod sync;
+
+/// Waiting for the first of two futures, or for both.
+pub mod race;
+
 /// The timer wheel: 1 ms ticks, lazily re-armed.
 pub mod timer;
 
@@ -45,3 +54,7 @@ pub mod time;
 
 /// Boxes for long futures, taken for a request and returned after it.
 pub mod pool;
+
+/// An engine for this crate's own tests, which reports what it was told to.
+#[cfg(test)]
+mod scripted_engine;

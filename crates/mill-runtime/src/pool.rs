@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -18,6 +18,8 @@ pub struct FuturePool {
     vacant: RefCell<Option<Box<dyn Any>>>,
     /// How many boxes are kept.
     kept_max: usize,
+    /// Boxes that were allocated.
+    made: Cell<u64>,
 }
 
 /// A future in a box of a pool. Give it back with the pool when it has ended.
@@ -28,6 +30,7 @@ impl FuturePool {
         Rc::new(Self {
             vacant: RefCell::new(None),
             kept_max,
+            made: Cell::new(0),
         })
     }
 
@@ -42,15 +45,23 @@ impl FuturePool {
         }
     }
 
-    fn take<F: 'static>(&self) -> FutureBox<F> {
+    /// Boxes that were allocated: as many as were in use at once, while no more than `kept_max` were.
+    pub fn boxes_made(&self) -> u64 {
+        self.made.get()
+    }
+
+    pub(crate) fn take<F: 'static>(&self) -> FutureBox<F> {
         let mut vacant = self.vacant.borrow_mut();
         let boxes = vacant
             .as_mut()
             .and_then(|any| any.downcast_mut::<Vec<FutureBox<F>>>());
-        boxes.and_then(Vec::pop).unwrap_or_else(|| Box::pin(None))
+        boxes.and_then(Vec::pop).unwrap_or_else(|| {
+            self.made.set(self.made.get() + 1);
+            Box::pin(None)
+        })
     }
 
-    fn put<F: 'static>(&self, boxed: FutureBox<F>) {
+    pub(crate) fn put<F: 'static>(&self, boxed: FutureBox<F>) {
         let mut vacant = self.vacant.borrow_mut();
         let any = vacant.get_or_insert_with(|| Box::new(Vec::<FutureBox<F>>::new()));
         if let Some(boxes) = any.downcast_mut::<Vec<FutureBox<F>>>()

@@ -1,5 +1,6 @@
 //! What a task may ask of its worker: the time, a deadline, to be polled again.
 
+use crate::spawned::{Full, Purpose, SpawnedTasks};
 use crate::tasks::TaskId;
 use crate::time::{Duration, Instant, UnixTime};
 use alloc::rc::Rc;
@@ -19,7 +20,11 @@ pub struct Scheduler {
     wall_clock: Cell<UnixTime>,
     current: Cell<TaskId>,
     deadline: Cell<Instant>,
+    /// To be polled in the next turn.
     woken: RefCell<Vec<TaskId>>,
+    /// To be polled in this turn yet.
+    woken_soon: RefCell<Vec<TaskId>>,
+    pub(crate) spawned: SpawnedTasks,
 }
 
 /// The deadline came first.
@@ -34,6 +39,8 @@ impl Scheduler {
             current: Cell::new(TaskId::NONE),
             deadline: Cell::new(Instant::FAR),
             woken: RefCell::new(Vec::new()),
+            woken_soon: RefCell::new(Vec::new()),
+            spawned: SpawnedTasks::new(),
         })
     }
 
@@ -52,9 +59,34 @@ impl Scheduler {
         self.current.get()
     }
 
-    /// Has a task polled in the next turn.
+    /// Has a task polled in the next turn, which does not wait.
     pub fn wake(&self, task: TaskId) {
         self.woken.borrow_mut().push(task);
+    }
+
+    /// Has a task polled in this turn, after those that are ready now; between turns, in the next one. What tasks tell each
+    /// other goes by this ([`crate::sync`]): a hop costs no turn, and no system call.
+    pub fn wake_soon(&self, task: TaskId) {
+        self.woken_soon.borrow_mut().push(task);
+    }
+
+    /// Starts a task; it is polled first in this turn, after those that are ready now. [`Full`] gives the future back
+    /// where as many live as may.
+    ///
+    /// The future runs in a pooled box: it costs an allocation only while more of its type live at once than before.
+    pub fn spawn<F>(&self, purpose: Purpose, future: F) -> Result<TaskId, Full<F>>
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let task = self.spawned.start(purpose, future)?;
+        self.wake_soon(task);
+        Ok(task)
+    }
+
+    /// Drops a spawned task as if it had ended; nothing happens to one that has. A task ends itself by returning.
+    pub fn end(&self, task: TaskId) {
+        debug_assert_ne!(task, self.current.get(), "a task ends itself by returning");
+        self.spawned.end(task);
     }
 
     /// Waits for `future`, but not past `deadline`.
@@ -116,10 +148,20 @@ impl Scheduler {
     }
 
     pub(crate) fn has_woken(&self) -> bool {
-        !self.woken.borrow().is_empty()
+        !self.woken.borrow().is_empty() || self.has_woken_soon()
     }
 
+    pub(crate) fn has_woken_soon(&self) -> bool {
+        !self.woken_soon.borrow().is_empty()
+    }
+
+    /// The tasks that waited for this turn.
     pub(crate) fn drain_woken(&self, into: &mut Vec<TaskId>) {
         into.append(&mut self.woken.borrow_mut());
+        self.drain_woken_soon(into);
+    }
+
+    pub(crate) fn drain_woken_soon(&self, into: &mut Vec<TaskId>) {
+        into.append(&mut self.woken_soon.borrow_mut());
     }
 }

@@ -21,6 +21,29 @@ impl TaskId {
         generation: 0,
     };
 
+    /// The bit of an index that says that the task was spawned by another one (`crate::spawned`), and is in their slab.
+    const SPAWNED: u32 = 1 << 31;
+
+    pub(crate) const fn is_spawned(self) -> bool {
+        self.index & Self::SPAWNED != 0
+    }
+
+    /// The identifier among all tasks of a place in the slab of spawned ones.
+    pub(crate) const fn of_spawned(self) -> Self {
+        Self {
+            index: self.index | Self::SPAWNED,
+            generation: self.generation,
+        }
+    }
+
+    /// What [`TaskId::of_spawned`] was called on.
+    pub(crate) const fn in_slab(self) -> Self {
+        Self {
+            index: self.index & !Self::SPAWNED,
+            generation: self.generation,
+        }
+    }
+
     /// The identifier as a number, for layers that carry it and know no tasks.
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
@@ -55,7 +78,7 @@ struct Slot<F> {
     wheel_entry: Instant,
 }
 
-impl<F: Future<Output = ()>> Tasks<F> {
+impl<F> Tasks<F> {
     pub const fn new() -> Self {
         Self {
             slots: Vec::new(),
@@ -118,9 +141,12 @@ impl<F: Future<Output = ()>> Tasks<F> {
         self.vacant.push(task.index);
     }
 
-    /// Polls a task, once a turn at most unless `again`. A task that is ready is released.
+    /// Polls a task, once a turn at most. A task that is ready is released.
     /// Unknown and finished tasks are ignored: an event may be older than its task's end.
-    pub fn poll(&mut self, task: TaskId, turn: u32, context: &mut Context<'_>) -> Polled {
+    pub fn poll(&mut self, task: TaskId, turn: u32, context: &mut Context<'_>) -> Polled
+    where
+        F: Future<Output = ()>,
+    {
         let Some(slot) = self.slot(task) else {
             return Polled::Absent;
         };
@@ -138,6 +164,45 @@ impl<F: Future<Output = ()>> Tasks<F> {
                 Polled::Ended
             }
         }
+    }
+
+    /// Takes a task's future out of its slot to poll it elsewhere, once a turn at most; [`Tasks::give_back`] or
+    /// [`Tasks::release`] must follow.
+    pub(crate) fn lend(&mut self, task: TaskId, turn: u32) -> Option<F>
+    where
+        F: Unpin,
+    {
+        let slot = self.slot(task)?;
+        if slot.polled_turn == turn {
+            return None;
+        }
+        let future = slot.future.take()?;
+        slot.polled_turn = turn;
+        Some(future)
+    }
+
+    /// Puts a future back that is not ready. Returns it if its task was released meanwhile.
+    pub(crate) fn give_back(&mut self, task: TaskId, future: F) -> Option<F>
+    where
+        F: Unpin,
+    {
+        match self.slot(task) {
+            Some(slot) => {
+                slot.future.as_mut().set(Some(future));
+                None
+            }
+            None => Some(future),
+        }
+    }
+
+    /// Takes a task's future out and gives its slot back.
+    pub(crate) fn take_out(&mut self, task: TaskId) -> Option<F>
+    where
+        F: Unpin,
+    {
+        let future = self.slot(task)?.future.take();
+        self.release(task);
+        future
     }
 
     /// Notes when the task wants to be polled at the latest. Returns the number of the wheel's entry if that has to be
@@ -178,7 +243,7 @@ impl<F: Future<Output = ()>> Tasks<F> {
     }
 }
 
-impl<F: Future<Output = ()>> Default for Tasks<F> {
+impl<F> Default for Tasks<F> {
     fn default() -> Self {
         Self::new()
     }

@@ -17,7 +17,11 @@ pub struct Worker<E, F, Accepted> {
     scheduler: Rc<Scheduler>,
     tasks: Tasks<F>,
     timers: TimerWheel,
+    /// Of the tasks that others have spawned, whose places are numbered by themselves.
+    spawned_timers: TimerWheel,
     events: Events,
+    /// Tasks that are polled in a further round of this turn; kept for its capacity.
+    round: Vec<TaskId>,
     accepted: Accepted,
     accepting: Accepting,
     /// Timer entries whose deadline was moved on; empty between turns, kept for its capacity.
@@ -71,12 +75,15 @@ where
     /// `accepted` is called for each new connection and returns its task.
     pub fn new(engine: E, scheduler: Rc<Scheduler>, accepted: Accepted) -> Self {
         let timers = TimerWheel::new(scheduler.now());
+        let spawned_timers = TimerWheel::new(scheduler.now());
         Self {
             engine,
             scheduler,
             tasks: Tasks::new(),
             timers,
+            spawned_timers,
             events: Events::default(),
+            round: Vec::new(),
             accepted,
             accepting: Accepting::new(),
             moved_on: Vec::new(),
@@ -100,11 +107,13 @@ where
         self.resume_accepting(now);
         let paused = self.accept();
         self.run_ready();
+        let rounds = self.run_woken_soon();
         self.engine.settle();
+        let is_idle = self.events.ready.is_empty() && self.events.acceptable.is_empty();
         Turn {
             mail: self.events.mail,
             paused,
-            is_busy: !(self.events.ready.is_empty() && self.events.acceptable.is_empty()),
+            is_busy: !is_idle || rounds > 0,
         }
     }
 
@@ -156,6 +165,9 @@ where
         for task in self.tasks.ids() {
             self.scheduler.wake(task);
         }
+        for task in self.scheduler.spawned.ids() {
+            self.scheduler.wake(task);
+        }
     }
 
     /// Has the turn that waits at `at` return then, also when nothing happens.
@@ -163,7 +175,7 @@ where
         self.alarm = at;
     }
 
-    /// How many tasks live.
+    /// How many tasks live that were not spawned by others ([`Scheduler::spawned`] counts those).
     pub fn tasks(&self) -> usize {
         self.tasks.count()
     }
@@ -181,7 +193,8 @@ where
         if self.scheduler.has_woken() || self.has_room_again() {
             return Park::No;
         }
-        let timer = self.timers.next_expiry().unwrap_or(Instant::FAR);
+        let expiry = |timers: &TimerWheel| timers.next_expiry().unwrap_or(Instant::FAR);
+        let timer = expiry(&self.timers).min(expiry(&self.spawned_timers));
         let wait_until = timer.min(self.accepting.resume_at).min(self.alarm);
         if wait_until == Instant::FAR {
             Park::Forever
@@ -207,6 +220,16 @@ where
             });
         for (number, at) in moved_on.drain(..) {
             self.timers.arm(number, at);
+        }
+        let spawned = &self.scheduler.spawned;
+        self.spawned_timers
+            .expire(now, |number| match spawned.on_entry_due(number, now) {
+                Due::Now(task) => ready.push(task),
+                Due::Later(at) => moved_on.push((number, at)),
+                Due::Stale => {}
+            });
+        for (number, at) in moved_on.drain(..) {
+            self.spawned_timers.arm(number, at);
         }
     }
 
@@ -307,7 +330,41 @@ where
         self.events.ready = ready;
     }
 
+    /// Polls the tasks that others have woken in this turn, and those that these wake, and so on; returns how many rounds there were.
+    /// A task is polled once a round at most. A task that is woken in the last round waits for the next turn.
+    fn run_woken_soon(&mut self) -> usize {
+        for rounds in 0..ROUNDS_PER_TURN {
+            if !self.scheduler.has_woken_soon() {
+                return rounds;
+            }
+            self.next_turn();
+            let mut round = core::mem::take(&mut self.round);
+            self.scheduler.drain_woken_soon(&mut round);
+            for task in round.drain(..) {
+                self.run(task);
+            }
+            self.round = round;
+        }
+        ROUNDS_PER_TURN
+    }
+
+    fn run_spawned(&mut self, task: TaskId) {
+        let scheduler = &*self.scheduler;
+        scheduler.enter(task);
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = scheduler.spawned.poll(task, self.turn, &mut context);
+        let deadline = scheduler.leave();
+        if polled == Polled::Pending
+            && let Some(number) = scheduler.spawned.set_deadline(task, deadline)
+        {
+            self.spawned_timers.arm(number, deadline);
+        }
+    }
+
     fn run(&mut self, task: TaskId) {
+        if task.is_spawned() {
+            return self.run_spawned(task);
+        }
         self.scheduler.enter(task);
         let polled = self
             .tasks
@@ -332,6 +389,13 @@ where
         Self::new(engine, scheduler, |_, _| {
             unreachable!("an engine that never listens accepts nothing")
         })
+    }
+}
+
+/// Spawned tasks hold the scheduler, which holds them: they end with their worker.
+impl<E, F, Accepted> Drop for Worker<E, F, Accepted> {
+    fn drop(&mut self) {
+        self.scheduler.spawned.close();
     }
 }
 
@@ -365,6 +429,9 @@ enum Taken {
     Exhausted(i32),
 }
 
+/// How often tasks may wake each other within a turn before the others have theirs.
+const ROUNDS_PER_TURN: usize = 16;
+
 /// How long accepting pauses when descriptors run out. nginx waits as long (its `accept_mutex_delay`).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 
@@ -373,3 +440,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
 /// already has wait for their turn: 64 new ones take about half a millisecond.
 const ACCEPT_BATCH_MIN: usize = 1;
 const ACCEPT_BATCH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -341,7 +341,8 @@ where
         let Some(until) = self.drain_until else {
             return;
         };
-        let served = self.worker.tasks() == 0 && self.closing.is_empty();
+        let spawned = self.local.scheduler.spawned().finishing;
+        let served = self.worker.tasks() == 0 && spawned == 0 && self.closing.is_empty();
         let done = served && !self.worker.engine().lingers();
         if done || self.local.scheduler.now() >= until {
             self.ended = true;

@@ -1,0 +1,187 @@
+//! One-shots: a question that gets one answer. Their places lie in a pool and are used again, so that asking costs no
+//! allocation.
+
+use crate::scheduler::Scheduler;
+use crate::tasks::TaskId;
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+/// The places of one-shots of one type.
+pub struct OneshotPool<T>(Rc<Shared<T>>);
+
+/// The side that answers. Dropping it says that no answer comes.
+pub struct OneshotSender<T> {
+    shared: Rc<Shared<T>>,
+    place: u32,
+}
+
+/// The side that waits. Dropping it gives the question up.
+pub struct OneshotReceiver<T> {
+    shared: Rc<Shared<T>>,
+    place: u32,
+}
+
+/// The sender is gone, and has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered;
+
+struct Shared<T> {
+    scheduler: Rc<Scheduler>,
+    places: RefCell<Places<T>>,
+}
+
+struct Places<T> {
+    all: Vec<Place<T>>,
+    vacant: Vec<u32>,
+}
+
+/// It is vacant when both sides are gone.
+struct Place<T> {
+    answer: Option<T>,
+    waiting: TaskId,
+    has_sender: bool,
+    has_receiver: bool,
+}
+
+impl<T> OneshotPool<T> {
+    pub fn new(scheduler: &Rc<Scheduler>) -> Self {
+        Self(Rc::new(Shared {
+            scheduler: Rc::clone(scheduler),
+            places: RefCell::new(Places {
+                all: Vec::new(),
+                vacant: Vec::new(),
+            }),
+        }))
+    }
+
+    /// A one-shot. Allocates while more are under way than ever before.
+    pub fn oneshot(&self) -> (OneshotSender<T>, OneshotReceiver<T>) {
+        let place = self.0.places.borrow_mut().take();
+        let shared = Rc::clone(&self.0);
+        let sender = OneshotSender {
+            shared: Rc::clone(&shared),
+            place,
+        };
+        (sender, OneshotReceiver { shared, place })
+    }
+
+    /// Places that were allocated: as many as were under way at once.
+    pub fn places_made(&self) -> usize {
+        self.0.places.borrow().all.len()
+    }
+}
+
+impl<T> OneshotSender<T> {
+    /// Answers. Gives the answer back if nobody waits for it any more.
+    pub fn send(self, answer: T) -> Result<(), T> {
+        let mut places = self.shared.places.borrow_mut();
+        let place = places.of(self.place);
+        if !place.has_receiver {
+            return Err(answer);
+        }
+        place.answer = Some(answer);
+        Ok(())
+    }
+}
+
+impl<T> Drop for OneshotSender<T> {
+    fn drop(&mut self) {
+        let mut places = self.shared.places.borrow_mut();
+        let place = places.of(self.place);
+        place.has_sender = false;
+        let waiting = place.waiting;
+        if waiting != TaskId::NONE {
+            self.shared.scheduler.wake_soon(waiting);
+        }
+        places.leave(self.place);
+    }
+}
+
+impl<T> Future for OneshotReceiver<T> {
+    type Output = Result<T, Unanswered>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut places = self.shared.places.borrow_mut();
+        let place = places.of(self.place);
+        if let Some(answer) = place.answer.take() {
+            return Poll::Ready(Ok(answer));
+        }
+        if !place.has_sender {
+            return Poll::Ready(Err(Unanswered));
+        }
+        place.waiting = self.shared.scheduler.current();
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for OneshotReceiver<T> {
+    fn drop(&mut self) {
+        let mut places = self.shared.places.borrow_mut();
+        let place = places.of(self.place);
+        place.has_receiver = false;
+        place.waiting = TaskId::NONE;
+        // What a value does when it is dropped may come back here.
+        let answer = place.answer.take();
+        places.leave(self.place);
+        drop(places);
+        drop(answer);
+    }
+}
+
+impl<T> Places<T> {
+    fn take(&mut self) -> u32 {
+        let place = Place {
+            answer: None,
+            waiting: TaskId::NONE,
+            has_sender: true,
+            has_receiver: true,
+        };
+        match self.vacant.pop() {
+            Some(number) => {
+                self.all[number as usize] = place;
+                number
+            }
+            None => {
+                self.all.push(place);
+                u32::try_from(self.all.len() - 1).expect("fewer than 2^32 questions are open")
+            }
+        }
+    }
+
+    fn of(&mut self, number: u32) -> &mut Place<T> {
+        &mut self.all[number as usize]
+    }
+
+    fn leave(&mut self, number: u32) {
+        let place = self.of(number);
+        if !place.has_sender && !place.has_receiver {
+            self.vacant.push(number);
+        }
+    }
+}
+
+impl<T> fmt::Debug for OneshotPool<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "OneshotPool({} places)", self.places_made())
+    }
+}
+
+impl<T> fmt::Debug for OneshotSender<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "OneshotSender({})", self.place)
+    }
+}
+
+impl<T> fmt::Debug for OneshotReceiver<T> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "OneshotReceiver({})", self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests;

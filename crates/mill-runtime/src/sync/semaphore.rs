@@ -1,0 +1,202 @@
+//! Permits, given in the order in which they were asked for.
+
+use super::wait_list::WaitList;
+use crate::scheduler::Scheduler;
+use alloc::rc::Rc;
+use core::cell::{Cell, RefCell};
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
+use core::task::{Context, Poll};
+
+/// So many may do something at once; others wait. `max_conns` with `queue` of one worker is one.
+pub struct Semaphore {
+    scheduler: Rc<Scheduler>,
+    /// Permits that nobody has; below 0 while more are out than there are now.
+    available: Cell<i64>,
+    permits: Cell<u32>,
+    waiting: RefCell<WaitList>,
+    waiting_max: usize,
+    is_closed: Cell<bool>,
+}
+
+/// Leave to do it. Dropping it gives it to the task that has waited longest.
+#[derive(Debug)]
+pub struct Permit {
+    /// `None` once it was forgotten.
+    semaphore: Option<Rc<Semaphore>>,
+}
+
+/// Why no permit is given, now or later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoPermit {
+    /// As many wait as may.
+    TooManyWait,
+    /// [`Semaphore::close`].
+    Closed,
+}
+
+impl Semaphore {
+    /// `waiting_max`: what comes while so many wait is refused.
+    pub fn new(scheduler: &Rc<Scheduler>, permits: u32, waiting_max: usize) -> Rc<Self> {
+        Rc::new(Self {
+            scheduler: Rc::clone(scheduler),
+            available: Cell::new(i64::from(permits)),
+            permits: Cell::new(permits),
+            waiting: RefCell::default(),
+            waiting_max,
+            is_closed: Cell::new(false),
+        })
+    }
+
+    /// A permit, if nobody has to wait for one.
+    pub fn try_acquire(self: &Rc<Self>) -> Option<Permit> {
+        if self.is_closed.get() || self.available.get() <= 0 {
+            return None;
+        }
+        self.available.set(self.available.get() - 1);
+        Some(Permit::of(self))
+    }
+
+    /// Waits for a permit. Dropping what is returned leaves the queue; a permit that was granted by then goes to the next.
+    pub fn acquire(self: &Rc<Self>) -> Acquire {
+        Acquire {
+            semaphore: Rc::clone(self),
+            place: None,
+        }
+    }
+
+    /// How many permits there are from now on. Those that are out stay valid.
+    pub fn set_permits(&self, permits: u32) {
+        let former = i64::from(self.permits.replace(permits));
+        let more = i64::from(permits) - former;
+        self.available.set(self.available.get() + more);
+        self.grant();
+    }
+
+    /// Refuses all from now on, those that wait as well.
+    pub fn close(&self) {
+        self.is_closed.set(true);
+        let mut waiting = self.waiting.borrow_mut();
+        while let Some(task) = waiting.grant() {
+            self.scheduler.wake_soon(task);
+        }
+    }
+
+    /// Permits that are out.
+    pub fn in_use(&self) -> i64 {
+        i64::from(self.permits.get()) - self.available.get()
+    }
+
+    pub fn waiting(&self) -> usize {
+        self.waiting.borrow().waiting()
+    }
+
+    /// Gives back a permit; of one that was dropped this is done.
+    pub(super) fn release(&self) {
+        self.available.set(self.available.get() + 1);
+        self.grant();
+    }
+
+    /// Gives what is available to those that wait.
+    fn grant(&self) {
+        while self.available.get() > 0 && !self.is_closed.get() {
+            let Some(task) = self.waiting.borrow_mut().grant() else {
+                return;
+            };
+            self.available.set(self.available.get() - 1);
+            self.scheduler.wake_soon(task);
+        }
+    }
+}
+
+impl Permit {
+    fn of(semaphore: &Rc<Semaphore>) -> Self {
+        Self {
+            semaphore: Some(Rc::clone(semaphore)),
+        }
+    }
+
+    /// It stays taken, without a value to drop, until [`Semaphore::release`].
+    pub(super) fn forget(mut self) {
+        self.semaphore = None;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(semaphore) = &self.semaphore {
+            semaphore.release();
+        }
+    }
+}
+
+/// Waiting for a permit.
+#[derive(Debug)]
+pub struct Acquire {
+    semaphore: Rc<Semaphore>,
+    /// In the queue, once it has been polled.
+    place: Option<u32>,
+}
+
+impl Future for Acquire {
+    type Output = Result<Permit, NoPermit>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        let semaphore = Rc::clone(&self.semaphore);
+        let mut waiting = semaphore.waiting.borrow_mut();
+        let Some(place) = self.place else {
+            if semaphore.is_closed.get() {
+                return Poll::Ready(Err(NoPermit::Closed));
+            }
+            // Nobody waits while permits are left: what is released is granted at once.
+            if semaphore.available.get() > 0 {
+                semaphore.available.set(semaphore.available.get() - 1);
+                return Poll::Ready(Ok(Permit::of(&semaphore)));
+            }
+            if waiting.waiting() >= semaphore.waiting_max {
+                return Poll::Ready(Err(NoPermit::TooManyWait));
+            }
+            self.place = Some(waiting.enter(semaphore.scheduler.current()));
+            return Poll::Pending;
+        };
+        if !waiting.is_granted(place) {
+            waiting.set_task(place, semaphore.scheduler.current());
+            return Poll::Pending;
+        }
+        waiting.leave(place);
+        self.place = None;
+        Poll::Ready(if semaphore.is_closed.get() {
+            Err(NoPermit::Closed)
+        } else {
+            Ok(Permit::of(&semaphore))
+        })
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let mut waiting = self.semaphore.waiting.borrow_mut();
+        let was_granted = waiting.is_granted(place);
+        waiting.leave(place);
+        drop(waiting);
+        if was_granted && !self.semaphore.is_closed.get() {
+            self.semaphore.release();
+        }
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (permits, in_use) = (self.permits.get(), self.in_use());
+        write!(
+            formatter,
+            "Semaphore({in_use} of {permits}, {} wait)",
+            self.waiting()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! The tasks that wait, in order: a list through one array, from the middle of which any may leave.
+
+use crate::tasks::TaskId;
+use alloc::vec::Vec;
+
+/// First come, first served. A place belongs to its waiter until [`WaitList::leave`].
+#[derive(Debug, Default)]
+pub(super) struct WaitList {
+    places: Vec<Place>,
+    ends: Ends,
+    /// Places that nobody has.
+    vacant: Vec<u32>,
+    waiting: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<u32>,
+    last: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    task: TaskId,
+    previous: Option<u32>,
+    next: Option<u32>,
+    /// It has what it waits for, and is in the list no more.
+    is_granted: bool,
+}
+
+impl WaitList {
+    pub(super) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Waits behind all others. Allocates while more wait than ever before.
+    pub(super) fn enter(&mut self, task: TaskId) -> u32 {
+        let place = Place {
+            task,
+            previous: self.ends.last,
+            next: None,
+            is_granted: false,
+        };
+        let number = match self.vacant.pop() {
+            Some(number) => {
+                self.places[number as usize] = place;
+                number
+            }
+            None => {
+                self.places.push(place);
+                u32::try_from(self.places.len() - 1).expect("fewer than 2^32 tasks wait")
+            }
+        };
+        match self.ends.last.replace(number) {
+            Some(last) => self.places[last as usize].next = Some(number),
+            None => self.ends.first = Some(number),
+        }
+        self.waiting += 1;
+        number
+    }
+
+    /// From now on this task is told.
+    pub(super) fn set_task(&mut self, number: u32, task: TaskId) {
+        self.places[number as usize].task = task;
+    }
+
+    pub(super) fn is_granted(&self, number: u32) -> bool {
+        self.places[number as usize].is_granted
+    }
+
+    /// Takes the first one out of the list; its task is to be told that it has what it waits for.
+    pub(super) fn grant(&mut self) -> Option<TaskId> {
+        let first = self.ends.first?;
+        self.unlink(first);
+        let place = &mut self.places[first as usize];
+        place.is_granted = true;
+        Some(place.task)
+    }
+
+    /// The waiter is gone, or has taken what it was granted.
+    pub(super) fn leave(&mut self, number: u32) {
+        if !self.places[number as usize].is_granted {
+            self.unlink(number);
+        }
+        self.vacant.push(number);
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let Place { previous, next, .. } = self.places[number as usize];
+        match previous {
+            Some(previous) => self.places[previous as usize].next = next,
+            None => self.ends.first = next,
+        }
+        match next {
+            Some(next) => self.places[next as usize].previous = previous,
+            None => self.ends.last = previous,
+        }
+        self.waiting -= 1;
+    }
+}
