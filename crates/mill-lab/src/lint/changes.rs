@@ -13,7 +13,21 @@ pub(super) struct Change<'a> {
     /// The unit behind the second figure, without blanks: `ms`, `%`, or nothing.
     pub(super) unit: &'a str,
     /// The share in the brackets that follow.
-    gain: Option<Quantity>,
+    gain: Option<Gain>,
+}
+
+/// A share as it is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Gain {
+    share: Quantity,
+    /// The sign that stands before it, if one does.
+    sign: Option<Sign>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    Plus,
+    Minus,
 }
 
 /// The change that a line tells of, if it does.
@@ -38,11 +52,17 @@ pub(super) fn of_line(line: &str) -> Option<Change<'_>> {
 
 impl Change<'_> {
     /// What is wrong with the share, if it is: neither the gain of the two figures, rounded or cut, nor, of shares, their
-    /// difference in points.
+    /// difference in points; or its sign says the opposite of the figures.
     pub(super) fn wrong_gain(&self) -> Option<String> {
-        let said = self.gain?;
+        let gain = self.gain?;
+        let said = gain.share;
         let expected = gain_of(self.from, self.to)?;
         let points = self.to.value - self.from.value;
+        let is_opposite = match gain.sign {
+            Some(Sign::Plus) => points < 0.0,
+            Some(Sign::Minus) => points > 0.0,
+            None => false,
+        };
         let fits = |expected: f64, half_width: f64| {
             let apart = (said.value.abs() - expected.abs()).abs();
             let is_rounded = apart <= said.half_width + half_width + ROUNDING;
@@ -51,14 +71,18 @@ impl Change<'_> {
             is_rounded || is_cut
         };
         let is_share = self.unit == "%";
-        if fits(expected.value, expected.half_width)
-            || (is_share && fits(points, self.from.half_width + self.to.half_width))
-        {
+        let is_right = fits(expected.value, expected.half_width)
+            || (is_share && fits(points, self.from.half_width + self.to.half_width));
+        if is_right && !is_opposite {
             return None;
         }
+        let value = match gain.sign {
+            Some(Sign::Minus) => -said.value.abs(),
+            Some(Sign::Plus) | None => said.value,
+        };
         Some(format!(
-            "from {} to {} is {:+.2} %, not {:+} %",
-            self.from.value, self.to.value, expected.value, said.value
+            "from {} to {} is {:+.2} %, not {value:+} %",
+            self.from.value, self.to.value, expected.value
         ))
     }
 }
@@ -78,10 +102,17 @@ fn figure(text: &str) -> Option<(Quantity, &str)> {
 }
 
 /// `(+8%)`, `(-10%)`, `(99%?)`.
-fn bracket(text: &str) -> Option<Quantity> {
+fn bracket(text: &str) -> Option<Gain> {
     let (_, rest) = text.split_once('(')?;
     let (inside, _) = rest.split_once('%')?;
-    Quantity::plain(inside)
+    let sign = match inside.trim_start().chars().next() {
+        Some('+') => Some(Sign::Plus),
+        Some('-' | '−') => Some(Sign::Minus),
+        _ => None,
+    };
+    let digits = inside.trim_start_matches([' ', '+', '-', '−']);
+    let share = Quantity::plain(digits)?;
+    Some(Gain { share, sign })
 }
 
 /// Percentage points that arithmetic in doubles may add.
@@ -115,6 +146,16 @@ mod tests {
         check("calls from 231K to 289K, (+25%), why?", None);
         check("latency from 12ms to 12ms (0%)", None);
         check("It rose from 100 to 110", None);
+        // A sign says which way.
+        check("It fell from 110 to 99 (-10%)", None);
+        check(
+            "It fell from 110 to 99 (+10%)",
+            Some("from 110 to 99 is -10.00 %, not +10 %"),
+        );
+        check(
+            "It rose from 100 to 110 (-10%)",
+            Some("from 100 to 110 is +10.00 %, not -10 %"),
+        );
     }
 
     #[test]
