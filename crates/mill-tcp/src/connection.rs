@@ -86,7 +86,7 @@ pub struct Connection {
     pub(crate) backoff: u8,
     /// Acknowledgements that still go out at once.
     pub(crate) quick_acks: u8,
-    /// Keep-alive probes without an answer.
+    /// Probes without an answer: for a closed window while data waits for one, else of keep-alive.
     pub(crate) probes: u8,
     /// What the retransmission timer stands for.
     pub(crate) timer: TimerKind,

@@ -31,10 +31,12 @@ impl Connection {
         let Some(keepalive) = env.config.keepalive else {
             return Events::default();
         };
-        // What is in flight is asked for by retransmission, which finds out as well.
+        // What is in flight is asked for by retransmission, and what waits for a window by its own probes, which find out as
+        // well and have limits of their own: keep-alive rests meanwhile, as in Linux.
+        let is_asked_for = self.snd_una != self.snd_nxt || self.is_persisting();
         let silent_ms = env.tick().since(self.heard_at);
         let idle_ms = millis(keepalive.idle);
-        if self.snd_una != self.snd_nxt || (self.probes == 0 && silent_ms < idle_ms) {
+        if is_asked_for || (self.probes == 0 && silent_ms < idle_ms) {
             let from = self.heard_at.after(keepalive.idle);
             let soonest = env.tick().after(keepalive.interval);
             let is_ahead = from.since(env.tick()) > 0;
