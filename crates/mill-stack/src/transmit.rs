@@ -52,8 +52,8 @@ enum Turn {
     Done,
     /// It has more; the others come first.
     More,
-    /// The device has no room.
-    Full,
+    /// The device has no room; something has left before, or not.
+    Full { has_sent: bool },
 }
 
 /// How long a segment TCP may make on this link, payload only. Where the device does not cut, we do, and one
@@ -98,7 +98,13 @@ impl<Q: SendQueue> Host<Q> {
             match self.transmit_turn(index, link) {
                 Turn::Done => {}
                 Turn::More => self.sending.push_back(index),
-                Turn::Full => {
+                // A place that a full device makes vacant is the next one's: else a connection that always has something to
+                // send would have all of them, and acknowledgements and probes of the others would never leave.
+                Turn::Full { has_sent: true } => {
+                    self.sending.push_back(index);
+                    return Sent::Full;
+                }
+                Turn::Full { has_sent: false } => {
                     self.sending.push_front(index);
                     return Sent::Full;
                 }
@@ -165,9 +171,10 @@ impl<Q: SendQueue> Host<Q> {
         if slot.is_some_and(|slot| slot.flags.has(SlotFlags::SMALL_PATH)) {
             self.search_path(index);
         }
-        for _ in 0..QUANTUM {
+        for sent in 0..QUANTUM {
             match self.transmit_next(index, link) {
                 Turn::More => {}
+                Turn::Full { has_sent: false } if sent > 0 => return Turn::Full { has_sent: true },
                 done => return done,
             }
         }
@@ -192,7 +199,7 @@ impl<Q: SendQueue> Host<Q> {
         };
         let Some(room) = link.reserve(frame_len_max(&self.link)) else {
             self.arm(index);
-            return Turn::Full;
+            return Turn::Full { has_sent: false };
         };
         let Some(slot) = self.slots.at_mut(index) else {
             return Turn::Done;
@@ -219,7 +226,7 @@ impl<Q: SendQueue> Host<Q> {
             return if self.transmit_cut(link) {
                 Turn::More
             } else {
-                Turn::Full
+                Turn::Full { has_sent: true }
             };
         }
         let payload = ends.payload(room, segment);
