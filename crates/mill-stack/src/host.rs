@@ -104,6 +104,8 @@ pub struct Host<Q> {
     pub(crate) datagrams: datagrams::Datagrams,
     /// A long segment of which the device took the first frames only.
     pub(crate) cut: Option<Cut>,
+    /// What comes before connections has filled the device since one of them had a turn.
+    pub(crate) is_overtaken: bool,
     /// Frames that readers may still look at, and whose bytes they hold.
     pub(crate) held: Vec<(FrameId, u32)>,
     /// For answers to what nothing stands for.
@@ -154,6 +156,7 @@ impl<Q: SendQueue> Host<Q> {
             answers: Answers::new(),
             datagrams,
             cut: None,
+            is_overtaken: false,
             held: Vec::new(),
             resets: RateLimit::default(),
             recent_resets: RecentResets::default(),
@@ -182,7 +185,7 @@ impl<Q: SendQueue> Host<Q> {
             self.counters.frames_handled += u64::from(is_handled);
         }
         if self.answers.is_nearly_full() {
-            self.transmit_answers(link);
+            self.transmit_first(link);
         }
         let count = burst.as_slice().len();
         self.burst = burst;

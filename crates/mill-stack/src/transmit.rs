@@ -1,4 +1,5 @@
-//! What goes out: answers first, then connections with something to send, one after the other.
+//! What goes out: answers first, then connections with something to send, one after the other. While the device is full
+//! neither keeps the other from sending.
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
@@ -85,29 +86,14 @@ impl<Q: SendQueue> Host<Q> {
     /// connection was about.
     pub(crate) fn transmit_share<L: Link>(&mut self, link: &mut L, frames: u64) -> Sent {
         let share_end = self.counters.frames_out.saturating_add(frames);
-        if !self.transmit_outgoing(link)
-            || !self.transmit_answers(link)
-            || !self.transmit_datagrams(link)
-            || !self.transmit_cut(link)
-        {
+        if !self.transmit_first(link) || !self.transmit_cut(link) {
             return Sent::Full;
         }
         while self.counters.frames_out < share_end
             && let Some(index) = self.sending.pop_front()
         {
-            match self.transmit_turn(index, link) {
-                Turn::Done => {}
-                Turn::More => self.sending.push_back(index),
-                // A place that a full device makes vacant is the next one's: else a connection that always has something to
-                // send would have all of them, and acknowledgements and probes of the others would never leave.
-                Turn::Full { has_sent: true } => {
-                    self.sending.push_back(index);
-                    return Sent::Full;
-                }
-                Turn::Full { has_sent: false } => {
-                    self.sending.push_front(index);
-                    return Sent::Full;
-                }
+            if !self.transmit_turn_of(index, link) {
+                return Sent::Full;
             }
         }
         // What was found out on the way: neighbours to ask for, resets of connections that failed.
@@ -117,6 +103,57 @@ impl<Q: SendQueue> Host<Q> {
             Sent::All
         } else {
             Sent::Share
+        }
+    }
+
+    /// What comes before the connections; says whether the link had room for all of it. Amid a burst it makes room for the
+    /// answers that are still to come.
+    pub(crate) fn transmit_first<L: Link>(&mut self, link: &mut L) -> bool {
+        let has_served = self.is_overtaken && self.transmit_overtaken(link);
+        let before = self.counters.frames_out;
+        let has_room = self.transmit_outgoing(link)
+            && self.transmit_answers(link)
+            && self.transmit_datagrams(link);
+        // A device that was full already, perhaps by connections, leaves it as it was.
+        let has_filled = self.is_overtaken || self.counters.frames_out > before;
+        self.is_overtaken = !has_room && has_filled && !has_served;
+        has_room
+    }
+
+    /// Answers or datagrams have filled the device: the first connection that has something to send has its turn now, lest
+    /// a flood of SYNs or of datagrams keep all of them from sending for as long as it lasts. Says whether one has sent
+    /// something; then the others are first again.
+    #[cold]
+    fn transmit_overtaken<L: Link>(&mut self, link: &mut L) -> bool {
+        let before = self.counters.frames_out;
+        let mut has_room = self.transmit_cut(link);
+        while has_room
+            && self.counters.frames_out == before
+            && let Some(index) = self.sending.pop_front()
+        {
+            has_room = self.transmit_turn_of(index, link);
+        }
+        self.counters.frames_out > before
+    }
+
+    /// The turn of a connection that was taken out of the list, and its next place there; says whether the link had room.
+    fn transmit_turn_of<L: Link>(&mut self, index: u32, link: &mut L) -> bool {
+        match self.transmit_turn(index, link) {
+            Turn::Done => true,
+            Turn::More => {
+                self.sending.push_back(index);
+                true
+            }
+            // A place that a full device makes vacant is the next one's: else a connection that always has something to
+            // send would have all of them, and acknowledgements and probes of the others would never leave.
+            Turn::Full { has_sent: true } => {
+                self.sending.push_back(index);
+                false
+            }
+            Turn::Full { has_sent: false } => {
+                self.sending.push_front(index);
+                false
+            }
         }
     }
 
@@ -136,7 +173,7 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     /// Answers, until there are no more or the link has no room; says whether it had.
-    pub(crate) fn transmit_answers<L: Link>(&mut self, link: &mut L) -> bool {
+    fn transmit_answers<L: Link>(&mut self, link: &mut L) -> bool {
         use crate::host::Way;
         while let Some(answer) = self.answers.pop() {
             let mac = match self.next_hops.way(answer.flow.remote, self.now) {

@@ -25,6 +25,9 @@ mod fast_opening;
 /// Ports in TIME-WAIT, for connections that we open.
 mod reusing;
 
+/// What leaves first where not all can.
+mod full_device;
+
 /// A request of one size, an answer of another, then both ends close: all bytes are right and nothing is left.
 fn check_exchange(mut pair: Pair, target: &str, request: usize, response: usize) {
     let listener = pair.listen(target);
@@ -107,51 +110,6 @@ fn a_device_with_little_room_gets_everything_in_the_end() {
             50_000,
             200_000,
         );
-    }
-}
-
-/// One connection has always something to send, and the device takes `room` frames a turn, so that it is full after each.
-/// What another connection says arrives nevertheless, after `turns_max` turns at most.
-fn check_is_heard_beside_a_busy_one(mut link: MemoryLink, room: usize, turns_max: usize) {
-    link.sent_max = room;
-    let mut pair = Pair::over(link, MemoryLink::ethernet(2), |_| {});
-    let listener = pair.listen(SERVER_V4);
-    let (busy, busy_server) = pair.connect(listener, SERVER_V4);
-    let (quiet, quiet_server) = pair.connect(listener, SERVER_V4);
-    let bytes = pattern(100_000, 1);
-    let mut turns = None;
-    for turn in 0..1_000 {
-        if pair.client.queue(busy).unwrap().len() < 50_000 {
-            write(&mut pair.client, busy, &bytes);
-        }
-        if turn == 500 {
-            write(&mut pair.client, quiet, b"quiet");
-        }
-        pair.turn();
-        read(&mut pair.server, &mut pair.server_link, busy_server);
-        if !read(&mut pair.server, &mut pair.server_link, quiet_server).is_empty() {
-            turns = Some(turn - 500);
-            break;
-        }
-    }
-    assert!(
-        turns.is_some_and(|turns| turns <= turns_max),
-        "{turns:?} turns, room for {room} frames"
-    );
-}
-
-#[test]
-fn a_full_device_is_shared_by_all_connections_that_have_something_to_send() {
-    let cutting = || {
-        MemoryLink::new(LinkProperties {
-            segment_bytes_max: 65_535,
-            ..*MemoryLink::ethernet(1).properties()
-        })
-    };
-    // What leaves first is the busy one's turn: up to four segments, which are 16 frames each where we cut them.
-    for room in [1, 2, 3, 4, 5, 7, 16] {
-        check_is_heard_beside_a_busy_one(cutting(), room, 4 / room + 1);
-        check_is_heard_beside_a_busy_one(MemoryLink::ethernet(1), room, 4 * 16 / room + 1);
     }
 }
 
