@@ -165,7 +165,15 @@ impl Connection {
             _ if progress.acked_bytes > 0 && progress.is_echo_older => {
                 self.late_round_trip(progress, echo_us, env)
             }
-            _ if progress.acked_bytes > 0 => echo_us,
+            _ if progress.acked_bytes > 0 => {
+                // The echo is that of the retransmission itself, a millisecond more or less. Without SACK, so without
+                // D-SACK, `late_round_trip` depends on how short the path has become.
+                let has_sack = self.flags.has(ConnectionFlags::SACK);
+                if let Some(echo_us) = echo_us.filter(|_| !has_sack) {
+                    self.rtt_min_us = self.rtt_min_us.min(echo_us + 1_000);
+                }
+                echo_us
+            }
             _ => None,
         };
         if let Some(last) = delivery.last_original_at {

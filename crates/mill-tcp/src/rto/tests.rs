@@ -227,6 +227,37 @@ fn lost_acknowledgements_do_not_lengthen_the_timeout_of_a_short_path() {
 }
 
 #[test]
+fn answers_to_retransmissions_tell_how_short_the_path_has_become() {
+    for is_measured in [false, true] {
+        let mut sender = Sender::new(&without_probes());
+        let mut sent = 0;
+        let mut resend = |sender: &mut Sender, answered_after_ms: u64, echoes_original: bool| {
+            sender.write(1);
+            sent += 1;
+            let original = sender.ack(sent).options.timestamps.unwrap().echo;
+            while sender.wait_ms(1).is_empty() {}
+            sender.wait_ms(answered_after_ms);
+            let mut draft = sender.ack(sent);
+            if echoes_original {
+                let now = draft.options.timestamps.unwrap();
+                let echo = original;
+                draft.options.timestamps = Some(Timestamps { echo, ..now });
+            }
+            sender.give(&draft);
+        };
+        // The path had 20 ms. All originals are lost from now on, and it has 5.
+        if is_measured {
+            resend(&mut sender, 5, false);
+        }
+        let before_us = sender.connection().srtt_us;
+        // An acknowledgement was lost: 8 ms after the retransmission are time for an answer to it now, though they were none.
+        resend(&mut sender, 8, true);
+        let has_learnt = sender.connection().srtt_us > before_us;
+        assert_eq!(has_learnt, !is_measured);
+    }
+}
+
+#[test]
 fn a_path_that_becomes_longer_than_the_timeout_is_learnt() {
     for sack in [false, true] {
         let mut sender = Sender::new(&Config {
