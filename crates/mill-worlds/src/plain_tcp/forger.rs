@@ -70,8 +70,11 @@ impl Forger {
     }
 
     fn forge(&mut self) -> Segment {
-        let source = SocketAddr::new(self.somebody(), self.number16().max(1));
+        let (somebody, port) = (self.somebody(), self.number16());
         let is_guess = self.random.happens(self.plan.guesses_per_million);
+        // A guess never comes from where a SYN came from: a world holds every sender to what its SYNs agreed on.
+        let port = if is_guess { port | 1 } else { port.max(2) & !1 };
+        let source = SocketAddr::new(somebody, port);
         let options = self
             .random
             .one_of(&[&[][..], &[2, 4, 5, 0xb4], &FULL_OPTIONS]);

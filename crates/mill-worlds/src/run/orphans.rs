@@ -6,6 +6,10 @@
 //! server closes, and only where the trace shows that the first unacknowledged segment, or the question for a window that is
 //! closed, was sent by its timer as often as the settings say, at intervals that double, and that no acknowledgement of
 //! more arrived meanwhile.
+//!
+//! The same comes of a Fast Open connection whose client has the SYN-ACK and a part of the answer, and whose
+//! acknowledgements are all lost: to the server it is half open, and is given up after as many SYN-ACKs as the settings say
+//! (RFC 7413 4.2.2), whatever its application has in mind.
 
 use crate::plain_tcp::host::PlainHost;
 use crate::plan::{Asking, Parting, PlainTalk, Plan, Talk};
@@ -23,6 +27,8 @@ use std::net::SocketAddr;
 #[derive(Debug, Default)]
 pub(super) struct Orphans {
     clients: BTreeSet<SocketAddr>,
+    /// Of Fast Open connections that their servers never saw established.
+    half_open: BTreeSet<SocketAddr>,
 }
 
 impl Orphans {
@@ -38,24 +44,32 @@ impl Orphans {
             };
             flows.entry(ends).or_default().push(segment);
         }
-        let given_up = flows.into_iter().filter(|((server, _), segments)| {
-            let station = station_of(*server);
-            let questions = questions.get(station).zip(plan.stations.get(station));
-            questions
-                .is_some_and(|(questions, it)| is_given_up(*server, segments, questions, &it.tcp))
-        });
-        Self {
-            clients: given_up.map(|((_, client), _)| client).collect(),
+        let mut orphans = Self::default();
+        for ((server, client), segments) in flows {
+            let station = station_of(server);
+            let Some((questions, it)) = questions.get(station).zip(plan.stations.get(station))
+            else {
+                continue;
+            };
+            if is_given_up(server, &segments, questions, &it.tcp) {
+                orphans.clients.insert(client);
+            }
+            if is_given_up_half_open(server, &segments, questions, &it.tcp) {
+                orphans.half_open.insert(client);
+            }
         }
+        orphans
     }
 
     /// Whether the last connection of a client's talk is one of them.
     pub(super) fn has_talk(&self, plan: &Plan, client: &Client, talk: usize) -> bool {
         let of_talk = &plan.talks[client.index][talk];
         let end = client.ends.borrow()[talk];
-        is_closed_by_server(&of_talk.what)
-            && !of_talk.is_for_plain
-            && end.is_some_and(|end| self.clients.contains(&end))
+        let Some(end) = end.filter(|_| !of_talk.is_for_plain) else {
+            return false;
+        };
+        let is_orphan = is_closed_by_server(&of_talk.what) && self.clients.contains(&end);
+        is_orphan || self.half_open.contains(&end)
     }
 
     /// Whether the connection of a talk of the other TCP is.
@@ -81,6 +95,37 @@ const fn is_plain_closed_by_server(talk: &PlainTalk) -> bool {
             talk.parting,
             Parting::Second | Parting::Crossing | Parting::AtOnce
         )
+}
+
+/// Whether the segments of the last connection between two ends show that the server gave it up as half open, although the
+/// client's SYN brought data. `questions` is when its host asked for neighbours.
+fn is_given_up_half_open(
+    server: SocketAddr,
+    segments: &[&SentSegment],
+    questions: &[Instant],
+    config: &Config,
+) -> bool {
+    let is_syn = |it: &&SentSegment| it.to == server && it.flags.has(Flags::SYN);
+    // It is repeated without its data.
+    let Some(begins) = segments.iter().rposition(|it| is_syn(it) && it.len > 0) else {
+        return false;
+    };
+    let segments = &segments[begins..];
+    let mut syns = segments.iter().filter(|it| is_syn(it));
+    let is_last = syns.all(|it| it.seq == segments[0].seq);
+    let is_syn_ack = |it: &&&SentSegment| it.from == server && it.flags.has(Flags::SYN);
+    let Some(syn_ack) = segments.iter().find(is_syn_ack) else {
+        return false;
+    };
+    let sent = segments.iter().filter(is_syn_ack);
+    let times: Vec<_> = sent.map(|it| it.at).collect();
+    // The first one and its repetitions.
+    let count_max = usize::from(config.syn_ack_retries_max) + 1;
+    let mut ends = (0..times.len()).filter_map(|first| retries(&times[first..], questions, config));
+    let is_unheard = |end: Instant| {
+        acks(server, segments).all(|(ack, at)| !is_before(syn_ack.seq, ack) || at >= end)
+    };
+    is_last && ends.any(|(count, end)| count == count_max && is_unheard(end))
 }
 
 /// Whether the segments of the last connection between two ends show that the server gave it up. `questions` is when its

@@ -56,6 +56,51 @@ fn check_with(sent: &[SentSegment], questions_ms: &[u64], expected: bool) {
     assert_eq!(is, expected, "{sent:#?}, {questions_ms:?}");
 }
 
+/// The SYN-ACKs of a Fast Open connection, and acknowledgements that arrived; three repetitions are all.
+fn check_half_open(syn_bytes: u32, syn_acks_ms: &[u64], acks: &[(u64, u32)], expected: bool) {
+    let syn = SentSegment {
+        flags: Flags::SYN,
+        ack: None,
+        ..from_client(0, 0)
+    };
+    let syn = SentSegment {
+        len: syn_bytes,
+        ..syn
+    };
+    let mut segments = vec![syn, SentSegment { len: 0, ..syn }];
+    for at_ms in syn_acks_ms {
+        segments.push(SentSegment {
+            flags: Flags::SYN | Flags::ACK,
+            ..from_server(*at_ms, 0, 0)
+        });
+        segments.push(from_server(*at_ms, 1, 100));
+    }
+    segments.extend(acks.iter().map(|(at_ms, ack)| from_client(*at_ms, *ack)));
+    segments.sort_by_key(|it| it.at);
+    let segments: Vec<_> = segments.iter().collect();
+    let config = Config {
+        syn_ack_retries_max: 3,
+        ..Config::default()
+    };
+    let is = is_given_up_half_open(SERVER, &segments, &[], &config);
+    assert_eq!(is, expected, "{syn_bytes} {syn_acks_ms:?} {acks:?}");
+}
+
+#[test]
+fn a_fast_open_connection_is_given_up_after_so_many_syn_acks_that_nobody_acknowledged() {
+    let times = [10, 1010, 3010, 7010];
+    check_half_open(59, &times, &[], true);
+    check_half_open(59, &[10, 1010, 2010, 4010, 8010], &[], true);
+    // An acknowledgement of the SYN-ACK came in time, or too late.
+    check_half_open(59, &times, &[(2000, 1)], false);
+    check_half_open(59, &times, &[(14_900, 101)], false);
+    check_half_open(59, &times, &[(15_100, 101)], true);
+    // It was no Fast Open; not often enough; not doubling.
+    check_half_open(0, &times, &[], false);
+    check_half_open(59, &times[..3], &[], false);
+    check_half_open(59, &[10, 1010, 2010, 3010], &[], false);
+}
+
 #[test]
 fn as_many_doubling_intervals_as_the_settings_say_are_needed() {
     let check = |times_ms: &[u64], expected: bool| {
