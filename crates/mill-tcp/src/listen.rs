@@ -108,6 +108,7 @@ impl HalfOpen {
         }
         // A SYN that was repeated because our answer was lost: the same answer.
         if segment.flags.has(Flags::SYN) && segment.seq == self.irs {
+            self.wait_anew(env);
             return HalfOpenOutcome::Answer(self.syn_ack(env));
         }
         // RFC 7323 3.2: silently.
@@ -142,10 +143,22 @@ impl HalfOpen {
         }
         self.retransmits += 1;
         env.shared.counters.retransmitted += 1;
-        // RFC 6298 5.5.
-        let wait = env.config.rto_initial * (1 << self.retransmits.min(16));
-        self.retransmit_at = env.tick().after(wait.min(env.config.rto_max));
+        self.retransmit_at = self.timeout_at(env);
         Some(self.syn_ack(env))
+    }
+
+    /// One timeout from now (RFC 6298 5.5).
+    fn timeout_at(&self, env: &Env<'_>) -> Tick {
+        let wait = env.config.rto_initial * (1 << self.retransmits.min(16));
+        env.tick().after(wait.min(env.config.rto_max))
+    }
+
+    /// The peer has asked again, and gets an answer now: what it says to that is waited for, as by Linux, and it does not
+    /// find that it was forgotten a moment ago. The timer of a first SYN-ACK stays, for it measures the round trip.
+    fn wait_anew(&mut self, env: &Env<'_>) {
+        if self.retransmits > 0 {
+            self.retransmit_at = self.timeout_at(env);
+        }
     }
 
     const fn agreement(&self) -> Agreement {

@@ -62,7 +62,12 @@ impl<Q: SendQueue> Host<Q> {
         let Some(entry) = self.syn_cache.at_mut(index) else {
             return;
         };
-        let flow = entry.flow;
+        let (flow, at) = (entry.flow, entry.half_open.retransmit_at);
+        // The peer has asked since, and the timer has moved on.
+        if !at.is_due(self.now.tick()) {
+            self.syn_cache.timers.arm(index, at);
+            return;
+        }
         let config = self
             .listeners
             .at(ListenerId(entry.listener))

@@ -57,6 +57,33 @@ fn half_closed_connections_of_absent_applications_end_after_a_minute() {
 }
 
 #[test]
+fn a_handshake_is_not_forgotten_just_behind_an_answer() {
+    let mut target = Target::new(|_| {});
+    let begin = |number: u32, target: &mut Target| {
+        let mut peer = RawPeer::new(number);
+        let syn = peer.syn();
+        peer.begin(target).unwrap();
+        target.wait(Duration::from_millis(62_900));
+        // It asks once more, shortly before the server would forget it.
+        target.arrive(&syn);
+        target.turn();
+        peer
+    };
+    // It takes a while to say something.
+    let mut peer = begin(1, &mut target);
+    target.wait(Duration::from_secs(30));
+    peer.send(&mut target, Flags::ACK, &[]);
+    target.turn();
+    assert_eq!(target.host.usage().connections, 1);
+    // Or nothing comes any more.
+    begin(2, &mut target);
+    target.wait(Duration::from_secs(31));
+    assert_eq!(target.host.usage().half_open, 1);
+    target.wait(Duration::from_secs(2));
+    assert_eq!(target.host.usage().half_open, 0);
+}
+
+#[test]
 fn handshakes_that_are_not_completed_end_after_63_seconds() {
     let mut target = Target::new(|_| {});
     for number in 0..100 {

@@ -199,6 +199,25 @@ fn a_syn_ack_is_repeated_with_growing_waits_and_given_up() {
     assert!(matches!(pair.sides[SERVER].peer, Peer::Listening));
 }
 
+#[test]
+fn a_peer_that_asks_again_is_waited_for_as_long_as_after_a_retransmission() {
+    let mut world = World::new(Config::default());
+    let syn = draft(Flags::SYN, -1, 0);
+    // The timer of a first SYN-ACK measures the round trip, and stays.
+    let first_at = world.half.retransmit_at;
+    world.give(&syn);
+    assert_eq!(world.half.retransmit_at, first_at);
+    for expected in [2, 4, 8, 16, 32] {
+        world.now = world.now + Duration::from_secs(100);
+        assert!(world.call(HalfOpen::on_timer).is_some());
+        world.now = world.now + Duration::from_millis(500);
+        assert!(matches!(world.give(&syn), HalfOpenOutcome::Answer(_)));
+        let wait_ms = world.half.retransmit_at.since(world.now.tick());
+        assert_eq!(wait_ms, expected * 1000);
+    }
+    assert!(world.call(HalfOpen::on_timer).is_none());
+}
+
 /// RFC 4987 3.6: a cookie brings back a value that nobody kept.
 #[test]
 fn a_half_open_connection_made_of_a_cookie_works() {
