@@ -4,8 +4,8 @@
 use mill_http::accept_encoding::accepts_gzip;
 use mill_http::conditional::{Conditions, IfModifiedSince, Validators, evaluate};
 use mill_http::field::{KnownField, ListElements};
-use mill_http::h1::head::RequestHead;
 use mill_http::h1::parse::{Parsed, parse_request};
+use mill_http::head::RequestHead;
 use mill_http::limits::HeadRules;
 use mill_http::range::{RangeVerdict, parse_ranges};
 use mill_http::target::normalize;

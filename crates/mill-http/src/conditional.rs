@@ -7,7 +7,7 @@
 use crate::date::parse_http_date;
 use crate::etag::{Comparison, list_matches};
 use crate::field::KnownField;
-use crate::h1::head::RequestHead;
+use crate::head::RequestHead;
 
 /// What is known of the representation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

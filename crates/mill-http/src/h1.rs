@@ -7,14 +7,10 @@
 pub mod body;
 /// Response heads and chunks to bytes.
 pub mod emit;
-/// One field line, and what the known fields mean for the message.
+/// One field line: its name, its value, and where it ends.
 mod field_line;
-/// The head of a request as a value.
-pub mod head;
 /// Bytes to request head; the hot path.
 pub mod parse;
-/// Why a request is refused: status and log text.
-pub mod refusal;
 /// Request heads to bytes, for clients.
 pub mod request;
 /// The request line, from the method to the version.

@@ -1,5 +1,5 @@
 //! Whether settings let a connection stay open after an answer. What the client wants is
-//! [`ConnectionOption::persists`](crate::h1::head::ConnectionOption::persists).
+//! [`ConnectionOption::persists`](crate::head::ConnectionOption::persists).
 
 use core::time::Duration;
 

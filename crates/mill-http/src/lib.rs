@@ -27,8 +27,12 @@ pub mod escape;
 pub mod etag;
 /// Field names and values, comma lists.
 pub mod field;
+/// What the known fields of a request mean for the message.
+mod field_meaning;
 /// HTTP/1 messages: parse and emit.
 pub mod h1;
+/// The head of a request as a value, whatever version of HTTP brought it.
+pub mod head;
 /// Whether a connection stays open after an answer.
 pub mod keep_alive;
 /// Every limit and setting, with unit, default and directive.
@@ -39,6 +43,8 @@ pub mod method;
 pub mod multipart;
 /// Byte ranges: 206 and 416.
 pub mod range;
+/// Why a request is refused: status and log text.
+pub mod refusal;
 /// A place in a buffer, as offsets: it stays true when the buffer moves.
 pub mod span;
 /// Status codes and nginx's reason phrases.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::h1::head::Target;
+use crate::head::Target;
 
 /// A path that gets 400: a bad escape, `%00`, or `..` above the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

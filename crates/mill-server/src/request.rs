@@ -46,7 +46,7 @@ use crate::response::{FieldLine, Response};
 use crate::site::Site;
 use mill_config::config::{Captures, Location, Pattern, Server, Variable};
 use mill_http::date::imf_fixdate;
-use mill_http::h1::head::RequestHead;
+use mill_http::head::RequestHead;
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::address::Address;

@@ -1,7 +1,7 @@
 //! The content of a request: how long it is, and the chunked coding, RFC 9112 6 and 7.
 
 use crate::field::is_value_byte;
-use crate::h1::head::RequestHead;
+use crate::head::RequestHead;
 use crate::limits::{CHUNK_SIZE_DIGITS_MAX, CONTENT_LENGTH_MAX, ChunkedRules};
 
 /// How a message's content ends, RFC 9112 6.3. A request without length has none.

@@ -12,12 +12,13 @@
 //! a later piece of an unfinished line is noticed when a control byte or the line's end arrives,
 //! or when the line is too long.)
 
+use crate::field_meaning::conclude;
 use crate::h1::field_line::{self, LineEnd};
-use crate::h1::head::RequestHead;
-use crate::h1::refusal::Refusal;
 use crate::h1::request_line;
 use crate::h1::scan::find_control;
+use crate::head::RequestHead;
 use crate::limits::HeadRules;
+use crate::refusal::Refusal;
 use crate::span::Span;
 
 /// What a call of [`parse_request`] came to.
@@ -106,7 +107,7 @@ fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Resul
                 }
                 head.progress.line_start = Span::between(0, end).len;
                 head.is_whole = true;
-                field_line::conclude(bytes, head)?;
+                conclude(bytes, head)?;
                 return Ok(end);
             }
         }

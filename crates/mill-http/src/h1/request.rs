@@ -99,8 +99,8 @@ fn is_token(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::h1::head::RequestHead;
     use crate::h1::parse::{Parsed, parse_request};
+    use crate::head::RequestHead;
     use crate::limits::HeadRules;
     use alloc::string::{String, ToString};
 

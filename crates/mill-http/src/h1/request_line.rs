@@ -5,11 +5,11 @@
 //! in a target, which browsers and scripts do send. Control bytes, `#`, and `\` in a path are not.
 
 use crate::authority::parse_authority;
-use crate::h1::head::{RequestHead, Target, TargetForm};
 use crate::h1::parse::Stop;
-use crate::h1::refusal::Refusal;
 use crate::h1::scan::find_target_stop;
+use crate::head::{RequestHead, Target, TargetForm};
 use crate::method::{Method, is_method_byte};
+use crate::refusal::Refusal;
 use crate::span::Span;
 use crate::version::Version;
 

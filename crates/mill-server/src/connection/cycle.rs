@@ -8,7 +8,7 @@ use crate::local::Local;
 use crate::log::{self, Text};
 use crate::request::{self, Arrival, Message, Request};
 use mill_config::config::LogLevel;
-use mill_http::h1::refusal::Refusal;
+use mill_http::refusal::Refusal;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;

@@ -3,7 +3,7 @@
 use super::{Connection, QUEUED_MAX};
 use crate::request::Message;
 use mill_http::h1::parse::{Parsed, parse_request};
-use mill_http::h1::refusal::Refusal;
+use mill_http::refusal::Refusal;
 use mill_http::span::Span;
 use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Expired;

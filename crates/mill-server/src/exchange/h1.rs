@@ -25,7 +25,7 @@ use crate::response::{FieldLine, Response};
 use incoming::{Incoming, Taken};
 use mill_config::config::Location;
 use mill_http::h1::emit::{CONTINUE, emit_field, emit_head_end, emit_status_line};
-use mill_http::h1::head::RequestHead;
+use mill_http::head::RequestHead;
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_http::version::Version;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::field::KnownField;
-use crate::h1::head::{ConnectionOption, TargetForm};
+use crate::head::{ConnectionOption, TargetForm};
 use crate::limits::NameRules;
 use crate::method::Method;
 use crate::version::Version;

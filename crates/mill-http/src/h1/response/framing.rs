@@ -1,10 +1,10 @@
 //! Where a response ends and whether its connection lives on: RFC 9112 6.3 and 9.3.
 
 use crate::field::{KnownField, ListElements};
-use crate::h1::field_line::parse_content_length;
-use crate::h1::head::ConnectionOption;
+use crate::field_meaning::parse_content_length;
 use crate::h1::response::line::trim;
 use crate::h1::response::{Framing, RequestKind, ResponseFault, SWITCHING_PROTOCOLS};
+use crate::head::ConnectionOption;
 use crate::status::Status;
 use crate::version::Version;
 

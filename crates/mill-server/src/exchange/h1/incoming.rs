@@ -1,7 +1,7 @@
 //! What is left of a request's content, and taking it out of the stream's bytes.
 
 use mill_http::h1::body::{BodyKind, ChunkedBody, ChunkedEvent, LengthBody};
-use mill_http::h1::head::RequestHead;
+use mill_http::head::RequestHead;
 use mill_http::limits::ChunkedRules;
 use mill_runtime::stream::Stream;
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::field::Field;
-use crate::h1::head::RequestHead;
+use crate::head::RequestHead;
 use crate::span::Span;
 use crate::status::Status;
 
