@@ -5,10 +5,11 @@
 use mill_http::h1::response::{
     Framing, RequestKind, ResponseBody, ResponseFault, ResponseHead, ResponseScan,
 };
-use mill_http::limits::{ChunkedRules, ResponseLimits};
+use mill_http::limits::{ChunkedRules, Reading, ResponseRules};
 
 /// Small, so that the limit is met by short inputs.
-const LIMITS: ResponseLimits = ResponseLimits {
+const LIMITS: ResponseRules = ResponseRules {
+    reading: Reading::Lenient,
     head_bytes_max: 512,
     chunked: ChunkedRules {
         extension_bytes_max: 64,
@@ -37,6 +38,18 @@ pub(crate) fn check(input: &[u8]) {
         b'C' => RequestKind::Connect,
         _ => RequestKind::Other,
     };
+    let strict = ResponseRules {
+        reading: Reading::Strict,
+        ..LIMITS
+    };
+    let lenient = ResponseScan::new(request, &LIMITS).parse(stream);
+    if let Ok(Some(head)) = ResponseScan::new(request, &strict).parse(stream) {
+        assert_eq!(
+            lenient,
+            Ok(Some(head)),
+            "strictly read, and otherwise leniently"
+        );
+    }
     let whole = read(stream, request, stream.len());
     assert!(whole.content.len() <= stream.len());
     for step in [1, 7] {

@@ -103,17 +103,39 @@ impl Default for ChunkedRules {
     }
 }
 
-/// What a client takes of a response, besides its content's length, which the client bounds.
+/// What a client takes of a response, besides its content's length, which the client bounds. By default it is strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResponseLimits {
+pub struct ResponseRules {
+    pub reading: Reading,
     /// Bytes of a response's head, empty lines before it included. Beyond: a fault.
     pub head_bytes_max: u32,
     pub chunked: ChunkedRules,
 }
 
-impl Default for ResponseLimits {
+/// How closely a response is held to its grammar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reading {
+    /// What two readers could understand differently is a fault: of answers that are passed on.
+    #[default]
+    Strict,
+    /// What has one likely meaning is let through: of answers that are counted. `h1::response` names what that is.
+    Lenient,
+}
+
+impl ResponseRules {
+    /// Of a client that counts answers and passes none on.
+    pub fn lenient() -> Self {
+        Self {
+            reading: Reading::Lenient,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for ResponseRules {
     fn default() -> Self {
         Self {
+            reading: Reading::Strict,
             head_bytes_max: RESPONSE_HEAD_BYTES_MAX,
             chunked: ChunkedRules::default(),
         }

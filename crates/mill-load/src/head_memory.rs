@@ -38,10 +38,10 @@ const KEPT_MAX_BYTES: usize = 2048;
 mod tests {
     use super::*;
     use mill_http::h1::response::{RequestKind, parse_response_head};
-    use mill_http::limits::ResponseLimits;
+    use mill_http::limits::ResponseRules;
 
     fn parse(text: &str, kind: RequestKind) -> ResponseHead {
-        parse_response_head(text.as_bytes(), kind, &ResponseLimits::default())
+        parse_response_head(text.as_bytes(), kind, &ResponseRules::lenient())
             .unwrap()
             .unwrap()
     }

@@ -6,7 +6,7 @@ use crate::head_memory::HeadMemory;
 use crate::plan::Ending;
 use crate::request::{Batch, Script, ScriptError};
 use mill_http::h1::response::{Framing, RequestKind, ResponseBody, ResponseHead, ResponseScan};
-use mill_http::limits::ResponseLimits;
+use mill_http::limits::ResponseRules;
 
 /// One batch of responses under way.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Reply {
             (Ending::Close, _) => Framing::UntilClose,
             (Ending::Framed | Ending::FramedOrClose, framing) => framing,
         };
-        let mut body = ResponseBody::new(framing, &ResponseLimits::default());
+        let mut body = ResponseBody::new(framing, &ResponseRules::lenient());
         let complete = body.on_bytes(&[])?.complete;
         let said = Said {
             status: head.status,
@@ -271,7 +271,7 @@ fn scan(batch: Batch) -> ResponseScan {
     } else {
         RequestKind::Other
     };
-    ResponseScan::new(kind, &ResponseLimits::default())
+    ResponseScan::new(kind, &ResponseRules::lenient())
 }
 
 /// Why scanning stopped.

@@ -13,7 +13,8 @@
 //! 3. After an interim head (100, 102, 103) begin again with the same request: its final answer
 //!    follows.
 //!
-//! What is let through that a server would refuse, since an answer is counted and not passed on:
+//! What lenient reading lets through that a server would refuse, since an answer is counted and not passed on. A strict
+//! reader refuses it, and more: [`Reading`](crate::limits::Reading).
 //! - a line that ends with LF alone (RFC 9112 2.2), but never a CR that no LF follows;
 //! - empty lines before the status line, which careless servers send behind a content;
 //! - several blanks in the status line, and no reason phrase, with or without the space before it;
@@ -26,12 +27,14 @@ mod fault;
 mod framing;
 mod line;
 mod scan;
+/// What only a strict reader refuses.
+mod strict;
 
 pub use body::{BodyStep, ResponseBody};
 pub use fault::ResponseFault;
 pub use scan::ResponseScan;
 
-use crate::limits::ResponseLimits;
+use crate::limits::ResponseRules;
 use crate::method::Method;
 use crate::version::Version;
 
@@ -90,9 +93,9 @@ impl RequestKind {
 pub fn parse_response_head(
     bytes: &[u8],
     request: RequestKind,
-    limits: &ResponseLimits,
+    rules: &ResponseRules,
 ) -> Result<Option<ResponseHead>, ResponseFault> {
-    ResponseScan::new(request, limits).parse(bytes)
+    ResponseScan::new(request, rules).parse(bytes)
 }
 
 impl ResponseHead {

@@ -2,7 +2,7 @@
 
 use crate::h1::body::{ChunkedBody, ChunkedEvent, LengthBody};
 use crate::h1::response::{Framing, ResponseFault};
-use crate::limits::ResponseLimits;
+use crate::limits::ResponseRules;
 
 /// Follows one response's content to its end. Keeps no byte of it.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +30,11 @@ pub struct BodyStep {
 }
 
 impl ResponseBody {
-    pub const fn new(framing: Framing, limits: &ResponseLimits) -> Self {
+    pub const fn new(framing: Framing, rules: &ResponseRules) -> Self {
         let (kind, is_complete) = match framing {
             Framing::None => (Kind::Length(LengthBody::new(0)), true),
             Framing::Length(bytes) => (Kind::Length(LengthBody::new(bytes)), bytes == 0),
-            Framing::Chunked => (Kind::Chunked(ChunkedBody::new(limits.chunked)), false),
+            Framing::Chunked => (Kind::Chunked(ChunkedBody::new(rules.chunked)), false),
             Framing::UntilClose => (Kind::UntilClose, false),
         };
         Self { kind, is_complete }

@@ -23,7 +23,25 @@ pub enum ResponseFault {
     ContentLengthsDiffer,
     /// RFC 9112 7.1: the chunked coding has no parameters.
     ChunkedParameters,
-    /// `ResponseLimits::head_bytes_max`.
+    /// Strict reading only, RFC 9112 2.2: a line ends with LF alone.
+    BareLf,
+    /// Strict: blanks in the status line, RFC 9112 4, or behind a name, 5.1.
+    Blank,
+    /// Strict, RFC 9112 5.2.
+    Fold,
+    /// Strict, RFC 9110 5.5.
+    Control,
+    /// Strict, RFC 9112 6.3: even if they agree.
+    ContentLengthAgain,
+    /// Strict, RFC 9112 6.3, third.
+    LengthAndCoding,
+    /// Strict, RFC 9112 6.1: `chunked` once, and nothing else.
+    UnknownCoding,
+    /// Strict, RFC 9112 6.1.
+    CodingInHttp10,
+    /// Strict, RFC 9112 6.1: with 1xx and 204.
+    CodingWithoutContent,
+    /// `ResponseRules::head_bytes_max`.
     HeadTooLong { bytes_max: u32 },
     /// RFC 9112 7.1, or a limit of `ChunkedRules`.
     ChunkedContent,
@@ -43,6 +61,17 @@ impl fmt::Display for ResponseFault {
             Self::ContentLength => "content length is not a number",
             Self::ContentLengthsDiffer => "content lengths differ",
             Self::ChunkedParameters => "chunked coding has parameters",
+            Self::BareLf => "line of the head ends with LF alone",
+            Self::Blank => {
+                "blanks are too many, or missing, in the status line, or precede a colon"
+            }
+            Self::Fold => "field line is continued on the next one",
+            Self::Control => "head has a control byte",
+            Self::ContentLengthAgain => "content length occurs again",
+            Self::LengthAndCoding => "content length and transfer coding exclude each other",
+            Self::UnknownCoding => "transfer coding is not chunked alone",
+            Self::CodingInHttp10 => "transfer coding in HTTP/1.0",
+            Self::CodingWithoutContent => "transfer coding of an answer that has no content",
             Self::HeadTooLong { bytes_max } => {
                 return write!(out, "head is longer than {bytes_max} bytes");
             }

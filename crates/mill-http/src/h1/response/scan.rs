@@ -9,14 +9,15 @@
 
 use crate::h1::response::framing::FramingFields;
 use crate::h1::response::line::{self, Stop};
-use crate::h1::response::{RequestKind, ResponseFault, ResponseHead};
-use crate::limits::ResponseLimits;
+use crate::h1::response::{RequestKind, ResponseFault, ResponseHead, strict};
+use crate::limits::{Reading, ResponseRules};
 use crate::version::Version;
 
 /// One response's head while it arrives. The module above says in which order to call what.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseScan {
     request: RequestKind,
+    reading: Reading,
     bytes_max: u32,
     /// Where the first unfinished line begins.
     line_start: usize,
@@ -30,10 +31,11 @@ pub struct ResponseScan {
 }
 
 impl ResponseScan {
-    pub const fn new(request: RequestKind, limits: &ResponseLimits) -> Self {
+    pub const fn new(request: RequestKind, rules: &ResponseRules) -> Self {
         Self {
             request,
-            bytes_max: limits.head_bytes_max,
+            reading: rules.reading,
+            bytes_max: rules.head_bytes_max,
             line_start: 0,
             examined: 0,
             fields_start: 0,
@@ -51,7 +53,7 @@ impl ResponseScan {
         // With one byte more than allowed it is known that the head is too long.
         let seen = bytes.get(..=bytes_max).unwrap_or(bytes);
         match self.parse_lines(seen) {
-            Ok(len) if len <= bytes_max => self.conclude(len).map(Some),
+            Ok(len) if len <= bytes_max => self.conclude(seen, len).map(Some),
             Err(Stop::Partial { .. }) if seen.len() <= bytes_max => Ok(None),
             Err(Stop::Fault(fault)) => Err(fault),
             Ok(_) | Err(Stop::Partial { .. }) => Err(ResponseFault::HeadTooLong {
@@ -152,17 +154,21 @@ impl ResponseScan {
         }
     }
 
-    fn conclude(&self, len: usize) -> Result<ResponseHead, ResponseFault> {
+    fn conclude(&self, bytes: &[u8], len: usize) -> Result<ResponseHead, ResponseFault> {
         let (request, status, version) = (self.request, self.status, self.version);
         let (framing, keep_alive) = self.fields.conclude(request, status, version)?;
-        Ok(ResponseHead {
+        let head = ResponseHead {
             status,
             version,
             framing,
             keep_alive,
             len,
             fields_start: self.fields_start,
-        })
+        };
+        if self.reading == Reading::Strict {
+            strict::check(bytes, &head)?;
+        }
+        Ok(head)
     }
 }
 

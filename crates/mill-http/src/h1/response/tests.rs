@@ -2,22 +2,22 @@
 
 mod content;
 mod oracle;
+mod strict;
 
 use super::*;
-use crate::limits::ChunkedRules;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 fn parse(bytes: &[u8], request: RequestKind) -> Result<Option<ResponseHead>, ResponseFault> {
-    parse_response_head(bytes, request, &ResponseLimits::default())
+    parse_response_head(bytes, request, &ResponseRules::lenient())
 }
 
 /// The result when the bytes arrive one by one, and how many it took.
 fn parse_slowly(
     bytes: &[u8],
     request: RequestKind,
-    limits: &ResponseLimits,
+    limits: &ResponseRules,
 ) -> (Result<Option<ResponseHead>, ResponseFault>, usize) {
     let mut scan = ResponseScan::new(request, limits);
     let found = (0..=bytes.len()).map(|len| (scan.parse(&bytes[..len]), len));
@@ -47,7 +47,7 @@ fn check_of(request: RequestKind, lines: &str, expected: &str) {
     let head = format!("{lines}\r\n");
     let whole = parse(head.as_bytes(), request);
     assert_eq!(summary(whole), expected, "{lines:?}");
-    let limits = ResponseLimits::default();
+    let limits = ResponseRules::lenient();
     let (slowly, len) = parse_slowly(head.as_bytes(), request, &limits);
     assert_eq!(slowly, whole, "byte by byte: {lines:?}");
     if let Ok(Some(found)) = whole {
@@ -355,9 +355,9 @@ fn fields_are_handed_over_as_they_came() {
 #[test]
 fn the_limit_holds_at_its_own_byte() {
     let check = |head: &str, head_bytes_max: u32, is_too_long: bool| {
-        let limits = ResponseLimits {
+        let limits = ResponseRules {
             head_bytes_max,
-            chunked: ChunkedRules::default(),
+            ..ResponseRules::lenient()
         };
         let whole = parse_response_head(head.as_bytes(), RequestKind::Other, &limits);
         let (slowly, len) = parse_slowly(head.as_bytes(), RequestKind::Other, &limits);

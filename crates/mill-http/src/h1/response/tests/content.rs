@@ -4,7 +4,7 @@ use super::*;
 
 /// The content, how many bytes the response took, and how it ended.
 fn read(framing: Framing, pieces: &[&[u8]]) -> (String, usize, &'static str) {
-    let limits = ResponseLimits::default();
+    let limits = ResponseRules::lenient();
     let (mut counted, mut handed) = (
         ResponseBody::new(framing, &limits),
         ResponseBody::new(framing, &limits),
@@ -98,7 +98,7 @@ fn content_ends_where_its_framing_says() {
 
 #[test]
 fn the_sentences_of_faults_say_what_is_wrong() {
-    let limits = ResponseLimits::default();
+    let limits = ResponseRules::lenient();
     let mut body = ResponseBody::new(Framing::Chunked, &limits);
     let fault = body.on_bytes(b"x").unwrap_err();
     assert_eq!(fault.to_string(), "chunked content is malformed");

@@ -193,7 +193,7 @@ fn generated_responses_agree_with_httparse_and_the_slow_reading() {
         let request = kind(&mut random);
         let context = format!("seed {SEED:#x}, round {round}, {request:?}: {head:?}");
         assert!(agrees(head.as_bytes(), request, &context), "{context}");
-        let (slowly, _) = parse_slowly(head.as_bytes(), request, &ResponseLimits::default());
+        let (slowly, _) = parse_slowly(head.as_bytes(), request, &ResponseRules::lenient());
         assert_eq!(slowly, parse(head.as_bytes(), request), "{context}");
     }
 }
@@ -220,7 +220,7 @@ fn mutated_responses_never_panic_and_do_not_depend_on_the_split() {
         let text = String::from_utf8_lossy(&bytes);
         let context = format!("seed {SEED:#x}, round {round}, {request:?}: {text:?}");
         agreed += usize::from(agrees(&bytes, request, &context));
-        let (slowly, _) = parse_slowly(&bytes, request, &ResponseLimits::default());
+        let (slowly, _) = parse_slowly(&bytes, request, &ResponseRules::lenient());
         assert_eq!(slowly, parse(&bytes, request), "{context}");
     }
     assert!(agreed > 5_000, "the oracle judged {agreed} of them only");
@@ -235,9 +235,9 @@ fn random_bytes_never_panic() {
         let noise: Vec<u8> = noise.collect();
         let bytes = [begin.as_bytes(), &noise].concat();
         let whole = parse(&bytes, RequestKind::Other);
-        let (slowly, _) = parse_slowly(&bytes, RequestKind::Other, &ResponseLimits::default());
+        let (slowly, _) = parse_slowly(&bytes, RequestKind::Other, &ResponseRules::lenient());
         assert_eq!(slowly, whole, "{bytes:?}");
-        let mut body = ResponseBody::new(Framing::Chunked, &ResponseLimits::default());
+        let mut body = ResponseBody::new(Framing::Chunked, &ResponseRules::lenient());
         if let Ok(step) = body.on_bytes(&noise) {
             assert!(step.consumed <= noise.len() && step.content <= step.consumed);
         }

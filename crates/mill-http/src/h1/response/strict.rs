@@ -1,0 +1,122 @@
+//! What a reader that passes answers on refuses, where one that only counts them is lenient: whatever another reader may
+//! take for something else. Looked at once, when the head is whole.
+
+use super::{ResponseFault, ResponseHead};
+use crate::field::{KnownField, is_token_byte, is_value_byte};
+use crate::field_meaning::parse_content_length;
+use crate::status::Status;
+use crate::version::Version;
+
+/// `bytes` are those of a head that was read leniently.
+pub(super) fn check(bytes: &[u8], head: &ResponseHead) -> Result<(), ResponseFault> {
+    let mut lines = Lines {
+        rest: bytes.get(..head.len).unwrap_or(bytes),
+    };
+    status_line(lines.next()?)?;
+    let mut framing = Framing::default();
+    loop {
+        let line = lines.next()?;
+        if line.is_empty() {
+            return framing.conclude(head);
+        }
+        framing.on_line(line)?;
+    }
+}
+
+/// The lines of a head without their ends, which are CR LF each (RFC 9112 2.2 lets a recipient take LF alone).
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Lines<'a> {
+    fn next(&mut self) -> Result<&'a [u8], ResponseFault> {
+        let end = self.rest.iter().position(|byte| *byte == b'\n');
+        let (line, rest) = self.rest.split_at(end.map_or(self.rest.len(), |at| at + 1));
+        self.rest = rest;
+        line.strip_suffix(b"\r\n").ok_or(ResponseFault::BareLf)
+    }
+}
+
+/// RFC 9112 4: single spaces. The phrase may be missing, and the space before it with it, as many servers have it.
+fn status_line(line: &[u8]) -> Result<(), ResponseFault> {
+    let code = line
+        .strip_prefix(b"HTTP/1.")
+        .ok_or(ResponseFault::NotHttp1)?;
+    let [_, b' ', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', phrase @ ..] = code else {
+        return Err(ResponseFault::Blank);
+    };
+    match phrase {
+        [] => Ok(()),
+        [b' ', phrase @ ..] => value(phrase),
+        _ => Err(ResponseFault::Blank),
+    }
+}
+
+/// RFC 9110 5.5: no control bytes but tabs.
+fn value(text: &[u8]) -> Result<(), ResponseFault> {
+    if text.iter().copied().all(is_value_byte) {
+        Ok(())
+    } else {
+        Err(ResponseFault::Control)
+    }
+}
+
+/// What the fields say of where the content ends.
+#[derive(Debug, Default)]
+struct Framing {
+    lengths: u32,
+    codings: u32,
+}
+
+impl Framing {
+    fn on_line(&mut self, line: &[u8]) -> Result<(), ResponseFault> {
+        // RFC 9112 5.2: replaced by blanks, or refused.
+        if let [b' ' | b'\t', ..] = line {
+            return Err(ResponseFault::Fold);
+        }
+        let colon = line.iter().position(|byte| *byte == b':');
+        let (name, rest) = line.split_at(colon.ok_or(ResponseFault::FieldLine)?);
+        let rest = rest.get(1..).unwrap_or_default();
+        match name {
+            // RFC 9112 5.1: a proxy must take it away.
+            [.., b' ' | b'\t'] => return Err(ResponseFault::Blank),
+            name if name.is_empty() || !name.iter().copied().all(is_token_byte) => {
+                return Err(ResponseFault::FieldLine);
+            }
+            _ => value(rest)?,
+        }
+        match KnownField::parse_valid(name) {
+            KnownField::ContentLength => {
+                self.lengths += 1;
+                let length = parse_content_length(rest.trim_ascii());
+                length.map(drop).ok_or(ResponseFault::ContentLength)
+            }
+            KnownField::TransferEncoding => {
+                self.codings += 1;
+                let is_chunked = rest.trim_ascii().eq_ignore_ascii_case(b"chunked");
+                is_chunked.then_some(()).ok_or(ResponseFault::UnknownCoding)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// RFC 9112 6.1, 6.3: what a proxy must not take or pass on.
+    fn conclude(&self, head: &ResponseHead) -> Result<(), ResponseFault> {
+        let has_no_content = Status(head.status).has_no_content() && head.status != 304;
+        match (self.lengths, self.codings) {
+            (0 | 1, 0) | (0, 1) => {}
+            (_, 0) => return Err(ResponseFault::ContentLengthAgain),
+            (0, _) => return Err(ResponseFault::UnknownCoding),
+            _ => return Err(ResponseFault::LengthAndCoding),
+        }
+        if self.codings == 0 {
+            Ok(())
+        } else if head.version == Version::Http10 {
+            Err(ResponseFault::CodingInHttp10)
+        } else if has_no_content {
+            Err(ResponseFault::CodingWithoutContent)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a strict reader takes and refuses, beside a lenient one.
+
+use super::*;
+
+/// The summary of a strict reading. Whatever it takes means the same to a lenient reader.
+#[track_caller]
+fn check_strict(lines: &str, expected: &str) {
+    let head = format!("{lines}\r\n");
+    let strict = ResponseRules::default();
+    let found = parse_response_head(head.as_bytes(), RequestKind::Other, &strict);
+    assert_eq!(summary(found), expected, "{lines:?}");
+    let (slowly, _) = parse_slowly(head.as_bytes(), RequestKind::Other, &strict);
+    assert_eq!(slowly, found, "byte by byte: {lines:?}");
+    if found.is_ok() {
+        assert_eq!(
+            parse(head.as_bytes(), RequestKind::Other),
+            found,
+            "{lines:?}"
+        );
+    }
+}
+
+/// Of an answer of 200 with these fields.
+#[track_caller]
+fn check_fields_strictly(fields: &str, expected: &str) {
+    check_strict(&format!("HTTP/1.1 200 OK\r\n{fields}"), expected);
+}
+
+#[test]
+fn ordinary_answers_are_taken() {
+    let length = "HTTP/1.1 200 Length(5) keep";
+    check_fields_strictly("Content-Length: 5\r\n", length);
+    check_fields_strictly("content-length:5\r\nX-Odd!#$: \t\u{e4} \r\n", length);
+    check_fields_strictly(
+        "Transfer-Encoding: Chunked\r\n",
+        "HTTP/1.1 200 Chunked keep",
+    );
+    check_fields_strictly("", "HTTP/1.1 200 UntilClose close");
+    check_fields_strictly("X:\r\n", "HTTP/1.1 200 UntilClose close");
+    // Many servers leave the phrase away, and its space.
+    for line in [
+        "HTTP/1.1 204 ",
+        "HTTP/1.1 204",
+        "HTTP/1.1 204 all is\tw\u{e4}ll",
+    ] {
+        check_strict(&format!("{line}\r\n"), "HTTP/1.1 204 None keep");
+    }
+    check_strict(
+        "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n",
+        "HTTP/1.0 200 Length(5) close",
+    );
+    check_strict(
+        "HTTP/1.1 304 x\r\nContent-Length: 5\r\n",
+        "HTTP/1.1 304 None keep",
+    );
+}
+
+#[test]
+fn lines_and_status_lines_have_one_spelling() {
+    let lf = "line of the head ends with LF alone";
+    check_strict("HTTP/1.1 200 OK\n", lf);
+    check_strict("HTTP/1.1 200\n", lf);
+    check_fields_strictly("A: b\nContent-Length: 5\r\n", lf);
+    check_strict("\nHTTP/1.1 200 OK\r\n", lf);
+    check_strict("\r\nHTTP/1.1 200 OK\r\n", "status line is not HTTP/1.x");
+    let blank = "blanks are too many, or missing, in the status line, or precede a colon";
+    for line in ["HTTP/1.1  200 OK", "HTTP/1.1\t200 OK", "HTTP/1.1 200\tOK"] {
+        check_strict(&format!("{line}\r\n"), blank);
+    }
+    check_strict("HTTP/1.1 200 O\x01K\r\n", "head has a control byte");
+}
+
+#[test]
+fn field_lines_have_one_meaning() {
+    let blank = "blanks are too many, or missing, in the status line, or precede a colon";
+    check_fields_strictly("Content-Length : 5\r\n", blank);
+    check_fields_strictly("X\t: 5\r\n", blank);
+    let name = "field line has no name with a colon behind it";
+    for line in ["X(: y", ": y", "X", "X\u{e4}: y", "X[]: y"] {
+        check_fields_strictly(&format!("{line}\r\n"), name);
+    }
+    check_fields_strictly("A: b\r\n c\r\n", "field line is continued on the next one");
+    check_fields_strictly("A: b\x7f\r\n", "head has a control byte");
+    check_fields_strictly("A: \x0bb\r\n", "head has a control byte");
+}
+
+#[test]
+fn where_the_content_ends_is_said_once() {
+    let again = "content length occurs again";
+    check_fields_strictly("Content-Length: 5\r\nContent-Length: 5\r\n", again);
+    let number = "content length is not a number";
+    for value in ["5, 5", "+5", "0x5", "5 5", "", "5,", "9223372036854775808"] {
+        check_fields_strictly(&format!("Content-Length: {value}\r\n"), number);
+    }
+    let both = "content length and transfer coding exclude each other";
+    check_fields_strictly("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", both);
+    check_fields_strictly("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", both);
+    let coding = "transfer coding is not chunked alone";
+    for value in [
+        "gzip, chunked",
+        "chunked, chunked",
+        "gzip",
+        "identity",
+        "",
+        "xchunked",
+    ] {
+        check_fields_strictly(&format!("Transfer-Encoding: {value}\r\n"), coding);
+    }
+    let twice = "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n";
+    check_fields_strictly(twice, coding);
+    check_strict(
+        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n",
+        "transfer coding in HTTP/1.0",
+    );
+    for status in [100, 103, 204] {
+        check_strict(
+            &format!("HTTP/1.1 {status} x\r\nTransfer-Encoding: chunked\r\n"),
+            "transfer coding of an answer that has no content",
+        );
+    }
+}
