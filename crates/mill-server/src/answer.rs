@@ -1,8 +1,12 @@
 //! What a phase or a handler says of a request.
 
+use crate::delivery::account;
 use crate::exchange::ContentError;
+use crate::local::Local;
+use crate::request::Request;
 use crate::response::Response;
 use mill_http::status::Status;
+use mill_runtime::engine::Engine;
 
 /// How a request goes on.
 #[derive(Debug)]
@@ -25,9 +29,17 @@ pub enum Answer<File> {
     Close,
 }
 
-/// What a handler answers with that needed content which does not come.
-impl<File> From<ContentError> for Answer<File> {
-    fn from(error: ContentError) -> Self {
+impl<File> Answer<File> {
+    /// The answer of a handler that wanted the request's content, which does not come, or not as it must. Counts and logs
+    /// why; the connection ends behind the answer, for where the next request begins is not known.
+    pub fn without_content<E: Engine>(
+        error: ContentError,
+        request: &mut Request,
+        local: &Local<E>,
+    ) -> Self {
+        request.closing = true;
+        request.content_refused = true;
+        account::content_not_read(error, request, local);
         match error {
             ContentError::Malformed => Self::Status(Status::BAD_REQUEST),
             ContentError::TooLarge => Self::Status(Status::CONTENT_TOO_LARGE),

@@ -160,11 +160,14 @@ impl<File> Content<File> {
         }
     }
 
+    /// Gives the buffer of the last piece back to the worker: the piece was handed over.
+    pub fn put_back_buffer<E: Engine>(&mut self, local: &Local<E>) {
+        put_back(&mut self.buffer, local);
+    }
+
     /// Gives its memory back to the worker.
-    pub fn release<E: Engine>(self, local: &Local<E>) {
-        if self.buffer.capacity() > 0 {
-            local.put_buffer(self.buffer);
-        }
+    pub fn release<E: Engine>(mut self, local: &Local<E>) {
+        self.put_back_buffer(local);
         if let Some(deflating) = self.deflating {
             deflating.release(local);
         }
@@ -299,6 +302,12 @@ async fn read<E: Engine>(
         Ok(count) if count > 0 => Ok(count),
         // It ended early, or could not be read: what was promised of it cannot be kept.
         _ => Err(StreamError::Truncated),
+    }
+}
+
+fn put_back<E: Engine>(buffer: &mut Vec<u8>, local: &Local<E>) {
+    if buffer.capacity() > 0 {
+        local.put_buffer(std::mem::take(buffer));
     }
 }
 

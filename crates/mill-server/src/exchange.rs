@@ -25,7 +25,7 @@ pub trait Exchange {
     type Engine: Engine;
 
     /// Waits for the next piece of the request's content, of `most` bytes (at least 1) at the most, and lends it;
-    /// `Ok(false)` at its end. Asks a client that waits for it to go on (100). Between two pieces `client_body_timeout`
+    /// `Ok(false)` at its end, without a piece. Asks a client that waits for it to go on (100). Between two pieces `client_body_timeout`
     /// holds; content without a length is counted against `client_max_body_size`.
     fn content(
         &mut self,

@@ -313,7 +313,7 @@ pub struct CaptureSet {
 /// What has been sent, for logs and variables.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// 0 until the answer's head is made; 444 of a connection that is closed without one.
+    /// 0 until the answer's head is made. Of a connection that is closed without an answer what the log says: 444, 408, 400.
     pub status: u16,
     /// Head and content.
     pub bytes: u64,

@@ -63,7 +63,7 @@ fn purposes_are_counted_apart() {
 }
 
 #[test]
-fn a_task_spawns_ends_and_is_ended_by_others_while_they_run() {
+fn a_task_spawns_and_ends_others_while_it_runs() {
     let mut world = World::new();
     let seen: Rc<RefCell<Vec<&str>>> = Rc::default();
     let (scheduler, outer) = (Rc::clone(&world.scheduler), Rc::clone(&seen));
@@ -112,4 +112,37 @@ fn what_a_task_holds_may_end_others_when_it_is_dropped() {
     });
     world.turns(1);
     assert_eq!(world.scheduler.spawned().finishing, 0);
+}
+
+#[test]
+fn a_task_that_ends_itself_runs_to_its_next_wait() {
+    struct EndsItself(Rc<Scheduler>, Rc<Cell<TaskId>>);
+    impl Drop for EndsItself {
+        fn drop(&mut self) {
+            self.0.end(self.1.get());
+        }
+    }
+    let mut world = World::new();
+    let own = Rc::new(Cell::new(TaskId::NONE));
+    let reached = Rc::new(Cell::new(0));
+    let guard = EndsItself(Rc::clone(&world.scheduler), Rc::clone(&own));
+    let (scheduler, task, seen) = (
+        Rc::clone(&world.scheduler),
+        Rc::clone(&own),
+        Rc::clone(&reached),
+    );
+    own.set(world.spawn(async move {
+        let _guard = guard;
+        scheduler.end(task.get());
+        seen.set(1);
+        scheduler.yield_now().await;
+        seen.set(2);
+    }));
+    world.turns(3);
+    assert_eq!(reached.get(), 1);
+    assert_eq!(world.scheduler.spawned().finishing, 0);
+    world.scheduler.end(own.get());
+    world.scheduler.end(TaskId::NONE);
+    world.spawn(pending());
+    assert_eq!(world.scheduler.spawned().finishing, 1);
 }

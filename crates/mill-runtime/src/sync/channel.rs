@@ -70,12 +70,12 @@ impl<T> Sender<T> {
     /// Waits for room. The value is not sent if the future is dropped before its end.
     pub async fn send(&self, value: T) -> Result<(), Closed<T>> {
         match self.0.places.acquire().await {
-            Ok(place) => {
+            Ok(place) if !self.0.is_closed.get() => {
                 place.forget();
                 self.0.put(value);
                 Ok(())
             }
-            Err(NoPermit::Closed | NoPermit::TooManyWait) => Err(Closed(value)),
+            Ok(_) | Err(NoPermit::Closed | NoPermit::TooManyWait) => Err(Closed(value)),
         }
     }
 }

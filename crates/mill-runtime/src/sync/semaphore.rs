@@ -1,6 +1,6 @@
 //! Permits, given in the order in which they were asked for.
 
-use super::wait_list::WaitList;
+use super::wait_list::{State, WaitList};
 use crate::scheduler::Scheduler;
 use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
@@ -74,11 +74,11 @@ impl Semaphore {
         self.grant();
     }
 
-    /// Refuses all from now on, those that wait as well.
+    /// Refuses all from now on, those that wait as well. What was granted by then stays so.
     pub fn close(&self) {
         self.is_closed.set(true);
         let mut waiting = self.waiting.borrow_mut();
-        while let Some(task) = waiting.grant() {
+        while let Some(task) = waiting.tell_first(State::Refused) {
             self.scheduler.wake_soon(task);
         }
     }
@@ -101,7 +101,7 @@ impl Semaphore {
     /// Gives what is available to those that wait.
     fn grant(&self) {
         while self.available.get() > 0 && !self.is_closed.get() {
-            let Some(task) = self.waiting.borrow_mut().grant() else {
+            let Some(task) = self.waiting.borrow_mut().tell_first(State::Granted) else {
                 return;
             };
             self.available.set(self.available.get() - 1);
@@ -160,17 +160,17 @@ impl Future for Acquire {
             self.place = Some(waiting.enter(semaphore.scheduler.current()));
             return Poll::Pending;
         };
-        if !waiting.is_granted(place) {
-            waiting.set_task(place, semaphore.scheduler.current());
-            return Poll::Pending;
-        }
+        let outcome = match waiting.state(place) {
+            State::Waiting => {
+                waiting.set_task(place, semaphore.scheduler.current());
+                return Poll::Pending;
+            }
+            State::Granted => Ok(Permit::of(&semaphore)),
+            State::Refused => Err(NoPermit::Closed),
+        };
         waiting.leave(place);
         self.place = None;
-        Poll::Ready(if semaphore.is_closed.get() {
-            Err(NoPermit::Closed)
-        } else {
-            Ok(Permit::of(&semaphore))
-        })
+        Poll::Ready(outcome)
     }
 }
 
@@ -178,10 +178,10 @@ impl Drop for Acquire {
     fn drop(&mut self) {
         let Some(place) = self.place else { return };
         let mut waiting = self.semaphore.waiting.borrow_mut();
-        let was_granted = waiting.is_granted(place);
+        let state = waiting.state(place);
         waiting.leave(place);
         drop(waiting);
-        if was_granted && !self.semaphore.is_closed.get() {
+        if state == State::Granted {
             self.semaphore.release();
         }
     }

@@ -24,8 +24,17 @@ struct Place {
     task: TaskId,
     previous: Option<u32>,
     next: Option<u32>,
-    /// It has what it waits for, and is in the list no more.
-    is_granted: bool,
+    state: State,
+}
+
+/// What became of a waiter; one that was told is in the list no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Waiting,
+    /// It has what it waits for.
+    Granted,
+    /// It will not get it.
+    Refused,
 }
 
 impl WaitList {
@@ -39,7 +48,7 @@ impl WaitList {
             task,
             previous: self.ends.last,
             next: None,
-            is_granted: false,
+            state: State::Waiting,
         };
         let number = match self.vacant.pop() {
             Some(number) => {
@@ -64,22 +73,22 @@ impl WaitList {
         self.places[number as usize].task = task;
     }
 
-    pub(super) fn is_granted(&self, number: u32) -> bool {
-        self.places[number as usize].is_granted
+    pub(super) fn state(&self, number: u32) -> State {
+        self.places[number as usize].state
     }
 
-    /// Takes the first one out of the list; its task is to be told that it has what it waits for.
-    pub(super) fn grant(&mut self) -> Option<TaskId> {
+    /// Takes the first one out of the list; its task is to be told.
+    pub(super) fn tell_first(&mut self, state: State) -> Option<TaskId> {
         let first = self.ends.first?;
         self.unlink(first);
         let place = &mut self.places[first as usize];
-        place.is_granted = true;
+        place.state = state;
         Some(place.task)
     }
 
     /// The waiter is gone, or has taken what it was granted.
     pub(super) fn leave(&mut self, number: u32) {
-        if !self.places[number as usize].is_granted {
+        if self.state(number) == State::Waiting {
             self.unlink(number);
         }
         self.vacant.push(number);

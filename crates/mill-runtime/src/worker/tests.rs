@@ -78,7 +78,7 @@ fn a_listener_is_visited_as_often_as_it_was_worth_it_lately() {
 }
 
 #[test]
-fn at_the_limit_of_tasks_accepting_pauses_until_one_ends() {
+fn at_the_limit_of_tasks_accepting_pauses_until_there_is_room() {
     let (engine, mut worker) = listening();
     worker.set_tasks_max(1);
     knock(&engine, 2);

@@ -26,7 +26,7 @@ pub(super) async fn finish_behind_last<E: Engine>(mut connection: Connection<E>)
     };
     let ending = Ending {
         location: Arc::clone(&answer.location),
-        // Who asked for it sent no content.
+        // A request that a hot answer is for has no content.
         expects_more: false,
     };
     drop(answer);

@@ -1,6 +1,6 @@
 //! Compression on the way: any content in, pieces of a gzip stream out.
 
-use super::{Origin, PIECE_BYTES, Pull, clamp};
+use super::{Origin, PIECE_BYTES, Pull, clamp, put_back};
 use crate::gzip::Encoder;
 use crate::local::Local;
 use mill_runtime::engine::Engine;
@@ -111,13 +111,14 @@ impl Deflating {
             }
             self.taken += piece.as_ref().map_or(0, Payload::len);
         }
+        put_back(buffer, local);
         Ok(())
     }
 
-    pub(super) fn release<E: Engine>(self, local: &Local<E>) {
+    pub(super) fn release<E: Engine>(mut self, local: &Local<E>) {
+        put_back(&mut self.out, local);
         if let Some(encoder) = self.encoder {
             local.put_encoder(self.level, encoder);
-            local.put_buffer(self.out);
         }
     }
 }

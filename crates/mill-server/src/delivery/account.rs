@@ -58,6 +58,36 @@ pub(crate) fn malformed_content<E: Engine>(request: &Request, local: &Local<E>) 
     );
 }
 
+/// Why a handler did not get content that it wanted.
+pub(crate) fn content_not_read<E: Engine>(
+    error: ContentError,
+    request: &Request,
+    local: &Local<E>,
+) {
+    let (level, text) = match error {
+        ContentError::Malformed => return malformed_content(request, local),
+        ContentError::TooLarge => {
+            local.counters.borrow_mut().limit_body_size += 1;
+            (
+                LogLevel::Error,
+                "client intended to send too large chunked body",
+            )
+        }
+        ContentError::TimedOut => {
+            local.counters.borrow_mut().timeout_body += 1;
+            let text =
+                "client timed out (110: Connection timed out) while reading client request body";
+            (LogLevel::Info, text)
+        }
+        ContentError::Lost(_) => {
+            local.counters.borrow_mut().connections_reset += 1;
+            let text = "client prematurely closed connection while reading client request body";
+            (LogLevel::Info, text)
+        }
+    };
+    local.log_error(Some(request), level, format_args!("{text}"));
+}
+
 /// Why the rest of the content was not taken behind the answer.
 pub(super) fn rest_not_taken<E: Engine>(error: ContentError, request: &Request, local: &Local<E>) {
     match error {

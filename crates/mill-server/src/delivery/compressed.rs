@@ -1,4 +1,4 @@
-//! Compressed contents that are kept for those who ask again.
+//! Compressed contents that are kept for the next requests.
 //!
 //! nginx compresses a file each time it sends it, which costs many times what sending costs. Here a file up to
 //! `SOURCE_MAX` is compressed whole, once for each state that it is found in.

@@ -1,4 +1,4 @@
-//! Keeping an answer for those who ask the same again.
+//! Keeping an answer for requests that are the same.
 
 use super::compressed::SOURCE_MAX;
 use crate::content::{Content, Part};

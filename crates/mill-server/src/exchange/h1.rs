@@ -47,7 +47,7 @@ pub struct H1Exchange<'c, E: Engine> {
     is_refused: bool,
     /// What `Connection` will say, and whether the connection goes on.
     keep_alive: bool,
-    /// Whose answer was sent, whole.
+    /// The location that answered, once its answer was sent whole.
     answered: Option<Arc<Location>>,
 }
 
@@ -184,11 +184,16 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             let piece = content.next(&pull).await.map_err(SendError::Lost)?;
             let Some(piece) = piece else { break };
             outgoing.write(piece);
+            // A client that is slow holds no buffer meanwhile.
+            content.put_back_buffer(local);
             // The end goes with the last piece, and not a turn later.
             if content.is_exhausted() {
                 break;
             }
-            drain(stream, local, location, PIECE_BYTES).await?;
+            // Waiting sends what is queued: small parts are gathered first.
+            if stream.queued() > PIECE_BYTES {
+                drain(stream, local, location, PIECE_BYTES).await?;
+            }
         }
         outgoing.end(trailers);
         Ok(())

@@ -38,7 +38,7 @@ impl Pace {
         }
     }
 
-    /// A content of `len` bytes does not go out at once. What is allowed for a second does.
+    /// A content of `len` bytes does not go out at once.
     pub(crate) const fn limits(&self, len: u64) -> bool {
         self.rate > 0 && len > self.after.saturating_add(self.rate)
     }
@@ -55,8 +55,10 @@ impl Pace {
         if self.rate == 0 {
             return Ok(u64::MAX);
         }
+        // What is sent before the limit begins, and the first second's share, go out at once.
+        let at_once = self.after.saturating_add(self.rate);
         if content_bytes == 0 {
-            return Ok(self.rate);
+            return Ok(at_once);
         }
         drain(stream, local, settings, 0).await?;
         let counted = content_bytes.saturating_sub(self.after);

@@ -34,7 +34,7 @@ pub(super) fn apply<E: Engine>(
     response.etag = response.etag.take().and_then(weakened);
 }
 
-/// Whether the configuration wants this answer compressed, for whomever.
+/// Whether the configuration wants this answer compressed, whatever the client takes.
 fn is_worth_it<File>(response: &Response<File>, settings: &Settings) -> bool {
     let is_compressible = match response.content.origin() {
         Origin::Part(_) => true,

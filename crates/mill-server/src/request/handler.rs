@@ -15,7 +15,7 @@ use std::ops::ControlFlow;
 /// Asks the handlers in nginx's order, until one answers. Each declines what is not its business: `index` and
 /// `autoindex` a path that does not end in a slash, the static handler one that does.
 ///
-/// None of these reads the request's content, or answers before it has all of its own: who will gets the exchange.
+/// None of these reads the request's content, or answers in steps: a handler that does is given the exchange.
 pub(super) async fn respond<X: Exchange>(
     _exchange: &mut X,
     request: &mut Request,

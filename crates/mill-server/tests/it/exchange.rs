@@ -199,13 +199,13 @@ async fn echo<X: Exchange<Engine = SimEngine>>(
         Ok(()) => Response::with_bytes(Status::OK, b"text/plain", content),
         Err(error) => {
             shown.errors.borrow_mut().push(error);
-            match Answer::<FileOf<SimEngine>>::from(error) {
+            match Answer::<FileOf<SimEngine>>::without_content(error, request, local) {
                 Answer::Status(status) => Response::with_bytes(status, b"text/plain", *b"no"),
                 _ => return false,
             }
         }
     };
-    response.close = read.is_err();
+    response.close = request.closing;
     let framed = exchange.discard_present(request, response.close);
     assert_eq!(framed, Ok(()));
     exchange.respond(request, response).await.is_ok()
@@ -319,7 +319,8 @@ fn a_client_that_stops_in_its_content_is_left_after_client_body_timeout() {
         server.run_until(Until::At(7999 * MS));
         assert_eq!(client.received(), b"");
         server.run_until(Until::At(8 * SECOND));
-        assert_eq!(answer(&client.received()).status, 408);
+        let answer = answer(&client.received());
+        assert_eq!((answer.status, answer.keeps_alive()), (408, false));
         assert_eq!(*server.shown.errors.borrow(), [ContentError::TimedOut]);
     }
 }

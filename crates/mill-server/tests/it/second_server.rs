@@ -49,7 +49,7 @@ fn an_answer_taken_slowly_is_followed_by_its_own_servers_keepalive_timeout() {
 }
 
 #[test]
-fn who_does_not_read_is_left_after_the_send_timeout_of_the_server_that_answered() {
+fn a_client_that_does_not_read_is_left_after_the_send_timeout_of_the_server_that_answered() {
     for cache in [false, true] {
         for connection in ["close", "keep-alive"] {
             let mut server = second_server("send_timeout 100s;", "send_timeout 6s;", cache);

@@ -238,6 +238,28 @@ fn limit_rate_holds_for_what_is_compressed_on_the_way() {
 }
 
 #[test]
+fn what_may_go_out_at_once_does_whether_it_is_kept_or_not() {
+    for cache in ["", "open_file_cache max=9;"] {
+        for (len, at_once) in [(15_000, true), (15_500, false)] {
+            let mut server = Server::new(
+                1,
+                &format!("limit_rate 10000; limit_rate_after 5000; {cache}"),
+            );
+            server.files().write("/site/file", "x".repeat(len));
+            for _ in 0..3 {
+                let start = server.world.elapsed();
+                let client = server.connect();
+                client.send("GET /file HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+                server.run_to(start + 10 * MS);
+                assert_eq!(client.is_closed(), at_once, "{len} {cache}");
+                server.run_to(start + 3 * SECOND);
+                assert_eq!(answer(&client.received()).content.len(), len);
+            }
+        }
+    }
+}
+
+#[test]
 fn limit_rate_holds_for_an_answer_that_might_be_kept() {
     let mut server = Server::new(1, "limit_rate 10k; open_file_cache max=9;");
     server.files().write("/site/50k", "x".repeat(50 * 1024));

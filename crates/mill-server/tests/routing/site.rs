@@ -189,7 +189,7 @@ impl Site {
         let text = if is_head || response.status.has_no_content() {
             String::new()
         } else {
-            let content = whole(response.content, &self.local);
+            let content = whole(response, &self.local);
             String::from_utf8(content).expect("the files are text")
         };
         if text.starts_with("<html>") {

@@ -97,7 +97,7 @@ impl Server {
     pub(crate) fn content_of(&self, asked: &str) -> String {
         match self.answer(asked) {
             Some(response) => {
-                let content = whole(response.content, &self.local);
+                let content = whole(response, &self.local);
                 String::from_utf8_lossy(&content).into_owned()
             }
             None => String::from("closed"),
@@ -149,7 +149,7 @@ impl Server {
         let lines = response.fields.iter().chain(&response.trailers);
         parts.extend(lines.map(|line| format!("{}: {}", text(&line.name), text(&line.value))));
         let is_page = response.status.0 >= 300;
-        let content = whole(response.content, &self.local);
+        let content = whole(response, &self.local);
         if !is_page && !content.is_empty() {
             parts.push(text(&content));
         }

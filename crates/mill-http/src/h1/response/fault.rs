@@ -39,8 +39,8 @@ pub enum ResponseFault {
     UnknownCoding,
     /// Strict, RFC 9112 6.1.
     CodingInHttp10,
-    /// Strict, RFC 9112 6.1: with 1xx and 204.
-    CodingWithoutContent,
+    /// Strict, RFC 9112 6.1, RFC 9110 8.6: with 1xx and 204.
+    FramingWithoutContent,
     /// `ResponseRules::head_bytes_max`.
     HeadTooLong { bytes_max: u32 },
     /// RFC 9112 7.1, or a limit of `ChunkedRules`.
@@ -71,7 +71,9 @@ impl fmt::Display for ResponseFault {
             Self::LengthAndCoding => "content length and transfer coding exclude each other",
             Self::UnknownCoding => "transfer coding is not chunked alone",
             Self::CodingInHttp10 => "transfer coding in HTTP/1.0",
-            Self::CodingWithoutContent => "transfer coding of an answer that has no content",
+            Self::FramingWithoutContent => {
+                "length or transfer coding of an answer that has no content"
+            }
             Self::HeadTooLong { bytes_max } => {
                 return write!(out, "head is longer than {bytes_max} bytes");
             }

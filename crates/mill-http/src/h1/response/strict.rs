@@ -65,6 +65,8 @@ fn value(text: &[u8]) -> Result<(), ResponseFault> {
 #[derive(Debug, Default)]
 struct Framing {
     lengths: u32,
+    /// The last one of them.
+    length: u64,
     codings: u32,
 }
 
@@ -89,7 +91,8 @@ impl Framing {
             KnownField::ContentLength => {
                 self.lengths += 1;
                 let length = parse_content_length(rest.trim_ascii());
-                length.map(drop).ok_or(ResponseFault::ContentLength)
+                self.length = length.ok_or(ResponseFault::ContentLength)?;
+                Ok(())
             }
             KnownField::TransferEncoding => {
                 self.codings += 1;
@@ -109,14 +112,14 @@ impl Framing {
             (0, _) => return Err(ResponseFault::UnknownCoding),
             _ => return Err(ResponseFault::LengthAndCoding),
         }
-        if self.codings == 0 {
-            Ok(())
-        } else if head.version == Version::Http10 {
-            Err(ResponseFault::CodingInHttp10)
-        } else if has_no_content {
-            Err(ResponseFault::CodingWithoutContent)
-        } else {
-            Ok(())
+        let has_coding = self.codings > 0;
+        if has_coding && head.version == Version::Http10 {
+            return Err(ResponseFault::CodingInHttp10);
         }
+        // RFC 9110 8.6. A length of 0 misleads nobody.
+        if has_no_content && (has_coding || self.length > 0) {
+            return Err(ResponseFault::FramingWithoutContent);
+        }
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Who gets a permit, and when.
+//! Which task gets a permit, and when.
 
 use super::*;
 use crate::scripted_engine::Tasks;
@@ -152,4 +152,26 @@ fn places_of_the_queue_are_used_again() {
     }
     assert_eq!(tasks.scheduler.spawned().boxes_made, 2);
     assert_eq!((semaphore.in_use(), semaphore.waiting()), (0, 0));
+}
+
+#[test]
+fn what_was_granted_before_the_end_is_a_permit_and_comes_back() {
+    for takes_it in [false, true] {
+        let mut tasks = Tasks::new();
+        let semaphore = Semaphore::new(&tasks.scheduler, 1, 10);
+        let held = semaphore.try_acquire();
+        let holders = Holders::default();
+        let waiter = holders.ask(&tasks, &semaphore, "a");
+        tasks.turns(1);
+        drop(held);
+        semaphore.close();
+        if takes_it {
+            tasks.turns(1);
+            assert_eq!((holders.names(), semaphore.in_use()), (alloc::vec!["a"], 1));
+            holders.give_back("a");
+        } else {
+            tasks.scheduler.end(waiter);
+        }
+        assert_eq!(semaphore.in_use(), 0);
+    }
 }

@@ -52,7 +52,11 @@ impl Incoming {
     }
 
     pub(super) const fn has_ended(&self) -> bool {
-        matches!(self.rest, Rest::Ended)
+        match &self.rest {
+            Rest::Length(body) => body.is_complete(),
+            Rest::Chunked(_) => false,
+            Rest::Ended => true,
+        }
     }
 
     /// Bytes of content that came without a length having been announced.
@@ -75,11 +79,13 @@ impl Incoming {
             Rest::Ended => (0, Taken::Ended),
             Rest::Length(body) => {
                 let content = body.on_bytes(bytes.get(..most).unwrap_or(bytes));
-                take(content);
                 let taken = match (body.is_complete(), content.is_empty()) {
-                    (true, _) => Taken::Ended,
+                    (_, false) => {
+                        take(content);
+                        Taken::Content
+                    }
+                    (true, true) => Taken::Ended,
                     (false, true) => Taken::NeedMore,
-                    (false, false) => Taken::Content,
                 };
                 (content.len(), taken)
             }
@@ -92,7 +98,8 @@ impl Incoming {
     }
 }
 
-/// The decoder gives no more content than it is given bytes; so it is given few, until they were more than framing.
+/// The decoder gives no more content than it is given bytes, so it is given `most` at a time; of those that were framing
+/// alone nothing comes, and the next ones follow.
 fn take_chunked(
     body: &mut ChunkedBody,
     bytes: &[u8],

@@ -113,9 +113,15 @@ fn where_the_content_ends_is_said_once() {
         "transfer coding in HTTP/1.0",
     );
     for status in [100, 103, 204] {
-        check_strict(
-            &format!("HTTP/1.1 {status} x\r\nTransfer-Encoding: chunked\r\n"),
-            "transfer coding of an answer that has no content",
-        );
+        for field in ["Transfer-Encoding: chunked", "Content-Length: 5"] {
+            check_strict(
+                &format!("HTTP/1.1 {status} x\r\n{field}\r\n"),
+                "length or transfer coding of an answer that has no content",
+            );
+        }
     }
+    check_strict(
+        "HTTP/1.1 204 x\r\nContent-Length: 0\r\n",
+        "HTTP/1.1 204 None keep",
+    );
 }
