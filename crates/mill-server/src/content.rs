@@ -22,8 +22,8 @@ pub struct Content<File> {
     origin: Origin<File>,
     /// In a box: few contents have it, and every answer would be larger by it.
     deflating: Option<Box<Deflating>>,
-    /// Bytes before compression, of a content that was compressed before it was sent.
-    uncompressed: Option<u64>,
+    /// Of a content that was compressed before it was sent.
+    compressed: Option<Compressed>,
     /// What was read of a file and is lent in a piece.
     buffer: Vec<u8>,
 }
@@ -43,6 +43,13 @@ pub enum Origin<File> {
 pub enum Part<File> {
     Bytes(Shared, Range<usize>),
     File { file: File, offset: u64, len: u64 },
+}
+
+/// What compression came to, in bytes without framing: `$gzip_ratio`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compressed {
+    pub from: u64,
+    pub to: u64,
 }
 
 /// How much of a content is asked for, and in which form.
@@ -83,7 +90,7 @@ impl<File> Content<File> {
         Self {
             origin,
             deflating: None,
-            uncompressed: None,
+            compressed: None,
             buffer: Vec::new(),
         }
     }
@@ -100,8 +107,9 @@ impl<File> Content<File> {
 
     /// The same content, compressed before it is sent: these bytes, made of `uncompressed` bytes.
     pub fn compressed(bytes: Shared, uncompressed: u64) -> Self {
+        let (from, to) = (uncompressed, bytes.len() as u64);
         Self {
-            uncompressed: Some(uncompressed),
+            compressed: Some(Compressed { from, to }),
             ..Self::bytes(bytes)
         }
     }
@@ -152,11 +160,11 @@ impl<File> Content<File> {
         )
     }
 
-    /// Bytes before compression, once all of it was given; `None` of what is not compressed. `$gzip_ratio`.
-    pub fn uncompressed_bytes(&self) -> Option<u64> {
+    /// What compression came to, once all of it was given; `None` of what is not compressed.
+    pub fn compressed_to(&self) -> Option<Compressed> {
         match &self.deflating {
-            Some(deflating) => deflating.uncompressed_bytes(),
-            None => self.uncompressed,
+            Some(deflating) => deflating.compressed_to(),
+            None => self.compressed,
         }
     }
 

@@ -36,6 +36,7 @@ mod rate;
 pub use arrival::Arrival;
 
 use crate::answer::Answer;
+use crate::content::Compressed;
 use crate::delivery;
 use crate::error_page;
 use crate::exchange::Exchange;
@@ -320,8 +321,8 @@ pub struct Sent {
     pub content_bytes: u64,
     /// The answer's field lines, for `$sent_http_…`; empty for an answer that came from the hot path.
     pub fields: Vec<FieldLine>,
-    /// Content bytes before compression, if it was compressed.
-    pub uncompressed_bytes: Option<u64>,
+    /// What compression of the content came to, if it was compressed.
+    pub compressed: Option<Compressed>,
     /// The answer went out whole (`$request_completion`).
     pub complete: bool,
 }

@@ -1,6 +1,6 @@
 //! Compression on the way: any content in, pieces of a gzip stream out.
 
-use super::{Origin, PIECE_BYTES, Pull, clamp, put_back};
+use super::{Compressed, Origin, PIECE_BYTES, Pull, clamp, put_back};
 use crate::gzip::Encoder;
 use crate::local::Local;
 use mill_runtime::engine::Engine;
@@ -18,8 +18,9 @@ pub(super) struct Deflating {
     out: Vec<u8>,
     /// Bytes of `out` that were given.
     given: usize,
-    /// Bytes that the encoder took.
+    /// Bytes that the encoder took, and that were given of what it made.
     taken: u64,
+    given_in_all: u64,
     /// The encoder has given its last byte.
     ended: bool,
 }
@@ -32,6 +33,7 @@ impl Deflating {
             out: Vec::new(),
             given: 0,
             taken: 0,
+            given_in_all: 0,
             ended: false,
         }
     }
@@ -44,8 +46,11 @@ impl Deflating {
         self.ended && self.given == self.out.len()
     }
 
-    pub(super) const fn uncompressed_bytes(&self) -> Option<u64> {
-        if self.ended { Some(self.taken) } else { None }
+    pub(super) fn compressed_to(&self) -> Option<Compressed> {
+        self.is_exhausted().then_some(Compressed {
+            from: self.taken,
+            to: self.given_in_all,
+        })
     }
 
     /// The next compressed piece: what is left of the last one, or about `PIECE_BYTES` of a new one.
@@ -70,6 +75,7 @@ impl Deflating {
         let start = self.given;
         let end = self.out.len().min(start.saturating_add(clamp(pull.most)));
         self.given = end;
+        self.given_in_all += (end - start) as u64;
         let piece = self.out.get(start..end).unwrap_or_default();
         Ok((!piece.is_empty()).then_some(Payload::Copy(piece)))
     }

@@ -291,7 +291,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         if result.is_ok() {
             result = drain(self.stream, self.local, &location, 0).await;
         }
-        request.sent.uncompressed_bytes = content.uncompressed_bytes();
+        request.sent.compressed = content.compressed_to();
         content.release(self.local);
         if result.is_err() {
             // What was handed over did not all go out.

@@ -16,7 +16,8 @@ pub(super) fn completion(request: &Request) -> &'static [u8] {
 
 /// `$gzip_ratio`: how often the compressed content goes into the original, with two decimals.
 pub(super) fn gzip_ratio(request: &Request) -> Option<Vec<u8>> {
-    ratio(request.sent.uncompressed_bytes?, request.sent.content_bytes)
+    let compressed = request.sent.compressed?;
+    ratio(compressed.from, compressed.to)
 }
 
 /// `$limit_rate`: what was set, or, once the answer is under way, what the location says.

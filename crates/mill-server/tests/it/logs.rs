@@ -289,3 +289,29 @@ fn with_a_log_an_answer_is_never_given_without_its_line() {
     }
     assert_eq!(lines(&server).len(), 5);
 }
+
+/// nginx 1.22.1 logs the same for this text: chunks around the compressed bytes are no part of them.
+#[test]
+fn gzip_ratio_is_that_of_the_content_without_its_framing() {
+    let text = "a".repeat(95);
+    let server_text = in_http(&format!(
+        "log_format ratio '$gzip_ratio'; access_log /access.log ratio;
+         gzip on; gzip_min_length 1; gzip_types *; gzip_http_version 1.0;
+         server {{ listen {ADDRESS}; location / {{ return 200 {text}; }} }}"
+    ));
+    let server_text = server_text.replace("access_log off;", "");
+    let mut server = Server::configured(World::new(1), &server_text, 1);
+    for (request, expected) in [
+        ("GET / HTTP/1.1\r\nHost: a", "3.96"),
+        ("GET / HTTP/1.0", "3.96"),
+        ("HEAD / HTTP/1.1\r\nHost: a", "-"),
+    ] {
+        server.ask(&format!("{request}\r\nAccept-Encoding: gzip\r\n\r\n"));
+        let lines = server.logs.lines("/access.log");
+        assert_eq!(
+            lines.last().map(String::as_str),
+            Some(expected),
+            "{request}"
+        );
+    }
+}
