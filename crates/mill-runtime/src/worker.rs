@@ -210,27 +210,15 @@ where
     }
 
     fn expire_timers(&mut self, now: Instant) {
-        let (tasks, ready, moved_on) =
-            (&mut self.tasks, &mut self.events.ready, &mut self.moved_on);
-        self.timers
-            .expire(now, |number| match tasks.on_entry_due(number, now) {
-                Due::Now(task) => ready.push(task),
-                Due::Later(at) => moved_on.push((number, at)),
-                Due::Stale => {}
-            });
-        for (number, at) in moved_on.drain(..) {
-            self.timers.arm(number, at);
-        }
+        let (ready, moved_on) = (&mut self.events.ready, &mut self.moved_on);
+        let tasks = &mut self.tasks;
+        expire(&mut self.timers, now, ready, moved_on, |number| {
+            tasks.on_entry_due(number, now)
+        });
         let spawned = &self.scheduler.spawned;
-        self.spawned_timers
-            .expire(now, |number| match spawned.on_entry_due(number, now) {
-                Due::Now(task) => ready.push(task),
-                Due::Later(at) => moved_on.push((number, at)),
-                Due::Stale => {}
-            });
-        for (number, at) in moved_on.drain(..) {
-            self.spawned_timers.arm(number, at);
-        }
+        expire(&mut self.spawned_timers, now, ready, moved_on, |number| {
+            spawned.on_entry_due(number, now)
+        });
     }
 
     fn resume_accepting(&mut self, now: Instant) {
@@ -418,6 +406,24 @@ impl Accepting {
             taken
         };
         self.batch = self.batch.clamp(ACCEPT_BATCH_MIN, ACCEPT_BATCH_MAX);
+    }
+}
+
+/// Takes the entries of a wheel that are due; those of deadlines that were moved on are entered again.
+fn expire(
+    timers: &mut TimerWheel,
+    now: Instant,
+    ready: &mut Vec<TaskId>,
+    moved_on: &mut Vec<(u32, Instant)>,
+    mut on_entry_due: impl FnMut(u32) -> Due,
+) {
+    timers.expire(now, |number| match on_entry_due(number) {
+        Due::Now(task) => ready.push(task),
+        Due::Later(at) => moved_on.push((number, at)),
+        Due::Stale => {}
+    });
+    for (number, at) in moved_on.drain(..) {
+        timers.arm(number, at);
     }
 }
 

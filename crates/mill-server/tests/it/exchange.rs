@@ -1,10 +1,9 @@
 //! A handler that reads a request's content and answers in steps, over the HTTP/1 exchange.
 
 use crate::answer::{answer, answers};
-use crate::server::{ADDRESS, MS, SECOND, one_server, site};
+use crate::server::{ADDRESS, MS, SECOND, one_server, shared, site};
 use mill_http::h1::parse::{Parsed, parse_request};
 use mill_http::status::Status;
-use mill_metrics::Board;
 use mill_runtime::engine::{Engine, ListenOptions};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::Stream;
@@ -13,8 +12,7 @@ use mill_server::answer::Answer;
 use mill_server::exchange::h1::H1Exchange;
 use mill_server::exchange::{ContentError, Exchange};
 use mill_server::listener_context::ListenerContext;
-use mill_server::local::{Environment, FileOf, Local, Shared};
-use mill_server::log::LogSender;
+use mill_server::local::{FileOf, Local};
 use mill_server::request::{Arrival, ConnectionFacts, Message, Request};
 use mill_server::response::{FieldLine, Response};
 use mill_sim::client::Client;
@@ -104,21 +102,6 @@ impl EchoServer {
         let end = self.world.elapsed() + SECOND;
         self.run_until(Until::At(end));
         client.received()
-    }
-}
-
-fn shared() -> Shared {
-    Shared {
-        index: 0,
-        environment: Environment {
-            pid: 1,
-            thread_id: 1,
-            hostname: Arc::from(&b"sim"[..]),
-            utc_offset: |_| 0,
-            connection_numbers: Arc::default(),
-        },
-        logs: LogSender::memory(),
-        board: Board::in_memory(1),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use mill_config::{Memory, Options, load};
 use mill_metrics::{Board, ServerCounters};
-use mill_server::local::Environment;
+use mill_server::local::{Environment, Shared};
 use mill_server::log::LogSender;
 use mill_server::site::Site;
 use mill_server::worker::{self, Assigned, Order, Report, WorkerSetup};
@@ -64,6 +64,22 @@ pub(crate) fn site(text: &str, generation: u64) -> Arc<Site> {
     match load(&source, &options) {
         Ok(loaded) => Arc::new(Site::new(loaded.config, generation)),
         Err(failure) => panic!("the configuration is refused: {:?}\n{text}", failure.error),
+    }
+}
+
+/// What a worker is made with that a test starts by itself.
+pub(crate) fn shared() -> Shared {
+    Shared {
+        index: 0,
+        environment: Environment {
+            pid: 1,
+            thread_id: 1,
+            hostname: Arc::from(&b"sim"[..]),
+            utc_offset: |_| 0,
+            connection_numbers: Arc::default(),
+        },
+        logs: LogSender::memory(),
+        board: Board::in_memory(1),
     }
 }
 

@@ -1,15 +1,13 @@
 //! Bytes per connection.
 
-use crate::server::{ADDRESS, one_server, site};
-use mill_metrics::Board;
+use crate::server::{ADDRESS, one_server, shared, site};
 use mill_runtime::engine::{Accept, Engine, ListenOptions};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use mill_server::connection::serve;
 use mill_server::listener_context::ListenerContext;
-use mill_server::local::{Environment, Local, Shared};
-use mill_server::log::LogSender;
+use mill_server::local::Local;
 use mill_sim::world::{Until, World};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,20 +29,8 @@ fn an_idle_connections_future_is_at_most_128_bytes() {
         .listen(&ListenOptions::new(world.address(ADDRESS)))
         .unwrap();
     let (now, wall_clock) = engine.clock();
-    let shared = Shared {
-        index: 0,
-        environment: Environment {
-            pid: 1,
-            thread_id: 1,
-            hostname: Arc::from(&b"sim"[..]),
-            utc_offset: |_| 0,
-            connection_numbers: Arc::default(),
-        },
-        logs: LogSender::memory(),
-        board: Board::in_memory(1),
-    };
     let scheduler = Scheduler::new(now, wall_clock);
-    let local = Local::new(engine.clone(), scheduler, Arc::clone(&site), shared);
+    let local = Local::new(engine.clone(), scheduler, Arc::clone(&site), shared());
     let context = ListenerContext::new(listening.id.0, &site, 0).unwrap();
     let _client = world.connect(ADDRESS);
     world.run(|| (), Until::Quiet);
