@@ -20,13 +20,16 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Instant, UnixTime};
 use mill_stack::config::HostConfig;
 use mill_stack::host::Host;
-use mill_stack::host::status::ConnectionStatus;
 use mill_stack::host::status::Usage;
 use mill_stack::link::Link;
 use mill_stack::polling::Polling;
 use mill_stack::socket::SocketOptions;
 use mill_stack::tcp::counters::Counters;
-use mill_stack::tcp::state::State;
+
+/// How an engine's listeners and closed connections come to their end.
+mod ending;
+
+pub(crate) use ending::is_under_way;
 
 /// What the stack of an engine is made with.
 #[derive(Clone, Debug)]
@@ -151,13 +154,6 @@ where
         self.inner.now()
     }
 
-    fn turn_clock(&self) -> (Instant, UnixTime) {
-        match &self.stacked {
-            Some(stacked) => stacked.turn_clock(|| self.inner.clock()),
-            None => self.inner.turn_clock(),
-        }
-    }
-
     fn random(&self) -> u64 {
         self.inner.random()
     }
@@ -194,50 +190,6 @@ where
         };
         let id = stacked.listeners.borrow_mut().insert(entry);
         Ok(Listening { id, unsupported })
-    }
-
-    fn finish_listener(&self, listener: ListenerId) {
-        let Some(stacked) = &self.stacked else {
-            return self.inner.finish_listener(listener);
-        };
-        let mut listeners = stacked.listeners.borrow_mut();
-        if let Some(entry) = listeners.entry(listener) {
-            entry.is_inner_waiting = true;
-            if let Some(inner) = entry.inner {
-                self.inner.finish_listener(inner);
-            }
-            if let Some(id) = entry.stack {
-                stacked.finish_listener(id);
-            }
-        }
-    }
-
-    fn is_finished(&self, listener: ListenerId) -> bool {
-        let Some(stacked) = &self.stacked else {
-            return self.inner.is_finished(listener);
-        };
-        let mut listeners = stacked.listeners.borrow_mut();
-        let Some(entry) = listeners.entry(listener) else {
-            return true;
-        };
-        let is_inner_finished = entry.inner.is_none_or(|id| self.inner.is_finished(id));
-        is_inner_finished && entry.stack.is_none_or(|id| stacked.is_finished(id))
-    }
-
-    fn keep_listener(&self, listener: ListenerId) {
-        let Some(stacked) = &self.stacked else {
-            return self.inner.keep_listener(listener);
-        };
-        let mut listeners = stacked.listeners.borrow_mut();
-        let Some(entry) = listeners.entry(listener) else {
-            return;
-        };
-        if let Some(inner) = entry.inner {
-            self.inner.keep_listener(inner);
-        }
-        if let Some(id) = entry.stack {
-            stacked.keep_listener(id);
-        }
     }
 
     fn close_listener(&self, listener: ListenerId) {
@@ -321,7 +273,7 @@ where
         Ok(BypassStream::of_inner(stream))
     }
 
-    fn poll(&self, park: Park, events: &mut Events) {
+    fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
         let Some(stacked) = &self.stacked else {
             return self.inner.poll(park, events);
         };
@@ -331,17 +283,22 @@ where
         } else {
             Park::No
         };
-        if let Wait::Inner(park) = stacked.wait(park, || self.inner.now()) {
-            let ready = events.ready.len();
-            self.inner.poll(park, events);
-            if events.mail || events.ready.len() > ready || events.acceptable.len() > reported {
-                stacked.stack.borrow_mut().asked_well();
+        let clocks = match stacked.wait(park, || self.inner.now()) {
+            Wait::Inner(park) => {
+                let ready = events.ready.len();
+                let clocks = self.inner.poll(park, events);
+                if events.mail || events.ready.len() > ready || events.acceptable.len() > reported {
+                    stacked.stack.borrow_mut().asked_well();
+                }
+                clocks
             }
-        }
+            _ => self.inner.clock(),
+        };
         let mut listeners = stacked.listeners.borrow_mut();
         listeners.translate(&mut events.acceptable, reported);
         drop(listeners);
-        stacked.receive(self.inner.now(), events);
+        stacked.receive(clocks.0, events);
+        clocks
     }
 
     fn settle(&self) {
@@ -349,21 +306,6 @@ where
             stacked.settle(|| self.inner.now());
         }
         self.inner.settle();
-    }
-
-    fn lingers(&self) -> bool {
-        let stacked = self.stacked.as_ref();
-        stacked.is_some_and(|stacked| stacked.stack.borrow_mut().lingers()) || self.inner.lingers()
-    }
-
-    fn unfinished(&self) -> usize {
-        self.with_host(Host::unfinished).unwrap_or(0) + self.inner.unfinished()
-    }
-
-    fn abort_unfinished(&self) -> bool {
-        let stacked = self.stacked.as_ref();
-        let has_more = stacked.is_some_and(|stacked| stacked.stack.borrow_mut().abort_orphans());
-        self.inner.abort_unfinished() || has_more
     }
 }
 
@@ -405,62 +347,6 @@ where
     }
 }
 
-/// Whether a closed connection has bytes or a FIN that its peer has not acknowledged, and is there to do so. A peer whose
-/// window is closed is.
-pub(crate) fn is_under_way(status: &ConnectionStatus) -> bool {
-    let is_gone = status.info.backoff >= BACKOFF_OF_THE_GONE && status.info.snd_wnd > 0;
-    let is_finishing = matches!(
-        status.info.state,
-        State::FinWait1 | State::Closing | State::LastAck
-    );
-    status.is_orphan && !is_gone && (status.queued > 0 || is_finishing)
-}
-
-/// After so many retransmissions in a row without an answer nobody who ends waits for a peer any longer: with the least
-/// timeout of 200 ms, three seconds.
-const BACKOFF_OF_THE_GONE: u8 = 4;
-
 /// Bytes: as Linux's largest automatic send buffer (the last of `net.ipv4.tcp_wmem`). At 100 Gbit/s it fills a path of
 /// 0.3 ms, at 1 Gbit/s one of 33 ms.
 const SEND_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use core::net::IpAddr;
-    use mill_stack::flow::Flow;
-    use mill_stack::tcp::info::Info;
-
-    #[test]
-    fn who_ends_waits_for_closed_connections_whose_peers_are_there() {
-        let anybody = IpAddr::from([10, 0, 0, 1]);
-        let check = |state, queued, is_orphan, backoff, snd_wnd, expected| {
-            let status = ConnectionStatus {
-                flow: Flow {
-                    local: anybody,
-                    remote: anybody,
-                    local_port: 80,
-                    remote_port: 80,
-                },
-                token: 0,
-                info: Info {
-                    state,
-                    backoff,
-                    snd_wnd,
-                    ..Info::default()
-                },
-                unread: 0,
-                queued,
-                acked: 0,
-                is_orphan,
-            };
-            assert_eq!(is_under_way(&status), expected, "{status:?}");
-        };
-        check(State::Established, 1, true, 0, 100, true);
-        check(State::Established, 1, false, 0, 100, false);
-        check(State::FinWait2, 0, true, 0, 100, false);
-        check(State::LastAck, 0, true, 3, 100, true);
-        check(State::LastAck, 0, true, 4, 100, false);
-        check(State::FinWait1, 1, true, 9, 0, true);
-    }
-}

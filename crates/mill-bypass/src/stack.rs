@@ -146,7 +146,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
 
     /// Whether something is on its way that somebody will take. Looks on from where something was the last time: a million connections that
     /// end are looked at a few times each, and not once a turn.
-    pub(crate) fn lingers(&mut self) -> bool {
+    pub(crate) fn has_lingering_orphans(&mut self) -> bool {
         !self.is_alone && (self.lingers_from(self.lingered_at) || self.lingers_from(0))
     }
 

@@ -18,7 +18,7 @@ use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Events, ListenOptions, Park};
 use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
-use mill_runtime::time::{Duration, Instant, UnixTime};
+use mill_runtime::time::{Duration, Instant};
 use mill_stack::config::Neighboring;
 use mill_stack::flow::Flow;
 use mill_stack::host::Host;
@@ -44,8 +44,6 @@ pub(crate) struct Stacked<L: Link, F: FileBytes> {
     ports: Cell<Option<RangeInclusive<u16>>>,
     send_buffer_bytes: u32,
     opened: SocketOptions,
-    /// The clocks when the civil one was read last.
-    clocks: Cell<Option<(Instant, UnixTime)>>,
     /// The turn found nothing to do so far.
     is_idle: Cell<bool>,
 }
@@ -68,7 +66,6 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
             ports: Cell::new(Some(ports)),
             send_buffer_bytes: options.send_buffer_bytes.max(SEND_BUFFER_BYTES_MIN),
             opened: options.opened,
-            clocks: Cell::default(),
             is_idle: Cell::new(true),
         }
     }
@@ -106,34 +103,30 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         Some(listener)
     }
 
-    /// No new handshakes begin at a listener that the kernel has too; those under way may come to their end.
-    pub(crate) fn finish_listener(&self, listener: ListenerId) {
-        let mut finishing = self.finishing.borrow_mut();
-        if !self.shares_addresses || finishing.iter().any(|one| one.listener == listener) {
-            return;
-        }
-        let mut stack = self.stack.borrow_mut();
-        finishing.push(Finishing {
-            listener,
-            since: stack.now(),
-            services: self.stop_serving(&mut stack, listener),
-        });
-    }
-
-    /// Whether nobody is about to wait at a listener: frames that were on their way have come, and no handshake is under
-    /// way, or only those of peers who do not go on.
-    pub(crate) fn is_finished(&self, listener: ListenerId) -> bool {
-        let finishing = self.finishing.borrow();
-        let Some(one) = finishing.iter().find(|one| one.listener == listener) else {
+    /// No new handshakes begin at a listener that the kernel has too; those under way may complete. Returns whether no
+    /// connection is about to wait there: frames that were on their way have come, and no handshake is under way, or only
+    /// those of peers that do not go on.
+    pub(crate) fn drain_listener(&self, listener: ListenerId) -> bool {
+        if !self.shares_addresses {
             return true;
-        };
-        let stack = self.stack.borrow();
+        }
+        let mut finishing = self.finishing.borrow_mut();
+        let mut stack = self.stack.borrow_mut();
+        let begun = finishing.iter().find(|one| one.listener == listener);
+        let since = begun.map_or(stack.now(), |one| one.since);
+        if begun.is_none() {
+            finishing.push(Finishing {
+                listener,
+                since,
+                services: self.stop_serving(&mut stack, listener),
+            });
+        }
         let patience = if stack.host.half_open(listener) > 0 {
             HANDSHAKE_PATIENCE
         } else {
             FRAMES_PATIENCE
         };
-        stack.now() >= one.since + patience
+        stack.now() >= since + patience
     }
 
     pub(crate) fn keep_listener(&self, listener: ListenerId) {
@@ -302,23 +295,6 @@ impl<L: Link, F: FileBytes> Stacked<L, F> {
         self.is_idle.set(is_idle && !events.mail);
     }
 
-    /// The time of `receive`, and the civil time then; `read` reads the clocks.
-    pub(crate) fn turn_clock(
-        &self,
-        read: impl FnOnce() -> (Instant, UnixTime),
-    ) -> (Instant, UnixTime) {
-        let now = self.stack.borrow().now();
-        if let Some((then, civil)) = self.clocks.get()
-            && now >= then
-            && now.since(then) < CIVIL_TIME_AGE
-        {
-            return (now, civil.after(now.since(then)));
-        }
-        let (then, civil) = read();
-        self.clocks.set(Some((then, civil)));
-        (now, civil)
-    }
-
     /// A turn without anything to do, of which one that spins makes millions, takes no time to speak of.
     pub(crate) fn settle(&self, now: impl FnOnce() -> Instant) {
         let mut stack = self.stack.borrow_mut();
@@ -370,9 +346,6 @@ impl<L: Link, F: FileBytes> Drop for Stacked<L, F> {
         }
     }
 }
-
-/// How old the civil time may be that a turn goes by: what the log's milliseconds don't show.
-const CIVIL_TIME_AGE: Duration = Duration::from_millis(1);
 
 /// How long frames may be on their way that the link brought before it was told to bring no more.
 const FRAMES_PATIENCE: Duration = Duration::from_millis(2);

@@ -38,7 +38,8 @@ use buffers::{Gather, Inbound};
 use listeners::Listeners;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{
-    Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
+    Accept, ConnectOptions, DrainListener, Engine, Events, ListenError, ListenOptions, ListenerId,
+    Listening, Orphans, Park,
 };
 use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
@@ -263,6 +264,10 @@ impl Engine for KernelEngine {
         }
     }
 
+    fn accepts_freely(&self, _: ListenerId) -> bool {
+        false
+    }
+
     fn connect(
         &self,
         target: &Address,
@@ -277,7 +282,7 @@ impl Engine for KernelEngine {
             .open_slot(Slot::connecting(descriptor, task, target.clone())))
     }
 
-    fn poll(&self, park: Park, events: &mut Events) {
+    fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
         self.0.resume_unfinished(events);
         events.mail = self.0.has_mail.take();
         let timeout = match park {
@@ -295,12 +300,37 @@ impl Engine for KernelEngine {
         if sleeps {
             self.0.show_park(Park::No);
         }
+        self.clock()
     }
 
     fn settle(&self) {
         self.0.flush_gathered();
         self.0.flush_unsent();
         self.0.keep_unread();
+    }
+}
+
+/// The kernel puts a connection into the accept queue when its handshake is complete, and has no call that stops new ones.
+impl DrainListener for KernelEngine {
+    fn drain_listener(&self, _: ListenerId) -> bool {
+        true
+    }
+
+    fn keep_listener(&self, _: ListenerId) {}
+}
+
+/// The kernel completes closed connections, also after the process has ended.
+impl Orphans for KernelEngine {
+    fn has_lingering_orphans(&self) -> bool {
+        false
+    }
+
+    fn orphans(&self) -> usize {
+        0
+    }
+
+    fn abort_orphans(&self) -> bool {
+        false
     }
 }
 

@@ -1,4 +1,6 @@
-//! The trait of what carries connections: kernel sockets, the simulation, later our own stack.
+//! The traits of what carries connections: kernel sockets, the simulation, our own stack beside either.
+//!
+//! None of their methods has a default: an engine around another forwards all of them, or does not compile.
 
 use crate::address::Address;
 use crate::files::Files;
@@ -9,14 +11,15 @@ use alloc::vec::Vec;
 
 /// An engine: a cheap handle (`Clone`) on one worker's connections.
 ///
-/// The worker calls `poll` once a turn, and `settle` at its end; everything else is called by tasks in between.
+/// The worker calls `poll` once a turn, and `settle` at its end; everything else is called by tasks in between. What only
+/// the end of a listener or of an engine needs is in [`DrainListener`] and [`Orphans`].
 pub trait Engine: Clone + 'static {
     type Stream: Stream<File = <Self::Files as Files>::File>;
     type Files: Files;
 
     fn files(&self) -> &Self::Files;
 
-    /// The clocks as of now. Read by the worker once a turn.
+    /// The clocks as of now. A worker reads them before its first turn; afterwards [`Engine::poll`] gives them.
     fn clock(&self) -> (Instant, UnixTime);
 
     /// The monotonic clock alone, as of now: for timing single acts within a turn, whose own time stands still
@@ -25,29 +28,11 @@ pub trait Engine: Clone + 'static {
     /// simulation it is virtual time.
     fn now(&self) -> Instant;
 
-    /// The clocks when the last [`Engine::poll`] returned, as a turn needs them. An engine that has just read them does
-    /// not read them again; its civil time may be a millisecond old where the system's clock was set.
-    fn turn_clock(&self) -> (Instant, UnixTime) {
-        self.clock()
-    }
-
     /// A random number, for seeds and identifiers; the same sequence again in a replayed simulation.
     fn random(&self) -> u64;
 
     /// Starts to listen. Options that the engine lacks come back in [`Listening::unsupported`].
     fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError>;
-
-    /// The listener is about to be closed: from now on [`Engine::accept`] finds everybody who waits, also those who
-    /// were not reported yet.
-    fn finish_listener(&self, _listener: ListenerId) {}
-
-    /// Whether it may be closed as far as the engine knows: nobody is about to wait there. If not, ask again in a later turn.
-    fn is_finished(&self, _listener: ListenerId) -> bool {
-        true
-    }
-
-    /// It is not closed after all, and goes on as it was before [`Engine::finish_listener`].
-    fn keep_listener(&self, _listener: ListenerId) {}
 
     /// Stops listening. Connections that still wait to be accepted are lost: accept them first.
     fn close_listener(&self, listener: ListenerId);
@@ -58,11 +43,9 @@ pub trait Engine: Clone + 'static {
     /// Takes one waiting connection, whose events will be reported to `task`. Asked for a listener that was reported.
     fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<Self::Stream>;
 
-    /// Whether [`Self::accept`] costs next to nothing, no system call, also when nobody waits at this listener. Then it is
-    /// asked until nobody does, up to a turn's share.
-    fn accepts_freely(&self, _listener: ListenerId) -> bool {
-        false
-    }
+    /// Whether [`Self::accept`] costs next to nothing, no system call, also when nothing waits at this listener. Then it is
+    /// called until nothing does, up to a turn's share.
+    fn accepts_freely(&self, listener: ListenerId) -> bool;
 
     /// Opens a connection for `task`; the stream is writable (and drained) once it is established.
     ///
@@ -80,30 +63,38 @@ pub trait Engine: Clone + 'static {
         task: TaskId,
     ) -> Result<Self::Stream, StreamError>;
 
-    /// Waits, as `park` says, for something to happen and appends what happened to `events`.
-    fn poll(&self, park: Park, events: &mut Events);
+    /// Waits, as `park` says, for something to happen and appends what happened to `events`. Returns the clocks after
+    /// the wait, which are the turn's.
+    fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime);
 
     /// Ends a turn: sends what is still gathered, copies out what was left unread.
     fn settle(&self);
+}
 
-    /// Whether connections whose streams were dropped still have something on its way for which this engine itself has
-    /// to turn: an engine that ends before loses it. On kernel sockets never, the system sees to it; elsewhere asking
-    /// costs a look at every connection.
-    fn lingers(&self) -> bool {
-        false
-    }
+/// Closing a listener without losing a connection, for engines that serve.
+pub trait DrainListener: Engine {
+    /// Prepares to close a listener: no new handshake begins there, those under way may complete, and
+    /// [`Engine::accept`] finds all connections that wait, also those not reported yet. Returns whether no more are about
+    /// to come, so that it may be closed once all are accepted; if not, call it again in a later turn.
+    fn drain_listener(&self, listener: ListenerId) -> bool;
 
-    /// How many connections whose streams were dropped are not over, since their peers have not taken or said everything
-    /// yet. 0 on kernel sockets, where the system sees to them.
-    fn unfinished(&self) -> usize {
-        0
-    }
+    /// Undoes [`Self::drain_listener`]: the listener is not closed after all.
+    fn keep_listener(&self, listener: ListenerId);
+}
 
-    /// Resets some of these, for an engine that is about to end; says whether there may be more. Each call needs turns
-    /// after it (`settle`, `poll`), so that what it has to say leaves.
-    fn abort_unfinished(&self) -> bool {
-        false
-    }
+/// Connections that are not over although their streams were dropped, and which end with the engine. Kernel sockets have
+/// none: there the system completes them after the process.
+pub trait Orphans: Engine {
+    /// Whether some of them have bytes or a FIN under way that a peer is still there to acknowledge: an engine that ends
+    /// before loses them. Costs a look at every connection.
+    fn has_lingering_orphans(&self) -> bool;
+
+    /// How many there are, also those that only wait for their peers' FIN.
+    fn orphans(&self) -> usize;
+
+    /// Resets some of them, for an engine that is about to end; returns whether there may be more. Each call needs turns
+    /// after it (`settle`, `poll`), so that the RST segments leave.
+    fn abort_orphans(&self) -> bool;
 }
 
 /// How long [`Engine::poll`] may wait.

@@ -2,7 +2,8 @@
 
 use crate::address::Address;
 use crate::engine::{
-    Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
+    Accept, ConnectOptions, DrainListener, Engine, Events, ListenError, ListenOptions, ListenerId,
+    Listening, Park,
 };
 use crate::files::{DirectoryEntry, FileError, FileErrorKind, Files, Metadata, Symlinks};
 use crate::payload::Payload;
@@ -135,6 +136,10 @@ impl Engine for ScriptedEngine {
             .unwrap_or(Accept::Empty)
     }
 
+    fn accepts_freely(&self, _: ListenerId) -> bool {
+        false
+    }
+
     fn connect(
         &self,
         _: &Address,
@@ -144,18 +149,27 @@ impl Engine for ScriptedEngine {
         Err(StreamError::Unreachable)
     }
 
-    fn poll(&self, park: Park, events: &mut Events) {
+    fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
         self.note("poll");
         self.0.parks.borrow_mut().push(park);
         events.ready.append(&mut self.0.ready.borrow_mut());
         events
             .acceptable
             .append(&mut self.0.acceptable.borrow_mut());
+        self.clock()
     }
 
     fn settle(&self) {
         self.note("settle");
     }
+}
+
+impl DrainListener for ScriptedEngine {
+    fn drain_listener(&self, _: ListenerId) -> bool {
+        true
+    }
+
+    fn keep_listener(&self, _: ListenerId) {}
 }
 
 /// A connection that says nothing.

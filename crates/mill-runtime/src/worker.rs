@@ -1,6 +1,6 @@
 //! The turn of a core: poll, accept, expire timers, run ready tasks, settle, park.
 
-use crate::engine::{Accept, Engine, Events, ListenerId, Park};
+use crate::engine::{Accept, DrainListener, Engine, Events, ListenerId, Park};
 use crate::scheduler::Scheduler;
 use crate::tasks::{Due, Polled, TaskId, Tasks};
 use crate::time::{Duration, Instant};
@@ -99,8 +99,7 @@ where
         let park = self.park();
         // First of all those who waited for this turn, not behind everything that the engine reports.
         self.scheduler.drain_woken(&mut self.events.ready);
-        self.engine.poll(park, &mut self.events);
-        let (now, wall_clock) = self.engine.turn_clock();
+        let (now, wall_clock) = self.engine.poll(park, &mut self.events);
         self.scheduler.set_time(now, wall_clock);
 
         self.expire_timers(now);
@@ -136,17 +135,20 @@ where
     /// Accepts what waits at a listener and then closes it. False if something still waits that could not be
     /// accepted now, for want of descriptors, or is about to wait: the listener stays as it is, try again in a later turn.
     #[must_use]
-    pub fn close_listener(&mut self, listener: ListenerId) -> bool {
+    pub fn close_listener(&mut self, listener: ListenerId) -> bool
+    where
+        E: DrainListener,
+    {
         self.next_turn();
-        self.engine.finish_listener(listener);
-        let closed = loop {
+        let is_drained = self.engine.drain_listener(listener);
+        let is_empty = loop {
             match self.accept_one(listener) {
                 Taken::One => {}
                 Taken::None => break true,
                 Taken::Exhausted(_) => break false,
             }
         };
-        let closed = closed && self.engine.is_finished(listener);
+        let closed = is_drained && is_empty;
         if closed {
             self.accepting.listeners.retain(|other| *other != listener);
             self.engine.close_listener(listener);

@@ -7,7 +7,7 @@ use crate::log::{Errno, LogSender};
 use crate::site::Site;
 use mill_config::config::{Listener, LogLevel, SocketKeepalive};
 use mill_metrics::Board;
-use mill_runtime::engine::{Engine, Keepalive, ListenOptions, ListenerId};
+use mill_runtime::engine::{DrainListener, Engine, Keepalive, ListenOptions, ListenerId, Orphans};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::{Duration, Instant};
 use mill_runtime::worker::{Pause, Worker};
@@ -70,14 +70,14 @@ pub enum Report {
 }
 
 /// Serves until it is told to stop or has drained. Returns when the worker has ended.
-pub fn run<E: Engine>(engine: E, setup: WorkerSetup) {
+pub fn run<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) {
     let mut turn = start(engine, setup);
     while turn() {}
 }
 
 /// A worker as a value: each call is one turn; false once it has ended. Waits for its first order, which says what
 /// to serve, before it returns.
-pub fn start<E: Engine>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
+pub fn start<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
     let WorkerSetup {
         index,
         environment,
@@ -169,7 +169,7 @@ struct Entry {
 
 impl<E, F, Accepted> Run<E, F, Accepted>
 where
-    E: Engine,
+    E: DrainListener + Orphans,
     F: Future<Output = ()>,
     Accepted: FnMut(E::Stream, ListenerId) -> F,
 {
@@ -343,7 +343,7 @@ where
         };
         let spawned = self.local.scheduler.spawned().finishing;
         let served = self.worker.tasks() == 0 && spawned == 0 && self.closing.is_empty();
-        let done = served && !self.worker.engine().lingers();
+        let done = served && !self.worker.engine().has_lingering_orphans();
         if done || self.local.scheduler.now() >= until {
             self.ended = true;
         }

@@ -5,7 +5,8 @@ use crate::network::{Net, run_due};
 use crate::stream::SimStream;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{
-    Accept, ConnectOptions, Engine, Events, ListenError, ListenOptions, ListenerId, Listening, Park,
+    Accept, ConnectOptions, DrainListener, Engine, Events, ListenError, ListenOptions, ListenerId,
+    Listening, Orphans, Park,
 };
 use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
@@ -117,6 +118,10 @@ impl Engine for SimEngine {
         }
     }
 
+    fn accepts_freely(&self, _: ListenerId) -> bool {
+        false
+    }
+
     fn connect(
         &self,
         target: &Address,
@@ -129,20 +134,44 @@ impl Engine for SimEngine {
         Ok(SimStream::new(Rc::clone(&self.identity.net), end))
     }
 
-    fn poll(&self, park: Park, events: &mut Events) {
+    fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
         let (net, index) = (&self.identity.net, self.identity.index);
         net.borrow_mut().park(index, park);
         loop {
             run_due(net);
             let mut net = net.borrow_mut();
             if net.take_events(index, events) || !net.advance() {
-                return;
+                return (net.now, net.wall_clock());
             }
         }
     }
 
     fn settle(&self) {
         self.identity.net.borrow_mut().settle(self.identity.index);
+    }
+}
+
+/// A connection waits to be accepted from when its request to connect arrives: no handshake is ever under way.
+impl DrainListener for SimEngine {
+    fn drain_listener(&self, _: ListenerId) -> bool {
+        true
+    }
+
+    fn keep_listener(&self, _: ListenerId) {}
+}
+
+/// The network, which outlives the engine, completes what its streams have left.
+impl Orphans for SimEngine {
+    fn has_lingering_orphans(&self) -> bool {
+        false
+    }
+
+    fn orphans(&self) -> usize {
+        0
+    }
+
+    fn abort_orphans(&self) -> bool {
+        false
     }
 }
 

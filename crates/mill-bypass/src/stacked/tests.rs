@@ -111,20 +111,15 @@ fn a_listener_that_is_to_be_closed_lets_come_what_is_on_its_way() {
     let stacked = stacked();
     let listener = stacked.listen(&options()).unwrap().unwrap();
     assert_eq!(told(&stacked), ["serve 0.0.0.0:80"]);
-    assert!(
-        stacked.is_finished(listener),
-        "nobody has asked for its end"
-    );
-    stacked.finish_listener(listener);
-    stacked.finish_listener(listener);
+    assert!(!stacked.drain_listener(listener));
+    assert!(!stacked.drain_listener(listener));
     assert_eq!(told(&stacked), ["stop 0.0.0.0:80"]);
-    assert!(!stacked.is_finished(listener));
     let wait = stacked.wait(Park::Forever, || at(0));
     assert_eq!(wait, Wait::Inner(Park::Until(at(2))));
     turn(&stacked, 1);
-    assert!(!stacked.is_finished(listener));
+    assert!(!stacked.drain_listener(listener));
     turn(&stacked, 2);
-    assert!(stacked.is_finished(listener));
+    assert!(stacked.drain_listener(listener));
     stacked.close_listener(listener);
     turn(&stacked, 900);
     assert!(told(&stacked).is_empty());
@@ -138,13 +133,14 @@ fn a_listener_that_is_to_be_closed_lets_come_what_is_on_its_way() {
 fn a_listener_that_is_kept_after_all_serves_again() {
     let stacked = stacked();
     let listener = stacked.listen(&options()).unwrap().unwrap();
-    stacked.finish_listener(listener);
+    assert!(!stacked.drain_listener(listener));
     stacked.keep_listener(listener);
     let expected = ["serve 0.0.0.0:80", "stop 0.0.0.0:80", "serve 0.0.0.0:80"];
     assert_eq!(told(&stacked), expected);
-    assert!(stacked.is_finished(listener));
     turn(&stacked, 5000);
     assert!(told(&stacked).is_empty());
+    assert!(!stacked.drain_listener(listener), "it begins anew");
+    assert_eq!(told(&stacked), ["stop 0.0.0.0:80"]);
 }
 
 #[test]

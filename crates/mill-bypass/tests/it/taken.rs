@@ -6,7 +6,7 @@ use crate::expecting::End;
 use crate::files::Directory;
 use crate::server::{start, start_narrow};
 use crate::story::Story;
-use mill_runtime::engine::Engine;
+use mill_runtime::engine::{Engine, Orphans};
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
@@ -155,13 +155,18 @@ fn a_stream_that_is_dropped_sends_all_that_was_handed_over() {
         }
     });
     let engine = server.around.engine.clone();
-    assert!(!engine.lingers());
+    assert!(!engine.has_lingering_orphans());
     let mut client = Client::connect(server.address);
     server.run_until("the first bytes", || !client.pump().received.is_empty());
     server.run_out();
-    assert!(engine.lingers(), "the task has ended, its bytes have not");
+    assert!(
+        engine.has_lingering_orphans(),
+        "the task has ended, its bytes have not"
+    );
     server.run_until("the end", || client.ended(End::Fin));
     assert!(client.received == pattern(9_000_000));
-    server.run_until("the last acknowledgement", || !engine.lingers());
+    server.run_until("the last acknowledgement", || {
+        !engine.has_lingering_orphans()
+    });
     assert_eq!(engine.stack_streams(), 0);
 }
