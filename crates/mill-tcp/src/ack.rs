@@ -40,7 +40,7 @@ impl Connection {
             return acked;
         }
         let has_new_window = self.update_window(segment);
-        self.probes = 0;
+        self.timer.on_answer();
         let has_business = |cold: &mut alloc::boxed::Box<Cold>| {
             !cold.scoreboard.is_empty() || !cold.recovery.is_idle()
         };
@@ -137,7 +137,7 @@ impl Connection {
         if acked_bytes > 0 {
             // What is left was sent a while ago, perhaps, and repairing losses takes time: that goes on.
             cold.recovery.stalled_since = cold.scoreboard.front().map(|_| now);
-            cold.recovery.timeouts = 0;
+            self.timer.on_progress();
         }
         self.arm_after_ack(cold, acked_bytes > 0, env);
         acked_bytes
@@ -170,7 +170,7 @@ impl Connection {
                 // D-SACK, `late_round_trip` depends on how short the path has become.
                 let has_sack = self.flags.has(ConnectionFlags::SACK);
                 if let Some(echo_us) = echo_us.filter(|_| !has_sack) {
-                    self.rtt_min_us = self.rtt_min_us.min(echo_us + 1_000);
+                    self.rtt.on_shorter(echo_us + 1_000);
                 }
                 echo_us
             }
@@ -179,17 +179,17 @@ impl Connection {
         if let Some(last) = delivery.last_original_at {
             // The last one did not wait for a delayed acknowledgement.
             let shortest = progress.now.since(last).max(1);
-            if self.rtt_min_us == 0 || shortest < self.rtt_min_us {
-                self.rtt_min_us = shortest;
-            }
+            self.rtt.on_shortest(shortest);
             self.on_delay(cold, shortest);
         }
         if let Some(rtt_us) = sample {
-            self.on_rtt_sample(Some(cold), rtt_us);
-            self.backoff = 0;
+            let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+            let recovery = &mut cold.recovery;
+            self.rtt
+                .on_sample(rtt_us, || recovery.begins_rtt_round(snd_una, snd_nxt));
+            self.timer.end_backoff();
         } else if progress.acked_bytes > 0 {
-            // RFC 6298 5.7: without a measurement the timer stays backed off, though not for ever.
-            self.backoff = self.backoff.min(BACKOFF_KEPT);
+            self.timer.keep_backoff();
         }
     }
 
@@ -208,7 +208,7 @@ impl Connection {
     ) -> Option<u32> {
         let newest = progress.delivery.newest?;
         let away_us = progress.now.since(newest.at);
-        if progress.duplicate_bytes > 0 || away_us >= self.rtt_min_us / 2 {
+        if progress.duplicate_bytes > 0 || away_us >= self.rtt.min_us() / 2 {
             return None;
         }
         let us_max = u32::try_from(2 * self.rto_base_us(env.config)).unwrap_or(u32::MAX);
@@ -253,9 +253,6 @@ impl Connection {
         self.snd_una + self.snd_wnd
     }
 }
-
-/// Doublings of the timeout that outlive an acknowledgement of something sent twice: a factor of 64.
-const BACKOFF_KEPT: u8 = 6;
 
 /// Milliseconds; what seems to have been away for longer than any timeout is no measurement. Keeps microseconds in
 /// 32 bits.

@@ -63,9 +63,9 @@ impl Connection {
     pub(crate) fn end(&mut self, events: Events, env: &mut Env<'_>) -> Events {
         debug_assert!(events.has_any(Events::ENDS));
         self.state = State::Closed;
+        self.timer.disarm();
         for flag in [
             ConnectionFlags::DELAYED_ACK_ARMED,
-            ConnectionFlags::RETRANSMIT_ARMED,
             ConnectionFlags::IDLE_ARMED,
             ConnectionFlags::SYN_DUE,
             ConnectionFlags::PROBE_DUE,

@@ -16,6 +16,8 @@ use crate::fast_open_client::Handshake;
 use crate::reassembly::Reassembly;
 use crate::recovery::Recovery;
 use crate::recovery::frto::Frto;
+use crate::rto::RttEstimator;
+use crate::rto::timer::RetransmissionTimer;
 use crate::scoreboard::Scoreboard;
 use crate::state::State;
 use crate::time::Tick;
@@ -60,12 +62,10 @@ pub struct Connection {
     pub(crate) ssthresh: u32,
     /// CUBIC's window before its last reduction, bytes (RFC 9438 4.1.2); outlives the cold part.
     pub(crate) w_max: u32,
-    /// Microseconds (RFC 6298 2); `srtt_us` is 0 until the first measurement.
-    pub(crate) srtt_us: u32,
-    pub(crate) rttvar_us: u32,
-    pub(crate) rtt_min_us: u32,
-    /// When the retransmission timer (or what stands in its place: probe, reordering, persist) expires.
-    pub(crate) retransmit_at: Tick,
+    /// How long a round trip takes (RFC 6298 2).
+    pub(crate) rtt: RttEstimator,
+    /// The retransmission timer, or what stands in its place: probe, reordering, persist.
+    pub(crate) timer: RetransmissionTimer,
     /// When the delayed acknowledgement is due.
     pub(crate) delayed_ack_at: Tick,
     /// When keep-alive or FIN-WAIT-2 expires.
@@ -81,15 +81,8 @@ pub struct Connection {
     pub(crate) state: State,
     pub(crate) snd_wind_shift: u8,
     pub(crate) rcv_wind_shift: u8,
-    /// Doublings of the timeout (RFC 6298 5.5). Without a measurement they outlive an acknowledgement, hence say nothing
-    /// of how long the peer has been silent: that is `Recovery::timeouts`.
-    pub(crate) backoff: u8,
     /// Acknowledgements that still go out at once.
     pub(crate) quick_acks: u8,
-    /// Probes without an answer: for a closed window while data waits for one, else of keep-alive.
-    pub(crate) probes: u8,
-    /// What the retransmission timer stands for.
-    pub(crate) timer: TimerKind,
     /// Only while data is in flight or out of order.
     pub(crate) cold: Option<Box<Cold>>,
 }
@@ -145,7 +138,6 @@ impl ConnectionFlags {
     /// An acknowledgement goes out with the next `next_segment`.
     pub(crate) const ACK_NOW: u32 = 1 << 7;
     pub(crate) const DELAYED_ACK_ARMED: u32 = 1 << 8;
-    pub(crate) const RETRANSMIT_ARMED: u32 = 1 << 9;
     pub(crate) const IDLE_ARMED: u32 = 1 << 10;
     /// Segments carry ECE until CWR comes (RFC 3168 6.1.3).
     pub(crate) const ECE_DUE: u32 = 1 << 11;
@@ -192,22 +184,6 @@ impl ConnectionFlags {
             self.0 &= !bit;
         }
     }
-}
-
-/// What the one retransmission timer of a connection stands for at present.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimerKind {
-    #[default]
-    /// RFC 6298 5.
-    Retransmission,
-    /// Tail loss probe (RFC 8985 7.2).
-    LossProbe,
-    /// RACK's reordering window (RFC 8985 6.3).
-    Reordering,
-    /// Zero window (RFC 9293 3.8.6.1).
-    Persist,
-    /// The SYN of an active open.
-    Syn,
 }
 
 /// What an active open is made with.

@@ -13,9 +13,10 @@
 //! lies at the front of the owner's queue. `ConnectionFlags::FAST_OPEN` says that it is not yet.
 
 use crate::arrived::{Arrived, Events, SegmentDrop};
-use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::handshake::{Agreement, syn_ack_options, syn_window};
+use crate::rto::timer::TimerKind;
 use crate::segment::{Segment, SegmentOut};
 use crate::state::State;
 use mill_wire::seq::SeqNumber;
@@ -79,7 +80,7 @@ impl Connection {
         self.flags.set(ConnectionFlags::ACK_NOW, false);
         self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
         self.last_ack_sent = self.rcv_nxt;
-        if !self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
+        if !self.timer.is_running() {
             self.arm_syn_timer(env);
         }
         env.shared.counters.segments_out += 1;
@@ -103,7 +104,7 @@ impl Connection {
             flags: Flags::SYN | Flags::ACK | ecn,
             window,
             options: syn_ack_options(&agreement, self.announced_mss(), self.ts_offset, env),
-            is_retransmission: self.backoff > 0,
+            is_retransmission: self.timer.backoff() > 0,
             ..SegmentOut::default()
         }
     }
@@ -122,13 +123,11 @@ impl Connection {
         }
         self.forget_reset();
         self.flags.set(ConnectionFlags::SYN_DUE, false);
-        if self.timer == TimerKind::Syn {
-            self.disarm_retransmission();
+        if self.timer.runs_as(TimerKind::Syn) {
+            self.timer.disarm();
         }
-        self.backoff = 0;
-        if let Some(cold) = &mut self.cold {
-            cold.recovery.timeouts = 0;
-        }
+        self.timer.end_backoff();
+        self.timer.on_progress();
         self.state = State::Established;
         self.follow_early_close();
         self.begin_window_round(env);

@@ -1,7 +1,7 @@
 //! What `ss -ti` would show.
 
 use crate::config::Config;
-use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Connection, ConnectionFlags};
 use crate::recovery::Phase;
 use crate::state::State;
 use crate::time::Duration;
@@ -81,10 +81,10 @@ impl Connection {
         let flight = self.flight();
         Info {
             state: self.state,
-            rtt: micros(self.srtt_us),
-            rtt_variation: micros(self.rttvar_us),
-            rtt_min: micros(self.rtt_min_us),
-            rto: self.rto_with(config),
+            rtt: micros(self.rtt.srtt_us()),
+            rtt_variation: micros(self.rtt.rttvar_us()),
+            rtt_min: micros(self.rtt.min_us()),
+            rto: Duration::from_micros(self.rto_base_us(config)),
             mss: self.snd_mss,
             rcv_mss: self.rcv_mss,
             cwnd: self.cwnd,
@@ -98,11 +98,11 @@ impl Connection {
             retransmitted: flight.retransmitted,
             reordering_seen: self.flags.has(ConnectionFlags::REORDERED),
             reordering: flight.reordering,
-            backoff: self.backoff,
-            probes: if self.timer == TimerKind::Persist {
-                self.backoff
+            backoff: self.timer.backoff(),
+            probes: if self.is_persisting() {
+                self.timer.backoff()
             } else {
-                self.probes
+                self.timer.probes()
             },
             snd_wind_shift: self.snd_wind_shift,
             rcv_wind_shift: self.rcv_wind_shift,

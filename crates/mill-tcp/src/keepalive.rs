@@ -36,17 +36,17 @@ impl Connection {
         let is_asked_for = self.snd_una != self.snd_nxt || self.is_persisting();
         let silent_ms = env.tick().since(self.heard_at);
         let idle_ms = millis(keepalive.idle);
-        if is_asked_for || (self.probes == 0 && silent_ms < idle_ms) {
+        if is_asked_for || (self.timer.probes() == 0 && silent_ms < idle_ms) {
             let from = self.heard_at.after(keepalive.idle);
             let soonest = env.tick().after(keepalive.interval);
             let is_ahead = from.since(env.tick()) > 0;
             self.arm_idle(if is_ahead { from } else { soonest });
             return Events::default();
         }
-        if self.probes >= keepalive.count {
+        if self.timer.probes() >= keepalive.count {
             return self.end(Events::TIMED_OUT, env);
         }
-        self.probes += 1;
+        self.timer.on_probe();
         env.shared.counters.keepalive_probes += 1;
         self.flags.set(ConnectionFlags::KEEPALIVE_DUE, true);
         self.arm_idle(env.tick().after(keepalive.interval));

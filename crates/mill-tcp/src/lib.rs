@@ -93,7 +93,7 @@ mod ack;
 /// Selective acknowledgements that arrive.
 mod sack;
 
-/// The round-trip time and the retransmission timer.
+/// RTO: round-trip times, the retransmission timeout and its timer.
 mod rto;
 
 /// What the segment carries.

@@ -254,7 +254,6 @@ impl HalfOpen {
             rcv_adv: rcv_nxt + u32::from(syn_window(env.config)),
             last_ack_sent: rcv_nxt,
             ts_offset: self.ts_offset,
-            backoff: self.retransmits,
             ..Connection::with_settings(env)
         };
         connection.agree(&self.agreement(), self.mss_local, env);
@@ -262,7 +261,8 @@ impl HalfOpen {
         connection
             .flags
             .set(ConnectionFlags::SYN_RETRANSMITTED, self.retransmits > 0);
-        connection.complete_handshake(self.rtt_ms(segment, env), env);
+        let rtt_ms = self.rtt_ms(segment, env);
+        connection.complete_handshake(self.retransmits, rtt_ms, env);
         connection
     }
 

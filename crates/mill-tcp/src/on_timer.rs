@@ -1,19 +1,19 @@
 //! A timer expires.
 
 use crate::arrived::Events;
-use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
+use crate::rto::timer::TimerKind;
 use crate::time::Tick;
 
 impl Connection {
     /// When `on_timer` is to be called next; later than that does no harm, earlier is a waste.
     pub fn next_timer(&self) -> Option<Tick> {
         let timers = [
-            (ConnectionFlags::RETRANSMIT_ARMED, self.retransmit_at),
             (ConnectionFlags::DELAYED_ACK_ARMED, self.delayed_ack_at),
             (ConnectionFlags::IDLE_ARMED, self.idle_at),
         ];
-        let mut next: Option<Tick> = None;
+        let mut next = self.timer.at();
         // By reference: an array that is taken apart by value is copied as a whole first.
         for &(armed, at) in &timers {
             if self.flags.has(armed) && next.is_none_or(|next| at.since(next) < 0) {
@@ -32,12 +32,12 @@ impl Connection {
             self.flags.set(ConnectionFlags::ACK_NOW, true);
             env.shared.counters.delayed_acks += 1;
         }
-        if self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.retransmit_at.is_due(now) {
-            events |= match self.timer {
+        if let Some(kind) = self.timer.due(now) {
+            events |= match kind {
                 TimerKind::Syn => self.on_syn_timer(env),
-                _ if self.is_fast_open() => self.on_fast_open_timer(env),
+                _ if self.is_fast_open() => self.on_fast_open_timer(kind, env),
                 _ if self.is_user_timeout_over(env) => self.end(Events::TIMED_OUT, env),
-                _ => self.on_retransmission_timer(env),
+                _ => self.on_retransmission_timer(kind, env),
             };
             self.cap_by_user_timeout(env);
         }
@@ -49,28 +49,28 @@ impl Connection {
 
     /// No answer to our SYN (RFC 9293 3.8.3, RFC 6298 5.5).
     fn on_syn_timer(&mut self, env: &mut Env<'_>) -> Events {
-        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
+        self.timer.disarm();
         env.shared.counters.timeouts += 1;
         let retries_max = if self.is_fast_open() {
             env.config.syn_ack_retries_max
         } else {
             env.config.syn_retries_max
         };
-        if self.backoff >= retries_max {
+        if self.timer.backoff() >= retries_max {
             return self.end(Events::TIMED_OUT, env);
         }
-        self.backoff += 1;
+        self.timer.back_off();
         self.flags.set(ConnectionFlags::SYN_DUE, true);
         Events::default()
     }
 
     /// No answer to our SYN-ACK, nor to the data behind it (RFC 7413 4.2.2): both again, but not as often as on a
     /// connection whose peer is known.
-    fn on_fast_open_timer(&mut self, env: &mut Env<'_>) -> Events {
-        if self.backoff >= env.config.syn_ack_retries_max {
+    fn on_fast_open_timer(&mut self, kind: TimerKind, env: &mut Env<'_>) -> Events {
+        if self.timer.backoff() >= env.config.syn_ack_retries_max {
             return self.end(Events::TIMED_OUT, env);
         }
         self.flags.set(ConnectionFlags::SYN_DUE, true);
-        self.on_retransmission_timer(env)
+        self.on_retransmission_timer(kind, env)
     }
 }

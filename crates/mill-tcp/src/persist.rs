@@ -1,17 +1,18 @@
 //! Data that waits for a window (RFC 9293 3.8.6.1): the peer is asked now and then, lest both wait for ever.
 
 use crate::arrived::Events;
-use crate::connection::{Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
+use crate::rto::timer::TimerKind;
 
 impl Connection {
     /// Nothing is in flight that would be acknowledged, and what waits can't leave: the timer asks. It is also the
     /// override timeout of RFC 9293 3.8.6.2.1, and ends what a forgotten cork holds.
     pub(crate) fn arm_persist(&mut self, env: &Env<'_>) {
-        if self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
+        if self.timer.is_running() {
             return;
         }
-        self.backoff = 0;
+        self.timer.end_backoff();
         // Wanting to send is no idleness, and the user timeout counts from here.
         self.sent_at = env.tick();
         self.arm_next_window_probe(env);
@@ -22,15 +23,15 @@ impl Connection {
     pub(crate) fn on_persist_timer(&mut self, env: &mut Env<'_>) -> Events {
         let is_orphan = self.flags.has(ConnectionFlags::ORPHAN);
         let is_given_up = if is_orphan {
-            self.backoff >= env.config.orphan_retries_max
+            self.timer.backoff() >= env.config.orphan_retries_max
         } else {
-            self.probes >= env.config.retries_max
+            self.timer.probes() >= env.config.retries_max
         };
         if is_given_up {
             return self.end(Events::TIMED_OUT, env);
         }
-        self.probes += 1;
-        self.backoff = self.backoff.saturating_add(1);
+        self.timer.on_probe();
+        self.timer.back_off();
         self.flags.set(ConnectionFlags::PROBE_DUE, true);
         self.arm_next_window_probe(env);
         Events::default()
@@ -38,7 +39,7 @@ impl Connection {
 
     /// Whether data waits for a window.
     pub(crate) fn is_persisting(&self) -> bool {
-        self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) && self.timer == TimerKind::Persist
+        self.timer.runs_as(TimerKind::Persist)
     }
 
     /// Milliseconds since what waits could not leave (RFC 5482).

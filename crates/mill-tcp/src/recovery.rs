@@ -50,11 +50,9 @@ pub struct Recovery {
     /// … as many of them as segments were sent again.
     pub(crate) echoes: u32,
     /// Where the round trip ends in which RTTVAR has fallen already.
-    pub(crate) rtt_round_end: Option<SeqNumber>,
+    rtt_round_end: Option<SeqNumber>,
     /// The end of the last segment that was sent smaller than a full one (Minshall's variant of Nagle's algorithm).
     pub(crate) small_end: Option<SeqNumber>,
-    /// Expiries of the retransmission timer since something new was acknowledged last (`icsk_retransmits` of Linux).
-    pub(crate) timeouts: u8,
     /// When the first unacknowledged byte was sent for the first time, if it was sent again.
     pub(crate) stalled_since: Option<Moment>,
     pub(crate) path: PathSearch,
@@ -78,6 +76,15 @@ impl Recovery {
     /// next acknowledgement tells whether it had been needed.
     pub fn is_idle(&self) -> bool {
         self.phase == Phase::Open && self.probe.end.is_none() && self.path.news.is_none()
+    }
+
+    /// Whether RTTVAR may fall: it has not yet in the round trip that `snd_una` ends or goes on with.
+    pub(crate) fn begins_rtt_round(&mut self, snd_una: SeqNumber, snd_nxt: SeqNumber) -> bool {
+        let is_over = self.rtt_round_end.is_none_or(|end| snd_una.is_after(end));
+        if is_over {
+            self.rtt_round_end = Some(snd_nxt);
+        }
+        is_over
     }
 
     /// Whether the window is governed by proportional rate reduction.

@@ -1,12 +1,13 @@
 //! Data: new, lost, or to probe with.
 
-use crate::connection::{Cold, Connection, ConnectionFlags, TimerKind};
+use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::nagle::{Plan, Room};
 use crate::recovery::Phase;
 use crate::recovery::frto::Frto;
 use crate::recovery::loss_probe::LossProbe;
 use crate::recovery::undo::Undo;
+use crate::rto::timer::TimerKind;
 use crate::scoreboard::Moment;
 use crate::segment::{Ecn, SegmentOut};
 use mill_wire::seq::SeqNumber;
@@ -136,7 +137,7 @@ impl Connection {
         cold.recovery.prr.sent_bytes = cold.recovery.prr.sent_bytes.saturating_add(len);
         let counters = &mut env.shared.counters;
         counters.fast_retransmits += u64::from(cold.recovery.phase == Phase::Recovery);
-        if entry.start == self.snd_una && self.timer != TimerKind::Reordering {
+        if entry.start == self.snd_una && !self.timer.runs_as(TimerKind::Reordering) {
             self.arm_timeout(env);
         }
         Some(self.draft_again(cold, entry.start, len, unsent, env))
@@ -270,8 +271,8 @@ impl Connection {
         debug_assert!(end.is_after(seq));
         if self.is_persisting() {
             // From here on the acknowledgement of this is what is waited for.
-            self.disarm_retransmission();
-            self.backoff = 0;
+            self.timer.disarm();
+            self.timer.end_backoff();
         }
         let mut flags = Flags::default();
         let is_last = left == 0;

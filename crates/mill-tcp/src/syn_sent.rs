@@ -4,9 +4,10 @@ use crate::ack::Acked;
 use crate::acknowledge::RCV_MSS_INITIAL;
 use crate::arrived::{Arrived, Events, SegmentDrop};
 use crate::config::EcnMode;
-use crate::connection::{Connection, ConnectionFlags, Opening, TimerKind};
+use crate::connection::{Connection, ConnectionFlags, Opening};
 use crate::env::Env;
 use crate::handshake::{Agreement, TIMESTAMPS_BYTES, syn_window, wind_shift};
+use crate::rto::timer::TimerKind;
 use crate::segment::{Segment, SegmentOut};
 use crate::state::State;
 use crate::time::Duration;
@@ -134,19 +135,25 @@ impl Connection {
         debug_assert!(acked.syn, "an acceptable acknowledgement covers the SYN");
         acked.bytes += self.take_syn_text_ack(segment.ack);
         self.snd_wind_shift = shift;
-        self.complete_handshake(rtt_ms, env);
+        self.complete_handshake(self.timer.backoff(), rtt_ms, env);
         self.follow_early_close();
         acked
     }
 
-    /// The timer of the SYN ends, and the congestion window begins. `backoff` still says how often the SYN was sent again.
-    pub(crate) fn complete_handshake(&mut self, rtt_ms: Option<u32>, env: &mut Env<'_>) {
+    /// The timer of the SYN ends, and the congestion window begins.
+    pub(crate) fn complete_handshake(
+        &mut self,
+        syn_retransmits: u8,
+        rtt_ms: Option<u32>,
+        env: &mut Env<'_>,
+    ) {
         self.state = State::Established;
-        let syn_retransmits = core::mem::take(&mut self.backoff);
-        self.timer = TimerKind::Retransmission;
-        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, false);
+        self.timer.end_backoff();
+        self.timer.disarm();
         self.flags.set(ConnectionFlags::SYN_DUE, false);
-        self.first_rtt(rtt_ms, env);
+        if let Some(rtt_ms) = rtt_ms {
+            self.rtt.on_handshake(rtt_ms);
+        }
         self.begin_congestion(syn_retransmits, env);
         self.begin_window_round(env);
         self.arm_keepalive(env);
@@ -201,23 +208,18 @@ impl Connection {
 
     /// RFC 6298 5.5.
     pub(crate) fn arm_syn_timer(&mut self, env: &Env<'_>) {
-        self.timer = TimerKind::Syn;
-        let wait = env.config.rto_initial * (1 << self.backoff.min(16));
-        self.retransmit_at = env.tick().after(wait.min(env.config.rto_max));
-        self.flags.set(ConnectionFlags::RETRANSMIT_ARMED, true);
+        let wait = env.config.rto_initial * (1 << self.timer.backoff().min(16));
+        let at = env.tick().after(wait.min(env.config.rto_max));
+        self.timer.arm(TimerKind::Syn, at);
     }
 
     /// The peer remembers an older connection of these ports, which our RST has ended by now: the SYN would get through,
     /// so it is not kept waiting. Once a connection, lest two ends keep each other busy; as in Linux.
     fn hasten_syn(&mut self, env: &Env<'_>) {
-        let is_waiting =
-            self.timer == TimerKind::Syn && self.flags.has(ConnectionFlags::RETRANSMIT_ARMED);
-        if !is_waiting || self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) || self.backoff > 0 {
-            return;
-        }
-        let soon = env.tick().after(SYN_AGAIN);
-        if soon.since(self.retransmit_at) < 0 {
-            self.retransmit_at = soon;
+        let was_repeated =
+            self.flags.has(ConnectionFlags::SYN_RETRANSMITTED) || self.timer.backoff() > 0;
+        if self.timer.runs_as(TimerKind::Syn) && !was_repeated {
+            self.timer.expire_by(env.tick().after(SYN_AGAIN));
         }
     }
 

@@ -53,7 +53,7 @@ impl Connection {
             self.ts_recent = timestamps.value;
         }
         self.heard_at = now;
-        self.probes = 0;
+        self.timer.on_answer();
     }
 }
 

@@ -1,7 +1,7 @@
 //! How long data may stay unacknowledged before the connection is given up (RFC 5482, the local half: the option is
 //! neither sent nor obeyed).
 
-use crate::connection::{Connection, ConnectionFlags};
+use crate::connection::Connection;
 use crate::env::Env;
 use crate::time::Duration;
 
@@ -17,14 +17,12 @@ impl Connection {
         let Some(limit) = env.config.user_timeout else {
             return;
         };
-        if !self.flags.has(ConnectionFlags::RETRANSMIT_ARMED) {
+        if !self.timer.is_running() {
             return;
         }
         let stalled = Duration::from_millis(u64::from(self.stalled_ms(env)));
         let end = env.tick().after(limit.saturating_sub(stalled));
-        if end.since(self.retransmit_at) < 0 {
-            self.retransmit_at = end;
-        }
+        self.timer.expire_by(end);
     }
 }
 

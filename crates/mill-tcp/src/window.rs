@@ -104,7 +104,7 @@ impl Connection {
             return;
         }
         let elapsed_ms = u32::from(round_tick(env).wrapping_sub(self.window_round_at));
-        let rtt_ms = match self.srtt_us {
+        let rtt_ms = match self.rtt.srtt_us() {
             0 => RTT_UNKNOWN_MS,
             srtt_us => srtt_us.div_ceil(1000),
         };

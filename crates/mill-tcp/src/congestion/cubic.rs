@@ -90,7 +90,7 @@ impl Connection {
             return;
         }
         // RFC 9438 4.4, 4.5: the way to the window of one round trip later, at most half a window.
-        let target = epoch.window(elapsed_ms + self.srtt_us / 1_000, mss);
+        let target = epoch.window(elapsed_ms + self.rtt.srtt_us() / 1_000, mss);
         let target = target.min(cwnd.saturating_add(cwnd / 2));
         self.grow_by_share(cold, target.saturating_sub(cwnd), acked);
     }

@@ -113,7 +113,7 @@ fn the_right_acknowledgement_makes_a_connection() {
     assert_eq!((connection.snd_una, connection.snd_nxt), (ISS + 1, ISS + 1));
     assert_eq!(connection.rcv_nxt, IRS + 1);
     assert_eq!((connection.mss(), connection.snd_wind_shift), (1188, 3));
-    assert_eq!(connection.srtt_us / 1000, 30);
+    assert_eq!(connection.rtt.srtt_us() / 1000, 30);
     assert_eq!(connection.ts_recent, 50);
 }
 
@@ -243,7 +243,7 @@ fn a_half_open_connection_made_of_a_cookie_works() {
         };
         assert_eq!(connection.mss(), if timestamps { 1288 } else { 1300 });
         // Its timestamp is none of a clock.
-        assert_eq!(connection.srtt_us, 0);
+        assert_eq!(connection.rtt.srtt_us(), 0);
         assert_eq!(connection.rcv_wind_shift, 0);
     }
 }
@@ -283,7 +283,7 @@ fn a_repeated_syn_ack_measures_only_by_timestamp() {
         let HalfOpenOutcome::Established(connection) = world.give(&draft) else {
             panic!("established");
         };
-        assert_eq!(connection.srtt_us / 1000, expected);
+        assert_eq!(connection.rtt.srtt_us() / 1000, expected);
     }
 }
 
@@ -300,7 +300,11 @@ fn the_first_window_is_one_segment_after_two_losses_of_the_handshake() {
             panic!("established");
         };
         let segments = connection.cwnd / u32::from(connection.snd_mss);
-        assert_eq!((segments, connection.backoff), (expected, 0), "{losses}");
+        assert_eq!(
+            (segments, connection.timer.backoff()),
+            (expected, 0),
+            "{losses}"
+        );
         // The side that opens: its SYN is lost so often.
         let mut pair = Pair::new(&Config::default());
         pair.wire.lose.extend(0..losses);

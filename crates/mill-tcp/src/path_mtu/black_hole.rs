@@ -10,7 +10,7 @@ impl Connection {
     /// was never sent. Smaller ones are tried, if that is configured.
     pub(crate) fn suspect_black_hole(&mut self, cold: &mut Cold, env: &Env<'_>) {
         let options = options_bytes(self);
-        let timeouts = cold.recovery.timeouts.saturating_add(1);
+        let timeouts = self.timer.timeouts().saturating_add(1);
         let first_bytes = cold.scoreboard.front().map_or(0, |front| front.len());
         // What is sent again may be small enough for a step already, though the connection has larger segments.
         let tried_bytes = first_bytes.min(self.snd_mss.into());

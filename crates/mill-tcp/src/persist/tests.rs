@@ -193,11 +193,11 @@ fn a_window_that_opens_ends_the_backoff_also_while_a_loss_probe_is_remembered() 
     sender.give(&closed);
     assert_eq!(sender.write(3), []);
     sender.wait_ms(10_000);
-    assert!(probes(&sender) > 2 && sender.connection().backoff > 2);
+    assert!(probes(&sender) > 2 && sender.connection().timer.backoff() > 2);
     let open = Draft {
         window: 1_000,
         ..sender.ack(1)
     };
     assert_eq!(sender.give(&open).len(), 3);
-    assert_eq!(sender.connection().backoff, 0);
+    assert_eq!(sender.connection().timer.backoff(), 0);
 }

@@ -42,7 +42,7 @@ impl Connection {
                 } else if !has_advanced {
                     // Step 3 (a): the original was lost, so what was acknowledged is the retransmission, and the path
                     // is no longer than it was. Without timestamps nothing else would say so while all is sent again.
-                    self.backoff = 0;
+                    self.timer.end_backoff();
                 }
                 Frto::Off
             }

@@ -37,7 +37,7 @@ impl Connection {
         if !is_allowed {
             return None;
         }
-        if self.srtt_us == 0 {
+        if !self.rtt.is_measured() {
             return Some(PROBE_US_WITHOUT_RTT);
         }
         // One segment alone may be waiting for a delayed acknowledgement.
@@ -47,7 +47,7 @@ impl Connection {
         } else {
             TIMER_SLACK_US
         };
-        Some(2 * u64::from(self.srtt_us) + slack_us)
+        Some(2 * u64::from(self.rtt.srtt_us()) + slack_us)
     }
 
     /// RFC 8985 7.4.2: whether the episode is over, and whether the probe repaired a loss.

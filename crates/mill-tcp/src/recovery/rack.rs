@@ -59,7 +59,7 @@ impl Connection {
             let rtt_us = progress.now.since(newest.at);
             // Step 2: the acknowledgement of a retransmission may be the original's, come late.
             let is_ambiguous =
-                newest.is_retransmission && (rtt_us < self.rtt_min_us || progress.is_echo_older);
+                newest.is_retransmission && (rtt_us < self.rtt.min_us() || progress.is_echo_older);
             if !is_ambiguous {
                 rack.rtt_us = rtt_us;
                 let last = rack.newest.get_or_insert(newest);
@@ -107,10 +107,10 @@ impl Connection {
         if !was_reordered && (cold.recovery.phase != Phase::Open || is_enough) {
             return 0;
         }
-        let window_us = u64::from(rack.window_quarters) * u64::from(self.rtt_min_us) / 4;
+        let window_us = u64::from(rack.window_quarters) * u64::from(self.rtt.min_us()) / 4;
         u32::try_from(window_us)
             .unwrap_or(u32::MAX)
-            .min(self.srtt_us)
+            .min(self.rtt.srtt_us())
     }
 
     /// What a segment may take at most: what is away for longer when the retransmission timer expires is lost

@@ -6,6 +6,7 @@ use crate::congestion::{SSTHRESH_UNKNOWN, Signal};
 use crate::env::{Env, Shared};
 use crate::random::Random;
 use crate::recovery::Progress;
+use crate::rto::RttEstimator;
 use crate::scoreboard::Delivery;
 use crate::time::Instant;
 
@@ -82,9 +83,11 @@ impl Flow {
     const MSS: u32 = 1_448;
 
     fn new(algorithm: Algorithm, rtt_ms: u32) -> Self {
+        let mut rtt = RttEstimator::default();
+        rtt.on_handshake(rtt_ms);
         let connection = Connection {
             snd_mss: 1_448,
-            srtt_us: rtt_ms * 1_000,
+            rtt,
             cwnd: 10 * Self::MSS,
             ssthresh: SSTHRESH_UNKNOWN,
             ..Connection::default()
@@ -136,7 +139,8 @@ impl Flow {
             self.connection.grow_window(&mut self.cold, &progress, &env);
             left -= acked_bytes;
         }
-        self.now = self.now + crate::time::Duration::from_micros(self.connection.srtt_us.into());
+        self.now =
+            self.now + crate::time::Duration::from_micros(self.connection.rtt.srtt_us().into());
     }
 
     fn segments(&self) -> f64 {
