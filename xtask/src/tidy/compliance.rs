@@ -43,7 +43,12 @@ fn is_there(tree: &Tree, name: &str) -> Result<(), String> {
         return Err(format!("names the file {path}, which is not there"));
     };
     match test {
-        Some(test) if !text.contains(&format!("fn {test}(")) => {
+        // A test of all engines takes the testbed as its type parameter.
+        Some(test)
+            if !["(", "<"]
+                .iter()
+                .any(|after| text.contains(&format!("fn {test}{after}"))) =>
+        {
             Err(format!("names the test {test}, which is not in {path}"))
         }
         _ => Ok(()),
@@ -59,7 +64,7 @@ mod tests {
     fn claims(text: &str) -> Vec<String> {
         let code = (
             "crates/mill-http/src/h1/parse.rs",
-            "fn a_head_is_parsed() {}",
+            "fn a_head_is_parsed() {} pub fn all_do<T: Testbed>() {}",
         );
         let test = ("crates/mill-http/tests/corpus.rs", "fn heads_hold() {}");
         found(check, &[("COMPLIANCE.md", text), code, test])
@@ -69,6 +74,7 @@ mod tests {
     fn files_and_tests_that_are_there_may_be_named() {
         for text in [
             "| x | `mill-http/h1/parse.rs` | `mill-http/h1/parse.rs::a_head_is_parsed` |",
+            "`mill-http/h1/parse.rs::all_do`",
             "`mill-http/tests/corpus.rs::heads_hold`",
             "`a/b` and `*/*` and `mill-http` are no files of ours",
         ] {

@@ -5,7 +5,7 @@ use super::{Tree, Violation};
 
 /// Each crate, and those of ours that it may use. What is absent says most: the server knows no
 /// engine and no system call, the engine knows no HTTP, the configuration knows nobody.
-const EDGES: [(&str, Allowed); 23] = [
+const EDGES: [(&str, Allowed); 24] = [
     ("mill-wire", Allowed::Only(&[])),
     ("mill-tcp", Allowed::Only(&["mill-wire"])),
     // Whoever is above reaches TCP's and the formats' types through it.
@@ -26,6 +26,8 @@ const EDGES: [(&str, Allowed); 23] = [
         "mill-engine",
         Allowed::Only(&["mill-sys", "mill-runtime", "mill-bypass", "mill-device"]),
     ),
+    // What every engine must do: it knows the traits and none of the engines.
+    ("mill-conformance", Allowed::Only(&["mill-runtime"])),
     // Packets of simulated networks run through the same stack and bypass engine as real ones.
     (
         "mill-sim",
@@ -102,8 +104,8 @@ const EDGES: [(&str, Allowed); 23] = [
     ),
 ];
 
-/// What any crate may use besides, in its tests: a world without sockets and clocks.
-const ALLOWED_IN_TESTS: &str = "mill-sim";
+/// What any crate may use besides, in its tests: a world without sockets and clocks, and the tests of all engines.
+const ALLOWED_IN_TESTS: [&str; 2] = ["mill-sim", "mill-conformance"];
 
 /// Packages of others that have one home among our crates.
 const HOMES: [(&str, &str); 1] = [("libc", "mill-sys")];
@@ -165,7 +167,7 @@ fn is_allowed(package: &str, allowed: &Allowed, dependency: &Dependency) -> bool
     if !ours {
         return true;
     }
-    let in_tests = dependency.kind == DependencyKind::Dev && used == ALLOWED_IN_TESTS;
+    let in_tests = dependency.kind == DependencyKind::Dev && ALLOWED_IN_TESTS.contains(&used);
     in_tests
         || match allowed {
             Allowed::Every => true,
@@ -238,6 +240,11 @@ mod tests {
     fn the_simulated_world_is_for_tests_only() {
         assert!(edge("mill-server", "dev-dependencies", "mill-sim").is_empty());
         assert!(edge("mill-runtime", "dev-dependencies", "mill-sim").is_empty());
+        assert!(edge("mill-engine", "dev-dependencies", "mill-conformance").is_empty());
+        assert_eq!(
+            edge("mill-engine", "dependencies", "mill-conformance").len(),
+            1
+        );
         assert_eq!(
             edge("mill-server", "dependencies", "mill-sim"),
             ["crates/mill-server/Cargo.toml:4: mill-server must not use mill-sim"]

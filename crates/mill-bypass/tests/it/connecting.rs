@@ -1,10 +1,11 @@
 //! Tasks that connect.
 
-use crate::client::Client;
-use crate::connector::start_connecting;
-use crate::content::{pattern, take_all};
-use crate::expecting::End;
-use crate::server::{CLIENTS, PORT, Server, network, start, v6_of};
+use crate::server::Client;
+use crate::server::{CLIENTS, Network, PORT, Server, network, start, v6_of};
+use mill_conformance::End;
+use mill_conformance::connector::start_connecting;
+use mill_conformance::content::{pattern, take_all};
+use mill_conformance::stream_peer::StreamPeer;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Accept, ConnectOptions, Engine, ListenOptions, ListenerId};
 use mill_runtime::payload::Payload;
@@ -30,7 +31,7 @@ impl Origin {
 
     fn accept(&self) -> Option<Client> {
         match network().clients.accept(self.listener, TaskId::NONE) {
-            Accept::Stream(stream) => Some(Client::of(stream)),
+            Accept::Stream(stream) => Some(Client::of(StreamPeer(stream))),
             _ => None,
         }
     }
@@ -52,7 +53,7 @@ fn a_task_connects_and_talks_with_or_without_waiting_to_be_connected() {
         for drain_first in [true, false] {
             let target = origin.target.clone();
             let (mut server, story, _client) =
-                start_connecting(target, ConnectOptions::default(), drain_first);
+                start_connecting::<Network>(target, ConnectOptions::default(), drain_first);
             let mut peer = origin.accept_soon(&mut server);
             server.run_until("the question", || peer.has(b"question"));
             peer.send("answer");
@@ -67,8 +68,8 @@ fn a_refused_connection_is_an_error_of_the_stream() {
     for drain_first in [true, false] {
         let nobody = Address::Ip((CLIENTS, ORIGIN_PORT).into());
         let (mut server, story, _client) =
-            start_connecting(nobody, ConnectOptions::default(), drain_first);
-        server.run_until("the refusal", || story.len() == 1);
+            start_connecting::<Network>(nobody, ConnectOptions::default(), drain_first);
+        server.run_until("the refusal", || story.count() == 1);
         assert_eq!(story.told(), [Err(StreamError::Refused)]);
     }
 }
@@ -76,8 +77,9 @@ fn a_refused_connection_is_an_error_of_the_stream() {
 #[test]
 fn a_neighbour_that_does_not_exist_is_unreachable_in_the_end() {
     let nobody = Address::Ip("10.77.99.99:1".parse().unwrap());
-    let (mut server, story, _client) = start_connecting(nobody, ConnectOptions::default(), true);
-    server.run_until("the end", || story.len() == 1);
+    let (mut server, story, _client) =
+        start_connecting::<Network>(nobody, ConnectOptions::default(), true);
+    server.run_until("the end", || story.count() == 1);
     assert_eq!(story.told(), [Err(StreamError::Unreachable)]);
 }
 
@@ -89,8 +91,8 @@ fn what_stands_in_the_way_at_once_is_the_error_of_the_call() {
             ..ConnectOptions::default()
         };
         let origin = Address::Ip((CLIENTS, ORIGIN_PORT).into());
-        let (mut server, story, _client) = start_connecting(origin, options, true);
-        server.run_until("the error", || story.len() == 1);
+        let (mut server, story, _client) = start_connecting::<Network>(origin, options, true);
+        server.run_until("the error", || story.count() == 1);
         assert_eq!(story.told(), [Err(expected)], "{source}");
     };
     check("192.0.2.1:0", StreamError::Other(EADDRNOTAVAIL));
@@ -101,7 +103,7 @@ fn what_stands_in_the_way_at_once_is_the_error_of_the_call() {
 fn a_source_is_the_one_the_peer_sees_and_its_port_is_used_once_for_a_target() {
     let origin = Origin::new(CLIENTS.into());
     let (mut server, _story, _client) =
-        start_connecting(origin.target.clone(), ConnectOptions::default(), true);
+        start_connecting::<Network>(origin.target.clone(), ConnectOptions::default(), true);
     let engine = server.around.engine.clone();
     let connect = |port: u16| {
         let source = SocketAddr::new(server.address.ip(), port);
@@ -120,7 +122,7 @@ fn a_source_is_the_one_the_peer_sees_and_its_port_is_used_once_for_a_target() {
     assert!(chosen.port() >= 32768 && chosen.ip() == server.address.ip());
     let mut seen = Vec::new();
     server.run_until("the connections", || {
-        seen.extend(origin.accept().map(|peer| peer.stream.peer()));
+        seen.extend(origin.accept().map(|peer| peer.peer.0.peer()));
         seen.len() == 3
     });
     assert!(seen.contains(&Address::Ip(chosen)));
@@ -179,7 +181,7 @@ fn a_fin_asked_for_while_connecting_follows_what_was_written() {
 fn a_connect_that_nobody_waits_for_leaves_nothing_behind() {
     let origin = Origin::new(CLIENTS.into());
     let (mut server, _story, _client) =
-        start_connecting(origin.target.clone(), ConnectOptions::default(), true);
+        start_connecting::<Network>(origin.target.clone(), ConnectOptions::default(), true);
     let options = ConnectOptions::default();
     let engine = server.around.engine.clone();
     drop(

@@ -9,8 +9,8 @@ pub(crate) struct Directory {
     path: String,
 }
 
-impl Directory {
-    pub(crate) fn new(name: &str) -> Self {
+impl mill_conformance::Directory for Directory {
+    fn new(name: &str) -> Self {
         let files = network().world.files().clone();
         let path = format!("/{name}");
         files.create_directory(&path);
@@ -18,29 +18,31 @@ impl Directory {
     }
 
     /// A path in it; of itself if `name` is empty.
-    pub(crate) fn path(&self, name: &str) -> Vec<u8> {
+    fn path(&self, name: &str) -> Vec<u8> {
         self.at(name).into_bytes()
     }
 
-    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
         self.files.write(&self.at(name), bytes);
         self.path(name)
     }
 
-    pub(crate) fn truncate(&self, name: &str, len: usize) {
+    fn truncate(&self, name: &str, len: usize) {
         self.files.set_len(&self.at(name), len);
     }
 
     /// Puts `from` in the place of `to`; what was there is another file.
-    pub(crate) fn rename(&self, from: &str, to: &str) {
+    fn rename(&self, from: &str, to: &str) {
         self.files.replace(&self.at(to), b"renamed");
         self.files.remove(&self.at(from));
     }
 
-    pub(crate) fn remove(&self, name: &str) {
+    fn remove(&self, name: &str) {
         self.files.remove(&self.at(name));
     }
+}
 
+impl Directory {
     fn at(&self, name: &str) -> String {
         if name.is_empty() {
             self.path.clone()

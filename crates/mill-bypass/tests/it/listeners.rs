@@ -1,13 +1,16 @@
 //! Listening at the stack, at the inner engine, at both.
 
-use crate::client::{Client, is_refused};
-use crate::expecting::End;
+use crate::server::Client;
 use crate::server::{
-    CLIENTS, MTU, PORT, Server, TestEngine, TestStream, network, serve_at, start, start_with, v6_of,
+    CLIENTS, MTU, Network, PORT, Server, TestEngine, TestStream, network, serve_at, start,
+    start_with, v6_of,
 };
-use crate::serving::echo;
-use crate::story::Story;
 use mill_bypass::BypassEngine;
+use mill_conformance::End;
+use mill_conformance::Peer;
+use mill_conformance::serving::echo;
+use mill_conformance::story::Story;
+use mill_conformance::stream_peer::StreamPeer;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, Keepalive, ListenOption, ListenOptions, ListenerId};
 use mill_runtime::stream::Stream;
@@ -36,7 +39,7 @@ fn at(address: impl Into<IpAddr>) -> ListenOptions {
 
 /// Whether a client of the inner engine's network is answered.
 fn inner_answers(server: &mut Server, target: &str) -> bool {
-    let client = server.network.world.connect(target);
+    let client = server.testbed.world.connect(target);
     client.send("x");
     server.run_on();
     client.received() == b"x"
@@ -148,7 +151,7 @@ fn an_address_in_use_is_an_error_that_names_the_call_and_leaves_nothing_behind()
 
 #[test]
 fn sockets_that_share_a_port_have_connections_each() {
-    let story = Story::new();
+    let story = Story::default();
     let teller = story.clone();
     let shared = |ip: IpAddr, share| ListenOptions {
         share: Some(share),
@@ -165,13 +168,13 @@ fn sockets_that_share_a_port_have_connections_each() {
     let second = second.unwrap().id;
     let mut clients: Vec<Client> = (0..40).map(|_| Client::connect(server.address)).collect();
     server.run_on();
-    assert!((1..40).contains(&story.len()), "{}", story.len());
+    assert!((1..40).contains(&story.count()), "{}", story.count());
     server.worker.add_listener(second);
     for client in &mut clients {
         client.send("x");
         server.run_until("the answer", || client.has(b"x"));
     }
-    assert_eq!(story.len(), 40);
+    assert_eq!(story.count(), 40);
 }
 
 #[test]
@@ -208,7 +211,7 @@ fn options_that_an_engine_lacks_are_told_where_it_listens() {
 #[test]
 fn a_listener_of_both_families_shows_ipv4_as_ipv6_does() {
     let check = |ipv6only, expected: Option<String>| {
-        let story = Story::new();
+        let story = Story::default();
         let teller = story.clone();
         let network = network();
         let (engine, _, ip) = network.host(StationOptions::new(MTU), |_| {});
@@ -257,7 +260,7 @@ fn clients_that_wait_when_the_engine_goes_are_reset() {
     let address = server.address;
     drop(server);
     assert!(client.ended(End::Reset));
-    assert!(is_refused(address));
+    assert!(StreamPeer::<Network>::is_refused(address));
 }
 
 #[test]
@@ -275,7 +278,7 @@ fn a_deferred_connection_is_reported_with_its_first_bytes() {
 
 #[test]
 fn neither_engine_starves_the_other_at_a_listener_of_both() {
-    let story = Story::new();
+    let story = Story::default();
     let teller = story.clone();
     let network = network();
     let (engine, _, ip) = network.host(StationOptions::new(MTU), |_| {});

@@ -1,9 +1,9 @@
 //! Paths that carry less than the link: behind a router that says so, and behind one that does not.
 
-use crate::client::Client;
-use crate::content::{pattern, take_all};
-use crate::expecting::End;
+use crate::server::Client;
 use crate::server::{MTU, PORT, Server, network, serve_at};
+use mill_conformance::End;
+use mill_conformance::content::{pattern, take_all};
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOptions;
 use mill_runtime::payload::Payload;

@@ -1,32 +1,26 @@
-//! The network of a test, the worker that it runs, and the servers it runs on it.
+//! A simulated network as a testbed, and the servers that run in it.
 
-use crate::client::Client;
+use crate::files::Directory;
 use mill_bypass::config::{HostConfig, Prefix};
 use mill_bypass::{BypassEngine, BypassStream, StackOptions};
+use mill_conformance::stream_peer::{PeerNetwork, StreamPeer, turn};
+use mill_conformance::{Around, Listener, Testbed};
 use mill_runtime::address::Address;
-use mill_runtime::engine::{Engine, Events, ListenOptions, ListenerId, Park};
-use mill_runtime::scheduler::Scheduler;
+use mill_runtime::engine::{Engine, ListenOptions, Park};
 use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::{Duration, Instant};
-use mill_runtime::worker::{Turn, Worker};
 use mill_sim::engine::SimEngine;
-use mill_sim::files::SimFiles;
 use mill_sim::packet::ethernet::{Ethernet, StationOptions};
 use mill_sim::packet::sim_link::SimLink;
 use mill_sim::world::World;
 use std::cell::RefCell;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 pub(crate) type TestEngine = BypassEngine<SimLink, SimEngine>;
 pub(crate) type TestStream = BypassStream<SimLink, SimEngine>;
-pub(crate) type TestFiles = SimFiles;
-
-pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
-type Accepted = Box<dyn FnMut(TestStream, ListenerId) -> Task>;
 
 /// A world, the cable in it, and the host that all clients of a test share.
 #[derive(Clone)]
@@ -72,17 +66,6 @@ impl Network {
         let (engine, inner) = host(&self.world, &self.ethernet, ip, card, configure);
         (engine, inner, ip)
     }
-
-    /// What frames and timers do to the clients; waits no longer than `park`.
-    pub(crate) fn turn_clients(&self, park: Park) {
-        let mut events = Events::default();
-        self.clients.poll(park, &mut events);
-        self.clients.settle();
-    }
-
-    pub(crate) fn now(&self) -> Instant {
-        self.world.now()
-    }
 }
 
 fn host(
@@ -116,122 +99,104 @@ pub(crate) fn v6_of(ip: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, u16::from_be_bytes([net, host]))
 }
 
-/// What a task is made with.
-#[derive(Clone)]
-pub(crate) struct Around {
-    pub(crate) engine: TestEngine,
-    pub(crate) scheduler: Rc<Scheduler>,
+pub(crate) type Server = mill_conformance::Server<Network>;
+
+/// A stream of another host.
+pub(crate) type Client = mill_conformance::Client<StreamPeer<Network>>;
+
+impl PeerNetwork for Network {
+    type Engine = TestEngine;
+
+    fn peers() -> TestEngine {
+        network().clients
+    }
 }
 
-/// A worker with one listener.
-pub(crate) struct Server {
-    pub(crate) worker: Worker<TestEngine, Task, Accepted>,
-    pub(crate) around: Around,
-    pub(crate) listener: ListenerId,
-    pub(crate) address: SocketAddr,
-    pub(crate) network: Network,
+impl Testbed for Network {
+    type Engine = TestEngine;
+    type Peer = StreamPeer<Self>;
+    type Directory = Directory;
+
+    /// Virtual time: it includes backed-off retransmissions.
+    const PATIENCE: Duration = Duration::from_secs(300);
+
+    /// The clients' host has no large receive buffers for those who do not read.
+    fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self> {
+        listening(|_, options| options.send_buffer_bytes = send_buffer_bytes)
+    }
+
+    fn turn(&mut self, until: Instant) {
+        turn(&self.clients, Park::Until(until));
+    }
+
+    fn refuses(server: &mut Server) -> bool {
+        let client = server.connect();
+        server.run_on();
+        client.peer.0.poll_drained(0) == Poll::Ready(Err(StreamError::Refused))
+    }
 }
 
 /// Serves every connection with a task that `serve` makes.
-pub(crate) fn start<F>(serve: impl FnMut(TestStream, Around) -> F + 'static) -> Server
+pub(crate) fn start<F>(serve: impl FnMut(TestStream, Around<TestEngine>) -> F + 'static) -> Server
 where
     F: Future<Output = ()> + 'static,
 {
-    start_with(|_, _| {}, serve)
-}
-
-/// As [`start`], with so small a send buffer.
-pub(crate) fn start_narrow<F>(
-    send_buffer_bytes: usize,
-    serve: impl FnMut(TestStream, Around) -> F + 'static,
-) -> Server
-where
-    F: Future<Output = ()> + 'static,
-{
-    start_with(
-        |_, listening| listening.send_buffer_bytes = Some(send_buffer_bytes),
-        serve,
-    )
+    Server::start(serve)
 }
 
 /// Serves at a host and with a listener that `configure` has changed.
 pub(crate) fn start_with<F>(
     configure: impl FnOnce(&mut StackOptions<SimLink>, &mut ListenOptions),
-    serve: impl FnMut(TestStream, Around) -> F + 'static,
+    serve: impl FnMut(TestStream, Around<TestEngine>) -> F + 'static,
 ) -> Server
 where
     F: Future<Output = ()> + 'static,
 {
+    Server::on(listening(configure), serve)
+}
+
+fn listening(
+    configure: impl FnOnce(&mut StackOptions<SimLink>, &mut ListenOptions),
+) -> Listener<Network> {
     let network = network();
     let unspecified = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
-    let mut listening = ListenOptions::new(Address::Ip(unspecified));
+    let mut options = ListenOptions::new(Address::Ip(unspecified));
     let card = StationOptions::new(MTU);
-    let (engine, _, ip) = network.host(card, |options| configure(options, &mut listening));
-    if listening.address == Address::Ip(unspecified) {
-        listening.address = Address::Ip(SocketAddr::from((ip, PORT)));
+    let (engine, _, ip) = network.host(card, |host| configure(host, &mut options));
+    if options.address == Address::Ip(unspecified) {
+        options.address = Address::Ip(SocketAddr::from((ip, PORT)));
     }
-    serve_at(network, engine, &listening, (ip, PORT).into(), serve)
+    listening_at(network, engine, &options, (ip, PORT).into())
 }
 
 /// Serves with an engine that is there.
 pub(crate) fn serve_at<F>(
     network: Network,
     engine: TestEngine,
-    listening: &ListenOptions,
+    options: &ListenOptions,
     address: SocketAddr,
-    mut serve: impl FnMut(TestStream, Around) -> F + 'static,
+    serve: impl FnMut(TestStream, Around<TestEngine>) -> F + 'static,
 ) -> Server
 where
     F: Future<Output = ()> + 'static,
 {
-    let (now, wall_clock) = engine.clock();
-    let scheduler = Scheduler::new(now, wall_clock);
-    let listener = engine.listen(listening).expect("the address is free").id;
-    let around = Around {
-        engine: engine.clone(),
-        scheduler: Rc::clone(&scheduler),
-    };
-    let for_tasks = around.clone();
-    let accepted: Accepted =
-        Box::new(move |stream, _| Box::pin(serve(stream, for_tasks.clone())) as Task);
-    let mut worker = Worker::new(engine, scheduler, accepted);
-    worker.add_listener(listener);
-    Server {
-        worker,
-        around,
-        listener,
+    Server::on(listening_at(network, engine, options, address), serve)
+}
+
+fn listening_at(
+    network: Network,
+    engine: TestEngine,
+    options: &ListenOptions,
+    address: SocketAddr,
+) -> Listener<Network> {
+    let id = engine.listen(options).expect("the address is free").id;
+    Listener {
+        testbed: network,
+        engine,
+        id,
         address,
-        network,
     }
 }
-
-impl Server {
-    pub(crate) fn now(&self) -> Instant {
-        self.network.now()
-    }
-
-    /// Whether the stack of this server refuses whoever connects.
-    pub(crate) fn refuses(&mut self) -> bool {
-        let client = Client::connect(self.address);
-        self.run_on();
-        client.stream.poll_drained(0) == Poll::Ready(Err(StreamError::Refused))
-    }
-
-    /// One turn of the server and one of the clients; each waits a few milliseconds at the most.
-    pub(crate) fn turn(&mut self) -> Turn {
-        let until = self.now() + GLANCE;
-        self.worker.set_alarm(until);
-        let turn = self.worker.turn();
-        self.network.turn_clients(Park::Until(until));
-        turn
-    }
-}
-
-/// After so long without what is expected, it was lost. Virtual time: it includes backed-off retransmissions.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
-
-/// How long a turn waits before the test looks at its clients.
-const GLANCE: Duration = Duration::from_millis(5);
 
 /// Every test's world is the same; what differs is what happens in it.
 const SEED: u64 = 5;

@@ -1,11 +1,11 @@
 //! What the transport counts as taken, and how much memory that is.
 
-use crate::client::Client;
-use crate::content::pattern;
-use crate::expecting::End;
 use crate::files::Directory;
-use crate::server::{start, start_narrow};
-use crate::story::Story;
+use crate::server::{Client, Server, start};
+use mill_conformance::Directory as _;
+use mill_conformance::End;
+use mill_conformance::content::pattern;
+use mill_conformance::story::Story;
 use mill_runtime::engine::{Engine, Orphans};
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;
@@ -44,9 +44,9 @@ fn a_response_that_fits_the_send_buffer_is_taken_before_it_has_left() {
 #[test]
 fn a_writer_is_never_further_ahead_of_its_peer_than_the_send_buffer() {
     const BUFFER_BYTES: usize = 100_000;
-    let ahead = Story::new();
+    let ahead = Story::default();
     let teller = ahead.clone();
-    let mut server = start_narrow(BUFFER_BYTES, move |stream, _| {
+    let mut server = Server::start_narrow(BUFFER_BYTES, move |stream, _| {
         let teller = teller.clone();
         async move {
             let piece = pattern(10_000);
@@ -64,7 +64,7 @@ fn a_writer_is_never_further_ahead_of_its_peer_than_the_send_buffer() {
         server.turn();
     }
     // The peer's application does not read: its host has taken what its window allowed, which it has acknowledged.
-    let Poll::Ready(Ok(arrived)) = client.stream.poll_readable(1) else {
+    let Poll::Ready(Ok(arrived)) = client.peer.0.poll_readable(1) else {
         panic!("something has arrived");
     };
     let written = ahead.told().last().copied().unwrap();
@@ -82,7 +82,7 @@ fn a_long_file_is_taken_as_its_bytes_are_read() {
     const LEN: u64 = 2_000_000;
     let directory = Directory::new("long");
     let path = directory.write("f", &pattern(2_000_000));
-    let story = Story::new();
+    let story = Story::default();
     let teller = story.clone();
     let mut server = start(move |stream, around| {
         let (path, teller) = (path.clone(), teller.clone());
@@ -108,7 +108,7 @@ fn a_long_file_is_taken_as_its_bytes_are_read() {
 
 #[test]
 fn what_was_taken_is_known_after_a_reset() {
-    let story = Story::new();
+    let story = Story::default();
     let teller = story.clone();
     let mut server = start(move |stream, _| {
         let teller = teller.clone();
@@ -143,7 +143,7 @@ fn what_was_taken_is_known_after_a_reset() {
 fn a_stream_that_is_dropped_sends_all_that_was_handed_over() {
     let directory = Directory::new("dropped");
     let path = directory.write("f", &pattern(9_000_000));
-    let mut server = start_narrow(1, move |stream, around| {
+    let mut server = Server::start_narrow(1, move |stream, around| {
         let path = path.clone();
         async move {
             let opened = around.engine.files().open(&path, Symlinks::Follow).await;

@@ -1,10 +1,11 @@
 //! Wires that lose, and links that are full.
 
-use crate::client::Client;
-use crate::content::{pattern, take_all};
-use crate::expecting::End;
+use crate::server::Client;
 use crate::server::{MTU, PORT, Server, TestStream, network, serve_at};
-use crate::serving::echo;
+use mill_conformance::End;
+use mill_conformance::content::{pattern, take_all};
+use mill_conformance::serving::echo;
+use mill_conformance::stream_peer::turn;
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOptions;
 use mill_runtime::payload::Payload;
@@ -53,10 +54,10 @@ fn check_download(card: StationOptions, wire: Wire, len: usize) -> Duration {
     });
     let mut client = Client::connect(server.address);
     client.send("x");
-    let begun = server.network.now();
+    let begun = server.now();
     server.run_until("the end", || client.ended(End::Fin));
     assert!(client.received == pattern(len));
-    server.network.now().since(begun)
+    server.now().since(begun)
 }
 
 #[test]
@@ -104,13 +105,13 @@ fn an_idle_connection_lets_its_engine_sleep() {
     let mut client = Client::connect(server.address);
     client.send("x");
     server.run_until("the answer", || client.has(b"x"));
-    let begun = server.network.now();
+    let begun = server.now();
     let mut turns = 0;
-    while server.network.now().since(begun) < Duration::from_secs(600) {
+    while server.now().since(begun) < Duration::from_secs(600) {
         server.worker.set_alarm(begun + Duration::from_secs(600));
         server.worker.turn();
         let park = mill_runtime::engine::Park::Until(begun + Duration::from_secs(600));
-        server.network.turn_clients(park);
+        turn(&server.testbed.clients, park);
         turns += 1;
     }
     assert!(turns < 50, "{turns} turns in ten minutes of silence");

@@ -1,11 +1,12 @@
 //! Tasks that connect.
 
-use crate::client::Client;
-use crate::connector::start_connecting;
-use crate::content::{pattern, take_all};
-use crate::expecting::End;
+use crate::client::{Client, client_of};
 use crate::files::Directory;
-use crate::server::start;
+use crate::server::{Kernel, start};
+use mill_conformance::Directory as _;
+use mill_conformance::End;
+use mill_conformance::connector::start_connecting;
+use mill_conformance::content::{pattern, take_all};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::payload::Payload;
@@ -28,7 +29,7 @@ fn a_task_connects_and_talks_with_or_without_waiting_to_be_connected() {
         origin.set_nonblocking(true).unwrap();
         let target = Address::Ip(origin.local_addr().unwrap());
         let (mut server, story, _client) =
-            start_connecting(target, ConnectOptions::default(), drain_first);
+            start_connecting::<Kernel>(target, ConnectOptions::default(), drain_first);
         let mut accepted = None;
         server.run_until("the connection", || {
             accepted = origin.accept().ok();
@@ -55,8 +56,8 @@ fn a_refused_connection_is_an_error_of_the_stream() {
             .local_addr()
             .unwrap();
         let (mut server, story, _client) =
-            start_connecting(Address::Ip(nobody), ConnectOptions::default(), drain_first);
-        server.run_until("the refusal", || story.len() == 1);
+            start_connecting::<Kernel>(Address::Ip(nobody), ConnectOptions::default(), drain_first);
+        server.run_until("the refusal", || story.count() == 1);
         assert_eq!(story.told(), [Err(StreamError::Refused)]);
     }
 }
@@ -70,7 +71,7 @@ fn a_source_address_is_the_one_the_peer_sees() {
         ..ConnectOptions::default()
     };
     let target = Address::Ip(origin.local_addr().unwrap());
-    let (mut server, story, _client) = start_connecting(target, options, true);
+    let (mut server, story, _client) = start_connecting::<Kernel>(target, options, true);
     server.run_until_tasks(1);
     let (peer, from) = origin.accept().unwrap();
     assert_eq!(from.ip(), source.ip());
@@ -87,8 +88,8 @@ fn a_source_address_of_nobody_here_fails_at_once() {
         ..ConnectOptions::default()
     };
     let target = Address::Ip("127.0.0.1:1".parse().unwrap());
-    let (mut server, story, _client) = start_connecting(target, options, true);
-    server.run_until("the error", || story.len() == 1);
+    let (mut server, story, _client) = start_connecting::<Kernel>(target, options, true);
+    server.run_until("the error", || story.count() == 1);
     assert_eq!(story.told(), [Err(StreamError::Other(EADDRNOTAVAIL))]);
 }
 
@@ -98,7 +99,7 @@ fn unix_sockets_are_connected_to() {
     let path = directory.path("socket");
     let origin = UnixListener::bind(std::str::from_utf8(&path).unwrap()).unwrap();
     let (mut server, story, _client) =
-        start_connecting(Address::Unix(path.into()), ConnectOptions::default(), true);
+        start_connecting::<Kernel>(Address::Unix(path.into()), ConnectOptions::default(), true);
     server.run_until_tasks(1);
     let (peer, _) = origin.accept().unwrap();
     for _ in 0..3 {
@@ -113,8 +114,9 @@ fn unix_sockets_are_connected_to() {
 fn a_unix_socket_that_is_not_there_fails_at_once() {
     let directory = Directory::new("absent");
     let target = Address::Unix(directory.path("socket").into());
-    let (mut server, story, _client) = start_connecting(target, ConnectOptions::default(), true);
-    server.run_until("the error", || story.len() == 1);
+    let (mut server, story, _client) =
+        start_connecting::<Kernel>(target, ConnectOptions::default(), true);
+    server.run_until("the error", || story.count() == 1);
     assert_eq!(story.told(), [Err(StreamError::Other(ENOENT))]);
 }
 
@@ -138,7 +140,7 @@ fn a_fin_asked_for_while_connecting_follows_what_was_written() {
         });
         let _client = Client::connect(server.address);
         server.run_until_tasks(1);
-        let mut peer = Client::of(origin.accept().unwrap().0);
+        let mut peer = client_of(origin.accept().unwrap().0);
         server.run_until("the FIN", || peer.ended(End::Fin));
         assert!(peer.received == pattern(len));
         peer.send("end");

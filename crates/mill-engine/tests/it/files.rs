@@ -1,5 +1,6 @@
 //! The file system.
 
+use mill_conformance::Directory as _;
 use mill_engine::{KernelFile, KernelFiles};
 use mill_runtime::files::{FileError, FileErrorKind, FileKind, Files, Metadata, Symlinks};
 use std::future::Future;
@@ -13,8 +14,8 @@ use std::task::{Context, Poll, Waker};
 /// A directory of one test's own, removed with it.
 pub(crate) struct Directory(PathBuf);
 
-impl Directory {
-    pub(crate) fn new(name: &str) -> Self {
+impl mill_conformance::Directory for Directory {
+    fn new(name: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("mill-engine-{}-{number}-{name}", std::process::id());
@@ -24,7 +25,7 @@ impl Directory {
     }
 
     /// A path in it; of itself if `name` is empty.
-    pub(crate) fn path(&self, name: &str) -> Vec<u8> {
+    fn path(&self, name: &str) -> Vec<u8> {
         let path = if name.is_empty() {
             self.0.clone()
         } else {
@@ -33,12 +34,12 @@ impl Directory {
         path.as_os_str().as_bytes().to_vec()
     }
 
-    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
         std::fs::write(self.0.join(name), bytes).unwrap();
         self.path(name)
     }
 
-    pub(crate) fn truncate(&self, name: &str, len: usize) {
+    fn truncate(&self, name: &str, len: usize) {
         let file = std::fs::File::options()
             .write(true)
             .open(self.0.join(name))
@@ -46,14 +47,16 @@ impl Directory {
         file.set_len(len as u64).unwrap();
     }
 
-    pub(crate) fn rename(&self, from: &str, to: &str) {
+    fn rename(&self, from: &str, to: &str) {
         std::fs::rename(self.0.join(from), self.0.join(to)).unwrap();
     }
 
-    pub(crate) fn remove(&self, name: &str) {
+    fn remove(&self, name: &str) {
         std::fs::remove_file(self.0.join(name)).unwrap();
     }
+}
 
+impl Directory {
     fn make_directory(&self, name: &str) {
         std::fs::create_dir(self.0.join(name)).unwrap();
     }

@@ -1,11 +1,12 @@
 //! Unix sockets, offered sockets, mail, sockets that others hold.
 
-use crate::client::{Client, is_refused};
-use crate::content::pattern;
-use crate::expecting::End;
+use crate::client::{Client, SocketPeer, connect_unix};
 use crate::files::Directory;
 use crate::server::{Server, engine, start, start_on, start_with};
-use crate::serving::echo;
+use mill_conformance::Directory as _;
+use mill_conformance::content::pattern;
+use mill_conformance::serving::echo;
+use mill_conformance::{End, Peer};
 use mill_engine::offer;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Accept, Engine, Events, ListenOptions, ListenerId, Park};
@@ -32,7 +33,7 @@ fn unix_sockets_are_accepted_and_say_where_they_are() {
         echo(stream).await;
     });
     let path = String::from_utf8(path).unwrap();
-    let mut client = Client::connect_unix(Path::new(&path));
+    let mut client = connect_unix(Path::new(&path));
     client.send("hello");
     client.finish();
     server.run_until("the end", || client.ended(End::Fin));
@@ -96,7 +97,7 @@ fn an_offer_replaces_an_earlier_one_of_the_same_key() {
         Some(mailbox),
         |stream, _| echo(stream),
     );
-    assert!(is_refused(addresses[0]));
+    assert!(SocketPeer::is_refused(addresses[0]));
     let mut client = Client::connect(addresses[1]);
     client.send("x");
     server.run_until("the answer", || client.has(b"x"));
@@ -107,7 +108,7 @@ fn mail_is_reported_and_the_end_of_the_mailbox_once() {
     let mut server = start(|stream, _| echo(stream));
     server.turn();
     assert!(!server.turn().mail);
-    let mailbox = server.mailbox.take().unwrap();
+    let mailbox = server.testbed.mailbox.take().unwrap();
     passing::send(mailbox.as_fd(), b"", &[]).unwrap();
     assert!(server.turn().mail);
     assert!(!server.turn().mail);
@@ -122,7 +123,7 @@ fn mail_is_reported_and_the_end_of_the_mailbox_once() {
 fn mail_that_comes_while_something_is_offered_is_reported_too() {
     let mut server = start(|stream, _| echo(stream));
     server.turn();
-    let mailbox = server.mailbox.take().unwrap();
+    let mailbox = server.testbed.mailbox.take().unwrap();
     for mail in [&b""[..], b"wake"] {
         passing::send(mailbox.as_fd(), mail, &[]).unwrap();
         // Looks into the mailbox for a socket, as whoever adopts a configuration does.

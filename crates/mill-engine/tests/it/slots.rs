@@ -1,10 +1,10 @@
 //! Slots that change their tenants.
 
 use crate::client::Client;
-use crate::content::{pattern, take_all};
-use crate::expecting::End;
 use crate::server::start;
-use crate::story::Story;
+use mill_conformance::End;
+use mill_conformance::content::{pattern, take_all};
+use mill_conformance::story::Story;
 use mill_engine::KernelStream;
 use mill_runtime::engine::{Accept, Engine, Events, Park};
 use mill_runtime::payload::Payload;
@@ -16,7 +16,7 @@ use std::task::Poll;
 
 #[test]
 fn a_tenant_inherits_nothing_of_what_its_predecessor_left() {
-    let story = Story::new();
+    let story = Story::default();
     let teller = story.clone();
     let mut server = start(move |stream, _| {
         let teller = teller.clone();

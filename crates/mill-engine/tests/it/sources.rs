@@ -1,8 +1,8 @@
 //! Workers that connect and never listen: source addresses and ports, thousands of connections, running out.
 
-use crate::content::take_all;
 use crate::server::engine;
-use crate::story::Story;
+use mill_conformance::content::take_all;
+use mill_conformance::story::Story;
 use mill_engine::{KernelEngine, KernelStream};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
@@ -39,7 +39,7 @@ impl Connector {
             worker: Worker::connecting(engine.clone(), Rc::clone(&scheduler)),
             engine,
             scheduler,
-            story: Story::new(),
+            story: Story::default(),
         }
     }
 
@@ -73,11 +73,11 @@ impl Connector {
     /// Turns until so much was told.
     fn run_until_told(&mut self, count: usize) {
         let give_up = self.engine.now() + PATIENCE;
-        while self.story.len() < count {
+        while self.story.count() < count {
             assert!(
                 self.engine.now() < give_up,
                 "{} of {count}",
-                self.story.len()
+                self.story.count()
             );
             self.turn();
         }

@@ -1,7 +1,7 @@
 //! Tasks that connect, and worlds with two workers.
 
 use crate::server::{ADDRESS, start_on, start_with};
-use crate::serving::echo;
+use mill_conformance::serving::echo;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine, ListenOptions};
 use mill_runtime::payload::Payload;

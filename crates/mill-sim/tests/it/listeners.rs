@@ -1,7 +1,7 @@
 //! Accepting, refusing, running out, closing.
 
 use crate::server::{ADDRESS, start, start_with};
-use crate::serving::{echo, echo_messages, message};
+use mill_conformance::serving::{echo, echo_messages, message};
 use mill_runtime::engine::{Engine, Keepalive, ListenError, ListenOption, ListenOptions};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;

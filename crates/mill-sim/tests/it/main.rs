@@ -3,10 +3,6 @@
 /// The servers that the tests run, and the worker they run on.
 mod server;
 
-/// What servers do with a connection.
-#[path = "../../../mill-engine/tests/it/serving.rs"]
-mod serving;
-
 /// Reading and writing: splits, stalls, FIN and RST.
 mod streams;
 

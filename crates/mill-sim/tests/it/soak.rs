@@ -1,7 +1,7 @@
 //! Hundreds of random worlds: whatever the segments, delays and windows, every byte arrives once and in order.
 
 use crate::server::{ADDRESS, start};
-use crate::serving::{echo, echo_messages, message};
+use mill_conformance::serving::{echo, echo_messages, message};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;

@@ -1,7 +1,7 @@
 //! Tasks that no connection brought: workers that connect and never listen.
 
 use crate::server::{ADDRESS, start};
-use crate::serving::echo;
+use mill_conformance::serving::echo;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;

@@ -1,7 +1,7 @@
 //! Reading and writing: splits, stalls, FIN and RST.
 
 use crate::server::{ADDRESS, start};
-use crate::serving::{echo, echo_messages, message};
+use mill_conformance::serving::{echo, echo_messages, message};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Readable, Stream, StreamError, StreamOption};
 use mill_sim::link::{Link, Segments};

@@ -1,7 +1,7 @@
 //! What the world lets a test do: time, options, the ladder.
 
 use crate::server::{ADDRESS, start};
-use crate::serving::{echo, echo_messages, message};
+use mill_conformance::serving::{echo, echo_messages, message};
 use mill_runtime::engine::{Engine, Events, Park};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamOption, Unsupported};

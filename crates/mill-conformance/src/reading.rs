@@ -1,20 +1,17 @@
 //! Reading: splits, contiguous bytes, what is left unread.
 
-use crate::client::Client;
 use crate::content::{pattern, take_all};
-use crate::expecting::End;
-use crate::server::start;
 use crate::serving::{echo, echo_messages, message};
 use crate::story::Story;
+use crate::{End, Server, Testbed};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 
-#[test]
-fn a_message_split_at_every_byte_is_read_whole() {
+pub fn a_message_split_at_every_byte_is_read_whole<T: Testbed>() {
     let sent = [message("hello"), message(""), message("world")].concat();
-    let mut server = start(|stream, _| echo_messages(stream));
+    let mut server = Server::<T>::start(|stream, _| echo_messages(stream));
     for split in 0..=sent.len() {
-        let mut client = Client::connect(server.address);
+        let mut client = server.connect();
         client.send(&sent[..split]);
         for _ in 0..2 {
             server.turn();
@@ -26,10 +23,9 @@ fn a_message_split_at_every_byte_is_read_whole() {
     }
 }
 
-#[test]
-fn each_byte_in_a_segment_of_its_own_makes_the_same_answer() {
-    let mut server = start(|stream, _| echo(stream));
-    let mut client = Client::connect(server.address);
+pub fn each_byte_in_a_segment_of_its_own_makes_the_same_answer<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| echo(stream));
+    let mut client = server.connect();
     for byte in 0..20 {
         client.send([byte]);
         let so_far: Vec<u8> = (0..=byte).collect();
@@ -37,11 +33,10 @@ fn each_byte_in_a_segment_of_its_own_makes_the_same_answer() {
     }
 }
 
-#[test]
-fn several_segments_are_lent_in_one_piece() {
-    let story = Story::new();
+pub fn several_segments_are_lent_in_one_piece<T: Testbed>() {
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start(move |stream, _| {
+    let mut server = Server::<T>::start(move |stream, _| {
         let teller = teller.clone();
         async move {
             assert_eq!(stream.readable(9).await.unwrap().unread, 9);
@@ -50,7 +45,7 @@ fn several_segments_are_lent_in_one_piece() {
             }
         }
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     for piece in ["one", "two", "six"] {
         client.send(piece);
         server.turn();
@@ -59,11 +54,10 @@ fn several_segments_are_lent_in_one_piece() {
     assert_eq!(story.told(), [b"onetwosix".to_vec(), b"wosix".to_vec()]);
 }
 
-#[test]
-fn what_is_left_is_kept_over_turns_and_over_the_reads_of_others() {
-    let story = Story::new();
+pub fn what_is_left_is_kept_over_turns_and_over_the_reads_of_others<T: Testbed>() {
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start(move |stream, _| {
+    let mut server = Server::<T>::start(move |stream, _| {
         let teller = teller.clone();
         async move {
             for least in 1..=3 {
@@ -77,7 +71,7 @@ fn what_is_left_is_kept_over_turns_and_over_the_reads_of_others() {
             teller.tell(take_all(&stream));
         }
     });
-    let mut clients: [Client; 3] = std::array::from_fn(|_| Client::connect(server.address));
+    let mut clients: [_; 3] = std::array::from_fn(|_| server.connect());
     let texts = ["abcd", "efgh", "ijkl"];
     for index in 0..4 {
         for (client, text) in clients.iter_mut().zip(texts) {
@@ -94,31 +88,29 @@ fn what_is_left_is_kept_over_turns_and_over_the_reads_of_others() {
     assert_eq!(told, [b"ABCd", b"EFGh", b"IJKl"]);
 }
 
-#[test]
-fn a_long_content_is_read_whole_though_it_is_asked_for_at_once() {
+pub fn a_long_content_is_read_whole_though_it_is_asked_for_at_once<T: Testbed>() {
     const LEN: usize = 1_000_003;
-    let story = Story::new();
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start(move |stream, _| {
+    let mut server = Server::<T>::start(move |stream, _| {
         let teller = teller.clone();
         async move {
             assert!(stream.readable(LEN).await.unwrap().unread >= LEN);
             teller.tell(take_all(&stream));
         }
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     let content = pattern(LEN);
     let mut sent = 0;
     server.run_until("the content", || {
         sent += client.send_some(&content[sent..]);
-        story.len() == 1
+        story.count() == 1
     });
     assert!(story.told() == [content]);
 }
 
-#[test]
-fn bytes_that_come_between_a_short_receive_and_the_wait_are_seen() {
-    let mut server = start(|stream, _| async move {
+pub fn bytes_that_come_between_a_short_receive_and_the_wait_are_seen<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         stream.readable(1).await.unwrap();
         stream.read(|_| (1, ()));
         // The client's second byte arrives here, while epoll does not know the connection yet.
@@ -128,18 +120,17 @@ fn bytes_that_come_between_a_short_receive_and_the_wait_are_seen() {
         stream.readable(1).await.unwrap();
         stream.write(Payload::Copy(&take_all(&stream)));
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     client.send("a");
     server.run_until("the first answer", || client.has(b"1wait"));
     client.send("b");
     server.run_until("the second", || client.has(b"1waitb"));
 }
 
-#[test]
-fn fin_that_comes_with_the_last_bytes_is_seen_after_a_short_receive() {
-    let story = Story::new();
+pub fn fin_that_comes_with_the_last_bytes_is_seen_after_a_short_receive<T: Testbed>() {
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start(move |stream, _| {
+    let mut server = Server::<T>::start(move |stream, _| {
         let teller = teller.clone();
         async move {
             loop {
@@ -155,7 +146,7 @@ fn fin_that_comes_with_the_last_bytes_is_seen_after_a_short_receive() {
     });
     // At once, and when epoll knows the connection already.
     for waits in [false, true] {
-        let mut client = Client::connect(server.address);
+        let mut client = server.connect();
         if waits {
             server.run_until_tasks(1);
             server.turn();
@@ -168,15 +159,14 @@ fn fin_that_comes_with_the_last_bytes_is_seen_after_a_short_receive() {
     assert_eq!(story.told(), [one.clone(), one].concat());
 }
 
-#[test]
-fn a_task_that_waits_for_nothing_is_ready_at_once_and_reads_nothing() {
-    let mut server = start(|stream, _| async move {
+pub fn a_task_that_waits_for_nothing_is_ready_at_once_and_reads_nothing<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         assert_eq!(stream.readable(0).await.unwrap().unread, 0);
         assert!(take_all(&stream).is_empty());
         stream.write(Payload::Copy(b""));
         stream.drained(0).await.unwrap();
         assert_eq!((stream.sent(), stream.queued()), (0, 0));
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     server.run_until("the end", || client.ended(End::Fin));
 }

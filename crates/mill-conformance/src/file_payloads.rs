@@ -1,11 +1,8 @@
 //! Files that are sent.
 
-use crate::client::Client;
 use crate::content::pattern;
-use crate::expecting::End;
-use crate::files::Directory;
-use crate::server::{Server, start};
 use crate::story::Story;
+use crate::{Directory, End, Server, Testbed};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;
@@ -17,10 +14,15 @@ const LEN: usize = 40_000_000;
 type Outcomes = Story<Result<(), StreamError>>;
 
 /// Serves a part of a file, and waits for its end as `wait_readable` says.
-fn serve(path: Vec<u8>, offset: u64, len: u64, wait_readable: bool) -> (Server, Outcomes) {
-    let story = Story::new();
+fn serve<T: Testbed>(
+    path: Vec<u8>,
+    offset: u64,
+    len: u64,
+    wait_readable: bool,
+) -> (Server<T>, Outcomes) {
+    let story = Story::default();
     let teller = story.clone();
-    let server = start(move |stream, around| {
+    let server = Server::<T>::start(move |stream, around| {
         let (path, teller) = (path.clone(), teller.clone());
         async move {
             let opened = around.engine.files().open(&path, Symlinks::Follow).await;
@@ -41,14 +43,13 @@ fn serve(path: Vec<u8>, offset: u64, len: u64, wait_readable: bool) -> (Server, 
     (server, story)
 }
 
-#[test]
-fn a_range_of_a_file_arrives_whole() {
-    let directory = Directory::new("range");
+pub fn a_range_of_a_file_arrives_whole<T: Testbed>() {
+    let directory = T::Directory::new("range");
     let bytes = pattern(100_000);
     let path = directory.write("f", &bytes);
     for (offset, len) in [(0, 0), (0, 1), (99_999, 1), (7, 65_536), (0, 100_000)] {
-        let (mut server, outcomes) = serve(path.clone(), offset as u64, len as u64, false);
-        let mut client = Client::connect(server.address);
+        let (mut server, outcomes) = serve::<T>(path.clone(), offset as u64, len as u64, false);
+        let mut client = server.connect();
         server.run_until("the end", || client.ended(End::Fin));
         assert_eq!(
             client.received,
@@ -59,15 +60,15 @@ fn a_range_of_a_file_arrives_whole() {
 }
 
 /// A file that loses its end before or while it is sent.
-fn check_truncated(left: usize, before: bool, wait_readable: bool) {
-    let directory = Directory::new("truncated");
+fn check_truncated<T: Testbed>(left: usize, before: bool, wait_readable: bool) {
+    let directory = T::Directory::new("truncated");
     let bytes = pattern(LEN);
     let path = directory.write("f", &bytes);
-    let (mut server, outcomes) = serve(path.clone(), 0, LEN as u64, wait_readable);
+    let (mut server, outcomes) = serve::<T>(path.clone(), 0, LEN as u64, wait_readable);
     if before {
         directory.truncate("f", left);
     }
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     if !before {
         server.run_until_tasks(1);
         for _ in 0..20 {
@@ -87,33 +88,29 @@ fn check_truncated(left: usize, before: bool, wait_readable: bool) {
     assert!(content == &bytes[..content.len()]);
 }
 
-#[test]
-fn a_file_that_was_shorter_than_promised_resets_the_stream() {
+pub fn a_file_that_was_shorter_than_promised_resets_the_stream<T: Testbed>() {
     for left in [0, 1, 5000, 3_000_000] {
-        check_truncated(left, true, false);
+        check_truncated::<T>(left, true, false);
     }
 }
 
-#[test]
-fn a_file_that_shrinks_while_it_is_sent_resets_the_stream() {
+pub fn a_file_that_shrinks_while_it_is_sent_resets_the_stream<T: Testbed>() {
     for left in [0, LEN - 1] {
-        check_truncated(left, false, false);
+        check_truncated::<T>(left, false, false);
     }
 }
 
-#[test]
-fn a_task_that_waits_for_its_peer_is_told_that_the_file_was_too_short() {
-    check_truncated(5000, true, true);
-    check_truncated(LEN - 1, false, true);
+pub fn a_task_that_waits_for_its_peer_is_told_that_the_file_was_too_short<T: Testbed>() {
+    check_truncated::<T>(5000, true, true);
+    check_truncated::<T>(LEN - 1, false, true);
 }
 
-#[test]
-fn a_file_that_is_replaced_and_removed_is_sent_as_it_was() {
-    let directory = Directory::new("replaced");
+pub fn a_file_that_is_replaced_and_removed_is_sent_as_it_was<T: Testbed>() {
+    let directory = T::Directory::new("replaced");
     let bytes = pattern(LEN);
     let path = directory.write("f", &bytes);
-    let (mut server, outcomes) = serve(path, 0, LEN as u64, false);
-    let mut client = Client::connect(server.address);
+    let (mut server, outcomes) = serve::<T>(path, 0, LEN as u64, false);
+    let mut client = server.connect();
     server.run_until_tasks(1);
     directory.write("g", b"new");
     directory.rename("g", "f");
@@ -123,9 +120,8 @@ fn a_file_that_is_replaced_and_removed_is_sent_as_it_was() {
     assert_eq!(outcomes.told(), [Ok(())]);
 }
 
-#[test]
-fn ranges_beyond_what_a_file_can_be_fail() {
-    let directory = Directory::new("beyond");
+pub fn ranges_beyond_what_a_file_can_be_fail<T: Testbed>() {
+    let directory = T::Directory::new("beyond");
     let path = directory.write("f", b"short");
     for (offset, len) in [
         (5, 1),
@@ -134,18 +130,17 @@ fn ranges_beyond_what_a_file_can_be_fail() {
         (u64::MAX, 1),
         (0, u64::MAX / 2),
     ] {
-        let (mut server, outcomes) = serve(path.clone(), offset, len, false);
-        let mut client = Client::connect(server.address);
+        let (mut server, outcomes) = serve::<T>(path.clone(), offset, len, false);
+        let mut client = server.connect();
         server.run_until("the reset", || client.ended(End::Reset));
         assert!(outcomes.told()[0].is_err(), "{offset} {len}");
     }
 }
 
-#[test]
-fn what_cannot_be_sent_as_a_file_fails() {
-    let directory = Directory::new("unsendable");
-    let (mut server, outcomes) = serve(directory.path(""), 0, 10, false);
-    let mut client = Client::connect(server.address);
+pub fn what_cannot_be_sent_as_a_file_fails<T: Testbed>() {
+    let directory = T::Directory::new("unsendable");
+    let (mut server, outcomes) = serve::<T>(directory.path(""), 0, 10, false);
+    let mut client = server.connect();
     server.run_until("the reset", || client.ended(End::Reset));
     assert!(matches!(outcomes.told()[..], [Err(StreamError::Other(_))]));
 }

@@ -1,10 +1,9 @@
 //! Writing: order, gathering, slow readers, fairness.
 
-use crate::client::Client;
 use crate::content::{pattern, take_all};
-use crate::expecting::End;
-use crate::server::{Server, TestFiles, TestStream, start, start_narrow};
+use crate::server::{FilesOf, StreamOf};
 use crate::story::Story;
+use crate::{Around, Directory, End, Server, Testbed};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{Files, Symlinks};
 use mill_runtime::payload::Payload;
@@ -13,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Ten megabytes in pieces of every kind and many sizes, and what they must become.
-async fn write_mixture(stream: &TestStream, files: &TestFiles, path: &[u8]) -> u64 {
+async fn write_mixture<T: Testbed>(stream: &StreamOf<T>, files: &FilesOf<T>, path: &[u8]) -> u64 {
     let (file, metadata) = files.open(path, Symlinks::Follow).await.unwrap();
     let bytes = pattern(300_000);
     let shared: Rc<[u8]> = Rc::from(bytes.as_slice());
@@ -61,8 +60,8 @@ fn mixture(file: &[u8]) -> Vec<u8> {
     all
 }
 
-fn receive_mixture(mut server: Server, chunk_bytes: usize, expected: &[u8]) {
-    let mut client = Client::connect(server.address);
+fn receive_mixture<T: Testbed>(mut server: Server<T>, chunk_bytes: usize, expected: &[u8]) {
+    let mut client = server.connect();
     server.run_until(&format!("all bytes, {chunk_bytes} a turn"), || {
         client.read_some(chunk_bytes);
         client.end.is_some()
@@ -77,42 +76,40 @@ fn receive_mixture(mut server: Server, chunk_bytes: usize, expected: &[u8]) {
     );
 }
 
-#[test]
-fn ten_megabytes_of_all_kinds_pass_small_buffers_whole_and_in_order() {
-    let directory = crate::files::Directory::new("mixture");
+pub fn ten_megabytes_of_all_kinds_pass_small_buffers_whole_and_in_order<T: Testbed>() {
+    let directory = T::Directory::new("mixture");
     let file = pattern(123_457);
     let path = directory.write("f", &file);
     let expected = mixture(&file);
     assert!(expected.len() > 10_000_000);
     for (tiny, chunk_bytes) in [(true, 30_000), (false, 1 << 20)] {
         let path = path.clone();
-        let serve = move |stream: TestStream, around: crate::server::Around| {
+        let serve = move |stream: StreamOf<T>, around: Around<T::Engine>| {
             let path = path.clone();
             async move {
-                let written = write_mixture(&stream, around.engine.files(), &path).await;
+                let written = write_mixture::<T>(&stream, around.engine.files(), &path).await;
                 stream.drained(0).await.unwrap();
                 assert_eq!((stream.sent(), stream.queued()), (written, 0));
             }
         };
         let server = if tiny {
-            start_narrow(20_000, serve)
+            Server::<T>::start_narrow(20_000, serve)
         } else {
-            start(serve)
+            Server::<T>::start(serve)
         };
         receive_mixture(server, chunk_bytes, &expected);
     }
 }
 
-#[test]
-fn small_writes_leave_in_one_segment_even_when_the_task_waits_for_something_else() {
-    let mut server = start(|stream, around| async move {
+pub fn small_writes_leave_in_one_segment_even_when_the_task_waits_for_something_else<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, around| async move {
         stream.readable(1).await.unwrap();
         stream.write(Payload::Copy(b"one "));
         stream.write(Payload::Shared(Rc::from(&b"and two"[..]), 3..7));
         assert_eq!(stream.sent() + stream.queued(), 8);
         around.scheduler.sleep(Duration::from_secs(3600)).await;
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     client.send("x");
     server.run_until("the bytes", || {
         if client.received.is_empty() {
@@ -124,16 +121,17 @@ fn small_writes_leave_in_one_segment_even_when_the_task_waits_for_something_else
 }
 
 /// Writes half a megabyte, of which the transport takes a part, and then awaits `wait` but not the queue's end.
-fn check_sent_without_waiting_for_it<F, W>(kind: &'static str, wait: W)
+fn check_sent_without_waiting_for_it<T, F, W>(kind: &'static str, wait: W)
 where
+    T: Testbed,
     F: Future<Output = ()>,
-    W: Fn(Rc<TestStream>, crate::server::Around) -> F + Clone + 'static,
+    W: Fn(Rc<StreamOf<T>>, Around<T::Engine>) -> F + Clone + 'static,
 {
     let bytes = pattern(500_000);
     let expected = bytes.clone();
-    let directory = crate::files::Directory::new(kind);
+    let directory = T::Directory::new(kind);
     let path = directory.write("f", &bytes);
-    let mut server = start_narrow(1, move |stream, around| {
+    let mut server = Server::<T>::start_narrow(1, move |stream, around| {
         let (bytes, path, wait) = (bytes.clone(), path.clone(), wait.clone());
         async move {
             match kind {
@@ -151,55 +149,50 @@ where
             wait(Rc::new(stream), around).await;
         }
     });
-    let mut client = Client::connect_small(server.address);
+    let mut client = server.connect_small();
     server.run_until("what was handed over", || client.has(&expected));
 }
 
-#[test]
-fn what_was_handed_over_is_sent_while_the_task_waits_for_the_peer() {
+pub fn what_was_handed_over_is_sent_while_the_task_waits_for_the_peer<T: Testbed>() {
     for kind in ["copy", "shared", "file"] {
-        check_sent_without_waiting_for_it(kind, |stream, _| async move {
+        check_sent_without_waiting_for_it::<T, _, _>(kind, |stream, _| async move {
             let _ = stream.readable(1).await;
         });
     }
 }
 
-#[test]
-fn what_was_handed_over_is_sent_while_the_task_sleeps() {
+pub fn what_was_handed_over_is_sent_while_the_task_sleeps<T: Testbed>() {
     for kind in ["copy", "shared", "file"] {
-        check_sent_without_waiting_for_it(kind, |_stream, around| async move {
+        check_sent_without_waiting_for_it::<T, _, _>(kind, |_stream, around| async move {
             around.scheduler.sleep(Duration::from_secs(3600)).await;
             drop(_stream);
         });
     }
 }
 
-#[test]
-fn what_remains_below_the_bound_that_was_waited_for_is_sent_too() {
-    check_sent_without_waiting_for_it("copy", |stream, _| async move {
+pub fn what_remains_below_the_bound_that_was_waited_for_is_sent_too<T: Testbed>() {
+    check_sent_without_waiting_for_it::<T, _, _>("copy", |stream, _| async move {
         stream.drained(400_000).await.unwrap();
         let _ = stream.readable(1).await;
     });
 }
 
-#[test]
-fn a_fin_that_is_due_follows_the_queue_though_nobody_waits_for_it() {
-    let mut server = start_narrow(1, |stream, around| async move {
+pub fn a_fin_that_is_due_follows_the_queue_though_nobody_waits_for_it<T: Testbed>() {
+    let mut server = Server::<T>::start_narrow(1, |stream, around| async move {
         stream.write(Payload::Copy(&pattern(300_000)));
         stream.shutdown();
         around.scheduler.sleep(Duration::from_secs(3600)).await;
         drop(stream);
     });
-    let mut client = Client::connect_small(server.address);
+    let mut client = server.connect_small();
     server.run_until("the end", || client.ended(End::Fin));
     assert!(client.received == pattern(300_000));
 }
 
-#[test]
-fn queued_and_sent_tell_how_far_it_is() {
-    let story = Story::new();
+pub fn queued_and_sent_tell_how_far_it_is<T: Testbed>() {
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start_narrow(1, move |stream, _| {
+    let mut server = Server::<T>::start_narrow(1, move |stream, _| {
         let teller = teller.clone();
         async move {
             stream.write(Payload::Copy(&pattern(3_000_000)));
@@ -211,7 +204,7 @@ fn queued_and_sent_tell_how_far_it_is() {
             }
         }
     });
-    let mut client = Client::connect_small(server.address);
+    let mut client = server.connect_small();
     for _ in 0..10 {
         server.turn();
     }
@@ -221,12 +214,11 @@ fn queued_and_sent_tell_how_far_it_is() {
     assert!(story.told().is_sorted() && story.told().last() == Some(&3_000_000));
 }
 
-#[test]
-fn a_long_send_leaves_the_others_their_turns() {
-    let directory = crate::files::Directory::new("share");
+pub fn a_long_send_leaves_the_others_their_turns<T: Testbed>() {
+    let directory = T::Directory::new("share");
     let path = directory.write("f", &vec![b'x'; 64 << 20]);
     let turns = Rc::new(std::cell::Cell::new(0));
-    let mut server = start(move |stream, around| {
+    let mut server = Server::<T>::start(move |stream, around| {
         let path = path.clone();
         async move {
             stream.readable(1).await.unwrap();
@@ -243,10 +235,10 @@ fn a_long_send_leaves_the_others_their_turns() {
             stream.drained(0).await.unwrap();
         }
     });
-    let mut large = Client::connect(server.address);
+    let mut large = server.connect();
     large.send("large");
     server.run_until("the first bytes", || !large.pump().received.is_empty());
-    let mut small = Client::connect(server.address);
+    let mut small = server.connect();
     small.send("small");
     server.run_until("the small answer", || {
         turns.set(turns.get() + 1);
@@ -258,9 +250,8 @@ fn a_long_send_leaves_the_others_their_turns() {
     assert_eq!(large.received.len(), 64 << 20);
 }
 
-#[test]
-fn gathered_bytes_of_several_connections_do_not_mix() {
-    let mut server = start(|stream, _| async move {
+pub fn gathered_bytes_of_several_connections_do_not_mix<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         loop {
             if stream.readable(1).await.unwrap().unread == 0 {
                 return;
@@ -270,7 +261,7 @@ fn gathered_bytes_of_several_connections_do_not_mix() {
             }
         }
     });
-    let mut clients: [Client; 4] = std::array::from_fn(|_| Client::connect(server.address));
+    let mut clients: [_; 4] = std::array::from_fn(|_| server.connect());
     for (client, text) in clients.iter_mut().zip(["aA", "bB", "cC", "dD"]) {
         client.send(text);
         client.finish();
@@ -284,19 +275,18 @@ fn gathered_bytes_of_several_connections_do_not_mix() {
     }
 }
 
-#[test]
-fn a_range_outside_its_bytes_breaks_the_stream_and_not_the_engine() {
+pub fn a_range_outside_its_bytes_breaks_the_stream_and_not_the_engine<T: Testbed>() {
     let bytes: Rc<[u8]> = Rc::from(pattern(40_000));
     for range in [39_000..41_000, 0..50_000, 50_000..90_000] {
         let bytes = Rc::clone(&bytes);
-        let mut server = start(move |stream, _| {
+        let mut server = Server::<T>::start(move |stream, _| {
             let (bytes, range) = (Rc::clone(&bytes), range.clone());
             async move {
                 stream.write(Payload::Shared(bytes, range));
                 assert_eq!(stream.drained(0).await, Err(StreamError::Truncated));
             }
         });
-        let mut client = Client::connect(server.address);
+        let mut client = server.connect();
         server.run_until("the end", || client.ended(End::Reset));
     }
 }

@@ -1,34 +1,30 @@
 //! FIN and RST, both ways.
 
-use crate::client::Client;
 use crate::content::{pattern, take_all};
-use crate::expecting::End;
-use crate::server::start;
 use crate::story::Story;
+use crate::{End, Peer, Server, Testbed};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError, StreamOption};
 use std::time::Duration;
 
-#[test]
-fn fin_of_the_client_leaves_the_servers_direction_open() {
-    let mut server = start(|stream, around| async move {
+pub fn fin_of_the_client_leaves_the_servers_direction_open<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, around| async move {
         while !stream.readable(usize::MAX).await.unwrap().finished {}
         around.scheduler.sleep(Duration::from_millis(2)).await;
         stream.write(Payload::Copy(&pattern(5_000_000)));
         stream.drained(0).await.unwrap();
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     client.send("a");
     client.finish();
     server.run_until("the end", || client.ended(End::Fin));
     assert!(client.received == pattern(5_000_000));
 }
 
-#[test]
-fn shutdown_sends_fin_and_reading_goes_on() {
-    let story = Story::new();
+pub fn shutdown_sends_fin_and_reading_goes_on<T: Testbed>() {
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start(move |stream, _| {
+    let mut server = Server::<T>::start(move |stream, _| {
         let teller = teller.clone();
         async move {
             stream.write(Payload::Copy(b"bye"));
@@ -39,7 +35,7 @@ fn shutdown_sends_fin_and_reading_goes_on() {
             assert!(stream.drained(0).await.is_err());
         }
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     server.run_until("the FIN", || client.ended(End::Fin));
     assert_eq!(client.received, b"bye");
     assert_eq!(server.worker.tasks(), 1);
@@ -48,12 +44,11 @@ fn shutdown_sends_fin_and_reading_goes_on() {
     assert_eq!(story.told(), [b"late"]);
 }
 
-#[test]
-fn rst_of_the_client_wakes_whoever_waits() {
+pub fn rst_of_the_client_wakes_whoever_waits<T: Testbed>() {
     for drains in [false, true] {
-        let story = Story::new();
+        let story = Story::default();
         let teller = story.clone();
-        let mut server = start(move |stream, _| {
+        let mut server = Server::<T>::start(move |stream, _| {
             let teller = teller.clone();
             async move {
                 if drains {
@@ -66,7 +61,7 @@ fn rst_of_the_client_wakes_whoever_waits() {
                 assert_eq!(stream.queued(), 0);
             }
         });
-        let client = Client::connect(server.address);
+        let client = server.connect();
         server.run_until_tasks(1);
         for _ in 0..10 {
             server.turn();
@@ -77,11 +72,10 @@ fn rst_of_the_client_wakes_whoever_waits() {
     }
 }
 
-#[test]
-fn bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed() {
-    let story = Story::new();
+pub fn bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed<T: Testbed>() {
+    let story = Story::default();
     let teller = story.clone();
-    let mut server = start(move |stream, around| {
+    let mut server = Server::<T>::start(move |stream, around| {
         let teller = teller.clone();
         async move {
             stream.readable(1).await.unwrap();
@@ -95,52 +89,48 @@ fn bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed() {
             assert_eq!(stream.readable(1).await, Err(StreamError::Reset));
         }
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     client.send("abc");
-    server.run_until("the first bytes", || story.len() == 1);
+    server.run_until("the first bytes", || story.count() == 1);
     client.send("de");
     client.reset();
     server.run_out();
     assert_eq!(story.told(), [b"abc".to_vec(), b"de".to_vec()]);
 }
 
-#[test]
-fn reset_on_close_is_seen_as_a_reset() {
-    let mut server = start(|stream, _| async move {
+pub fn reset_on_close_is_seen_as_a_reset<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         stream.set(StreamOption::NoDelay(true)).unwrap();
         stream.set(StreamOption::ResetOnClose).unwrap();
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     server.run_until("the reset", || client.ended(End::Reset));
 }
 
-#[test]
-fn what_was_gathered_leaves_before_the_stream_closes() {
-    let mut server = start(|stream, _| async move {
+pub fn what_was_gathered_leaves_before_the_stream_closes<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         stream.write(Payload::Copy(b"last words"));
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     server.run_until("the end", || client.ended(End::Fin));
     assert_eq!(client.received, b"last words");
 }
 
-#[test]
-fn a_worker_that_is_dropped_ends_its_connections() {
-    let mut server = start(|stream, _| async move {
+pub fn a_worker_that_is_dropped_ends_its_connections<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         stream.write(Payload::Copy(b"gathered"));
         let _ = stream.readable(1).await;
     });
     let address = server.address;
-    let mut client = Client::connect(address);
+    let mut client = server.connect();
     server.run_until("the bytes", || client.has(b"gathered"));
     drop(server);
     assert!(client.ended(End::Fin));
-    assert!(crate::client::is_refused(address));
+    assert!(T::Peer::is_refused(address));
 }
 
-#[test]
-fn tcp_tells_what_it_measured() {
-    let mut server = start(|stream, _| async move {
+pub fn tcp_tells_what_it_measured<T: Testbed>() {
+    let mut server = Server::<T>::start(|stream, _| async move {
         let info = stream.info().unwrap();
         assert!(info.snd_cwnd > 0 && info.rcv_space > 0);
         assert!(info.rtt < Duration::from_secs(1));
@@ -148,7 +138,7 @@ fn tcp_tells_what_it_measured() {
             format!("{} {}", stream.peer(), stream.local()).as_bytes(),
         ));
     });
-    let mut client = Client::connect(server.address);
+    let mut client = server.connect();
     server.run_until("the end", || client.ended(End::Fin));
     let expected = format!("{} {}", client.local(), server.address);
     assert_eq!(String::from_utf8(client.received).unwrap(), expected);

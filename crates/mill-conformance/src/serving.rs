@@ -5,7 +5,7 @@ use mill_runtime::stream::{Stream, StreamError};
 use std::rc::Rc;
 
 /// Sends back what comes, until the peer finishes.
-pub(crate) async fn echo(stream: impl Stream) {
+pub async fn echo(stream: impl Stream) {
     while let Ok(readable) = stream.readable(1).await {
         if readable.unread == 0 {
             return;
@@ -19,7 +19,7 @@ pub(crate) async fn echo(stream: impl Stream) {
 }
 
 /// Reads messages of a length byte and as many bytes, and answers each with `<` the message `>`, in three writes.
-pub(crate) async fn echo_messages(stream: impl Stream) {
+pub async fn echo_messages(stream: impl Stream) {
     while let Ok(Some(message)) = next_message(&stream).await {
         stream.write(Payload::Copy(b"<"));
         let len = message.len();
@@ -43,7 +43,7 @@ async fn next_message(stream: &impl Stream) -> Result<Option<Vec<u8>>, StreamErr
 }
 
 /// A message as [`echo_messages`] reads it.
-pub(crate) fn message(text: &str) -> Vec<u8> {
+pub fn message(text: &str) -> Vec<u8> {
     let len = u8::try_from(text.len()).expect("a message is short");
     [&[len], text.as_bytes()].concat()
 }

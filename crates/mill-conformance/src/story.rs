@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 /// Clones tell the same story.
 #[derive(Debug)]
-pub(crate) struct Story<T>(Rc<RefCell<Vec<T>>>);
+pub struct Story<T>(Rc<RefCell<Vec<T>>>);
 
 impl<T> Clone for Story<T> {
     fn clone(&self) -> Self {
@@ -13,20 +13,23 @@ impl<T> Clone for Story<T> {
     }
 }
 
-impl<T: Clone> Story<T> {
-    pub(crate) fn new() -> Self {
+impl<T> Default for Story<T> {
+    fn default() -> Self {
         Self(Rc::default())
     }
+}
 
-    pub(crate) fn tell(&self, event: T) {
+impl<T: Clone> Story<T> {
+    pub fn tell(&self, event: T) {
         self.0.borrow_mut().push(event);
     }
 
-    pub(crate) fn told(&self) -> Vec<T> {
+    pub fn told(&self) -> Vec<T> {
         self.0.borrow().clone()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// How often something was told.
+    pub fn count(&self) -> usize {
         self.0.borrow().len()
     }
 }

@@ -2,22 +2,25 @@
 
 use crate::client::Client;
 use crate::content::take_all;
-use crate::server::{Server, start};
+use crate::server::{Server, Testbed};
 use crate::story::Story;
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine};
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::{Stream, StreamError};
 
+/// What was read, or why nothing was.
+pub type Answers = Story<Result<Vec<u8>, StreamError>>;
+
 /// A worker with one task, which connects to `target` and then writes and reads.
-pub(crate) fn start_connecting(
+pub fn start_connecting<T: Testbed>(
     target: Address,
     options: ConnectOptions,
     drain_first: bool,
-) -> (Server, Story<Result<Vec<u8>, StreamError>>, Client) {
-    let story = Story::new();
+) -> (Server<T>, Answers, Client<T::Peer>) {
+    let story = Story::default();
     let teller = story.clone();
-    let server = start(move |_trigger, around| {
+    let server = Server::<T>::start(move |_trigger, around| {
         let (teller, target, options) = (teller.clone(), target.clone(), options.clone());
         async move {
             let task = around.scheduler.current();
@@ -35,6 +38,6 @@ pub(crate) fn start_connecting(
             teller.tell(answer.await);
         }
     });
-    let client = Client::connect(server.address);
+    let client = server.connect();
     (server, story, client)
 }
