@@ -22,9 +22,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub enum AnyLink {
     Tap(TapLink),
     CapturedTap(CapturedLink<TapLink>),
-    Impaired(ImpairedLink<TapLink>),
+    Impaired(ImpairedLink),
     /// The file shows what the stack sees.
-    CapturedImpaired(CapturedLink<ImpairedLink<TapLink>>),
+    CapturedImpaired(CapturedLink<ImpairedLink>),
     Memif(MemifLink),
     CapturedMemif(CapturedLink<MemifLink>),
     AfXdp(InterfaceLink),

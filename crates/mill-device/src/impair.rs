@@ -1,10 +1,12 @@
-//! A bad wire: a link around a link that loses, swaps, doubles and spoils frames, by chance but the same way for the same
-//! seed and frames.
+//! A bad wire: a link around a TAP device that loses, swaps, doubles and spoils frames, by chance but the same way for the
+//! same seed and frames.
 //!
 //! What it does concerns packets as they are on a wire. Hence nothing is left to the device: the frames must not be longer
 //! than the MTU, and all checksums must be there.
 
+use crate::colleagues::is_handed;
 use crate::frames::Frames;
+use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
 };
@@ -50,10 +52,10 @@ impl Impairment {
     }
 }
 
-/// A link over a bad wire.
+/// A TAP device over a bad wire.
 #[derive(Debug)]
-pub struct ImpairedLink<L> {
-    link: L,
+pub struct ImpairedLink {
+    link: TapLink,
     properties: LinkProperties,
     impairment: Impairment,
     random: Random,
@@ -77,8 +79,8 @@ struct Late<T> {
     what: T,
 }
 
-impl<L: Link> ImpairedLink<L> {
-    pub fn new(link: L, impairment: Impairment) -> Self {
+impl ImpairedLink {
+    pub fn new(link: TapLink, impairment: Impairment) -> Self {
         let properties = LinkProperties {
             completes_checksums: false,
             segment_bytes_max: u32::from(link.properties().mtu),
@@ -99,7 +101,7 @@ impl<L: Link> ImpairedLink<L> {
         }
     }
 
-    pub fn inner(&self) -> &L {
+    pub fn inner(&self) -> &TapLink {
         &self.link
     }
 
@@ -108,6 +110,10 @@ impl<L: Link> ImpairedLink<L> {
     }
 
     fn arrive(&mut self, received: Received) {
+        if is_handed(received.id) {
+            // It has crossed the wire to another worker already.
+            return self.arriving.push_back(received);
+        }
         if self.random.happens(self.impairment.loss_ppm) {
             self.counters.lost += 1;
             return self.link.release(received.id);
@@ -176,6 +182,12 @@ impl<L: Link> ImpairedLink<L> {
     }
 }
 
+/// The number of a second copy among the copies; `None` for a frame of the device or of another worker.
+fn copy_of(id: FrameId) -> Option<FrameId> {
+    let is_copy = !is_handed(id) && id.0 & COPY_BIT != 0;
+    is_copy.then_some(FrameId(id.0 & !COPY_BIT))
+}
+
 /// One more frame has passed: `release` gets what it was the last to overtake.
 fn overtake<T>(late: &mut Vec<Late<T>>, mut release: impl FnMut(T)) {
     let mut index = 0;
@@ -189,7 +201,7 @@ fn overtake<T>(late: &mut Vec<Late<T>>, mut release: impl FnMut(T)) {
     }
 }
 
-impl<L: Link> Link for ImpairedLink<L> {
+impl Link for ImpairedLink {
     fn properties(&self) -> &LinkProperties {
         &self.properties
     }
@@ -220,18 +232,16 @@ impl<L: Link> Link for ImpairedLink<L> {
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        if id.0 & COPY_BIT != 0 {
-            self.copies.frame(FrameId(id.0 & !COPY_BIT))
-        } else {
-            self.link.frame(id)
+        match copy_of(id) {
+            Some(copy) => self.copies.frame(copy),
+            None => self.link.frame(id),
         }
     }
 
     fn release(&mut self, id: FrameId) {
-        if id.0 & COPY_BIT != 0 {
-            self.copies.release(FrameId(id.0 & !COPY_BIT));
-        } else {
-            self.link.release(id);
+        match copy_of(id) {
+            Some(copy) => self.copies.release(copy),
+            None => self.link.release(id),
         }
     }
 
@@ -302,7 +312,10 @@ impl<L: Link> Link for ImpairedLink<L> {
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        self.link.hand_over(frame)
+        match copy_of(frame.id) {
+            Some(copy) => self.link.offer(frame, self.copies.frame(copy)),
+            None => self.link.hand_over(frame),
+        }
     }
 
     fn is_behind(&self) -> bool {
@@ -314,7 +327,7 @@ impl<L: Link> Link for ImpairedLink<L> {
     }
 }
 
-impl<L: AsFd> AsFd for ImpairedLink<L> {
+impl AsFd for ImpairedLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
@@ -368,8 +381,9 @@ const LATE_MAX: usize = 32;
 const COPIES: u32 = 128;
 const COPY_BYTES: usize = 9216;
 
-/// Marks the numbers of copies. A device has fewer than 2^31 frames.
-const COPY_BIT: u32 = 1 << 31;
+/// Marks the numbers of copies. A device has fewer than 2^30 frames, and the bit above marks those that another worker has
+/// handed over.
+const COPY_BIT: u32 = 1 << 30;
 
 #[cfg(test)]
 mod tests;

@@ -101,6 +101,12 @@ impl TapLink {
         !self.waiting.is_empty()
     }
 
+    /// Offers a frame to the next worker, if there are others; `bytes` are those of a frame that came by this device.
+    pub(crate) fn offer(&mut self, frame: &Received, bytes: &[u8]) -> bool {
+        let colleagues = self.colleagues.as_mut();
+        colleagues.is_some_and(|colleagues| colleagues.give(frame, bytes))
+    }
+
     /// Writes the frames that wait, in their order, until the kernel has no room again.
     fn write_waiting(&mut self) {
         while let Some(frame) = self.waiting.pop_front() {

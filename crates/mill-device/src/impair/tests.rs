@@ -1,11 +1,13 @@
 //! Frames in, what is left of them out.
 
 use super::*;
+use crate::colleagues::{self, Colleagues};
 use crate::pair::{drain, pair, put, send, take};
-use crate::tap::TapLink;
+use mill_sys::eventfd;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
-fn impaired(impairment: Impairment) -> (ImpairedLink<TapLink>, OwnedFd) {
+fn impaired(impairment: Impairment) -> (ImpairedLink, OwnedFd) {
     let (link, far) = pair();
     (ImpairedLink::new(link, impairment), far)
 }
@@ -151,4 +153,46 @@ fn different_seeds_bring_different_luck() {
     };
     assert_ne!(lost(0), lost(1));
     assert_ne!(lost(1), lost(2));
+}
+
+/// Two workers of a device with a queue each, over a wire that brings every frame twice.
+fn doubled_workers() -> [(ImpairedLink, OwnedFd); 2] {
+    let boxes = colleagues::boxes(2);
+    let bell = eventfd::create().unwrap();
+    let twice = Impairment {
+        duplicate_ppm: 1_000_000,
+        ..Impairment::default()
+    };
+    [0, 1].map(|own| {
+        let (link, far) = pair();
+        let worker = Colleagues::new(Arc::clone(&boxes), own, bell.try_clone().unwrap());
+        (ImpairedLink::new(link.with_colleagues(worker), twice), far)
+    })
+}
+
+#[test]
+fn a_frame_from_another_worker_is_not_impaired_again() {
+    let [(mut first, _first_far), (mut second, second_far)] = doubled_workers();
+    put(&second_far, 0, &[7; 60]);
+    let mut burst = Burst::new(1);
+    second.receive(&mut burst);
+    let received = burst.as_slice()[0];
+    assert!(second.hand_over(&received));
+    second.release(received.id);
+    assert_eq!(drain(&mut first), [[7; 60]]);
+    assert_eq!(first.counters(), ImpairCounters::default());
+}
+
+#[test]
+fn the_second_copy_of_a_frame_can_be_handed_over_too() {
+    let [(mut first, first_far), (mut second, _second_far)] = doubled_workers();
+    put(&first_far, 0, &[7; 60]);
+    let mut burst = Burst::new(4);
+    first.receive(&mut burst);
+    assert_eq!(burst.as_slice().len(), 2);
+    for received in burst.as_slice() {
+        assert!(first.hand_over(received));
+        first.release(received.id);
+    }
+    assert_eq!(drain(&mut second), [[7; 60], [7; 60]]);
 }

@@ -1,6 +1,7 @@
 //! Frames in, the bytes of a file out.
 
 use super::*;
+use crate::impair::{ImpairedLink, Impairment};
 use crate::pair::{drain, pair, put, send};
 use mill_stack::link::PartialChecksum;
 use mill_sys::passing;
@@ -133,4 +134,19 @@ fn the_buffer_is_bounded() {
     assert_eq!(link.recorder.buffer.capacity(), capacity);
     drop(link);
     assert_eq!(records(&contents(&file)).len(), 20);
+}
+
+#[test]
+fn the_file_shows_the_second_copies_that_an_impaired_wire_brings() {
+    let file = passing::memory_file(c"pcap").unwrap();
+    let (link, far) = pair();
+    let twice = Impairment {
+        duplicate_ppm: 1_000_000,
+        ..Impairment::default()
+    };
+    let link = ImpairedLink::new(link, twice);
+    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    put(&far, 0, &[7; 60]);
+    assert_eq!(drain(&mut link).len(), 2);
+    assert_eq!(records(&contents(&file)), [[7; 60], [7; 60]]);
 }
