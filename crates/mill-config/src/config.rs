@@ -5,7 +5,7 @@
 //!
 //! Invariants: every index in it (log formats, user variables, maps, servers) is in range of
 //! the table it names; every path is already joined to its prefix unless it holds variables;
-//! all inheritance is done, nobody ever looks at an outer level.
+//! all inheritance is done: nothing looks at an outer level later.
 
 pub mod access;
 pub mod events;

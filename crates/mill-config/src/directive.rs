@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use crate::config::server::ServerSettingsDraft;
 use crate::config::settings::SettingsDraft;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
@@ -32,7 +31,7 @@ pub struct Directive {
 /// Whether a directive that changes nothing is worth a line at every start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// Somebody may count on what it asks for.
+    /// A configuration may count on what it asks for.
     Given,
     /// What it asks for is always so, or cannot be told from outside.
     Spared,
@@ -62,7 +61,7 @@ impl Directive {
         }
     }
 
-    /// The same directive, whose value is kept but read by nobody, for this reason.
+    /// The same directive, whose value is kept but never read, for this reason.
     pub(crate) const fn unread(mut self, reason: &'static str, notice: Notice) -> Self {
         self.unread = Some((reason, notice));
         self
@@ -89,11 +88,6 @@ pub(crate) enum Apply {
     Milliseconds(fn(&mut SettingsDraft) -> &mut Option<Duration>),
     /// A time in seconds.
     Seconds(fn(&mut SettingsDraft) -> &mut Option<Duration>),
-    /// The same for settings of servers.
-    ServerFlag(fn(&mut ServerSettingsDraft) -> &mut Option<bool>),
-    ServerSize(fn(&mut ServerSettingsDraft) -> &mut Option<u64>),
-    ServerNumber(fn(&mut ServerSettingsDraft) -> &mut Option<u64>),
-    ServerMilliseconds(fn(&mut ServerSettingsDraft) -> &mut Option<Duration>),
     /// By its own function.
     With(fn(&mut Resolver<'_>, &Statement) -> Applied),
     /// Opens a block; the function parses it.
@@ -107,11 +101,11 @@ pub(crate) enum Apply {
 impl std::fmt::Debug for Apply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Flag(_) | Self::ServerFlag(_) => "flag",
-            Self::Size(_) | Self::ServerSize(_) => "size",
+            Self::Flag(_) => "flag",
+            Self::Size(_) => "size",
             Self::Offset(_) => "offset",
-            Self::Number(_) | Self::ServerNumber(_) => "number",
-            Self::Milliseconds(_) | Self::ServerMilliseconds(_) => "milliseconds",
+            Self::Number(_) => "number",
+            Self::Milliseconds(_) => "milliseconds",
             Self::Seconds(_) => "seconds",
             Self::With(_) => "with",
             Self::Block(_) => "block",

@@ -4,20 +4,26 @@
 //! feature's, or in `known` when Millstream does not have it yet.
 
 pub(crate) mod access;
+pub(crate) mod autoindex;
 pub(crate) mod block;
 pub(crate) mod charset;
+pub(crate) mod client_body;
+pub(crate) mod client_header;
 pub(crate) mod connection;
+pub(crate) mod error_page;
 pub(crate) mod event;
 pub(crate) mod file;
 pub(crate) mod gzip;
 pub(crate) mod header;
 pub(crate) mod known;
+pub(crate) mod limit_rate;
 pub(crate) mod listen;
 pub(crate) mod log;
 pub(crate) mod main_context;
 pub(crate) mod map;
 pub(crate) mod millstream;
 pub(crate) mod mime;
+pub(crate) mod open_file;
 pub(crate) mod rewrite;
 pub(crate) mod tls;
 
@@ -30,13 +36,19 @@ const TABLES: &[&[Directive]] = &[
     main_context::DIRECTIVES,
     event::DIRECTIVES,
     block::DIRECTIVES,
+    client_header::DIRECTIVES,
     listen::DIRECTIVES,
     file::DIRECTIVES,
+    error_page::DIRECTIVES,
+    autoindex::DIRECTIVES,
+    open_file::DIRECTIVES,
     mime::DIRECTIVES,
     charset::DIRECTIVES,
     header::DIRECTIVES,
     gzip::DIRECTIVES,
     connection::DIRECTIVES,
+    client_body::DIRECTIVES,
+    limit_rate::DIRECTIVES,
     log::DIRECTIVES,
     access::DIRECTIVES,
     rewrite::DIRECTIVES,

@@ -296,18 +296,6 @@ impl<'a> Resolver<'a> {
             Apply::Seconds(slot) => {
                 *slot(&mut self.level.settings) = Some(self.read(statement, value::seconds)?);
             }
-            Apply::ServerFlag(slot) => {
-                *slot(&mut self.server.settings) = Some(self.flag(statement)?);
-            }
-            Apply::ServerSize(slot) => {
-                *slot(&mut self.server.settings) = Some(self.read(statement, value::size)?);
-            }
-            Apply::ServerNumber(slot) => {
-                *slot(&mut self.server.settings) = Some(self.number(statement)?);
-            }
-            Apply::ServerMilliseconds(slot) => {
-                *slot(&mut self.server.settings) = Some(self.read(statement, value::milliseconds)?);
-            }
             Apply::With(function) | Apply::Block(function) => function(self, statement)?,
             Apply::WithoutEffect(kind, reason) => self.without_effect(statement, kind, reason)?,
             Apply::NotYet(_) => {}

@@ -74,21 +74,28 @@ fn seed_000_loads_with_its_values() {
         .locations
         .find(b"/index.html", &mut Vec::new())
         .unwrap();
-    assert_eq!(location.keepalive_timeout, Duration::from_secs(600));
-    assert_eq!(location.keepalive_requests, 10_000_000);
-    assert!(location.sendfile && location.tcp_nopush && location.tcp_nodelay);
+    assert_eq!(
+        location.connection.keepalive_timeout,
+        Duration::from_secs(600)
+    );
+    assert_eq!(location.connection.keepalive_requests, 10_000_000);
+    assert!(
+        location.files.sendfile
+            && location.connection.tcp_nopush
+            && location.connection.tcp_nodelay
+    );
     let cache = OpenFileCache {
         max: 1000,
         inactive: Duration::from_secs(3600),
     };
-    assert_eq!(location.open_file_cache, Some(cache));
-    assert_eq!(location.open_file_cache_valid, Duration::from_secs(3600));
-    assert_eq!(location.open_file_cache_min_uses, 2);
-    assert!(location.access_logs.is_empty());
-    let log = &location.error_logs[0];
+    assert_eq!(location.open_file.cache, Some(cache));
+    assert_eq!(location.open_file.valid, Duration::from_secs(3600));
+    assert_eq!(location.open_file.min_uses, 2);
+    assert!(location.log.access_logs.is_empty());
+    let log = &location.log.error_logs[0];
     assert_eq!(log.target, ErrorLogTarget::File(Text::from("/dev/null")));
     assert_eq!(log.level, LogLevel::Emerg);
-    assert!(format!("{:?}", location.document).contains("/var/www/html"));
+    assert!(format!("{:?}", location.files.document).contains("/var/www/html"));
     // One notice for the module, none for anything else.
     assert_eq!(loaded.remarks.len(), 1, "{:?}", loaded.remarks);
     assert_eq!(loaded.remarks[0].level, LogLevel::Notice);
@@ -114,9 +121,9 @@ fn seed_001_loads_with_every_number_of_workers() {
         assert_eq!(main.pid, format!("/var/run/nginx_{workers}.pid").as_str());
         assert_eq!(loaded.config.events.worker_connections, 200_000);
         let location = &only_server(&loaded.config).location;
-        assert_eq!(location.types.find(b"SVG").unwrap(), &"image/svg+xml");
-        assert_eq!(location.default_type, "application/octet-stream");
-        assert_eq!(location.open_file_cache_valid, Duration::from_secs(30));
+        assert_eq!(location.mime.types.find(b"SVG").unwrap(), &"image/svg+xml");
+        assert_eq!(location.mime.default_type, "application/octet-stream");
+        assert_eq!(location.open_file.valid, Duration::from_secs(30));
         let format = &http(&loaded.config).log_formats[1];
         assert_eq!(format.name, "main");
         let cipher = mill_config::config::Part::Variable(Variable::Absent("ssl_cipher"));
@@ -135,26 +142,27 @@ fn seed_002_loads_as_its_text_describes() {
 fn seed_004_loads_with_its_compression() {
     let loaded = loaded(include_str!("seeds/004.conf"));
     let server = only_server(&loaded.config);
-    assert_eq!(server.settings.client_header_buffer_size, 2048);
-    assert_eq!(server.settings.large_header_buffer_size, 4096);
+    assert_eq!(server.location.client_header.buffer_size, 2048);
+    assert_eq!(server.location.client_header.large_buffer_size, 4096);
     let location = server
         .locations
         .find(b"/50x.html", &mut Vec::new())
         .unwrap();
-    assert!(location.gzip && location.gzip_vary);
-    assert_eq!(location.gzip_comp_level, 4);
-    assert_eq!(location.gzip_min_length, 1024);
-    assert_eq!(location.gzip_http_version, HttpVersion::Http11);
-    assert!(location.gzip_types.contains(b"image/svg+xml"));
-    assert!(location.gzip_types.contains(b"text/html"));
-    assert!(!location.gzip_types.contains(b"image/png"));
-    assert_ne!(location.gzip_types, MimeSet::Any);
-    let proxied = location.gzip_proxied;
+    assert!(location.gzip.enabled && location.gzip.vary);
+    assert_eq!(location.gzip.comp_level, 4);
+    assert_eq!(location.gzip.min_length, 1024);
+    assert_eq!(location.gzip.http_version, HttpVersion::Http11);
+    assert!(location.gzip.types.contains(b"image/svg+xml"));
+    assert!(location.gzip.types.contains(b"text/html"));
+    assert!(!location.gzip.types.contains(b"image/png"));
+    assert_ne!(location.gzip.types, MimeSet::Any);
+    let proxied = location.gzip.proxied;
     assert!(proxied.expired && proxied.no_cache && proxied.no_store && proxied.private);
     assert!(proxied.auth && !proxied.any && !proxied.no_etag);
-    assert_eq!(location.client_max_body_size, 8 << 20);
+    assert_eq!(location.client_body.max_size, 8 << 20);
     let statuses: Vec<u16> = location
-        .error_pages
+        .error_page
+        .pages
         .iter()
         .map(|page| page.status)
         .collect();

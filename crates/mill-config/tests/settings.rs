@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mill_config::config::access::is_allowed;
-use mill_config::config::location::{Document, ErrorPageStatus};
-use mill_config::config::settings::Charset;
+use mill_config::config::settings::{Charset, Document, ErrorPageStatus};
 use mill_config::config::{
     Condition, Config, Expires, Http, Instruction, ListenAddress, Location, LogEscape, LogPath,
     Part, RewriteFlag, SocketKeepalive, Template, TryFallback, Variable,
@@ -48,17 +47,17 @@ fn an_inner_value_replaces_an_outer_one_wherever_it_stands() {
         "server { location /a { sendfile off; location /a/b { etag off; } } location /c { } \
          keepalive_timeout 5; } sendfile on; keepalive_timeout 10s 20s;",
     );
-    assert!(!location(&config, "/a").sendfile);
-    assert!(!location(&config, "/a/b").sendfile);
-    assert!(!location(&config, "/a/b").etag);
-    assert!(location(&config, "/a").etag);
-    assert!(location(&config, "/c").sendfile);
+    assert!(!location(&config, "/a").files.sendfile);
+    assert!(!location(&config, "/a/b").files.sendfile);
+    assert!(!location(&config, "/a/b").headers.etag);
+    assert!(location(&config, "/a").headers.etag);
+    assert!(location(&config, "/c").files.sendfile);
     assert_eq!(
-        location(&config, "/c").keepalive_timeout,
+        location(&config, "/c").connection.keepalive_timeout,
         Duration::from_secs(5)
     );
     assert_eq!(
-        location(&config, "/c").keepalive_header,
+        location(&config, "/c").connection.keepalive_header,
         Some(Duration::from_secs(20))
     );
 }
@@ -72,16 +71,25 @@ fn lists_are_replaced_as_a_whole() {
          access_log off; allow all; index c; } }",
     );
     let same = location(&config, "/same");
-    assert_eq!((same.add_headers.len(), same.error_pages.len()), (2, 3));
-    assert_eq!((same.access_logs.len(), same.access_rules.len()), (2, 2));
-    assert_eq!(same.index.len(), 2);
+    assert_eq!(
+        (same.headers.added.len(), same.error_page.pages.len()),
+        (2, 3)
+    );
+    assert_eq!(
+        (same.log.access_logs.len(), same.access.rules.len()),
+        (2, 2)
+    );
+    assert_eq!(same.files.index.len(), 2);
     let own = location(&config, "/own");
-    assert_eq!((own.add_headers.len(), own.error_pages.len()), (1, 1));
-    assert_eq!((own.access_logs.len(), own.access_rules.len()), (0, 1));
-    assert_eq!(own.index.len(), 1);
+    assert_eq!(
+        (own.headers.added.len(), own.error_page.pages.len()),
+        (1, 1)
+    );
+    assert_eq!((own.log.access_logs.len(), own.access.rules.len()), (0, 1));
+    assert_eq!(own.files.index.len(), 1);
     let client: Option<IpAddr> = Some("192.0.2.1".parse().unwrap());
-    assert!(!is_allowed(&same.access_rules, client));
-    assert!(is_allowed(&own.access_rules, client));
+    assert!(!is_allowed(&same.access.rules, client));
+    assert!(is_allowed(&own.access.rules, client));
 }
 
 #[test]
@@ -113,8 +121,8 @@ fn an_if_inherits_from_its_location_and_keeps_its_instructions_in_order() {
         [Instruction::Set { .. }, Instruction::Break]
     ));
     let inner = inner.as_ref().unwrap();
-    assert_eq!(inner.add_headers[0].name, "B");
-    assert_eq!(inner.document, location.document);
+    assert_eq!(inner.headers.added[0].name, "B");
+    assert_eq!(inner.files.document, location.files.document);
     assert!(matches!(
         last,
         Instruction::Return {
@@ -142,7 +150,7 @@ fn an_if_keeps_the_locations_handler_but_not_its_try_files() {
     else {
         panic!("{:?}", location.instructions);
     };
-    assert!(inner.stub_status && inner.metrics && inner.try_files.is_none() && inner.gzip);
+    assert!(inner.stub_status && inner.metrics && inner.try_files.is_none() && inner.gzip.enabled);
 }
 
 #[test]
@@ -150,14 +158,14 @@ fn defaults_are_those_of_nginx() {
     let config = config("server { }");
     let location = location(&config, "/");
     assert_eq!(
-        location.document,
+        location.files.document,
         Document::Root(Template::literal("/usr/share/nginx/html"))
     );
-    assert_eq!(location.index[0], Template::literal("index.html"));
-    assert_eq!(location.types.find(b"html").unwrap(), &"text/html");
-    assert_eq!(location.default_type, "text/plain");
-    assert_eq!(location.client_max_body_size, 1 << 20);
-    assert!(matches!(&location.access_logs[0].path,
+    assert_eq!(location.files.index[0], Template::literal("index.html"));
+    assert_eq!(location.mime.types.find(b"html").unwrap(), &"text/html");
+    assert_eq!(location.mime.default_type, "text/plain");
+    assert_eq!(location.client_body.max_size, 1 << 20);
+    assert!(matches!(&location.log.access_logs[0].path,
         LogPath::File(path) if *path == "/var/log/nginx/access.log"));
     let listener = &http(&config).listeners[0];
     assert_eq!(
@@ -172,7 +180,7 @@ fn paths_are_joined_and_root_loses_its_slash() {
     let check = |directives: &str, expected: &Document| {
         let text = format!("server {{ location /i/ {{ {directives} }} }}");
         assert_eq!(
-            &location(&config(&text), "/i/x").document,
+            &location(&config(&text), "/i/x").files.document,
             expected,
             "{directives}"
         );
@@ -326,7 +334,7 @@ fn logs_know_format_buffer_and_condition() {
         (format.escape, format.name.display()),
         (LogEscape::Json, "j".into())
     );
-    let log = &location(&config, "/").access_logs[0];
+    let log = &location(&config, "/").log.access_logs[0];
     assert_eq!(log.format, 1);
     let buffer = log.buffer.unwrap();
     assert_eq!(
@@ -334,7 +342,7 @@ fn logs_know_format_buffer_and_condition() {
         (32 << 10, Some(Duration::from_secs(5)))
     );
     assert!(log.condition.is_some());
-    let path = &location(&config, "/v").access_logs[0].path;
+    let path = &location(&config, "/v").log.access_logs[0].path;
     assert!(matches!(path, LogPath::Evaluated(_)), "{path:?}");
 }
 
@@ -344,7 +352,7 @@ fn error_pages_know_status_target_and_arguments() {
         "server { error_page 404 /x?a=b; error_page 500 = @f; error_page 403 =200 $uri; \
          error_page 497 /y; }",
     );
-    let pages = &location(&config, "/").error_pages;
+    let pages = &location(&config, "/").error_page.pages;
     let answers: Vec<_> = pages
         .iter()
         .map(|page| (page.status, page.answer))
@@ -398,8 +406,8 @@ fn limit_except_has_settings_for_the_other_methods() {
         );
     }
     assert!(!limit.methods.contains(b"get") && !limit.methods.contains(b"BREW"));
-    assert_eq!(limit.location.access_rules.len(), 1);
-    assert!(location.access_rules.is_empty());
+    assert_eq!(limit.location.access.rules.len(), 1);
+    assert!(location.access.rules.is_empty());
 }
 
 #[test]
@@ -521,33 +529,33 @@ fn character_sets_are_inherited_apart_from_each_other() {
     let named = |name: &str| Charset::Named(Text::from(name));
     let check = |path: &str, charset: Charset, source: Charset, css: bool, plain: bool| {
         let location = location(&config, path);
-        assert_eq!(location.charset, charset, "{path}");
-        assert_eq!(location.source_charset, source, "{path}");
-        assert_eq!(location.charset_types.contains(b"text/css"), css, "{path}");
+        assert_eq!(location.charset.name, charset, "{path}");
+        assert_eq!(location.charset.source, source, "{path}");
+        assert_eq!(location.charset.types.contains(b"text/css"), css, "{path}");
         assert_eq!(
-            location.charset_types.contains(b"text/plain"),
+            location.charset.types.contains(b"text/plain"),
             plain,
             "{path}"
         );
-        assert!(location.charset_types.contains(b"text/html"), "{path}");
+        assert!(location.charset.types.contains(b"text/html"), "{path}");
     };
     let variable = Charset::Evaluated(Variable::Arg(Text::from("c")));
     check("/same", named("utf-8"), named("utf-8"), true, false);
     check("/own", variable, named("utf-8"), true, true);
     check("/off", Charset::Off, named("off"), true, false);
-    assert!(location(&config, "/own").override_charset);
-    assert!(!location(&config, "/off").override_charset);
+    assert!(location(&config, "/own").charset.overrides);
+    assert!(!location(&config, "/off").charset.overrides);
     let [Instruction::If { location, .. }] = &location(&config, "/same").instructions[..] else {
         panic!("one if stands there");
     };
     let inside = location.as_ref().expect("an if in a location has settings");
-    assert_eq!(inside.charset, Charset::Off);
+    assert_eq!(inside.charset.name, Charset::Off);
 }
 
 #[test]
 fn without_charset_types_the_types_are_those_of_nginx() {
     let config = config("server { }");
-    let types = &location(&config, "/").charset_types;
+    let types = &location(&config, "/").charset.types;
     let check = |kind: &str, expected: bool| {
         assert_eq!(types.contains(kind.as_bytes()), expected, "{kind}");
     };
@@ -565,6 +573,12 @@ fn without_charset_types_the_types_are_those_of_nginx() {
 fn pages_for_old_browsers_have_their_own_switches() {
     let config = config("server { location /a { msie_padding off; msie_refresh on; } }");
     let (root, a) = (location(&config, "/"), location(&config, "/a"));
-    assert_eq!((root.msie_padding, root.msie_refresh), (true, false));
-    assert_eq!((a.msie_padding, a.msie_refresh), (false, true));
+    assert_eq!(
+        (root.error_page.msie_padding, root.error_page.msie_refresh),
+        (true, false)
+    );
+    assert_eq!(
+        (a.error_page.msie_padding, a.error_page.msie_refresh),
+        (false, true)
+    );
 }

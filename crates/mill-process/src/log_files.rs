@@ -93,10 +93,10 @@ fn add_locations(tree: &LocationTree, paths: &mut BTreeSet<Vec<u8>>) {
 }
 
 fn add_location(location: &Location, paths: &mut BTreeSet<Vec<u8>>) {
-    for log in location.error_logs.iter() {
+    for log in location.log.error_logs.iter() {
         add_error_log(&log.target, paths);
     }
-    for log in location.access_logs.iter() {
+    for log in location.log.access_logs.iter() {
         if let LogPath::File(path) = &log.path {
             paths.insert(path.to_vec());
         }

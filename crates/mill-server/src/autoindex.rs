@@ -38,7 +38,7 @@ struct Entry {
 /// Lists the directory that the path stands for. Declines unless `autoindex` is on and the path ends in a slash.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     let is_read = matches!(request.method, Method::Get | Method::Head);
-    if !request.location.autoindex || !request.uri.ends_with(b"/") || !is_read {
+    if !request.location.autoindex.enabled || !request.uri.ends_with(b"/") || !is_read {
         return Answer::Declined;
     }
     request.pure = false;
@@ -58,7 +58,7 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
         Ok(listed) => limited(sorted(listed), path, request, local),
         Err(error) => return failed(&error, path, request, local),
     };
-    let format = request.location.autoindex_format;
+    let format = request.location.autoindex.format;
     let (content_type, content) = match (format, callback) {
         (AutoindexFormat::Html, _) => (HTML, page(&entries, request, local)),
         (AutoindexFormat::Xml, _) => (&b"text/xml"[..], xml::emit(&entries)),
@@ -131,16 +131,16 @@ const ENTRIES_MAX: usize = 100_000;
 fn page<E: Engine>(entries: &[Entry], request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let charset = charset::of_type(HTML, request, local);
     let utf8 = charset.is_some_and(|charset| charset.eq_ignore_ascii_case(b"utf-8"));
-    let settings = &request.location.settings;
+    let settings = &request.location.autoindex;
     // nginx shifts all times by what the local clock is ahead now, not by what it was then.
     let now = local.scheduler.wall_clock().seconds;
-    let utc_offset_minutes = match settings.autoindex_localtime {
+    let utc_offset_minutes = match settings.localtime {
         true => (local.environment.utc_offset)(now) / 60,
         false => 0,
     };
     let style = html::Style {
         utc_offset_minutes,
-        exact_size: settings.autoindex_exact_size,
+        exact_size: settings.exact_size,
         utf8,
     };
     html::emit(&request.uri, entries, style)
@@ -148,7 +148,7 @@ fn page<E: Engine>(entries: &[Entry], request: &mut Request, local: &Local<E>) -
 
 /// The function that a `jsonp` listing calls: the argument `callback`. Without one it is a `json` listing.
 fn callback<E: Engine>(request: &mut Request, local: &Local<E>) -> Result<Option<Vec<u8>>, Status> {
-    if request.location.autoindex_format != AutoindexFormat::Jsonp {
+    if request.location.autoindex.format != AutoindexFormat::Jsonp {
         return Ok(None);
     }
     let variable = Variable::Arg("callback".into());

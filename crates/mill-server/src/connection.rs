@@ -19,8 +19,8 @@ use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::log;
 use crate::request::ConnectionFacts;
-use mill_config::config::settings::LingeringClose;
-use mill_config::config::{LogLevel, Settings};
+use mill_config::config::LogLevel;
+use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
@@ -219,7 +219,7 @@ impl<E: Engine> Connection<E> {
             return Some(Next::Cycle);
         };
         self.requests += 1;
-        let settings = &answer.location.settings;
+        let settings = &answer.location.connection;
         let progress = Progress {
             requests: u64::from(self.requests),
             started: self.started,
@@ -285,7 +285,7 @@ impl<E: Engine> Connection<E> {
     }
 
     /// The connection's last answer was written: whether there is more to do than to close it.
-    fn after_last_answer(&self, settings: &Settings) -> Next {
+    fn after_last_answer(&self, settings: &ConnectionSettings) -> Next {
         let unread = self.stream.read(|bytes| (0, bytes.len()));
         let lingers = settings.lingering_close == LingeringClose::Always;
         if unread == 0 && !lingers && self.is_drained() {

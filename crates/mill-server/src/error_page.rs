@@ -12,7 +12,7 @@ use crate::request::try_files::split_args;
 use crate::response::Response;
 use crate::user_agent::Browser;
 use crate::variables;
-use mill_config::config::location::{ErrorPage, ErrorPageStatus};
+use mill_config::config::settings::{ErrorPage, ErrorPageStatus};
 use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -34,10 +34,10 @@ pub fn answer<E: Engine>(
     let returned = status == Status::REQUEST_HEADER_TOO_LARGE;
     request.closing |= status.closes_connection() && !returned;
     let location = Arc::clone(&request.location);
-    let configured = !location.error_pages.is_empty();
+    let configured = !location.error_page.pages.is_empty();
     if configured && !request.error_page_used && request.redirects <= REDIRECTS_MAX {
-        request.error_page_used = !location.recursive_error_pages;
-        let mut pages = location.error_pages.iter();
+        request.error_page_used = !location.error_page.recursive;
+        let mut pages = location.error_page.pages.iter();
         if let Some(page) = pages.find(|page| page.status == status.0) {
             return configured_answer(page, request, local);
         }
@@ -94,7 +94,7 @@ fn redirect<File>(answer: ErrorPageStatus, target: Vec<u8>, request: &mut Reques
 
 /// The page that stands for a redirect: `msie_refresh`, for Internet Explorer.
 fn refresh<File>(request: &mut Request) -> Option<Response<File>> {
-    if !request.location.msie_refresh {
+    if !request.location.error_page.msie_refresh {
         return None;
     }
     request.pure = false;
@@ -110,7 +110,7 @@ fn refresh<File>(request: &mut Request) -> Option<Response<File>> {
 fn built_in<File>(status: Status, request: &mut Request) -> Response<File> {
     let shown = status.on_the_wire();
     let padded = status.0 >= 400 && is_padded(request);
-    match page::emit(status, request.location.server_tokens, padded) {
+    match page::emit(status, request.location.headers.server_tokens, padded) {
         Some(page) => Response::with_bytes(shown, b"text/html", page),
         None => Response {
             // No page, but a length: the answer ends here.
@@ -122,7 +122,7 @@ fn built_in<File>(status: Status, request: &mut Request) -> Response<File> {
 
 /// `msie_padding`, for the browsers that need it. As in nginx, of a request whose path cannot be read no field counts.
 fn is_padded(request: &mut Request) -> bool {
-    if !request.location.msie_padding || request.uri.is_empty() {
+    if !request.location.error_page.msie_padding || request.uri.is_empty() {
         return false;
     }
     request.pure = false;

@@ -44,7 +44,7 @@ pub fn apply<E: Engine>(
     }
     range::apply(request, &mut response, local)?;
     trailers::apply(request, &mut response, local);
-    response.vary = request.varies_by_encoding && request.location.gzip_vary;
+    response.vary = request.varies_by_encoding && request.location.gzip.vary;
     // A line of `add_header` stands for the date, which the filters still had to know.
     if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {
         response.last_modified = None;

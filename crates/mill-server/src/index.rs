@@ -24,9 +24,9 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
     if !request.uri.ends_with(b"/") || !is_read {
         return Answer::Declined;
     }
-    let names = Arc::clone(&request.location.index);
+    let files = Arc::clone(&request.location.files);
     let mut directory_tested = false;
-    for template in names.iter() {
+    for template in &files.index {
         let name = match template.as_literal() {
             Some(name) => name.to_vec(),
             None => variables::evaluate(template, request, local),
@@ -137,7 +137,7 @@ fn missing<E: Engine>(
         local.log_error(Some(request), LogLevel::Error, message);
         return Answer::Status(Status::FORBIDDEN);
     }
-    if request.location.log_not_found {
+    if request.location.log.not_found {
         let message = format_args!("\"{path}\" is not found ({errno})");
         local.log_error(Some(request), LogLevel::Error, message);
     }

@@ -51,7 +51,7 @@ impl ListenerContext {
             let server = default_server(listener);
             self.rules.set(head_rules(server));
             self.header_timeout
-                .set(server.settings.client_header_timeout);
+                .set(server.location.client_header.timeout);
         }
     }
 
@@ -90,12 +90,12 @@ fn default_server(listener: &Listener) -> &Arc<Server> {
 }
 
 fn head_rules(server: &Server) -> HeadRules {
-    let settings = &server.settings;
+    let settings = &server.location.client_header;
     let clamp = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let mut rules = HeadRules::of_buffers(
-        clamp(settings.client_header_buffer_size),
-        clamp(settings.large_header_buffers),
-        clamp(settings.large_header_buffer_size),
+        clamp(settings.buffer_size),
+        clamp(settings.large_buffers),
+        clamp(settings.large_buffer_size),
     );
     rules.fields_max = u16::try_from(settings.max_headers).unwrap_or(u16::MAX);
     rules.accept_bare_lf = settings.accept_bare_lf;
@@ -106,8 +106,8 @@ fn head_rules(server: &Server) -> HeadRules {
 /// Which fields of odd names count at a server.
 pub fn name_rules(server: &Server) -> NameRules {
     NameRules {
-        ignore_invalid_headers: server.settings.ignore_invalid_headers,
-        underscores_in_headers: server.settings.underscores_in_headers,
+        ignore_invalid_headers: server.location.client_header.ignore_invalid,
+        underscores_in_headers: server.location.client_header.underscores,
     }
 }
 

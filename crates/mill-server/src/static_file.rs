@@ -110,7 +110,7 @@ fn failed<E: Engine>(
             (LogLevel::Crit, Status::INTERNAL_SERVER_ERROR)
         }
     };
-    if status != Status::NOT_FOUND || request.location.log_not_found {
+    if status != Status::NOT_FOUND || request.location.log.not_found {
         let message = failure(error, path);
         local.log_error(Some(request), level, format_args!("{message}"));
     }
@@ -145,7 +145,7 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
     };
     let len = found.metadata.len;
     let modified = found.metadata.modified.seconds;
-    let etag = request.location.etag.then(|| {
+    let etag = request.location.headers.etag.then(|| {
         let mut etag = Vec::new();
         emit_etag(modified, len, &mut etag);
         etag
@@ -155,7 +155,7 @@ fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<Fil
         len => Content::file(file.clone(), 0, len),
     };
     Answer::Response(Response {
-        content_type: media_type::of(&request.uri, &request.location),
+        content_type: media_type::of(&request.uri, &request.location.mime),
         last_modified: Some(modified),
         etag,
         ranges: true,

@@ -435,7 +435,12 @@ pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions 
             },
         },
         ipv6only: Some(options.ipv6only),
-        nodelay: listener.hosts_for(None).default.location.tcp_nodelay,
+        nodelay: listener
+            .hosts_for(None)
+            .default
+            .location
+            .connection
+            .tcp_nodelay,
     }
 }
 

@@ -175,7 +175,7 @@ const TYPES: &str = "    default_type application/octet-stream;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mill_config::config::location::Document;
+    use mill_config::config::settings::Document;
 
     #[test]
     fn the_configuration_for_a_directory_is_a_good_one() {
@@ -190,7 +190,7 @@ mod tests {
         let at = http.listeners.iter();
         let at: Vec<String> = at.map(|listener| listener.address.to_string()).collect();
         assert_eq!(at, ["127.0.0.1:8080", "[::1]:8080"]);
-        let document = &http.servers.first().unwrap().location.document;
+        let document = &http.servers.first().unwrap().location.files.document;
         let Document::Root(root) = document else {
             panic!("{document:?}");
         };

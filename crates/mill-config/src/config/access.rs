@@ -7,7 +7,7 @@ use std::net::IpAddr;
 pub struct AccessRule {
     /// True for `allow`.
     pub allow: bool,
-    /// Whom it is about.
+    /// The clients that it is for.
     pub network: Network,
 }
 

@@ -69,51 +69,6 @@ impl LocationName {
     }
 }
 
-/// Where files are: `root` or `alias`.
-///
-/// The path is absolute unless it begins with a variable; then the evaluated text is joined to
-/// [`super::Main::prefix`] when it is not absolute.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Document {
-    /// The path followed by the whole request path. No slash at its end (`root /` is empty).
-    Root(Template),
-    /// The path followed by the request path without its first `location_len` bytes.
-    Alias {
-        /// Where.
-        path: Template,
-        /// Length of the location's name.
-        location_len: usize,
-    },
-    /// `alias` in a location by regular expression: the path is the whole file name.
-    AliasWhole(Template),
-}
-
-/// What answers in place of one status.
-#[derive(Debug, Clone)]
-pub struct ErrorPage {
-    /// The status it is for.
-    pub status: u16,
-    /// The status that the client gets.
-    pub answer: ErrorPageStatus,
-    /// When it evaluates to text that begins with `/`: an internal redirect (as GET, or HEAD).
-    /// With `@`: a named location, the method kept. Else: a redirect to it, with 302 unless
-    /// `answer` is another redirect's status.
-    pub target: Template,
-    /// Arguments written after `?` in a target without variables.
-    pub args: Option<Text>,
-}
-
-/// The `=` of `error_page`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorPageStatus {
-    /// None written: the original status.
-    Keep,
-    /// `=`: whatever the target answers with.
-    OfTarget,
-    /// `=N`.
-    Set(u16),
-}
-
 /// `try_files`.
 #[derive(Debug, Clone)]
 pub struct TryFiles {
@@ -185,33 +140,4 @@ impl MethodSet {
             .position(|name| name.as_bytes() == method)
             .map(|index| 1 << index)
     }
-}
-
-/// A number, or text that is evaluated per request and then read as a size.
-#[derive(Debug, Clone)]
-pub enum Amount {
-    /// Known at start.
-    Fixed(u64),
-    /// Evaluate, then `value::size`; nothing or an error is 0.
-    Evaluated(Template),
-}
-
-/// `client_body_in_file_only`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClientBodyFile {
-    /// Bodies may stay in memory.
-    Off,
-    /// All bodies go to files, which are kept.
-    On,
-    /// All bodies go to files, which are removed.
-    Clean,
-}
-
-/// `client_body_temp_path`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ClientBodyTemp {
-    /// An absolute path.
-    pub path: Text,
-    /// Digits of the file number that name a subdirectory, level by level; zeros are unused.
-    pub levels: [u8; 3],
 }

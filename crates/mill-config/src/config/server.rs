@@ -1,9 +1,7 @@
 //! A virtual server.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::settings::settings;
 use super::{Location, LocationTree, Pattern};
 use crate::Text;
 
@@ -16,8 +14,6 @@ pub struct Server {
     pub name: Text,
     /// All of `server_name`.
     pub names: Vec<ServerName>,
-    /// Settings of connections and request heads.
-    pub settings: ServerSettings,
     /// Settings and rewrite instructions outside any location.
     pub location: Arc<Location>,
     /// Its locations.
@@ -52,29 +48,4 @@ pub enum ServerName {
     Prefix(Text),
     /// `~expression`.
     Pattern(Arc<Pattern>),
-}
-
-settings! {
-    /// What holds before a location is known: the default server of the address decides until
-    /// the Host field is read.
-    ServerSettings, ServerSettingsDraft {
-        /// `client_header_timeout`, for the whole head.
-        client_header_timeout: Duration = Duration::from_secs(60),
-        /// `client_header_buffer_size` in bytes.
-        client_header_buffer_size: u64 = 1 << 10,
-        /// `large_client_header_buffers`: number.
-        large_header_buffers: u64 = 4,
-        /// `large_client_header_buffers`: bytes of each; the longest request line and field.
-        large_header_buffer_size: u64 = 8 << 10,
-        /// `max_headers`: fields in a request.
-        max_headers: u64 = 1000,
-        /// `ignore_invalid_headers`.
-        ignore_invalid_headers: bool = true,
-        /// `accept_bare_lf`: lines of a head may end in LF alone.
-        accept_bare_lf: bool = false,
-        /// `underscores_in_headers`.
-        underscores_in_headers: bool = false,
-        /// `merge_slashes`.
-        merge_slashes: bool = true,
-    }
 }

@@ -1,9 +1,8 @@
 //! `allow`, `deny`, `satisfy`, `limit_except`, `internal`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Arc;
 
-use crate::config::settings::Satisfy;
+use crate::config::settings::group;
 use crate::config::{AccessRule, LocationName, MethodSet, Network};
 use crate::directive::{ANY_LEVEL, Apply, Arity, Contexts, Directive, LOCATION, many, once};
 use crate::lexer::Statement;
@@ -12,6 +11,27 @@ use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 const LEVELS_AND_METHODS: Contexts = ANY_LEVEL.and(Contexts::LIMIT_EXCEPT);
+
+group! {
+    /// Which clients are let in.
+    AccessSettings {
+        /// `allow` and `deny`, the first that fits decides.
+        rules: Vec<AccessRule> = Vec::new(),
+        /// `satisfy`.
+        satisfy: Satisfy = Satisfy::All,
+        /// `internal`: only internal redirects get in, all others get 404.
+        internal: bool = false,
+    }
+}
+
+/// `satisfy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Satisfy {
+    /// All access checks must let in.
+    All,
+    /// One is enough.
+    Any,
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -35,7 +55,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "all",
         Apply::With(|r, s| {
             let choices = [("all", Satisfy::All), ("any", Satisfy::Any)];
-            r.level.settings.satisfy = Some(r.choice(s, s.arg(1), &choices)?);
+            r.level.settings.access.satisfy = Some(r.choice(s, s.arg(1), &choices)?);
             Ok(())
         }),
         "Whether all checks of access must let in, or one is enough.",
@@ -46,7 +66,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(0),
         "",
         Apply::With(|r, _| {
-            r.level.settings.internal = Some(true);
+            r.level.settings.access.internal = Some(true);
             Ok(())
         }),
         "Only internal redirects reach this location; clients get 404.",
@@ -71,8 +91,8 @@ fn rule(resolver: &mut Resolver<'_>, statement: &Statement, allow: bool) -> Appl
         let message = format!("low address bits of {} are meaningless", word.display());
         resolver.warn(statement, word, message);
     }
-    let rules = resolver.level.settings.access_rules.get_or_insert_default();
-    Arc::make_mut(rules).push(AccessRule { allow, network });
+    let rules = resolver.level.settings.access.rules.get_or_insert_default();
+    rules.push(AccessRule { allow, network });
     Ok(())
 }
 

@@ -10,7 +10,6 @@ use crate::directives::{listen, log};
 use crate::lexer::{Statement, Word};
 use crate::resolve::draft::{HttpDraft, LocationDraft, Origin, ServerDraft};
 use crate::resolve::{Applied, Resolver};
-use crate::value;
 
 const HASHES: &str = "tables size themselves";
 
@@ -42,62 +41,6 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::AtLeast(1),
         Apply::With(server_name),
         "Names of the server: exact, *.name, name.*, .name, or ~expression.",
-    ),
-    once(
-        "client_header_timeout",
-        HTTP_SERVER,
-        Arity::Exactly(1),
-        "60s",
-        Apply::ServerMilliseconds(|s| &mut s.client_header_timeout),
-        "Longest time for the head of a request; then 408.",
-    ),
-    once(
-        "client_header_buffer_size",
-        HTTP_SERVER,
-        Arity::Exactly(1),
-        "1k",
-        Apply::ServerSize(|s| &mut s.client_header_buffer_size),
-        "First buffer for the head of a request.",
-    ),
-    once(
-        "large_client_header_buffers",
-        HTTP_SERVER,
-        Arity::Exactly(2),
-        "4 8k",
-        Apply::With(large_buffers),
-        "Number and size of buffers for long heads: the longest request line (414) and field (400).",
-    ),
-    once(
-        "max_headers",
-        HTTP_SERVER,
-        Arity::Exactly(1),
-        "1000",
-        Apply::ServerNumber(|s| &mut s.max_headers),
-        "Most fields in a request.",
-    ),
-    once(
-        "ignore_invalid_headers",
-        HTTP_SERVER,
-        Arity::Exactly(1),
-        "on",
-        Apply::ServerFlag(|s| &mut s.ignore_invalid_headers),
-        "Ignore fields with odd names.",
-    ),
-    once(
-        "underscores_in_headers",
-        HTTP_SERVER,
-        Arity::Exactly(1),
-        "off",
-        Apply::ServerFlag(|s| &mut s.underscores_in_headers),
-        "Let field names with underscores in.",
-    ),
-    once(
-        "merge_slashes",
-        HTTP_SERVER,
-        Arity::Exactly(1),
-        "on",
-        Apply::ServerFlag(|s| &mut s.merge_slashes),
-        "Take several slashes in a path for one.",
     ),
     once(
         "connection_pool_size",
@@ -161,10 +104,8 @@ fn http(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.server = ServerDraft::default();
     let parsed = resolver.block(statement, Contexts::HTTP);
     let level = std::mem::replace(&mut resolver.level, main);
-    let defaults = std::mem::take(&mut resolver.server);
     if let Some(http) = &mut resolver.http {
         http.level = level;
-        http.server_settings = defaults.settings;
     }
     parsed
 }
@@ -404,25 +345,4 @@ fn plain_name(text: &[u8]) -> ServerName {
     } else {
         ServerName::Exact(Text::from(text))
     }
-}
-
-/// Smaller buffers hold no request line; nginx refuses sizes below its connection pool's, which
-/// is the same.
-const LARGE_BUFFER_BYTES_MIN: u64 = 512;
-
-fn large_buffers(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let (number, size) = (statement.arg(1), statement.arg(2));
-    let count = value::number(&number.bytes).filter(|&count| count > 0);
-    let count = count.ok_or_else(|| resolver.refused_at(statement, number, "invalid value"))?;
-    let bytes = value::size(&size.bytes).filter(|&bytes| bytes > 0);
-    let bytes = bytes.ok_or_else(|| resolver.refused_at(statement, size, "invalid value"))?;
-    if bytes < LARGE_BUFFER_BYTES_MIN {
-        let message = format!(
-            "the \"large_client_header_buffers\" size must be at least {LARGE_BUFFER_BYTES_MIN}"
-        );
-        return Err(resolver.emerg(statement, size, message));
-    }
-    resolver.server.settings.large_header_buffers = Some(count);
-    resolver.server.settings.large_header_buffer_size = Some(bytes);
-    Ok(())
 }

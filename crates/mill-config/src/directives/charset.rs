@@ -1,12 +1,37 @@
 //! Character sets: what Content-Type says of text. Nothing is recoded.
 
-use std::sync::Arc;
-
 use crate::Text;
-use crate::config::settings::{Charset, SettingsDraft};
+use crate::config::Variable;
+use crate::config::settings::{SettingsDraft, group};
 use crate::directive::{ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, many, once};
+use crate::directives::mime::MimeSet;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
+
+group! {
+    /// Character sets.
+    CharsetSettings {
+        /// `charset`: what Content-Type names.
+        name: Charset = Charset::Off,
+        /// `source_charset`: what the content is in.
+        source: Charset = Charset::Off,
+        /// `override_charset`: also where the content itself is known to have one.
+        overrides: bool = false,
+        /// `charset_types`.
+        types: MimeSet = default_types(),
+    }
+}
+
+/// The value of `charset` and `source_charset`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Charset {
+    /// None.
+    Off,
+    /// This one, as it stands where the configuration names it first.
+    Named(Text),
+    /// The one that a variable names.
+    Evaluated(Variable),
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
@@ -16,10 +41,10 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::With(|r, s| {
             if s.arg(1).bytes == b"off" {
-                r.level.settings.charset = Some(Charset::Off);
+                r.level.settings.charset.name = Some(Charset::Off);
                 return Ok(());
             }
-            named(r, s, |settings| &mut settings.charset)
+            named(r, s, |settings| &mut settings.charset.name)
         }),
         "The character set that Content-Type names, or a variable that names it.",
     ),
@@ -28,7 +53,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL_AND_IF,
         Arity::Exactly(1),
         "",
-        Apply::With(|r, s| named(r, s, |settings| &mut settings.source_charset)),
+        Apply::With(|r, s| named(r, s, |settings| &mut settings.charset.source)),
         "The character set of the content; as it is not recoded, it must be that of charset.",
     ),
     once(
@@ -36,7 +61,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL_AND_IF,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.override_charset),
+        Apply::Flag(|s| &mut s.charset.overrides),
         "Name the character set of charset also for content that has one of its own.",
     ),
     many(
@@ -44,9 +69,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::AtLeast(1),
         Apply::With(|r, s| {
-            let earlier = r.level.settings.charset_types.take();
-            let kinds = r.media_types(s, earlier.map(Arc::unwrap_or_clone));
-            r.level.settings.charset_types = Some(Arc::new(kinds));
+            let earlier = r.level.settings.charset.types.take();
+            r.level.settings.charset.types = Some(r.media_types(s, earlier));
             Ok(())
         }),
         "Media types besides text/html whose character set is named, or *.",
@@ -82,4 +106,17 @@ fn first_spelling(resolver: &mut Resolver<'_>, name: &[u8]) -> Text {
     }
     http.charsets.push(Text::from(name));
     Text::from(name)
+}
+
+/// What `charset_types` is when it does not stand: the types that nginx names.
+fn default_types() -> MimeSet {
+    let kinds = [
+        "application/javascript",
+        "application/rss+xml",
+        "text/html",
+        "text/plain",
+        "text/vnd.wap.wml",
+        "text/xml",
+    ];
+    MimeSet::Only(kinds.map(Text::from).to_vec())
 }

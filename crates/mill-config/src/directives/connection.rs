@@ -1,17 +1,68 @@
-//! Connections and contents of requests: `keepalive_*`, `lingering_*`, `client_*`, `send_timeout`,
-//! `tcp_*`, `limit_rate`.
+//! Connections: `keepalive_*`, `lingering_*`, `send_timeout`, `tcp_*`; and the numbers of them.
 
-use crate::config::location::{Amount, ClientBodyFile, ClientBodyTemp};
-use crate::config::settings::{KeepaliveDisable, LingeringClose};
+use std::time::Duration;
+
+use crate::config::settings::group;
 use crate::directive::{
-    ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, Notice, SERVER_LOCATION, Value,
-    many, once,
+    ANY_LEVEL, Apply, Arity, Contexts, Directive, Notice, SERVER_LOCATION, Value, many, once,
 };
 use crate::lexer::Statement;
-use crate::resolve::{Applied, Resolver, templates};
+use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 const LEVELS_AND_UPSTREAM: Contexts = ANY_LEVEL.and(Contexts::UPSTREAM);
+
+group! {
+    /// How long a connection stays open, and how it sends and ends.
+    ConnectionSettings {
+        /// `keepalive_timeout`, first value; zero closes after each answer.
+        keepalive_timeout: Duration = Duration::from_secs(75),
+        /// `keepalive_timeout`, second value: sent as `Keep-Alive: timeout=N`.
+        keepalive_header: Option<Duration> = None,
+        /// `keepalive_min_timeout`.
+        keepalive_min_timeout: Duration = Duration::ZERO,
+        /// `keepalive_requests` per connection.
+        keepalive_requests: u64 = 1000,
+        /// `keepalive_time`: after it a connection closes with its next answer.
+        keepalive_time: Duration = Duration::from_secs(3600),
+        /// `keepalive_disable`.
+        keepalive_disable: KeepaliveDisable = KeepaliveDisable { msie6: true, safari: false },
+        /// `lingering_close`.
+        lingering_close: LingeringClose = LingeringClose::On,
+        /// `lingering_time`.
+        lingering_time: Duration = Duration::from_secs(30),
+        /// `lingering_timeout`.
+        lingering_timeout: Duration = Duration::from_secs(5),
+        /// `send_timeout`, between two writes.
+        send_timeout: Duration = Duration::from_secs(60),
+        /// `reset_timedout_connection`.
+        reset_timedout: bool = false,
+        /// `tcp_nopush`.
+        tcp_nopush: bool = false,
+        /// `tcp_nodelay`.
+        tcp_nodelay: bool = true,
+    }
+}
+
+/// `keepalive_disable`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepaliveDisable {
+    /// No keep-alive after a POST from MSIE 6.
+    pub msie6: bool,
+    /// No keep-alive with Safari on macOS.
+    pub safari: bool,
+}
+
+/// `lingering_close`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LingeringClose {
+    /// Close at once.
+    Off,
+    /// Read on when the client may still be sending.
+    On,
+    /// Read on in any case.
+    Always,
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
@@ -27,7 +78,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "0",
-        Apply::Milliseconds(|s| &mut s.keepalive_min_timeout),
+        Apply::Milliseconds(|s| &mut s.connection.keepalive_min_timeout),
         "An idle connection is not closed earlier when others need its place.",
     )
     .unread(
@@ -39,7 +90,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         LEVELS_AND_UPSTREAM,
         Arity::Exactly(1),
         "1000",
-        Apply::Number(|s| &mut s.keepalive_requests),
+        Apply::Number(|s| &mut s.connection.keepalive_requests),
         "Most requests on a connection.",
     ),
     once(
@@ -47,7 +98,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         LEVELS_AND_UPSTREAM,
         Arity::Exactly(1),
         "1h",
-        Apply::Milliseconds(|s| &mut s.keepalive_time),
+        Apply::Milliseconds(|s| &mut s.connection.keepalive_time),
         "Oldest age of a connection that stays open.",
     ),
     once(
@@ -69,7 +120,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
                 ("on", LingeringClose::On),
                 ("always", LingeringClose::Always),
             ];
-            r.level.settings.lingering_close = Some(r.choice(s, s.arg(1), &choices)?);
+            r.level.settings.connection.lingering_close = Some(r.choice(s, s.arg(1), &choices)?);
             Ok(())
         }),
         "Read on before closing, so that the answer arrives.",
@@ -79,7 +130,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "30s",
-        Apply::Milliseconds(|s| &mut s.lingering_time),
+        Apply::Milliseconds(|s| &mut s.connection.lingering_time),
         "Longest time of reading on.",
     ),
     once(
@@ -87,7 +138,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "5s",
-        Apply::Milliseconds(|s| &mut s.lingering_timeout),
+        Apply::Milliseconds(|s| &mut s.connection.lingering_timeout),
         "Longest silence while reading on.",
     ),
     once(
@@ -95,7 +146,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "60s",
-        Apply::Milliseconds(|s| &mut s.send_timeout),
+        Apply::Milliseconds(|s| &mut s.connection.send_timeout),
         "Longest time between two successful writes.",
     ),
     once(
@@ -103,7 +154,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.reset_timedout_connection),
+        Apply::Flag(|s| &mut s.connection.reset_timedout),
         "Reset connections that timed out.",
     ),
     once(
@@ -111,7 +162,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.tcp_nopush),
+        Apply::Flag(|s| &mut s.connection.tcp_nopush),
         "Send head and file in full packets (TCP_CORK).",
     )
     .unread(
@@ -123,102 +174,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.tcp_nodelay),
+        Apply::Flag(|s| &mut s.connection.tcp_nodelay),
         "Send small packets at once (TCP_NODELAY).",
-    ),
-    once(
-        "client_max_body_size",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "1m",
-        Apply::Offset(|s| &mut s.client_max_body_size),
-        "Longest content of a request; then 413. 0 is no limit.",
-    ),
-    once(
-        "client_body_buffer_size",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "16k",
-        Apply::Size(|s| &mut s.client_body_buffer_size),
-        "Content that stays in memory.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Spared,
-    ),
-    once(
-        "client_body_timeout",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "60s",
-        Apply::Milliseconds(|s| &mut s.client_body_timeout),
-        "Longest time between two reads of content; then 408.",
-    ),
-    once(
-        "client_body_in_single_buffer",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::Flag(|s| &mut s.client_body_in_single_buffer),
-        "Keep content in one piece.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Spared,
-    ),
-    once(
-        "client_body_in_file_only",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::With(|r, s| {
-            let choices = [
-                ("off", ClientBodyFile::Off),
-                ("on", ClientBodyFile::On),
-                ("clean", ClientBodyFile::Clean),
-            ];
-            r.level.settings.client_body_in_file_only = Some(r.choice(s, s.arg(1), &choices)?);
-            Ok(())
-        }),
-        "Keep content in files.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Given,
-    ),
-    once(
-        "client_body_temp_path",
-        ANY_LEVEL,
-        Arity::Between(1, 4),
-        "client_body_temp",
-        Apply::With(client_body_temp_path),
-        "Directory for contents of requests, and digits of its subdirectories.",
-    )
-    .unread(
-        "the content of requests is read past, never kept, until something here wants it",
-        Notice::Spared,
-    ),
-    once(
-        "limit_rate",
-        ANY_LEVEL_AND_IF,
-        Arity::Exactly(1),
-        "0",
-        Apply::With(|r, s| {
-            r.level.settings.limit_rate = Some(amount(r, s)?);
-            Ok(())
-        }),
-        "Bytes per second of one answer. 0 is no limit.",
-    ),
-    once(
-        "limit_rate_after",
-        ANY_LEVEL_AND_IF,
-        Arity::Exactly(1),
-        "0",
-        Apply::With(|r, s| {
-            r.level.settings.limit_rate_after = Some(amount(r, s)?);
-            Ok(())
-        }),
-        "Bytes of an answer before limit_rate holds.",
     ),
     many(
         "stub_status",
@@ -264,32 +221,17 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::WithoutEffect(Value::Size, "works on FreeBSD only, in nginx too"),
         "Least free space of a socket before writing.",
     ),
-    once(
-        "msie_padding",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "on",
-        Apply::Flag(|s| &mut s.msie_padding),
-        "Comments after error pages for Internet Explorer and Chrome, which would not show short ones.",
-    ),
-    once(
-        "msie_refresh",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::Flag(|s| &mut s.msie_refresh),
-        "Pages that lead on, in the place of redirects for Internet Explorer.",
-    ),
 ];
 
 fn keepalive_timeout(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let timeout = resolver.read(statement, value::milliseconds)?;
-    resolver.level.settings.keepalive_timeout = Some(timeout);
+    resolver.level.settings.connection.keepalive_timeout = Some(timeout);
     // As in nginx, the second value is inherited by itself.
     if let Some(word) = statement.args().get(1) {
         let header = value::seconds(&word.bytes)
             .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
-        resolver.level.settings.keepalive_header = Some(Some(header).filter(|h| !h.is_zero()));
+        resolver.level.settings.connection.keepalive_header =
+            Some(Some(header).filter(|h| !h.is_zero()));
     }
     Ok(())
 }
@@ -316,37 +258,6 @@ fn keepalive_disable(resolver: &mut Resolver<'_>, statement: &Statement) -> Appl
             resolver.warn(statement, word, message);
         }
     }
-    resolver.level.settings.keepalive_disable = Some(set);
+    resolver.level.settings.connection.keepalive_disable = Some(set);
     Ok(())
-}
-
-/// All digits of the names of subdirectories: those of a file's number.
-const LEVEL_DIGITS_MAX: u8 = 10;
-
-fn client_body_temp_path(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let path = resolver.full_name(&statement.arg(1).bytes);
-    let mut levels = [0_u8; 3];
-    let mut left = LEVEL_DIGITS_MAX;
-    for (word, place) in statement.args().iter().skip(1).zip(&mut levels) {
-        let digits = value::number(&word.bytes)
-            .and_then(|digits| u8::try_from(digits).ok())
-            .filter(|digits| (1..=left).contains(digits))
-            .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
-        left -= digits;
-        *place = digits;
-    }
-    resolver.level.settings.client_body_temp_path = Some(ClientBodyTemp { path, levels });
-    Ok(())
-}
-
-fn amount(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Amount> {
-    let word = statement.arg(1);
-    if templates::has_variables(&word.bytes) {
-        return Ok(Amount::Evaluated(resolver.template(
-            &word.bytes,
-            statement,
-            word,
-        )?));
-    }
-    Ok(Amount::Fixed(resolver.read(statement, value::size)?))
 }

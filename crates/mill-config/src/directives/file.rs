@@ -1,21 +1,49 @@
-//! Where files are and what is done with them: `root`, `alias`, `index`, `try_files`,
-//! `error_page`, `autoindex`, `open_file_cache`, `sendfile`.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! Where files are and how they are read: `root`, `alias`, `index`, `try_files`, `sendfile`.
 
 use crate::Text;
-use crate::config::location::{
-    Document, ErrorPage, ErrorPageStatus, LocationName, TryCandidate, TryFallback, TryFiles,
-};
-use crate::config::settings::{AutoindexFormat, DisableSymlinks, OpenFileCache};
+use crate::config::location::{TryCandidate, TryFallback, TryFiles};
+use crate::config::settings::group;
+use crate::config::{LocationName, Template};
 use crate::directive::{
     ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, LOCATION, Notice, SERVER_LOCATION, Value,
     many, once,
 };
 use crate::lexer::Statement;
-use crate::resolve::{Applied, Resolver, templates};
+use crate::resolve::{Applied, Resolver};
 use crate::value;
+
+group! {
+    /// Where files are and how they are read.
+    FileSettings {
+        /// `root` or `alias`.
+        document: Document = Document::Root(Template::literal("html")),
+        /// `index`: tried in order; names beginning with `/` are redirected to.
+        index: Vec<Template> = vec![Template::literal("index.html")],
+        /// `sendfile`.
+        sendfile: bool = false,
+        /// `sendfile_max_chunk` in bytes; 0 is no limit.
+        sendfile_max_chunk: u64 = 2 << 20,
+    }
+}
+
+/// Where files are: `root` or `alias`.
+///
+/// The path is absolute unless it begins with a variable; then the evaluated text is joined to
+/// [`crate::config::Main::prefix`] when it is not absolute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Document {
+    /// The path followed by the whole request path. No slash at its end (`root /` is empty).
+    Root(Template),
+    /// The path followed by the request path without its first `location_len` bytes.
+    Alias {
+        /// Where.
+        path: Template,
+        /// Length of the location's name.
+        location_len: usize,
+    },
+    /// `alias` in a location by regular expression: the path is the whole file name.
+    AliasWhole(Template),
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -47,108 +75,12 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Apply::With(try_files),
         "The first of these paths that exists; the last is a redirect, a named location, or =status.",
     ),
-    many(
-        "error_page",
-        ANY_LEVEL_AND_IF,
-        Arity::AtLeast(2),
-        Apply::With(error_page),
-        "What answers in place of an error: a path, a named location, or a redirect.",
-    ),
-    once(
-        "recursive_error_pages",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::Flag(|s| &mut s.recursive_error_pages),
-        "Errors of error pages have error pages.",
-    ),
-    once(
-        "autoindex",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::Flag(|s| &mut s.autoindex),
-        "List directories.",
-    ),
-    once(
-        "autoindex_format",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "html",
-        Apply::With(|r, s| {
-            let choices = [
-                ("html", AutoindexFormat::Html),
-                ("json", AutoindexFormat::Json),
-                ("jsonp", AutoindexFormat::Jsonp),
-                ("xml", AutoindexFormat::Xml),
-            ];
-            r.level.settings.autoindex_format = Some(r.choice(s, s.arg(1), &choices)?);
-            Ok(())
-        }),
-        "Format of lists of directories.",
-    ),
-    once(
-        "autoindex_exact_size",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "on",
-        Apply::Flag(|s| &mut s.autoindex_exact_size),
-        "Sizes in bytes.",
-    ),
-    once(
-        "autoindex_localtime",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::Flag(|s| &mut s.autoindex_localtime),
-        "Times in the local zone.",
-    ),
-    once(
-        "open_file_cache",
-        ANY_LEVEL,
-        Arity::Between(1, 2),
-        "off",
-        Apply::With(open_file_cache),
-        "Keeps descriptors, sizes and times of files.",
-    ),
-    once(
-        "open_file_cache_valid",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "60s",
-        Apply::Seconds(|s| &mut s.open_file_cache_valid),
-        "After this an entry is checked again.",
-    ),
-    once(
-        "open_file_cache_min_uses",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "1",
-        Apply::Number(|s| &mut s.open_file_cache_min_uses),
-        "Uses within inactive for a file to stay open.",
-    ),
-    once(
-        "open_file_cache_errors",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::Flag(|s| &mut s.open_file_cache_errors),
-        "Remember that files are missing.",
-    ),
-    once(
-        "open_file_cache_events",
-        ANY_LEVEL,
-        Arity::Exactly(1),
-        "off",
-        Apply::WithoutEffect(Value::Flag, "works with kqueue only, in nginx too"),
-        "Watch files instead of checking them.",
-    ),
     once(
         "sendfile",
         ANY_LEVEL_AND_IF,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.sendfile),
+        Apply::Flag(|s| &mut s.files.sendfile),
         "Let the kernel send files.",
     ),
     once(
@@ -156,20 +88,12 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "2m",
-        Apply::Size(|s| &mut s.sendfile_max_chunk),
+        Apply::Size(|s| &mut s.files.sendfile_max_chunk),
         "Most bytes of one sendfile call.",
     )
     .unread(
         "what one connection sends in a turn is bounded for all alike",
         Notice::Spared,
-    ),
-    once(
-        "disable_symlinks",
-        ANY_LEVEL,
-        Arity::Between(1, 2),
-        "off",
-        Apply::With(disable_symlinks),
-        "Refuse symbolic links: on, if_not_owner, with from= the part that is not checked.",
     ),
     once(
         "aio",
@@ -248,7 +172,7 @@ fn document(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);
     let is_alias = statement.name().bytes == b"alias";
     let name = if is_alias { "alias" } else { "root" };
-    match &resolver.level.settings.document {
+    match &resolver.level.settings.files.document {
         None => {}
         Some(earlier) => {
             let earlier = if matches!(earlier, Document::Root(_)) {
@@ -304,7 +228,7 @@ fn document(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             Document::Alias { path, location_len }
         }
     };
-    resolver.level.settings.document = Some(document);
+    resolver.level.settings.files.document = Some(document);
     Ok(())
 }
 
@@ -321,8 +245,8 @@ fn index(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             return Err(resolver.emerg(statement, word, message));
         }
         let template = resolver.template(&word.bytes, statement, word)?;
-        let list = resolver.level.settings.index.get_or_insert_default();
-        Arc::make_mut(list).push(template);
+        let list = resolver.level.settings.files.index.get_or_insert_default();
+        list.push(template);
     }
     Ok(())
 }
@@ -355,152 +279,5 @@ fn try_files(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         candidates,
         fallback,
     });
-    Ok(())
-}
-
-/// Statuses of nginx's own that a client sees as 400: 494 to 497.
-const SEEN_AS_BAD_REQUEST: std::ops::RangeInclusive<u16> = 494..=497;
-
-fn error_page(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let Some((target, rest)) = statement.args().split_last() else {
-        return Ok(());
-    };
-    let invalid = |resolver: &Resolver<'_>, word: &crate::lexer::Word| {
-        resolver.emerg(
-            statement,
-            word,
-            format!("invalid value \"{}\"", word.display()),
-        )
-    };
-    let (answer, codes) = match rest.split_last() {
-        Some((word, codes)) if word.bytes.first() == Some(&b'=') => {
-            if codes.is_empty() {
-                return Err(invalid(resolver, word));
-            }
-            let answer = match word.bytes.get(1..).unwrap_or_default() {
-                [] => ErrorPageStatus::OfTarget,
-                code => {
-                    let status = value::number(code).and_then(|code| u16::try_from(code).ok());
-                    ErrorPageStatus::Set(status.ok_or_else(|| invalid(resolver, word))?)
-                }
-            };
-            (answer, codes)
-        }
-        _ => (ErrorPageStatus::Keep, rest),
-    };
-    let text = target.bytes.as_slice();
-    let cut = text
-        .iter()
-        .position(|&byte| byte == b'?')
-        .filter(|_| text.first() == Some(&b'/') && !templates::has_variables(text));
-    let (path, args) = match cut.and_then(|at| text.split_at_checked(at)) {
-        Some((path, args)) => (path, args.get(1..).map(Text::from)),
-        None => (text, None),
-    };
-    let path = resolver.template(path, statement, target)?;
-    let mut pages = Vec::new();
-    for word in codes {
-        let status = value::number(&word.bytes).and_then(|code| u16::try_from(code).ok());
-        let status = status
-            .filter(|&code| code != 499)
-            .ok_or_else(|| invalid(resolver, word))?;
-        if !(300..=599).contains(&status) {
-            let message = format!("value \"{}\" must be between 300 and 599", word.display());
-            return Err(resolver.emerg(statement, word, message));
-        }
-        let answer = match answer {
-            ErrorPageStatus::Keep if SEEN_AS_BAD_REQUEST.contains(&status) => {
-                ErrorPageStatus::Set(400)
-            }
-            answer => answer,
-        };
-        pages.push(ErrorPage {
-            status,
-            answer,
-            target: path.clone(),
-            args: args.clone(),
-        });
-    }
-    let list = resolver.level.settings.error_pages.get_or_insert_default();
-    Arc::make_mut(list).extend(pages);
-    Ok(())
-}
-
-fn open_file_cache(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let mut cache = OpenFileCache {
-        max: 0,
-        inactive: Duration::from_secs(60),
-    };
-    let mut off = false;
-    for word in statement.args() {
-        let text = word.bytes.as_slice();
-        let read = if let Some(text) = text.strip_prefix(b"max=") {
-            value::number(text)
-                .filter(|&max| max > 0)
-                .map(|max| cache.max = max)
-        } else if let Some(text) = text.strip_prefix(b"inactive=") {
-            value::seconds(text).map(|time| cache.inactive = time)
-        } else {
-            (text == b"off").then(|| off = true)
-        };
-        read.ok_or_else(|| {
-            let message = format!(
-                "invalid \"open_file_cache\" parameter \"{}\"",
-                word.display()
-            );
-            resolver.emerg(statement, word, message)
-        })?;
-    }
-    if !off && cache.max == 0 {
-        let message = "\"open_file_cache\" must have the \"max\" parameter";
-        return Err(resolver.emerg(statement, statement.name(), message));
-    }
-    resolver.level.settings.open_file_cache = Some((!off).then_some(cache));
-    Ok(())
-}
-
-fn disable_symlinks(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    let mut from = None;
-    let mut mode = None;
-    for word in statement.args() {
-        let text = word.bytes.as_slice();
-        let is_new = match text {
-            b"off" | b"on" | b"if_not_owner" => mode.replace(text).is_none(),
-            _ => match text.strip_prefix(b"from=") {
-                Some(path) => {
-                    let path = resolver.template(path, statement, word)?;
-                    from.replace(path).is_none()
-                }
-                None => {
-                    let message = format!("invalid parameter \"{}\"", word.display());
-                    return Err(resolver.emerg(statement, word, message));
-                }
-            },
-        };
-        if !is_new {
-            let first = statement.arg(1);
-            let message = format!(
-                "duplicate parameters \"{} {}\"",
-                first.display(),
-                word.display()
-            );
-            return Err(resolver.emerg(statement, word, message));
-        }
-    }
-    let setting = match mode {
-        Some(b"off") if from.is_some() => {
-            let message = "\"from=\" cannot be used with \"off\" parameter";
-            return Err(resolver.emerg(statement, statement.arg(1), message));
-        }
-        Some(b"off") => DisableSymlinks::Off,
-        Some(b"on") => DisableSymlinks::On { from },
-        Some(_) => DisableSymlinks::IfNotOwner { from },
-        None => {
-            let message =
-                "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" parameter";
-            return Err(resolver.emerg(statement, statement.name(), message));
-        }
-    };
-    resolver.level.settings.disable_symlinks = Some(setting);
     Ok(())
 }

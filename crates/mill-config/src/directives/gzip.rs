@@ -2,11 +2,88 @@
 
 use std::sync::Arc;
 
-use crate::config::settings::{GzipDisable, GzipProxied, GzipStatic, HttpVersion};
+use crate::Text;
+use crate::config::Pattern;
+use crate::config::settings::group;
 use crate::directive::{ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, Value, many, once};
+use crate::directives::mime::MimeSet;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 use crate::value;
+
+group! {
+    /// Compression.
+    GzipSettings {
+        /// `gzip`.
+        enabled: bool = false,
+        /// `gzip_comp_level`, 1 to 9.
+        comp_level: u8 = 1,
+        /// `gzip_min_length`, in bytes of the Content-Length.
+        min_length: u64 = 20,
+        /// `gzip_http_version`: the least version that is compressed for.
+        http_version: HttpVersion = HttpVersion::Http11,
+        /// `gzip_types`.
+        types: MimeSet = MimeSet::Only(vec![Text::from("text/html")]),
+        /// `gzip_proxied`.
+        proxied: GzipProxied = GzipProxied::default(),
+        /// `gzip_vary`.
+        vary: bool = false,
+        /// `gzip_disable`: user agents that get no compressed answer.
+        disable: Vec<GzipDisable> = Vec::new(),
+        /// `gzip_static`.
+        precompressed: GzipStatic = GzipStatic::Off,
+    }
+}
+
+/// A version of HTTP/1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HttpVersion {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+}
+
+/// `gzip_proxied`: which answers to requests with a Via field are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GzipProxied {
+    /// All of them (then the other fields do not matter).
+    pub any: bool,
+    /// Those that Expires keeps out of caches.
+    pub expired: bool,
+    /// With Cache-Control: no-cache.
+    pub no_cache: bool,
+    /// With Cache-Control: no-store.
+    pub no_store: bool,
+    /// With Cache-Control: private.
+    pub private: bool,
+    /// Without Last-Modified.
+    pub no_last_modified: bool,
+    /// Without ETag.
+    pub no_etag: bool,
+    /// To requests with Authorization.
+    pub auth: bool,
+}
+
+/// One word of `gzip_disable`.
+#[derive(Debug, Clone)]
+pub enum GzipDisable {
+    /// `msie6`: MSIE 4 to 6 but not 6 with SV1.
+    Msie6,
+    /// A regular expression on User-Agent, case-insensitive.
+    Pattern(Arc<Pattern>),
+}
+
+/// `gzip_static`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GzipStatic {
+    /// No.
+    Off,
+    /// `FILE.gz` for clients that accept it.
+    On,
+    /// `FILE.gz` for all.
+    Always,
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     once(
@@ -14,7 +91,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL_AND_IF,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.gzip),
+        Apply::Flag(|s| &mut s.gzip.enabled),
         "Compress answers.",
     ),
     once(
@@ -30,7 +107,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "20",
-        Apply::Size(|s| &mut s.gzip_min_length),
+        Apply::Size(|s| &mut s.gzip.min_length),
         "Shorter answers are not compressed.",
     ),
     once(
@@ -40,7 +117,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "1.1",
         Apply::With(|r, s| {
             let choices = [("1.0", HttpVersion::Http10), ("1.1", HttpVersion::Http11)];
-            r.level.settings.gzip_http_version = Some(r.choice(s, s.arg(1), &choices)?);
+            r.level.settings.gzip.http_version = Some(r.choice(s, s.arg(1), &choices)?);
             Ok(())
         }),
         "The least version of a request whose answer is compressed.",
@@ -50,8 +127,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::AtLeast(1),
         Apply::With(|r, s| {
-            let kinds = r.level.settings.gzip_types.take();
-            r.level.settings.gzip_types = Some(r.media_types(s, kinds));
+            let kinds = r.level.settings.gzip.types.take();
+            r.level.settings.gzip.types = Some(r.media_types(s, kinds));
             Ok(())
         }),
         "Media types that are compressed besides text/html, or *.",
@@ -69,7 +146,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.gzip_vary),
+        Apply::Flag(|s| &mut s.gzip.vary),
         "Send Vary: Accept-Encoding.",
     ),
     many(
@@ -90,7 +167,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
                 ("on", GzipStatic::On),
                 ("always", GzipStatic::Always),
             ];
-            r.level.settings.gzip_static = Some(r.choice(s, s.arg(1), &choices)?);
+            r.level.settings.gzip.precompressed = Some(r.choice(s, s.arg(1), &choices)?);
             Ok(())
         }),
         "Send FILE.gz in the place of FILE.",
@@ -150,7 +227,7 @@ fn comp_level(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     if !(1..=9).contains(&level) {
         return Err(resolver.emerg(statement, word, "value must be between 1 and 9"));
     }
-    resolver.level.settings.gzip_comp_level = u8::try_from(level).ok();
+    resolver.level.settings.gzip.comp_level = u8::try_from(level).ok();
     Ok(())
 }
 
@@ -177,7 +254,7 @@ fn proxied(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             resolver.warn(statement, word, message);
         }
     }
-    resolver.level.settings.gzip_proxied = Some(set);
+    resolver.level.settings.gzip.proxied = Some(set);
     Ok(())
 }
 
@@ -189,7 +266,7 @@ fn disable(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             source => GzipDisable::Pattern(resolver.shared_pattern(source, true, statement, word)?),
         });
     }
-    let list = resolver.level.settings.gzip_disable.get_or_insert_default();
-    Arc::make_mut(list).extend(agents);
+    let list = resolver.level.settings.gzip.disable.get_or_insert_default();
+    list.extend(agents);
     Ok(())
 }

@@ -1,15 +1,64 @@
 //! `add_header`, `add_trailer`, `expires`, and other fields of answers.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Text;
-use crate::config::settings::{IfModifiedSince, ServerTokens};
+use crate::config::settings::group;
 use crate::config::{AddedHeader, Expires};
 use crate::directive::{ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Directive, many, once};
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver, templates};
 use crate::value;
+
+group! {
+    /// Fields of answers.
+    HeaderSettings {
+        /// `add_header`.
+        added: Vec<AddedHeader> = Vec::new(),
+        /// `add_trailer`.
+        trailers: Vec<AddedHeader> = Vec::new(),
+        /// `expires`.
+        expires: Expires = Expires::Off,
+        /// `etag`.
+        etag: bool = true,
+        /// `if_modified_since`.
+        if_modified_since: IfModifiedSince = IfModifiedSince::Exact,
+        /// `max_ranges`; 0 turns ranges off, `None` is no limit.
+        max_ranges: Option<u64> = None,
+        /// `server_tokens`.
+        server_tokens: ServerTokens = ServerTokens::On,
+        /// `absolute_redirect`.
+        absolute_redirect: bool = true,
+        /// `port_in_redirect`.
+        port_in_redirect: bool = true,
+        /// `server_name_in_redirect`.
+        server_name_in_redirect: bool = false,
+        /// `chunked_transfer_encoding`.
+        chunked_transfer_encoding: bool = true,
+    }
+}
+
+/// `if_modified_since`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfModifiedSince {
+    /// Ignore the field.
+    Off,
+    /// The dates must be equal.
+    Exact,
+    /// The file must not be newer.
+    Before,
+}
+
+/// `server_tokens`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerTokens {
+    /// Name without version.
+    Off,
+    /// Name and version.
+    On,
+    /// Name, version and build.
+    Build,
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -18,8 +67,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Between(2, 3),
         Apply::With(|r, s| {
             let header = added(r, s)?;
-            let list = r.level.settings.add_headers.get_or_insert_default();
-            Arc::make_mut(list).push(header);
+            let list = r.level.settings.headers.added.get_or_insert_default();
+            list.push(header);
             Ok(())
         }),
         "Adds a field to answers, with always to those of any status.",
@@ -30,8 +79,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Between(2, 3),
         Apply::With(|r, s| {
             let header = added(r, s)?;
-            let list = r.level.settings.add_trailers.get_or_insert_default();
-            Arc::make_mut(list).push(header);
+            let list = r.level.settings.headers.trailers.get_or_insert_default();
+            list.push(header);
             Ok(())
         }),
         "Adds a field behind the content of answers.",
@@ -49,7 +98,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.etag),
+        Apply::Flag(|s| &mut s.headers.etag),
         "Send ETag with files.",
     ),
     once(
@@ -63,7 +112,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
                 ("exact", IfModifiedSince::Exact),
                 ("before", IfModifiedSince::Before),
             ];
-            r.level.settings.if_modified_since = Some(r.choice(s, s.arg(1), &choices)?);
+            r.level.settings.headers.if_modified_since = Some(r.choice(s, s.arg(1), &choices)?);
             Ok(())
         }),
         "How If-Modified-Since is compared.",
@@ -74,7 +123,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "",
         Apply::With(|r, s| {
-            r.level.settings.max_ranges = Some(Some(r.number(s)?));
+            r.level.settings.headers.max_ranges = Some(Some(r.number(s)?));
             Ok(())
         }),
         "Most ranges in a request; 0 answers none.",
@@ -90,7 +139,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
                 ("on", ServerTokens::On),
                 ("build", ServerTokens::Build),
             ];
-            r.level.settings.server_tokens = Some(r.choice(s, s.arg(1), &choices)?);
+            r.level.settings.headers.server_tokens = Some(r.choice(s, s.arg(1), &choices)?);
             Ok(())
         }),
         "Show the version in Server and on error pages.",
@@ -100,7 +149,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.absolute_redirect),
+        Apply::Flag(|s| &mut s.headers.absolute_redirect),
         "Redirects name scheme and host.",
     ),
     once(
@@ -108,7 +157,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.port_in_redirect),
+        Apply::Flag(|s| &mut s.headers.port_in_redirect),
         "Absolute redirects name the port.",
     ),
     once(
@@ -116,7 +165,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.server_name_in_redirect),
+        Apply::Flag(|s| &mut s.headers.server_name_in_redirect),
         "Absolute redirects name the server, not the request's host.",
     ),
     once(
@@ -124,7 +173,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.chunked_transfer_encoding),
+        Apply::Flag(|s| &mut s.headers.chunked_transfer_encoding),
         "Allow chunked answers.",
     ),
 ];
@@ -173,7 +222,7 @@ fn expires(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
             resolver.refused_at(statement, word, what)
         })?
     };
-    resolver.level.settings.expires = Some(expires);
+    resolver.level.settings.headers.expires = Some(expires);
     Ok(())
 }
 

@@ -1,12 +1,11 @@
 //! `error_log`, `access_log`, `log_format`, and what belongs to them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Text;
-use crate::config::log::{ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogPath};
-use crate::config::settings::OpenLogFileCache;
-use crate::config::{AccessLog, LogFormat, LogLevel, Part, Template, Variable};
+use crate::config::log::{ErrorLogTarget, LogBuffer, LogEscape, LogPath};
+use crate::config::settings::group;
+use crate::config::{AccessLog, ErrorLog, LogFormat, LogLevel, Part, Template, Variable};
 use crate::directive::{
     ANY_LEVEL, ANY_LEVEL_AND_IF, Apply, Arity, Contexts, Directive, HTTP, MAIN, Notice, many, once,
 };
@@ -14,6 +13,35 @@ use crate::lexer::{Statement, Word};
 use crate::resolve::unsupported::Feature;
 use crate::resolve::{Applied, Resolver, templates};
 use crate::value;
+
+group! {
+    /// Access and error logs.
+    LogSettings {
+        /// `access_log`; empty is off.
+        access_logs: Vec<AccessLog> = Vec::new(),
+        /// `open_log_file_cache`, for access logs with variables in their path.
+        open_log_file_cache: Option<OpenLogFileCache> = None,
+        /// `error_log`; never empty.
+        error_logs: Vec<ErrorLog> = Vec::new(),
+        /// `log_not_found`: say in the error log that a file is missing.
+        not_found: bool = true,
+        /// `log_subrequest`.
+        subrequest: bool = false,
+    }
+}
+
+/// `open_log_file_cache`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenLogFileCache {
+    /// `max=` descriptors.
+    pub max: u64,
+    /// `inactive=`.
+    pub inactive: Duration,
+    /// `min_uses=`.
+    pub min_uses: u64,
+    /// `valid=`.
+    pub valid: Duration,
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -50,7 +78,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.log_not_found),
+        Apply::Flag(|s| &mut s.log.not_found),
         "Missing files are written to the error log.",
     ),
     once(
@@ -58,7 +86,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         ANY_LEVEL,
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.log_subrequest),
+        Apply::Flag(|s| &mut s.log.subrequest),
         "Subrequests are written to the access log.",
     )
     .unread("there are no subrequests", Notice::Spared),
@@ -113,7 +141,13 @@ fn error_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     if resolver.context == Contexts::MAIN {
         resolver.main.error_log.push(log);
     } else {
-        Arc::make_mut(resolver.level.settings.error_logs.get_or_insert_default()).push(log);
+        resolver
+            .level
+            .settings
+            .log
+            .error_logs
+            .get_or_insert_default()
+            .push(log);
     }
     Ok(())
 }
@@ -136,10 +170,15 @@ fn not_yet(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) {
 
 fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let word = statement.arg(1);
-    let logs = resolver.level.settings.access_logs.get_or_insert_default();
+    let logs = resolver
+        .level
+        .settings
+        .log
+        .access_logs
+        .get_or_insert_default();
     if word.bytes == b"off" {
         // As in nginx, `off` wins over the other logs of the same block.
-        logs.clone_from(&Arc::default());
+        logs.clear();
         resolver.level.access_log_off = true;
         if let Some(extra) = statement.args().get(1) {
             let message = format!("invalid parameter \"{}\"", extra.display());
@@ -167,8 +206,13 @@ fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     access_log_options(resolver, statement, &mut log)?;
     check_same_file(resolver, statement, &log)?;
     if !resolver.level.access_log_off {
-        let logs = resolver.level.settings.access_logs.get_or_insert_default();
-        Arc::make_mut(logs).push(log);
+        let logs = resolver
+            .level
+            .settings
+            .log
+            .access_logs
+            .get_or_insert_default();
+        logs.push(log);
     }
     Ok(())
 }
@@ -378,6 +422,6 @@ fn open_log_file_cache(resolver: &mut Resolver<'_>, statement: &Statement) -> Ap
         let message = "\"open_log_file_cache\" must have \"max\" parameter";
         return Err(resolver.emerg(statement, statement.name(), message));
     }
-    resolver.level.settings.open_log_file_cache = Some((!off).then_some(cache));
+    resolver.level.settings.log.open_log_file_cache = Some((!off).then_some(cache));
     Ok(())
 }

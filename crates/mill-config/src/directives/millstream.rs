@@ -21,7 +21,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         HTTP_SERVER,
         Arity::Exactly(1),
         "off",
-        Apply::ServerFlag(|s| &mut s.accept_bare_lf),
+        Apply::Flag(|s| &mut s.client_header.accept_bare_lf),
         "Millstream's own: let lines of a request's head end in LF without CR, as nginx does; chunks never. The default server of the socket decides.",
     ),
 ];

@@ -4,11 +4,47 @@ use std::sync::Arc;
 
 use crate::Text;
 use crate::config::MimeTypes;
-use crate::config::settings::MimeSet;
+use crate::config::settings::group;
 use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Value, many, once};
 use crate::directives::main_context;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
+
+group! {
+    /// Media types of files.
+    MimeSettings {
+        /// `types`.
+        types: Arc<MimeTypes> = Arc::new(MimeTypes::default()),
+        /// `default_type`; empty sends no Content-Type.
+        default_type: Text = Text::from("text/plain"),
+    }
+}
+
+/// A set of media types, as in `gzip_types`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MimeSet {
+    /// `*`.
+    Any,
+    /// These, lower-cased and sorted; `text/html` is always among them.
+    Only(Vec<Text>),
+}
+
+impl MimeSet {
+    /// Whether a media type (without parameters) belongs to the set.
+    pub fn contains(&self, kind: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(kinds) => kinds
+                .binary_search_by(|known| {
+                    known
+                        .iter()
+                        .copied()
+                        .cmp(kind.iter().map(u8::to_ascii_lowercase))
+                })
+                .is_ok(),
+        }
+    }
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -24,7 +60,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         Arity::Exactly(1),
         "text/plain",
         Apply::With(|r, s| {
-            r.level.settings.default_type = Some(Text::from(s.arg(1).bytes.as_slice()));
+            r.level.settings.mime.default_type = Some(Text::from(s.arg(1).bytes.as_slice()));
             Ok(())
         }),
         "The media type of files with unknown extensions.",
@@ -62,7 +98,7 @@ pub(crate) fn default_types() -> MimeTypes {
 
 /// Several blocks in one place add up.
 fn types(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
-    resolver.level.settings.types.get_or_insert_default();
+    resolver.level.settings.mime.types.get_or_insert_default();
     resolver.entries(statement, entry)
 }
 
@@ -77,7 +113,7 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     }
     let kind = Text::from(name.bytes.as_slice());
     for word in statement.args() {
-        let table = resolver.level.settings.types.get_or_insert_default();
+        let table = resolver.level.settings.mime.types.get_or_insert_default();
         let previous = Arc::make_mut(table).insert(&word.bytes, kind.clone());
         if let Some(previous) = previous {
             let message = format!(

@@ -1,5 +1,6 @@
 //! `if`, `set`, `rewrite`, `return`, `break`.
 
+use crate::config::settings::group;
 use crate::config::{
     Condition, FileTest, Instruction, LocationName, RewriteFlag, Template, Variable,
 };
@@ -10,6 +11,16 @@ use crate::lexer::{Statement, Word};
 use crate::resolve::draft::{LocationDraft, Step};
 use crate::resolve::{Applied, Resolver};
 use crate::value;
+
+group! {
+    /// What rewriting writes to the error log.
+    RewriteSettings {
+        /// `rewrite_log`: notices about rewrites in the error log.
+        log: bool = false,
+        /// `uninitialized_variable_warn`.
+        uninitialized_variable_warn: bool = true,
+    }
+}
 
 pub(crate) const DIRECTIVES: &[Directive] = &[
     many(
@@ -55,7 +66,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         HTTP.and(REWRITING),
         Arity::Exactly(1),
         "off",
-        Apply::Flag(|s| &mut s.rewrite_log),
+        Apply::Flag(|s| &mut s.rewrite.log),
         "Notices about rewriting in the error log.",
     ),
     once(
@@ -63,7 +74,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         HTTP.and(REWRITING),
         Arity::Exactly(1),
         "on",
-        Apply::Flag(|s| &mut s.uninitialized_variable_warn),
+        Apply::Flag(|s| &mut s.rewrite.uninitialized_variable_warn),
         "Warnings in the error log about variables without value.",
     ),
 ];

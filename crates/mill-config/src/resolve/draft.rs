@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::Text;
 use crate::config::location::{LocationName, MethodSet, TryFiles};
 use crate::config::log::LogBuffer;
-use crate::config::server::ServerSettingsDraft;
 use crate::config::settings::SettingsDraft;
 use crate::config::{
     Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
@@ -47,7 +46,6 @@ pub(crate) struct MainDraft {
 #[derive(Default)]
 pub(crate) struct HttpDraft {
     pub(crate) level: LocationDraft,
-    pub(crate) server_settings: ServerSettingsDraft,
     pub(crate) servers: Vec<ServerDraft>,
     pub(crate) log_formats: Vec<LogFormat>,
     pub(crate) maps: Vec<Map>,
@@ -66,7 +64,6 @@ pub(crate) struct HttpDraft {
 pub(crate) struct ServerDraft {
     pub(crate) index: usize,
     pub(crate) level: LocationDraft,
-    pub(crate) settings: ServerSettingsDraft,
     pub(crate) names: Vec<ServerName>,
     /// Names as written (lower-cased), for warnings; parallel to `names`.
     pub(crate) name_texts: Vec<Text>,

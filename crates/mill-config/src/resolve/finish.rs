@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::Text;
-use crate::config::location::{ClientBodyTemp, Document, LimitExcept, LocationName};
+use crate::config::location::{LimitExcept, LocationName};
 use crate::config::log::{ErrorLog, ErrorLogTarget, LogPath};
-use crate::config::settings::SettingsDraft;
+use crate::config::settings::{ClientBodyTemp, Document, Settings, SettingsDraft};
 use crate::config::{
     AccessLog, Config, Events, Http, Instruction, Location, LocationTree, LogLevel, Main, Server,
     ServerName, Template, WorkerCount,
@@ -76,12 +76,11 @@ fn main(resolver: &mut Resolver<'_>) -> Main {
 }
 
 fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) -> Applied<Http> {
-    let mut outer = std::mem::take(&mut http.level.settings);
-    outer.inherit(&defaults(resolver, main));
+    let settings = std::mem::take(&mut http.level.settings);
+    let outer = settings.inherit(&defaults(resolver, main));
     let mut drafts = std::mem::take(&mut http.servers);
     let mut servers = Vec::with_capacity(drafts.len());
     for draft in &mut drafts {
-        draft.settings.inherit(&http.server_settings);
         servers.push(Arc::new(finish_server(draft, &outer)));
     }
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
@@ -104,32 +103,30 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     })
 }
 
-/// Defaults that depend on paths and on the main context.
-fn defaults(resolver: &Resolver<'_>, main: &Main) -> SettingsDraft {
+/// Defaults, some of which depend on paths and on the main context.
+fn defaults(resolver: &Resolver<'_>, main: &Main) -> Settings {
     let paths = &resolver.options.paths;
     let full = |path: &[u8]| join(&main.prefix, path);
-    SettingsDraft {
-        document: Some(Document::Root(Template::literal(full(b"html")))),
-        access_logs: Some(Arc::new(vec![AccessLog {
-            path: LogPath::File(full(&paths.access_log)),
-            format: 0,
-            buffer: None,
-            condition: None,
-        }])),
-        error_logs: Some(Arc::new(main.error_log.clone())),
-        types: Some(Arc::new(mime::default_types())),
-        client_body_temp_path: Some(ClientBodyTemp {
-            path: full(&paths.client_body_temp),
-            levels: [0; 3],
-        }),
-        ..SettingsDraft::default()
-    }
+    let mut draft = SettingsDraft::default();
+    draft.files.document = Some(Document::Root(Template::literal(full(b"html"))));
+    draft.log.access_logs = Some(vec![AccessLog {
+        path: LogPath::File(full(&paths.access_log)),
+        format: 0,
+        buffer: None,
+        condition: None,
+    }]);
+    draft.log.error_logs = Some(main.error_log.clone());
+    draft.mime.types = Some(Arc::new(mime::default_types()));
+    draft.client_body.temp_path = Some(ClientBodyTemp {
+        path: full(&paths.client_body_temp),
+        levels: [0; 3],
+    });
+    draft.inherit(&Settings::default())
 }
 
-fn finish_server(draft: &mut ServerDraft, outer: &SettingsDraft) -> Server {
+fn finish_server(draft: &mut ServerDraft, outer: &Settings) -> Server {
     let mut level = std::mem::take(&mut draft.level);
-    let mut settings = std::mem::take(&mut level.settings);
-    settings.inherit(outer);
+    let settings = std::mem::take(&mut level.settings).inherit(outer);
     let mut named = Vec::new();
     let mut others = Vec::new();
     for location in std::mem::take(&mut level.locations) {
@@ -154,13 +151,12 @@ fn finish_server(draft: &mut ServerDraft, outer: &SettingsDraft) -> Server {
         stub_status: level.stub_status,
         metrics: level.metrics,
         locations: LocationTree::default(),
-        settings: settings.finish(),
+        settings,
     };
     Server {
         index: draft.index,
         name: first_name(draft),
         names: draft.names.clone(),
-        settings: std::mem::take(&mut draft.settings).finish(),
         location: Arc::new(location),
         locations: LocationTree::new(others),
         named_locations: named,
@@ -176,9 +172,8 @@ fn first_name(draft: &ServerDraft) -> Text {
     }
 }
 
-fn finish_location(mut draft: LocationDraft, outer: &SettingsDraft) -> Location {
-    let mut settings = std::mem::take(&mut draft.settings);
-    settings.inherit(outer);
+fn finish_location(mut draft: LocationDraft, outer: &Settings) -> Location {
+    let settings = std::mem::take(&mut draft.settings).inherit(outer);
     let nested = std::mem::take(&mut draft.locations);
     let nested: Vec<_> = nested
         .into_iter()
@@ -200,14 +195,14 @@ fn finish_location(mut draft: LocationDraft, outer: &SettingsDraft) -> Location 
         stub_status: draft.stub_status,
         metrics: draft.metrics,
         locations: LocationTree::new(nested),
-        settings: settings.finish(),
+        settings,
     }
 }
 
 /// `stub_status` and `millstream_metrics` of the location around: as in nginx, an `if` changes settings, not what answers.
 fn finish_steps(
     steps: Vec<Step>,
-    outer: &SettingsDraft,
+    outer: &Settings,
     (stub_status, metrics): (bool, bool),
 ) -> Vec<Instruction> {
     let finished = steps.into_iter().map(|step| match step {

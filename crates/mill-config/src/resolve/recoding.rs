@@ -25,7 +25,7 @@ fn tree(locations: &LocationTree) -> Applied {
 }
 
 fn location(place: &Location) -> Applied {
-    if let (Charset::Named(from), Charset::Named(to)) = (&place.source_charset, &place.charset)
+    if let (Charset::Named(from), Charset::Named(to)) = (&place.charset.source, &place.charset.name)
         && !from.eq_ignore_ascii_case(to)
     {
         let (from, to) = (from.display(), to.display());

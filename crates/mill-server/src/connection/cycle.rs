@@ -51,7 +51,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     drop(stage);
     match fate {
         Fate::Kept(location) => {
-            connection.begin_idle(location.keepalive_timeout);
+            connection.begin_idle(location.connection.keepalive_timeout);
             connection.pipelined = connection.stream.read(|bytes| (0, !bytes.is_empty()));
             Some(connection)
         }

@@ -5,8 +5,8 @@
 
 use super::Connection;
 use crate::exchange::drain::drain;
-use mill_config::config::settings::LingeringClose;
-use mill_config::config::{Location, Settings};
+use mill_config::config::Location;
+use mill_config::config::settings::{ConnectionSettings, LingeringClose};
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) async fn finish_behind_last<E: Engine>(mut connection: Connection<E>)
 /// Sends what is queued, then FIN, then listens until the peer has finished or the time is up.
 pub(super) async fn finish<E: Engine>(connection: Connection<E>, ending: Ending) {
     let (stream, local) = (&connection.stream, &connection.local);
-    let settings = &ending.location.settings;
+    let settings = &ending.location.connection;
     if drain(stream, local, settings, 0).await.is_err() {
         return;
     }
@@ -56,7 +56,7 @@ pub(super) async fn wait_until_taken<E: Engine>(
     mut connection: Connection<E>,
 ) -> Option<Connection<E>> {
     let answer = connection.last.take()?;
-    let settings = &answer.location.settings;
+    let settings = &answer.location.connection;
     drain(&connection.stream, &connection.local, settings, 0)
         .await
         .ok()?;
@@ -64,7 +64,7 @@ pub(super) async fn wait_until_taken<E: Engine>(
     Some(connection)
 }
 
-async fn linger<E: Engine>(connection: &Connection<E>, settings: &Settings) {
+async fn linger<E: Engine>(connection: &Connection<E>, settings: &ConnectionSettings) {
     let (stream, scheduler) = (&connection.stream, &connection.local.scheduler);
     stream.shutdown();
     let end = scheduler.now() + settings.lingering_time;

@@ -37,7 +37,7 @@ impl Kept {
         if !Arc::ptr_eq(&request.site, &local.site()) {
             return;
         }
-        if !request.location.access_logs.is_empty() {
+        if !request.location.log.access_logs.is_empty() {
             answer.specimen = Some(Specimen::new(request, variables));
         }
         local.hot.borrow_mut().insert(key, answer);
@@ -111,7 +111,7 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.trailers.is_empty()
         // What is made while it is sent is kept only if a file alone decides it: not a listing.
         && (!response.streamed || response.identity.is_some())
-        && !request.location.keepalive_disable.safari
+        && !request.location.connection.keepalive_disable.safari
         && !request.site.mentions.sent_connection
         && request.limit_rate.is_none()
         && response.content.len().is_some_and(|len| !Pace::of(request).limits(len))

@@ -2,7 +2,7 @@
 
 use super::SendError;
 use crate::local::Local;
-use mill_config::config::Settings;
+use mill_config::config::settings::ConnectionSettings;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::{Stream, StreamOption};
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use std::task::Poll;
 pub(crate) async fn drain<E: Engine>(
     stream: &E::Stream,
     local: &Local<E>,
-    settings: &Settings,
+    settings: &ConnectionSettings,
     most: u64,
 ) -> Result<(), SendError> {
     let timeout = settings.send_timeout;
@@ -32,7 +32,7 @@ pub(crate) async fn drain<E: Engine>(
         }
     });
     let result = drained.await;
-    if result == Err(SendError::TimedOut) && settings.reset_timedout_connection {
+    if result == Err(SendError::TimedOut) && settings.reset_timedout {
         // A stream without the option is closed in order, which is the default anyway.
         let _ = stream.set(StreamOption::ResetOnClose);
     }

@@ -175,11 +175,13 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         };
         loop {
             let handed_over = outgoing.sent.content_bytes;
-            let most = pace.room(stream, local, location, handed_over).await?;
+            let most = pace
+                .room(stream, local, &location.connection, handed_over)
+                .await?;
             let pull = Pull {
                 local,
                 most,
-                copies: !location.sendfile,
+                copies: !location.files.sendfile,
             };
             let piece = content.next(&pull).await.map_err(SendError::Lost)?;
             let Some(piece) = piece else { break };
@@ -192,7 +194,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             }
             // Waiting sends what is queued: small parts are gathered first.
             if stream.queued() > PIECE_BYTES {
-                drain(stream, local, location, PIECE_BYTES).await?;
+                drain(stream, local, &location.connection, PIECE_BYTES).await?;
             }
         }
         outgoing.end(trailers);
@@ -209,7 +211,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         most: usize,
         mut take: impl FnMut(&[u8]),
     ) -> Result<bool, ContentError> {
-        let bytes_max = request.location.client_max_body_size;
+        let bytes_max = request.location.client_body.max_size;
         loop {
             let taken = self.incoming.take(self.stream, most, &mut take);
             if bytes_max > 0 && self.incoming.unannounced_bytes() > bytes_max {
@@ -220,7 +222,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
                 Taken::Ended => return Ok(false),
                 Taken::Content => return Ok(true),
                 Taken::NeedMore => {
-                    let deadline = self.after(request.location.client_body_timeout);
+                    let deadline = self.after(request.location.client_body.timeout);
                     self.wait_for_content(deadline).await?;
                 }
             }
@@ -289,7 +291,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
             result = sending.await;
         }
         if result.is_ok() {
-            result = drain(self.stream, self.local, &location, 0).await;
+            result = drain(self.stream, self.local, &location.connection, 0).await;
         }
         request.sent.compressed = content.compressed_to();
         content.release(self.local);
@@ -307,14 +309,14 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         if !self.keep_alive {
             return Ok(());
         }
-        let end = self.after(request.location.lingering_time);
+        let end = self.after(request.location.connection.lingering_time);
         loop {
             match self.incoming.take(self.stream, usize::MAX, &mut |_| ()) {
                 Taken::Malformed => return Err(ContentError::Malformed),
                 Taken::Ended => return Ok(()),
                 Taken::Content => {}
                 Taken::NeedMore => {
-                    let deadline = self.after(request.location.lingering_timeout);
+                    let deadline = self.after(request.location.connection.lingering_timeout);
                     self.wait_for_content(deadline.min(end)).await?;
                 }
             }
@@ -335,7 +337,8 @@ impl<E: Engine> fmt::Debug for H1Exchange<'_, E> {
 
 /// Whether the answer can be framed by chunks.
 fn may_chunk(request: &Request) -> bool {
-    request.message.head.version == Version::Http11 && request.location.chunked_transfer_encoding
+    request.message.head.version == Version::Http11
+        && request.location.headers.chunked_transfer_encoding
 }
 
 /// The answer has no content, whatever it is made of: not even a Content-Length of it is told.

@@ -4,8 +4,8 @@ use super::SendError;
 use super::drain::drain;
 use crate::local::Local;
 use crate::request::Request;
-use mill_config::config::Settings;
-use mill_config::config::location::Amount;
+use mill_config::config::settings::Amount;
+use mill_config::config::settings::ConnectionSettings;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use mill_runtime::time::{Duration, Instant};
@@ -29,10 +29,12 @@ impl Pace {
     pub(crate) fn of(request: &Request) -> Self {
         let location = &request.location;
         Self {
-            rate: request.limit_rate.unwrap_or(fixed(&location.limit_rate)),
+            rate: request
+                .limit_rate
+                .unwrap_or(fixed(&location.limit_rate.rate)),
             after: request
                 .limit_rate_after
-                .unwrap_or(fixed(&location.limit_rate_after)),
+                .unwrap_or(fixed(&location.limit_rate.after)),
             started: request.started,
             probes: 0,
         }
@@ -49,7 +51,7 @@ impl Pace {
         &mut self,
         stream: &E::Stream,
         local: &Local<E>,
-        settings: &Settings,
+        settings: &ConnectionSettings,
         content_bytes: u64,
     ) -> Result<u64, SendError> {
         if self.rate == 0 {

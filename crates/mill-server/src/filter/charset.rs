@@ -72,23 +72,23 @@ fn judge<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Verdict {
-    if request.location.charset == Charset::Off {
+    if request.location.charset.name == Charset::Off {
         return Verdict::Kept;
     }
     let location = Arc::clone(&request.location);
     let concerns = match own {
-        Some(_) => location.override_charset,
-        None => location.charset_types.contains(content_type),
+        Some(_) => location.charset.overrides,
+        None => location.charset.types.contains(content_type),
     };
     if !concerns || content_type.is_empty() {
         return Verdict::Kept;
     }
-    let Some(to) = name(&location.charset, request, local) else {
+    let Some(to) = name(&location.charset.name, request, local) else {
         return Verdict::Kept;
     };
     let from = match own {
         Some(own) => Some(own.to_vec()),
-        None => name(&location.source_charset, request, local),
+        None => name(&location.charset.source, request, local),
     };
     match from {
         Some(from) if !from.eq_ignore_ascii_case(&to) => Verdict::Unmapped(from, to),

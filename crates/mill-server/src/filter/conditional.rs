@@ -23,7 +23,7 @@ pub(super) fn apply<File>(
         last_modified: response.last_modified,
         etag: response.etag.as_deref(),
     };
-    let setting = match request.location.if_modified_since {
+    let setting = match request.location.headers.if_modified_since {
         IfModifiedSince::Off => conditional::IfModifiedSince::Off,
         IfModifiedSince::Exact => conditional::IfModifiedSince::Exact,
         IfModifiedSince::Before => conditional::IfModifiedSince::Before,

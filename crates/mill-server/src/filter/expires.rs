@@ -17,7 +17,7 @@ pub(super) fn apply<E: Engine, File>(
 ) {
     let location = Arc::clone(&request.location);
     let evaluated;
-    let expires = match &location.expires {
+    let expires = match &location.headers.expires {
         Expires::Evaluated { value, modified } => {
             let text = variables::evaluate(value, request, local);
             // What cannot be read adds nothing, as `off`.

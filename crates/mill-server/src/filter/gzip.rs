@@ -6,7 +6,7 @@ use crate::gzip::acceptable::{Answered, is_acceptable};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::Response;
-use mill_config::config::Settings;
+use mill_config::config::settings::GzipSettings;
 use mill_http::etag::is_weak;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -17,7 +17,7 @@ pub(super) fn apply<E: Engine>(
     response: &mut Response<FileOf<E>>,
     local: &Local<E>,
 ) {
-    if !is_worth_it(response, &request.location.settings) {
+    if !is_worth_it(response, &request.location.gzip) {
         return;
     }
     request.varies_by_encoding = true;
@@ -28,14 +28,14 @@ pub(super) fn apply<E: Engine>(
     ) {
         return;
     }
-    response.content.compress(request.location.gzip_comp_level);
+    response.content.compress(request.location.gzip.comp_level);
     response.ranges = false;
     response.push_field("Content-Encoding", *b"gzip");
     response.etag = response.etag.take().and_then(weakened);
 }
 
 /// Whether the configuration wants this answer compressed, whatever the client takes.
-fn is_worth_it<File>(response: &Response<File>, settings: &Settings) -> bool {
+fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool {
     let is_compressible = match response.content.origin() {
         Origin::Part(_) => true,
         Origin::Absent | Origin::Parts(_) => false,
@@ -45,9 +45,9 @@ fn is_worth_it<File>(response: &Response<File>, settings: &Settings) -> bool {
         || response
             .content
             .len()
-            .is_none_or(|len| len >= settings.gzip_min_length);
+            .is_none_or(|len| len >= settings.min_length);
     let is_encoded = |name: &[u8]| name.eq_ignore_ascii_case(b"Content-Encoding");
-    settings.gzip
+    settings.enabled
         && matches!(
             response.status,
             Status::OK | Status::FORBIDDEN | Status::NOT_FOUND
@@ -58,7 +58,7 @@ fn is_worth_it<File>(response: &Response<File>, settings: &Settings) -> bool {
         && response
             .content_type
             .as_deref()
-            .is_some_and(|content_type| settings.gzip_types.contains(content_type))
+            .is_some_and(|content_type| settings.types.contains(content_type))
 }
 
 /// The compressed bytes are not the ones that the tag is of (RFC 9110 8.8.3.3), so it is weak now. What does not

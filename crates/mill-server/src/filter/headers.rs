@@ -19,9 +19,13 @@ pub(super) fn apply<E: Engine, File>(
     if is_safe {
         expires::apply(request, response, local);
     }
-    let added = Arc::clone(&request.location.add_headers);
+    let settings = Arc::clone(&request.location.headers);
     let carried_over = response.fields.len();
-    for header in added.iter().filter(|header| is_safe || header.always) {
+    for header in settings
+        .added
+        .iter()
+        .filter(|header| is_safe || header.always)
+    {
         let value = variables::evaluate(&header.value, request, local);
         if !has_line(response, carried_over, &header.name, &value) {
             add(response, &header.name, value);

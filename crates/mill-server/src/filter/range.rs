@@ -18,7 +18,7 @@ pub(super) fn apply<E: Engine>(
     response: &mut Response<crate::local::FileOf<E>>,
     local: &Local<E>,
 ) -> Result<(), Status> {
-    let max = request.location.max_ranges;
+    let max = request.location.headers.max_ranges;
     let len = response.content.len().filter(|_| !response.streamed);
     let Some(len) =
         len.filter(|_| response.ranges && response.status == Status::OK && max != Some(0))
@@ -67,7 +67,7 @@ fn wanted<File>(
     {
         return RangeVerdict::Whole;
     }
-    let max = request.location.max_ranges;
+    let max = request.location.headers.max_ranges;
     let max = max.map(|max| usize::try_from(max).unwrap_or(usize::MAX));
     parse_ranges(range.of(bytes), len, max, ranges)
 }

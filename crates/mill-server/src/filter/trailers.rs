@@ -19,15 +19,19 @@ pub(super) fn apply<E: Engine, File>(
         return;
     }
     let is_safe = is_safe(response.status);
-    let added = Arc::clone(&request.location.add_trailers);
-    if added.is_empty() {
+    let settings = Arc::clone(&request.location.headers);
+    if settings.trailers.is_empty() {
         return;
     }
     // What they may ask for is what ranges and compression have left; where trailers come no length is said.
     request.sent.announce(response);
     let is_length = |line: &FieldLine| &*line.name == b"Content-Length";
     request.sent.fields.retain(|line| !is_length(line));
-    for trailer in added.iter().filter(|trailer| is_safe || trailer.always) {
+    for trailer in settings
+        .trailers
+        .iter()
+        .filter(|trailer| is_safe || trailer.always)
+    {
         let value = variables::evaluate(&trailer.value, request, local);
         if !value.is_empty() {
             let name = trailer.name.to_vec().into();

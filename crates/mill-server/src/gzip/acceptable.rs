@@ -43,7 +43,7 @@ pub(crate) fn is_acceptable(request: &mut Request, answered: &Answered<'_>, now:
     if !accepted {
         return false;
     }
-    let settings = &request.location.settings;
+    let settings = &request.location.gzip;
     let user_agent = head
         .value(KnownField::UserAgent)
         .map(|value| value.of(bytes));
@@ -53,10 +53,10 @@ pub(crate) fn is_acceptable(request: &mut Request, answered: &Answered<'_>, now:
         Version::Http11 => HttpVersion::Http11,
     };
     let proxied = head.has(KnownField::Via);
-    let acceptable = version >= settings.gzip_http_version
-        && (!proxied || suits_proxies(&settings.gzip_proxied, answered, authorized, now))
-        && !is_disabled(&settings.gzip_disable, user_agent);
-    let is_pure = version == HttpVersion::Http11 && !proxied && settings.gzip_disable.is_empty();
+    let acceptable = version >= settings.http_version
+        && (!proxied || suits_proxies(&settings.proxied, answered, authorized, now))
+        && !is_disabled(&settings.disable, user_agent);
+    let is_pure = version == HttpVersion::Http11 && !proxied && settings.disable.is_empty();
     request.pure &= is_pure;
     acceptable
 }

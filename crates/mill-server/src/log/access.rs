@@ -16,17 +16,17 @@ use std::sync::Arc;
 
 /// Writes a line to each access log of the request's location. Called once the answer was sent, or given up.
 pub fn write<E: Engine>(request: &mut Request, local: &Local<E>) {
-    if request.location.access_logs.is_empty() {
+    if request.location.log.access_logs.is_empty() {
         return;
     }
-    let logs = Arc::clone(&request.location.access_logs);
+    let settings = Arc::clone(&request.location.log);
     let site = Arc::clone(&request.site);
     let formats = site
         .config
         .http
         .as_ref()
         .map(|http| http.log_formats.as_slice());
-    for log in logs.iter() {
+    for log in &settings.access_logs {
         let format = formats.and_then(|formats| formats.get(log.format));
         debug_assert!(format.is_some(), "a log's format is in the table");
         if let Some(format) = format
@@ -78,7 +78,7 @@ fn write_evaluated<E: Engine>(
 ) {
     let path = document::absolute_path(path, request, local);
     let root = document::document_root(request, local);
-    let cache = request.location.open_log_file_cache;
+    let cache = request.location.log.open_log_file_cache;
     let place = PlaceRef::Evaluated {
         path: &path,
         root: &root,

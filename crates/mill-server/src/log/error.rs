@@ -46,7 +46,7 @@ impl<E: Engine> Local<E> {
         };
         let connection = &request.connection;
         let debug = is_debugged(&request.site.config, || connection.peer.clone());
-        let logs = &request.location.error_logs;
+        let logs = &request.location.log.error_logs;
         self.write_error(
             logs,
             debug,
@@ -106,7 +106,7 @@ impl<E: Engine> Local<E> {
         let wants = |logs: &[ErrorLog]| logs.iter().any(|log| level <= log.level);
         match request {
             Some(request) => {
-                wants(&request.location.error_logs)
+                wants(&request.location.log.error_logs)
                     || is_debugged(&request.site.config, || request.connection.peer.clone())
             }
             None => wants(&self.site().config.main.error_log),
@@ -288,7 +288,7 @@ fn listener_of(site: &Site, index: Option<usize>) -> Option<&Listener> {
 /// Of the listener's default server, or of the process.
 fn logs_of<'s>(site: &'s Site, listener: Option<&'s Listener>) -> &'s [ErrorLog] {
     match listener {
-        Some(listener) => &listener.hosts.default.location.error_logs,
+        Some(listener) => &listener.hosts.default.location.log.error_logs,
         None => &site.config.main.error_log,
     }
 }

@@ -3,8 +3,8 @@
 use crate::local::Local;
 use crate::request::Request;
 use crate::variables;
-use mill_config::config::settings::{DisableSymlinks, OpenFileCache};
-use mill_config::config::{Settings, Template};
+use mill_config::config::Template;
+use mill_config::config::settings::{DisableSymlinks, OpenFileCache, OpenFileSettings};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::Symlinks;
 use mill_runtime::time::{Duration, Instant};
@@ -29,18 +29,23 @@ impl Lookup {
         let symlinks = symlinks(path, request, local);
         let generation = request.site.generation;
         let now = local.scheduler.now();
-        Self::new(&request.location.settings, generation, now, symlinks)
+        Self::new(&request.location.open_file, generation, now, symlinks)
     }
 
-    pub fn new(settings: &Settings, generation: u64, now: Instant, symlinks: Symlinks) -> Self {
+    pub fn new(
+        settings: &OpenFileSettings,
+        generation: u64,
+        now: Instant,
+        symlinks: Symlinks,
+    ) -> Self {
         Self {
             generation,
             now,
             symlinks,
-            cache: settings.open_file_cache.filter(|cache| cache.max > 0),
-            valid: settings.open_file_cache_valid,
-            min_uses: settings.open_file_cache_min_uses,
-            errors: settings.open_file_cache_errors,
+            cache: settings.cache.filter(|cache| cache.max > 0),
+            valid: settings.valid,
+            min_uses: settings.min_uses,
+            errors: settings.errors,
         }
     }
 }
@@ -48,7 +53,7 @@ impl Lookup {
 /// What `disable_symlinks` says of `path`.
 fn symlinks<E: Engine>(path: &[u8], request: &mut Request, local: &Local<E>) -> Symlinks {
     let location = Arc::clone(&request.location);
-    let from = match &location.disable_symlinks {
+    let from = match &location.open_file.disable_symlinks {
         DisableSymlinks::Off => return Symlinks::Follow,
         DisableSymlinks::On { from } | DisableSymlinks::IfNotOwner { from } => from,
     };
@@ -57,7 +62,7 @@ fn symlinks<E: Engine>(path: &[u8], request: &mut Request, local: &Local<E>) -> 
     let Some(from) = trusted(path, prefix.as_deref().unwrap_or_default()) else {
         return Symlinks::Follow;
     };
-    match location.disable_symlinks {
+    match location.open_file.disable_symlinks {
         DisableSymlinks::IfNotOwner { .. } => Symlinks::RefuseUnlessSameOwner { from },
         _ => Symlinks::Refuse { from },
     }

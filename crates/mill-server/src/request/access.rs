@@ -13,11 +13,11 @@ use std::ops::ControlFlow;
 /// Lets a client in or answers 403. With one kind of check there is no difference between `satisfy all` and
 /// `satisfy any`: authentication will bring it.
 pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
-    if request.location.access_rules.is_empty() {
+    if request.location.access.rules.is_empty() {
         return ControlFlow::Continue(());
     }
     request.pure = false;
-    if is_allowed(&request.location.access_rules, ip(&request.connection.peer)) {
+    if is_allowed(&request.location.access.rules, ip(&request.connection.peer)) {
         return ControlFlow::Continue(());
     }
     local.counters.borrow_mut().refused_access += 1;

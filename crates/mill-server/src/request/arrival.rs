@@ -127,7 +127,7 @@ impl Request {
         let target = &self.message.head.target;
         let bytes = &self.message.bytes;
         self.args.extend_from_slice(target.query.of(bytes));
-        let merge_slashes = self.server.settings.merge_slashes;
+        let merge_slashes = self.server.location.client_header.merge_slashes;
         let mut buffer = Vec::new();
         if let Ok(path) = target::normalize(target, bytes, merge_slashes, &mut buffer) {
             self.uri.extend_from_slice(path);

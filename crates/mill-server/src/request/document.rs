@@ -5,7 +5,7 @@ use crate::log::Text;
 use crate::open_files::{Lookup, failure};
 use crate::request::Request;
 use crate::variables;
-use mill_config::config::location::Document;
+use mill_config::config::settings::Document;
 use mill_config::config::{LogLevel, Template};
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileErrorKind, Files, Metadata};
@@ -24,7 +24,7 @@ pub fn document_path<E: Engine>(request: &mut Request, local: &Local<E>) -> Docu
     let mut path = document_root(request, local);
     let root_len = path.len();
     let location = Arc::clone(&request.location);
-    let rest = match &location.document {
+    let rest = match &location.files.document {
         Document::Root(_) => request.uri.as_slice(),
         Document::Alias { location_len, .. } => {
             request.uri.get(*location_len..).unwrap_or_default()
@@ -41,7 +41,7 @@ pub fn document_root<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<
     let location = Arc::clone(&request.location);
     let (Document::Root(template)
     | Document::Alias { path: template, .. }
-    | Document::AliasWhole(template)) = &location.document;
+    | Document::AliasWhole(template)) = &location.files.document;
     absolute_path(template, request, local)
 }
 
@@ -65,7 +65,7 @@ pub fn absolute_path<E: Engine>(
 
 /// Whether the path still begins with the location's name, so that `alias` can replace that; logs it if not.
 pub fn has_document<E: Engine>(request: &Request, local: &Local<E>) -> bool {
-    let aliased = !matches!(request.location.document, Document::Root(_));
+    let aliased = !matches!(request.location.files.document, Document::Root(_));
     if !aliased || request.valid_location {
         return true;
     }

@@ -34,12 +34,12 @@ pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<
         }
     }
     request.location = Arc::clone(found);
-    if found.internal && !request.internal {
+    if found.access.internal && !request.internal {
         local.counters.borrow_mut().refused_access += 1;
         return ControlFlow::Break(Answer::Status(Status::NOT_FOUND));
     }
     enter(found, request);
-    check_content_length(found.client_max_body_size, request, local)
+    check_content_length(found.client_body.max_size, request, local)
 }
 
 /// The expressions on the way to a location, its own last: each of them matched and has captured something.

@@ -4,7 +4,7 @@ use crate::local::Local;
 use crate::log::Text;
 use crate::request::Request;
 use crate::variables;
-use mill_config::config::location::Amount;
+use mill_config::config::settings::Amount;
 use mill_config::config::{LogLevel, Template};
 use mill_config::value;
 use mill_runtime::engine::Engine;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// Evaluates what has to be, once the location is final. What `set` assigned to `$limit_rate` stays.
 pub(super) fn resolve<E: Engine>(request: &mut Request, local: &Local<E>) {
     let location = Arc::clone(&request.location);
-    if let (None, Amount::Evaluated(rate)) = (request.limit_rate, &location.limit_rate) {
+    if let (None, Amount::Evaluated(rate)) = (request.limit_rate, &location.limit_rate.rate) {
         request.limit_rate = Some(evaluate(rate, request, local));
     }
-    if let Amount::Evaluated(after) = &location.limit_rate_after {
+    if let Amount::Evaluated(after) = &location.limit_rate.after {
         request.limit_rate_after = Some(evaluate(after, request, local));
     }
 }

@@ -7,11 +7,11 @@ use mill_runtime::address::Address;
 /// The value of `Location`: a path gets scheme, host and port before it, as `absolute_redirect`,
 /// `server_name_in_redirect` and `port_in_redirect` say. Anything else stays as it is.
 pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
-    if !location.starts_with(b"/") || !request.location.absolute_redirect {
+    if !location.starts_with(b"/") || !request.location.headers.absolute_redirect {
         return location;
     }
     let mut absolute = b"http://".to_vec();
-    if request.location.server_name_in_redirect {
+    if request.location.headers.server_name_in_redirect {
         absolute.extend_from_slice(&request.server.name);
     } else if request.host().is_empty() {
         request.pure = false;
@@ -20,7 +20,7 @@ pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
         absolute.extend_from_slice(&request.host());
     }
     if let Address::Ip(local) = &request.connection.local
-        && request.location.port_in_redirect
+        && request.location.headers.port_in_redirect
         && local.port() != DEFAULT_PORT
     {
         absolute.push(b':');

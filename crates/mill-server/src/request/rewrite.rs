@@ -75,7 +75,7 @@ async fn run<E: Engine>(
     let mut run = Run {
         path: Path::Kept,
         escape: true,
-        log: location.rewrite_log,
+        log: location.rewrite.log,
     };
     // The lists that are under way, the inner one last: the rest of each.
     let mut lists = vec![&*location.instructions];

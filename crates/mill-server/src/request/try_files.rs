@@ -5,7 +5,7 @@ use crate::local::{FileOf, Local};
 use crate::request::document::{DocumentPath, document_path, examine, has_document};
 use crate::request::{Phase, Request};
 use crate::variables;
-use mill_config::config::location::Document;
+use mill_config::config::settings::Document;
 use mill_config::config::{Template, TryFallback};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
@@ -58,7 +58,7 @@ fn below_root<E: Engine>(template: &Template, request: &mut Request, local: &Loc
     if template.as_literal().is_some() {
         return path;
     }
-    match request.location.document {
+    match request.location.files.document {
         Document::Alias { location_len, .. } => {
             let name = request.uri.get(..location_len).unwrap_or_default();
             path.strip_prefix(name).map_or(path.clone(), <[u8]>::to_vec)
@@ -69,7 +69,7 @@ fn below_root<E: Engine>(template: &Template, request: &mut Request, local: &Loc
 
 /// The request goes on with the path of the file that was found.
 fn accept(name: Vec<u8>, directory: bool, request: &mut Request) {
-    match request.location.document {
+    match request.location.files.document {
         Document::Root(_) => request.uri = name,
         Document::Alias { location_len, .. } => {
             request.uri.truncate(location_len);

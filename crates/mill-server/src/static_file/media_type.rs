@@ -1,9 +1,9 @@
 //! `Content-Type` by the path's extension: `types`, else `default_type`.
 
-use mill_config::config::Settings;
+use mill_config::config::settings::MimeSettings;
 
 /// The type of what a path stands for; `None` if `default_type` is empty.
-pub(crate) fn of(uri: &[u8], settings: &Settings) -> Option<Vec<u8>> {
+pub(crate) fn of(uri: &[u8], settings: &MimeSettings) -> Option<Vec<u8>> {
     let known = settings.types.find(extension(uri));
     let media_type = known.unwrap_or(&settings.default_type);
     (!media_type.is_empty()).then(|| media_type.to_vec())

@@ -20,14 +20,14 @@ pub(super) async fn respond<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
 ) -> Answer<FileOf<E>> {
-    let wanted = request.location.gzip_static;
+    let wanted = request.location.gzip.precompressed;
     if wanted == GzipStatic::Off || !matches!(request.method, Method::Get | Method::Head) {
         return Answer::Declined;
     }
     let accepted = wanted == GzipStatic::Always
         || is_acceptable(request, &Answered::default(), local.scheduler.wall_clock());
     // With gzip_vary the answer must say that there is another one, also to those who do not take it.
-    if !accepted && !request.location.gzip_vary {
+    if !accepted && !request.location.gzip.vary {
         return Answer::Declined;
     }
     let mut document = document_path(request, local);

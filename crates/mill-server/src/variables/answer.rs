@@ -1,7 +1,7 @@
 //! What was answered.
 
 use crate::request::Request;
-use mill_config::config::location::Amount;
+use mill_config::config::settings::Amount;
 
 /// `$status`: three digits.
 pub(super) fn status(request: &Request) -> Vec<u8> {
@@ -22,7 +22,7 @@ pub(super) fn gzip_ratio(request: &Request) -> Option<Vec<u8>> {
 
 /// `$limit_rate`: what was set, or, once the answer is under way, what the location says.
 pub(super) fn limit_rate(request: &Request) -> u64 {
-    let of_location = match request.location.limit_rate {
+    let of_location = match request.location.limit_rate.rate {
         Amount::Fixed(rate) if request.sent.bytes > 0 => rate,
         _ => 0,
     };

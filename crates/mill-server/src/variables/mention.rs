@@ -3,8 +3,7 @@
 //! Some families cost something each time they are known: `$tcpinfo_…` a system call, `$sent_http_…` a copy of the
 //! answer's head. A configuration that never names them pays for none.
 
-use mill_config::config::location::{Amount, Document};
-use mill_config::config::settings::{Charset, DisableSymlinks};
+use mill_config::config::settings::{Amount, Charset, DisableSymlinks, Document};
 use mill_config::config::template::Part;
 use mill_config::config::{
     Condition, Config, Expires, Http, Instruction, Location, LocationTree, LogPath, Template,
@@ -87,33 +86,34 @@ impl Mentions {
 
     fn settings(&mut self, location: &Location) {
         let (Document::Root(path) | Document::Alias { path, .. } | Document::AliasWhole(path)) =
-            &location.document;
+            &location.files.document;
         self.template(path);
         if let DisableSymlinks::On { from: Some(from) }
-        | DisableSymlinks::IfNotOwner { from: Some(from) } = &location.disable_symlinks
+        | DisableSymlinks::IfNotOwner { from: Some(from) } = &location.open_file.disable_symlinks
         {
             self.template(from);
         }
-        for charset in [&location.charset, &location.source_charset] {
+        for charset in [&location.charset.name, &location.charset.source] {
             if let Charset::Evaluated(variable) = charset {
                 self.variable(variable);
             }
         }
-        if let Expires::Evaluated { value, .. } = &location.expires {
+        if let Expires::Evaluated { value, .. } = &location.headers.expires {
             self.template(value);
         }
-        for amount in [&location.limit_rate, &location.limit_rate_after] {
+        for amount in [&location.limit_rate.rate, &location.limit_rate.after] {
             if let Amount::Evaluated(template) = amount {
                 self.template(template);
             }
         }
-        let added = location.add_headers.iter().chain(&*location.add_trailers);
-        let pages = location.error_pages.iter();
+        let headers = &location.headers;
+        let added = headers.added.iter().chain(&headers.trailers);
+        let pages = location.error_page.pages.iter();
         let templates = (added.map(|header| &header.value))
             .chain(pages.map(|page| &page.target))
-            .chain(&*location.index);
+            .chain(&location.files.index);
         templates.for_each(|template| self.template(template));
-        for log in &*location.access_logs {
+        for log in &location.log.access_logs {
             if let LogPath::Evaluated(path) = &log.path {
                 self.template(path);
             }

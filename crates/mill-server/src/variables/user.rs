@@ -71,7 +71,7 @@ fn look_up<E: Engine>(map: &Map, request: &mut Request, local: &Local<E>) -> Vec
 }
 
 fn warn<E: Engine>(name: &[u8], request: &mut Request, local: &Local<E>) {
-    if request.location.uninitialized_variable_warn {
+    if request.location.rewrite.uninitialized_variable_warn {
         request.pure = false;
         // Once the answer is on its way, only the access log evaluates anything.
         let action = if request.sent.bytes > 0 {

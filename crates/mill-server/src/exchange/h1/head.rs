@@ -82,9 +82,13 @@ impl HeadPlan {
         local: &Local<E>,
         out: &mut Vec<u8>,
     ) -> usize {
-        let settings = &request.location.settings;
+        let location = &request.location;
         emit_status_line(response.status, out);
-        emit_field(b"Server", signature(settings.server_tokens).as_bytes(), out);
+        emit_field(
+            b"Server",
+            signature(location.headers.server_tokens).as_bytes(),
+            out,
+        );
         let date_at = local.date_of(|_, date| emit_date(date, out));
         if let Some(content_type) = &response.content_type {
             emit_field(b"Content-Type", content_type, out);
@@ -95,8 +99,8 @@ impl HeadPlan {
         if let Some(modified) = response.last_modified {
             emit_field(b"Last-Modified", &imf_fixdate(modified), out);
         }
-        if let Some(location) = &response.location {
-            emit_field(b"Location", location, out);
+        if let Some(target) = &response.location {
+            emit_field(b"Location", target, out);
         }
         if self.framing == Framing::Chunked {
             emit_field(b"Transfer-Encoding", b"chunked", out);
@@ -110,7 +114,11 @@ impl HeadPlan {
             },
             out,
         );
-        if let Some(timeout) = settings.keepalive_header.filter(|_| self.keep_alive) {
+        if let Some(timeout) = location
+            .connection
+            .keepalive_header
+            .filter(|_| self.keep_alive)
+        {
             out.extend_from_slice(b"Keep-Alive: timeout=");
             out.extend_from_slice(timeout.as_secs().to_string().as_bytes());
             out.extend_from_slice(b"\r\n");

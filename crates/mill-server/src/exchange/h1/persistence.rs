@@ -4,7 +4,7 @@ use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::request::Request;
 use crate::user_agent;
-use mill_config::config::Settings;
+use mill_config::config::settings::ConnectionSettings;
 use mill_http::field::KnownField;
 use mill_http::keep_alive::KeepAlive;
 use mill_http::method::Method;
@@ -22,12 +22,16 @@ pub(crate) struct Progress {
 impl Progress {
     /// The settings and the worker allow another request, whatever the client wants.
     #[inline]
-    pub(crate) fn allows_another<E: Engine>(self, settings: &Settings, local: &Local<E>) -> bool {
+    pub(crate) fn allows_another<E: Engine>(
+        self,
+        settings: &ConnectionSettings,
+        local: &Local<E>,
+    ) -> bool {
         self.rule(settings, local).allows() && !local.draining.get()
     }
 
     #[inline]
-    fn rule<E: Engine>(self, settings: &Settings, local: &Local<E>) -> KeepAlive {
+    fn rule<E: Engine>(self, settings: &ConnectionSettings, local: &Local<E>) -> KeepAlive {
         KeepAlive {
             is_enabled: !settings.keepalive_timeout.is_zero(),
             requests: self.requests,
@@ -50,7 +54,7 @@ pub(crate) fn is_kept<E: Engine>(
         started: request.connection.started,
     };
     head.connection.persists(head.version)
-        && progress.allows_another(&request.location.settings, local)
+        && progress.allows_another(&request.location.connection, local)
         && !is_disabled(request)
         && !listener.is_gone()
 }
@@ -59,7 +63,7 @@ pub(crate) fn is_kept<E: Engine>(
 /// again when it is lost. A kept answer need not look: Safari is not among those that one is given to where it is
 /// named (`delivery/keep.rs`), and old Internet Explorers matter in a POST only.
 fn is_disabled(request: &Request) -> bool {
-    let disabled = request.location.keepalive_disable;
+    let disabled = request.location.connection.keepalive_disable;
     let head = &request.message.head;
     let Some(user_agent) = head.value(KnownField::UserAgent) else {
         return false;

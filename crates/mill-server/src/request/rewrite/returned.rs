@@ -34,9 +34,10 @@ pub(super) fn answer<E: Engine>(
     let location = Arc::clone(&request.location);
     let extension = MimeTypes::extension(&request.uri);
     let kind = location
+        .mime
         .types
         .find(extension)
-        .unwrap_or(&location.default_type);
+        .unwrap_or(&location.mime.default_type);
     let mut response = Response::empty(status);
     response.content_type = Some(kind.to_vec()).filter(|kind| !kind.is_empty());
     response.content = Content::bytes(text);

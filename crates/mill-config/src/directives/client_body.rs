@@ -1,0 +1,142 @@
+//! Contents of requests: `client_max_body_size`, `client_body_*`.
+
+use std::time::Duration;
+
+use crate::Text;
+use crate::config::settings::group;
+use crate::directive::{ANY_LEVEL, Apply, Arity, Directive, Notice, once};
+use crate::lexer::Statement;
+use crate::resolve::{Applied, Resolver};
+use crate::value;
+
+group! {
+    /// Contents of requests.
+    ClientBodySettings {
+        /// `client_max_body_size` in bytes; 0 is no limit.
+        max_size: u64 = 1 << 20,
+        /// `client_body_buffer_size` in bytes.
+        buffer_size: u64 = 16 << 10,
+        /// `client_body_timeout`, between two reads.
+        timeout: Duration = Duration::from_secs(60),
+        /// `client_body_in_single_buffer`.
+        in_single_buffer: bool = false,
+        /// `client_body_in_file_only`.
+        in_file_only: ClientBodyFile = ClientBodyFile::Off,
+        /// `client_body_temp_path`.
+        temp_path: ClientBodyTemp = ClientBodyTemp::default(),
+    }
+}
+
+/// `client_body_in_file_only`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientBodyFile {
+    /// Bodies may stay in memory.
+    Off,
+    /// All bodies go to files, which are kept.
+    On,
+    /// All bodies go to files, which are removed.
+    Clean,
+}
+
+/// `client_body_temp_path`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientBodyTemp {
+    /// An absolute path.
+    pub path: Text,
+    /// Digits of the file number that name a subdirectory, level by level; zeros are unused.
+    pub levels: [u8; 3],
+}
+
+pub(crate) const DIRECTIVES: &[Directive] = &[
+    once(
+        "client_max_body_size",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "1m",
+        Apply::Offset(|s| &mut s.client_body.max_size),
+        "Longest content of a request; then 413. 0 is no limit.",
+    ),
+    once(
+        "client_body_buffer_size",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "16k",
+        Apply::Size(|s| &mut s.client_body.buffer_size),
+        "Content that stays in memory.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Spared,
+    ),
+    once(
+        "client_body_timeout",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "60s",
+        Apply::Milliseconds(|s| &mut s.client_body.timeout),
+        "Longest time between two reads of content; then 408.",
+    ),
+    once(
+        "client_body_in_single_buffer",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "off",
+        Apply::Flag(|s| &mut s.client_body.in_single_buffer),
+        "Keep content in one piece.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Spared,
+    ),
+    once(
+        "client_body_in_file_only",
+        ANY_LEVEL,
+        Arity::Exactly(1),
+        "off",
+        Apply::With(|r, s| {
+            let choices = [
+                ("off", ClientBodyFile::Off),
+                ("on", ClientBodyFile::On),
+                ("clean", ClientBodyFile::Clean),
+            ];
+            r.level.settings.client_body.in_file_only = Some(r.choice(s, s.arg(1), &choices)?);
+            Ok(())
+        }),
+        "Keep content in files.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Given,
+    ),
+    once(
+        "client_body_temp_path",
+        ANY_LEVEL,
+        Arity::Between(1, 4),
+        "client_body_temp",
+        Apply::With(client_body_temp_path),
+        "Directory for contents of requests, and digits of its subdirectories.",
+    )
+    .unread(
+        "the content of requests is read past, never kept, until something here wants it",
+        Notice::Spared,
+    ),
+];
+
+/// All digits of the names of subdirectories: those of a file's number.
+const LEVEL_DIGITS_MAX: u8 = 10;
+
+fn client_body_temp_path(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let path = resolver.full_name(&statement.arg(1).bytes);
+    let mut levels = [0_u8; 3];
+    let mut left = LEVEL_DIGITS_MAX;
+    for (word, place) in statement.args().iter().skip(1).zip(&mut levels) {
+        let digits = value::number(&word.bytes)
+            .and_then(|digits| u8::try_from(digits).ok())
+            .filter(|digits| (1..=left).contains(digits))
+            .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;
+        left -= digits;
+        *place = digits;
+    }
+    resolver.level.settings.client_body.temp_path = Some(ClientBodyTemp { path, levels });
+    Ok(())
+}
