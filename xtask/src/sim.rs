@@ -3,9 +3,9 @@
 /// Many worlds on all processors.
 mod many;
 
-use mill_worlds::matrix;
-use mill_worlds::plan::Plan;
-use mill_worlds::seeds::World;
+use mill_simtest::matrix;
+use mill_simtest::plan::Plan;
+use mill_simtest::seeds::World;
 use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,11 +1,11 @@
 //! The lab without a machine: what an experiment is, what its figures mean, and what is said of them.
 //!
-//! The way of an experiment, top to bottom. mill-rig stands between `plan` and `record`: it carries trials out.
+//! The way of an experiment, top to bottom. mill-lab-host stands between `plan` and `record`: it carries trials out.
 //!
 //! ```text
 //! recipe    TOML to Recipe: inheritance, sizes, overrides; errors by line
 //! plan      Recipe to trials in an order: points, blocks, A/A
-//!           (mill-rig: topology, tuning, systems, clients, monitors, probes)
+//!           (mill-lab-host: topology, tuning, systems, clients, monitors, probes)
 //! output    what wrk, ab, h2load and our own generator print, to metrics
 //! record    what a run folder holds
 //! limit     which side was the limit of a trial

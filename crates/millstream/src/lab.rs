@@ -1,7 +1,7 @@
 //! `millstream lab`: recipes, runs and reports.
 
 use crate::screen::Screen;
-use mill_rig::command::{self, Terminal};
+use mill_lab_host::command::{self, Terminal};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;

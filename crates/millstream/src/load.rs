@@ -3,10 +3,10 @@
 use crate::help;
 use crate::screen::Screen;
 use crate::stack::{self, Taken};
-use mill_drive::{Interrupts, KernelGround, OwnStack, respond};
 use mill_load::dialect::{ab, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
+use mill_load_host::{Interrupts, KernelGround, OwnStack, respond};
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;

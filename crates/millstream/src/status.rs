@@ -14,7 +14,7 @@ mod watch;
 
 use crate::help;
 use arguments::Arguments;
-use mill_process::status::client::{self, StatusError};
+use mill_server_host::status::client::{self, StatusError};
 use std::process::ExitCode;
 
 /// `millstream status …`.

@@ -1,8 +1,8 @@
 //! Many worlds on all processors: which failed, and how many there were of each kind.
 
+use mill_simtest::plan::Plan;
+use mill_simtest::seeds::World;
 use mill_sys::clock::monotonic;
-use mill_worlds::plan::Plan;
-use mill_worlds::seeds::World;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::ops::Range;

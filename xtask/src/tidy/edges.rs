@@ -35,7 +35,7 @@ const EDGES: [(&str, Allowed); 24] = [
     ),
     // Proof, no product: servers, clients and the load generator over the stack in one simulated network.
     (
-        "mill-worlds",
+        "mill-simtest",
         Allowed::Only(&[
             "mill-sim",
             "mill-runtime",
@@ -52,7 +52,7 @@ const EDGES: [(&str, Allowed); 24] = [
         Allowed::Only(&["mill-runtime", "mill-http", "mill-config", "mill-metrics"]),
     ),
     (
-        "mill-process",
+        "mill-server-host",
         Allowed::Only(&[
             "mill-sys",
             "mill-device",
@@ -69,7 +69,7 @@ const EDGES: [(&str, Allowed); 24] = [
         Allowed::Only(&["mill-runtime", "mill-http", "mill-metrics"]),
     ),
     (
-        "mill-drive",
+        "mill-load-host",
         Allowed::Only(&[
             "mill-sys",
             "mill-device",
@@ -81,7 +81,7 @@ const EDGES: [(&str, Allowed); 24] = [
     // The lab measures programs as processes, also our own: it sees neither server nor load generator.
     ("mill-lab", Allowed::Only(&["mill-metrics", "mill-config"])),
     (
-        "mill-rig",
+        "mill-lab-host",
         Allowed::Only(&["mill-sys", "mill-metrics", "mill-lab"]),
     ),
     // Another program's way to the stack: packetdrill's plug-in interface.
@@ -98,7 +98,7 @@ const EDGES: [(&str, Allowed); 24] = [
             "mill-config",
             "mill-stack",
             "mill-sim",
-            "mill-worlds",
+            "mill-simtest",
             "mill-device",
         ]),
     ),

@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, Capture};
 use crate::help;
-use mill_process::status::client::{self, Found, StatusError};
+use mill_server_host::status::client::{self, Found, StatusError};
 use mill_status::Request;
 use mill_status::request;
 use mill_status::text::number::bytes;

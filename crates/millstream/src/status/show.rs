@@ -1,7 +1,7 @@
 //! What was answered, as text.
 
 use super::arguments::View;
-use mill_process::status::client::{self, Found};
+use mill_server_host::status::client::{self, Found};
 use mill_status::Status;
 use mill_status::text;
 use mill_status::text::columns::{Columns, Side};

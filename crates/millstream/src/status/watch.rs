@@ -3,7 +3,7 @@
 use super::arguments::Arguments;
 use super::show;
 use crate::help;
-use mill_process::status::client::{self, Found, StatusError};
+use mill_server_host::status::client::{self, Found, StatusError};
 use mill_status::Status;
 use mill_status::text;
 use mill_sys::signal::SignalDescriptor;

@@ -1,0 +1,123 @@
+//! One lab at a time changes a machine: two would measure each other, and the one that ends first would put back values that the other
+//! still needs.
+
+use super::left;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The right to change the machine. It is a lock of the kernel's, and ends with its process however that ends.
+#[derive(Debug)]
+pub struct Hold {
+    file: File,
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub enum Refused {
+    /// Another lab has it.
+    Busy {
+        /// None if it has just begun, and has not written its number yet.
+        process: Option<u32>,
+        /// What it does: a run's id, `restore`, `tune`.
+        what: String,
+    },
+    File(String),
+}
+
+/// Takes it for `what`; `folder` is that of the journals (see [`super::state_folder`]).
+pub fn hold(folder: &Path, what: &str) -> Result<Hold, Refused> {
+    take(folder, what)
+        .unwrap_or_else(|error| Err(Refused::File(format!("{}: {error}", folder.display()))))
+}
+
+fn take(folder: &Path, what: &str) -> io::Result<Result<Hold, Refused>> {
+    super::make_folder(folder)?;
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(folder.join(FILE))?;
+    match mill_sys::lock::lock_exclusive(&file) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            let (process, what) = text.trim().split_once(' ').unwrap_or_default();
+            return Ok(Err(Refused::Busy {
+                process: process.parse().ok(),
+                what: String::from(what),
+            }));
+        }
+        Err(error) => return Err(error),
+    }
+    // A lab of a version that knew no such lock is told by its journal.
+    if let Some(living) = left::living(folder) {
+        return Ok(Err(Refused::Busy {
+            process: Some(living.process),
+            what: living.run,
+        }));
+    }
+    file.set_len(0)?;
+    file.rewind()?;
+    write!(file, "{} {what}", std::process::id())?;
+    Ok(Ok(Hold { file }))
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Only words for people are in it: that they can't be removed does no harm.
+        let _ = self.file.set_len(0);
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(problem) => formatter.write_str(problem),
+            Self::Busy { process: None, .. } => write!(
+                formatter,
+                "another lab has just begun on this machine: two would measure each other; try again when it is over"
+            ),
+            Self::Busy {
+                process: Some(process),
+                what,
+            } => write!(
+                formatter,
+                "another lab is at work on this machine: process {process}, {what}. Two would measure each other, and put back each other's settings. \
+                 Wait until it is over, or end it with `kill -INT {process}` (it puts everything back, and `millstream lab resume` goes on with it); \
+                 then try again"
+            ),
+        }
+    }
+}
+
+/// Beside the journals; it stays there.
+const FILE: &str = "lock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_lab_is_refused_and_told_whose_turn_it_is() {
+        let folder =
+            std::env::temp_dir().join(format!("mill-lab-host-hold-{}", std::process::id()));
+        let first = hold(&folder, "2026-first-look-k3f9").unwrap();
+        let refused = hold(&folder, "restore").unwrap_err().to_string();
+        let own = std::process::id();
+        for words in [
+            format!("process {own}, 2026-first-look-k3f9"),
+            format!("kill -INT {own}"),
+        ] {
+            assert!(refused.contains(&words), "{refused}");
+        }
+        drop(first);
+        assert!(hold(&folder, "restore").is_ok());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

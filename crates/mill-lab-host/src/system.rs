@@ -1,0 +1,383 @@
+//! The system under test: its files, its command line, its allocator; started, listened for, ended.
+
+mod listening;
+
+use crate::allocator;
+use crate::client::millstream;
+use crate::host::{Host, Line};
+use crate::interrupt::Interrupt;
+use crate::journal::{Entry, Journal};
+use crate::names::Names;
+use crate::needs;
+use crate::own_stack;
+use crate::patience::wait_for;
+use crate::place::Place;
+use crate::process::{Process, Streams};
+use crate::topology::Ground;
+use mill_lab::recipe::{Allocator, Setup, System, SystemKind};
+use mill_lab::record::CommandLine;
+use std::path::Path;
+use std::time::Duration;
+
+/// Why a system is not there: because of what this machine lacks, or because something went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Absent(String),
+    Failed(String),
+}
+
+/// A system that listens, and whatever runs behind it.
+#[derive(Debug)]
+pub struct Running {
+    /// The one under test first.
+    processes: Vec<Process>,
+    /// The one under test does not stay in the foreground: the journal has the command that stops it.
+    leaves: bool,
+}
+
+/// Where a system is put: its host's folder, and where its output goes on this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    pub ground: &'a Ground,
+    pub place: &'a Place,
+    pub folder: &'a Path,
+    pub names: &'a Names,
+    pub nofile: Option<u64>,
+}
+
+/// Starts what is behind first, then the system itself, and waits until it listens.
+pub fn start(
+    setup: &Setup,
+    upstreams: &[System],
+    site: Site<'_>,
+    journal: &mut Journal,
+    interrupt: &Interrupt,
+) -> Result<Running, Trouble> {
+    let mut running = Running {
+        processes: Vec::new(),
+        leaves: leaves(&setup.system),
+    };
+    let all = std::iter::once(&setup.system)
+        .chain(upstreams)
+        .collect::<Vec<_>>();
+    for system in all.into_iter().rev() {
+        let host = &site.ground.server;
+        let missing = needs::unmet(&system.needs)
+            .or_else(|| nginx(system, host).err())
+            .or_else(|| own_stack::unmet(&stack_of(system, site), host));
+        if let Some(reason) = missing {
+            return Err(Trouble::Absent(reason));
+        }
+        let process = start_one(system, site, journal)?;
+        running.processes.insert(0, process);
+        running.await_listener(system, site, interrupt)?;
+    }
+    Ok(running)
+}
+
+impl Running {
+    /// First process of the system under test.
+    pub fn pid(&self) -> Option<u32> {
+        self.processes.first().map(Process::pid)
+    }
+
+    /// First processes of all systems, those behind it included.
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(Process::pid).collect()
+    }
+
+    /// Whether the one under test has left the foreground: who it is now is not known.
+    pub fn has_left(&mut self) -> bool {
+        let front = self.processes.first_mut();
+        self.leaves && front.is_some_and(|process| process.ended().is_some())
+    }
+
+    pub fn commands(&self) -> Vec<CommandLine> {
+        self.processes
+            .iter()
+            .map(|process| process.command().clone())
+            .collect()
+    }
+
+    /// Ends all, the one in front first; false if the one under test had ended by itself before. Who left the foreground is stopped
+    /// when the journal is undone.
+    pub fn end(mut self) -> bool {
+        let lived = self
+            .processes
+            .first_mut()
+            .is_some_and(|process| process.ended().is_none());
+        for process in self.processes.drain(..) {
+            process.end(PATIENCE_END);
+        }
+        lived || self.leaves
+    }
+
+    fn await_listener(
+        &mut self,
+        system: &System,
+        site: Site<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<(), Trouble> {
+        let port = site.names.port_of(system);
+        let stack = stack_of(system, site);
+        let leaves = leaves(system);
+        let process = self.processes.first_mut().expect("it was started just now");
+        let failed = |what: String| Trouble::Failed(format!("{}: {what}", system.title));
+        let state = wait_for(PATIENCE_START, || {
+            if interrupt.is_asked() {
+                return Some(Err(String::from("interrupted")));
+            }
+            let host = &site.ground.server;
+            let listens = listening::listens(host, process.pid(), port);
+            let is_there = || {
+                let client = site.ground.clients.first();
+                let address = system.host.as_ref().unwrap_or(&site.ground.address);
+                own_stack::is_there(&stack, host)
+                    && own_stack::takes_connections(&stack, client, process.pid(), address, port)
+            };
+            if listens && (stack.is_empty() || is_there()) {
+                return Some(Ok(()));
+            }
+            let status = process
+                .ended()
+                .filter(|status| !(leaves && status.success()))?;
+            Some(Err(format!(
+                "it ended with {status} {}",
+                last_words(site.folder, system)
+            )))
+        });
+        match state {
+            Some(Ok(())) => {}
+            Some(Err(what)) => return Err(failed(what)),
+            None => {
+                let seconds = PATIENCE_START.as_secs();
+                return Err(failed(format!(
+                    "nothing listens on port {port} after {seconds} s"
+                )));
+            }
+        }
+        if site.ground.server != Host::Local && !matches!(site.ground.server, Host::Namespace(_)) {
+            return Ok(());
+        }
+        allocator::verify(process.pid(), system.allocator).map_err(failed)
+    }
+}
+
+fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<Process, Trouble> {
+    let failed =
+        |what: &dyn std::fmt::Display| Trouble::Failed(format!("{}: {what}", system.title));
+    let names = folder_names(system, site);
+    let mut line = Line::new(argv(system, &names, site).map_err(|what| failed(&what))?);
+    line.nofile = site.nofile;
+    line.cpus =
+        Some(crate::names::cpu_list(&site.ground.server_cpus)).filter(|list| !list.is_empty());
+    line.environment = environment(system, &names)?;
+    let folder = system
+        .start
+        .as_ref()
+        .and_then(|start| start.folder.as_ref());
+    line.folder = folder.map(|folder| names.fill(folder));
+    write_files(system, &names, site).map_err(|error| failed(&error))?;
+    let (out, err) = log_names(site.folder, system);
+    let host = &site.ground.server;
+    let streams = Streams {
+        out: &out,
+        err: &err,
+    };
+    let role = format!("server {}", system.name);
+    note_stop(system, &names, host, &line, journal).map_err(|error| failed(&error))?;
+    Process::start(host, &line, &role, streams, journal)
+        .map_err(|error| failed(&format!("{}: {error}", host.text(&line))))
+}
+
+/// The nginx to start. Debian's lies in /usr/sbin, which is not in the PATH of its users: on our own machine it is looked for
+/// there too. The error is what a report's cell says.
+fn nginx(system: &System, host: &Host) -> Result<String, String> {
+    let name = system.binary.as_deref().unwrap_or("nginx");
+    if system.kind != SystemKind::Nginx || matches!(host, Host::Remote(_)) {
+        return Ok(String::from(name));
+    }
+    needs::program(name)
+        .map(|path| path.display().to_string())
+        .ok_or_else(|| format!("not on this machine: needs {name}"))
+}
+
+/// The command, before taskset and its kin.
+fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, String> {
+    let mut argv = match system.kind {
+        SystemKind::Nginx => vec![nginx(system, &site.ground.server)?],
+        SystemKind::Millstream => {
+            let binary = millstream(system.binary.as_deref(), &site.ground.server)?;
+            vec![binary, String::from("serve")]
+        }
+        SystemKind::Command => {
+            let start = system
+                .start
+                .as_ref()
+                .ok_or("a command needs [system.….start]")?;
+            start.argv.iter().map(|word| names.fill(word)).collect()
+        }
+    };
+    if system.kind != SystemKind::Command {
+        let fixed = [
+            "-p",
+            "${run}/",
+            "-e",
+            "${run}/error.log",
+            "-c",
+            "${run}/nginx.conf",
+        ];
+        argv.extend(fixed.map(|word| names.fill(word)));
+        let config = system.config.as_deref().unwrap_or_default();
+        if !config
+            .lines()
+            .any(|line| line.trim_start().starts_with("daemon"))
+        {
+            argv.extend(["-g", "daemon off;"].map(String::from));
+        }
+    }
+    argv.extend(system.args.iter().map(|word| names.fill(word)));
+    if !system.stack.is_empty() {
+        argv.extend([String::from("--stack"), names.fill(&system.stack)]);
+    }
+    Ok(argv)
+}
+
+/// What stands behind `--stack`; empty is the kernel's.
+fn stack_of(system: &System, site: Site<'_>) -> String {
+    folder_names(system, site).fill(&system.stack)
+}
+
+/// The names of a trial, with the folder and the port of this system.
+fn folder_names(system: &System, site: Site<'_>) -> Names {
+    let mut names = site.names.clone();
+    names
+        .set("run", site.place.folder().join(&system.name).display())
+        .set("port", site.names.port_of(system));
+    names
+}
+
+fn environment(system: &System, names: &Names) -> Result<Vec<(String, String)>, Trouble> {
+    let filled = |(name, value): (&String, &String)| (name.clone(), names.fill(value));
+    let mut environment: Vec<_> = system.environment.iter().map(filled).collect();
+    if let Some(library) = allocator::library(system.allocator).map_err(Trouble::Absent)? {
+        debug_assert!(system.allocator != Allocator::Glibc);
+        let library = library.display().to_string();
+        let preloaded = environment
+            .iter_mut()
+            .find(|(name, _)| name == "LD_PRELOAD");
+        match preloaded {
+            // What the recipe preloads besides, such as Onload, stays.
+            Some((_, others)) => *others = format!("{library}:{others}"),
+            None => environment.push((String::from("LD_PRELOAD"), library)),
+        }
+    }
+    Ok(environment)
+}
+
+fn write_files(system: &System, names: &Names, site: Site<'_>) -> std::io::Result<()> {
+    let write = |name: &str, text: &str| {
+        let path = format!("{}/{name}", system.name);
+        let text = names.fill(text);
+        // The place is removed at the end; what ran is kept with the trial.
+        let kept = format!("server-{}-{}", system.name, name.replace('/', "-"));
+        if !text.is_empty() {
+            std::fs::write(site.folder.join(kept), &text)?;
+        }
+        site.place.write(&path, text.as_bytes())
+    };
+    // Makes the folder, too.
+    write("error.log", "")?;
+    if let Some(config) = &system.config {
+        write("nginx.conf", config)?;
+    }
+    for (name, text) in system.start.iter().flat_map(|start| &start.files) {
+        write(name, text)?;
+    }
+    Ok(())
+}
+
+fn leaves(system: &System) -> bool {
+    let start = system.start.as_ref();
+    start.is_some_and(|start| !start.stop.is_empty())
+}
+
+/// Who leaves the foreground is stopped by the journal, also after a failure or a crash. A stop that fails, because nothing runs any more, is
+/// forgiven.
+fn note_stop(
+    system: &System,
+    names: &Names,
+    host: &Host,
+    line: &Line,
+    journal: &mut Journal,
+) -> std::io::Result<()> {
+    let Some(start) = system.start.as_ref().filter(|_| leaves(system)) else {
+        return Ok(());
+    };
+    let folder = line.folder.as_deref().unwrap_or("/");
+    let mut undo = ["sh", "-c", FORGIVING, folder].map(String::from).to_vec();
+    undo.extend(start.stop.iter().map(|word| names.fill(word)));
+    journal.note(&Entry::Ran {
+        host: host.clone(),
+        argv: line.argv.clone(),
+        undo,
+    })
+}
+
+/// Goes to the folder and runs the command behind it.
+const FORGIVING: &str = "cd \"$0\" && \"$@\" || :";
+
+fn log_names(folder: &Path, system: &System) -> (std::path::PathBuf, std::path::PathBuf) {
+    let name = |end: &str| folder.join(format!("server-{}.{end}", system.name));
+    (name("out"), name("err"))
+}
+
+/// What it printed last, for an error message.
+fn last_words(folder: &Path, system: &System) -> String {
+    let (out, err) = log_names(folder, system);
+    let text = [err, out].iter().find_map(|path| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(format!("and said: {}", line.trim()))
+    });
+    text.unwrap_or_else(|| String::from("and said nothing"))
+}
+
+/// nginx with a large configuration is there in a tenth of a second; adapters of whole stacks take longer.
+const PATIENCE_START: Duration = Duration::from_secs(20);
+
+const PATIENCE_END: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which file a stop leaves in its folder, and what undoing has to complain of.
+    fn check(stop: &str, expected: bool) {
+        let folder = std::env::temp_dir().join(format!(
+            "mill-lab-host-stop-{}-{expected}",
+            std::process::id()
+        ));
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = format!(
+            "title = 't'\nkind = 'command'\n[start]\nargv = ['true']\nstop = [{stop}]\nfolder = '${{run}}'\n"
+        );
+        let system: System = toml::from_str(&text).unwrap();
+        let mut names = Names::default();
+        names.set("run", folder.display());
+        let mut line = Line::new(["true"]);
+        line.folder = Some(folder.display().to_string());
+        let mut journal = Journal::begin(&folder, "stop").unwrap();
+        note_stop(&system, &names, &Host::Local, &line, &mut journal).unwrap();
+        let problems = journal.restore();
+        let left = folder.join("stopped").exists();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((problems, left), (Vec::new(), expected), "{stop}");
+    }
+
+    #[test]
+    fn who_leaves_the_foreground_is_stopped_by_the_journal_in_its_own_folder() {
+        check("'touch', 'stopped'", true);
+        check("'false'", false);
+    }
+}

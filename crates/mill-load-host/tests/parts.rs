@@ -1,0 +1,79 @@
+//! Parts that are real processes. On their own here: a child holds the descriptors of all tests beside it until it
+//! executes its program.
+
+use mill_load::ground::{Crew, FromPart, Team};
+use mill_load_host::{Interrupts, Processes};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Parts that are shell scripts.
+fn shell(interrupts: &Interrupts, scripts: &[&str]) -> Box<dyn Team> {
+    let processes =
+        Processes::new(interrupts.clone()).of(PathBuf::from("/bin/sh"), vec![OsString::from("-c")]);
+    let arguments: Vec<Vec<Vec<u8>>> = scripts
+        .iter()
+        .map(|script| vec![script.as_bytes().to_vec()])
+        .collect();
+    processes
+        .start(&arguments)
+        .expect("a shell starts everywhere")
+}
+
+fn line(part: u32, text: &str) -> FromPart {
+    FromPart::Line(part, String::from(text))
+}
+
+#[test]
+fn a_part_says_what_it_has_to_say_and_how_it_ended() {
+    let mut team = shell(
+        &Interrupts::default(),
+        &["echo hello; read order; echo \"got $order\"; exit 3"],
+    );
+    assert_eq!(team.receive(), line(0, "hello"));
+    team.send(0, "{\"start_ns\":1}");
+    assert_eq!(team.receive(), line(0, "got {\"start_ns\":1}"));
+    assert_eq!(
+        team.receive(),
+        FromPart::Ended(0, String::from("exit status: 3"))
+    );
+    team.send(0, "nobody reads this");
+}
+
+#[test]
+fn an_interrupt_is_told_once_before_anything_else() {
+    let interrupts = Interrupts::default();
+    let mut team = shell(&interrupts, &["read order; echo \"$order\""]);
+    interrupts.ask();
+    assert_eq!(team.receive(), FromPart::Interrupted);
+    team.send(0, "stop");
+    assert_eq!(team.receive(), line(0, "stop"));
+}
+
+#[test]
+fn parts_end_with_whoever_started_them() {
+    let mut team = shell(
+        &Interrupts::default(),
+        &["echo $$; read order", "echo $$; read order"],
+    );
+    let processes: Vec<String> = (0..2)
+        .map(|_| match team.receive() {
+            FromPart::Line(_, process) => process,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    drop(team);
+    for process in processes {
+        assert!(!PathBuf::from(format!("/proc/{process}")).exists());
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told() {
+    let processes =
+        Processes::new(Interrupts::default()).of(PathBuf::from("/nonexistent/program"), Vec::new());
+    let error = processes.start(&[Vec::new()]).err().unwrap();
+    assert!(
+        error.starts_with("a part could not be started: "),
+        "{error}"
+    );
+}
