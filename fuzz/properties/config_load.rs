@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::net::IpAddr;
 
 use mill_config::config::LogLevel;
-use mill_config::diagnostic::Place;
+use mill_config::diagnostic::SourcePosition;
 use mill_config::{Bundle, Diagnostic, Failure, Loaded, Memory, Options, Recording, Source};
 use mill_config::{SourceError, load};
 
@@ -89,14 +89,14 @@ fn diagnostics_of(failure: &Failure) -> Vec<&Diagnostic> {
 /// What a diagnostic shows is a line of a text that was read, and the word lies in it.
 fn points_into_a_text(diagnostic: &Diagnostic, texts: &[&[u8]], globals: &[u8]) {
     let text = match &diagnostic.place {
-        Place::File { path, line } => {
+        SourcePosition::File { path, line } => {
             let index = PATHS.iter().position(|known| path == known);
             let text = texts[index.expect("the place is one of the files")];
             assert!((1..=lines_of(text).count()).contains(&count(*line)));
             Some(text)
         }
-        Place::CommandLine => Some(globals),
-        Place::None => None,
+        SourcePosition::CommandLine => Some(globals),
+        SourcePosition::None => None,
     };
     let Some(snippet) = &diagnostic.snippet else {
         return;

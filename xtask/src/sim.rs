@@ -23,7 +23,7 @@ Usage: cargo xtask sim --seed N [--trace]
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum SimCommand {
     One { seed: u64, traces: bool },
     Many(Range<u64>),
     Matrix,
@@ -32,13 +32,13 @@ enum Asked {
 
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     match parse(arguments) {
-        Ok(Asked::Help) => {
+        Ok(SimCommand::Help) => {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
-        Ok(Asked::One { seed, traces }) => one(seed, traces),
-        Ok(Asked::Many(seeds)) => many::run(&seeds),
-        Ok(Asked::Matrix) => write_matrix(root),
+        Ok(SimCommand::One { seed, traces }) => one(seed, traces),
+        Ok(SimCommand::Many(seeds)) => many::run(&seeds),
+        Ok(SimCommand::Matrix) => write_matrix(root),
         Err(what) => {
             eprintln!("xtask sim: {what}\n\n{USAGE}");
             ExitCode::from(crate::EXIT_USAGE)
@@ -46,17 +46,17 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     }
 }
 
-fn parse(arguments: &[&str]) -> Result<Asked, String> {
+fn parse(arguments: &[&str]) -> Result<SimCommand, String> {
     match arguments {
-        ["help" | "-h" | "--help"] => Ok(Asked::Help),
-        ["--matrix"] => Ok(Asked::Matrix),
+        ["help" | "-h" | "--help"] => Ok(SimCommand::Help),
+        ["--matrix"] => Ok(SimCommand::Matrix),
         ["--seed", seed] => one_of(seed, false),
         ["--seed", seed, "--trace"] | ["--trace", "--seed", seed] => one_of(seed, true),
         ["--seeds", range] => range
             .split_once("..")
             .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?))
             .filter(|range: &Range<u64>| !range.is_empty())
-            .map(Asked::Many)
+            .map(SimCommand::Many)
             .ok_or_else(|| format!("\"{range}\" is no range of seeds such as 0..500")),
         ["--seed" | "--seeds"] => Err(format!("{} wants a number", arguments[0])),
         [] => Err(String::from("which world? --seed, --seeds or --matrix")),
@@ -64,9 +64,9 @@ fn parse(arguments: &[&str]) -> Result<Asked, String> {
     }
 }
 
-fn one_of(seed: &str, traces: bool) -> Result<Asked, String> {
+fn one_of(seed: &str, traces: bool) -> Result<SimCommand, String> {
     match seed.parse() {
-        Ok(seed) => Ok(Asked::One { seed, traces }),
+        Ok(seed) => Ok(SimCommand::One { seed, traces }),
         Err(_) => Err(format!(
             "\"{seed}\" is no seed: a number from 0 to 2^64 - 1"
         )),
@@ -115,20 +115,20 @@ fn write_matrix(root: &Path) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn check(arguments: &[&str], expected: Result<Asked, &str>) {
+    fn check(arguments: &[&str], expected: Result<SimCommand, &str>) {
         let expected = expected.map_err(str::to_owned);
         assert_eq!(parse(arguments), expected, "{arguments:?}");
     }
 
     #[test]
     fn worlds_are_asked_for_by_seed() {
-        let one = |seed, traces| Ok(Asked::One { seed, traces });
+        let one = |seed, traces| Ok(SimCommand::One { seed, traces });
         check(&["--seed", "7"], one(7, false));
         check(&["--seed", "7", "--trace"], one(7, true));
         check(&["--trace", "--seed", "0"], one(0, true));
-        check(&["--seeds", "3..5"], Ok(Asked::Many(3..5)));
-        check(&["--matrix"], Ok(Asked::Matrix));
-        check(&["--help"], Ok(Asked::Help));
+        check(&["--seeds", "3..5"], Ok(SimCommand::Many(3..5)));
+        check(&["--matrix"], Ok(SimCommand::Matrix));
+        check(&["--help"], Ok(SimCommand::Help));
     }
 
     #[test]

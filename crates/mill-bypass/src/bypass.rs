@@ -5,7 +5,7 @@ use crate::listeners::Entry;
 use crate::mapping::{listen_error, listen_options};
 use crate::pace::Wait;
 use crate::payload_queue::PayloadQueue;
-use crate::stacked::Stacked;
+use crate::stack_half::StackHalf;
 use crate::stream::BypassStream;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -81,7 +81,7 @@ where
 {
     inner: I,
     /// `None` without a link: everything is the inner engine's then.
-    stacked: Option<Rc<Stacked<L, FileOf<I>>>>,
+    stack_half: Option<Rc<StackHalf<L, FileOf<I>>>>,
 }
 
 /// The files of an engine.
@@ -92,8 +92,8 @@ where
     FileOf<I>: FileBytes,
 {
     pub fn new(inner: I, stack: Option<StackOptions<L>>) -> Self {
-        let stacked = stack.map(|options| Rc::new(Stacked::new(options, inner.now())));
-        Self { inner, stacked }
+        let stack_half = stack.map(|options| Rc::new(StackHalf::new(options, inner.now())));
+        Self { inner, stack_half }
     }
 
     /// The engine of all that does not go over the link.
@@ -106,32 +106,32 @@ where
         &self,
         look: impl FnOnce(&Host<PayloadQueue<FileOf<I>>>) -> R,
     ) -> Option<R> {
-        let stacked = self.stacked.as_ref()?;
-        Some(look(&stacked.stack.borrow().host))
+        let stack_half = self.stack_half.as_ref()?;
+        Some(look(&stack_half.stack.borrow().host))
     }
 
     /// Looks at the link, for what it counts; `None` without one.
     pub fn with_link<R>(&self, look: impl FnOnce(&mut L) -> R) -> Option<R> {
-        let stacked = self.stacked.as_ref()?;
-        Some(look(&mut stacked.stack.borrow_mut().link))
+        let stack_half = self.stack_half.as_ref()?;
+        Some(look(&mut stack_half.stack.borrow_mut().link))
     }
 
     /// How many streams the stack has; 0 without one.
     pub fn stack_streams(&self) -> usize {
-        let stacked = self.stacked.as_ref();
-        stacked.map_or(0, |stacked| stacked.stack.borrow().slots.count())
+        let stack_half = self.stack_half.as_ref();
+        stack_half.map_or(0, |stack_half| stack_half.stack.borrow().slots.count())
     }
 
     /// What the stack's host holds at present.
     pub fn usage(&self) -> Option<Usage> {
-        let stacked = self.stacked.as_ref()?;
-        Some(stacked.stack.borrow().host.usage())
+        let stack_half = self.stack_half.as_ref()?;
+        Some(stack_half.stack.borrow().host.usage())
     }
 
     /// What the stack's TCP counted.
     pub fn tcp_counters(&self) -> Option<Counters> {
-        let stacked = self.stacked.as_ref()?;
-        Some(*stacked.stack.borrow().host.tcp_counters())
+        let stack_half = self.stack_half.as_ref()?;
+        Some(*stack_half.stack.borrow().host.tcp_counters())
     }
 }
 
@@ -159,16 +159,16 @@ where
     }
 
     fn listen(&self, options: &ListenOptions) -> Result<Listening, ListenError> {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.listen(options);
         };
-        let (inner, unsupported) = if stacked.is_alone_at(&options.address) {
+        let (inner, unsupported) = if stack_half.is_alone_at(&options.address) {
             (None, Vec::new())
         } else {
             let listening = self.inner.listen(options)?;
             (Some(listening.id), listening.unsupported)
         };
-        let stack = match stacked.listen(options) {
+        let stack = match stack_half.listen(options) {
             Some(Ok(id)) => Some(id),
             Some(Err(error)) => {
                 if let Some(inner) = inner {
@@ -181,36 +181,36 @@ where
         let entry = Entry {
             inner,
             stack,
-            send_buffer_bytes: stacked.send_buffer_of(options),
+            send_buffer_bytes: stack_half.send_buffer_of(options),
             is_dual: listen_options(options).dual_stack,
             accepting: false,
             is_waiting: false,
             is_inner_waiting: false,
             stack_first: true,
         };
-        let id = stacked.listeners.borrow_mut().insert(entry);
+        let id = stack_half.listeners.borrow_mut().insert(entry);
         Ok(Listening { id, unsupported })
     }
 
     fn close_listener(&self, listener: ListenerId) {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.close_listener(listener);
         };
-        let entry = stacked.listeners.borrow_mut().remove(listener);
+        let entry = stack_half.listeners.borrow_mut().remove(listener);
         let Some(entry) = entry else { return };
         if let Some(inner) = entry.inner {
             self.inner.close_listener(inner);
         }
         if let Some(id) = entry.stack {
-            stacked.close_listener(id);
+            stack_half.close_listener(id);
         }
     }
 
     fn set_accepting(&self, listener: ListenerId, accepting: bool) {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.set_accepting(listener, accepting);
         };
-        let mut listeners = stacked.listeners.borrow_mut();
+        let mut listeners = stack_half.listeners.borrow_mut();
         let Some(entry) = listeners.entry(listener) else {
             return;
         };
@@ -221,16 +221,16 @@ where
     }
 
     fn accept(&self, listener: ListenerId, task: TaskId) -> Accept<BypassStream<L, I>> {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.accept_inner(listener, task);
         };
-        let mut listeners = stacked.listeners.borrow_mut();
+        let mut listeners = stack_half.listeners.borrow_mut();
         let Some(entry) = listeners.entry(listener) else {
             return Accept::Empty;
         };
         entry.stack_first = !entry.stack_first;
         let stack_first = entry.stack_first;
-        if stack_first && let Some(stream) = stacked.accept(entry, task) {
+        if stack_first && let Some(stream) = stack_half.accept(entry, task) {
             return Accept::Stream(BypassStream::of_stack(stream));
         }
         if entry.is_inner_waiting
@@ -241,7 +241,7 @@ where
                 found => return found,
             }
         }
-        if !stack_first && let Some(stream) = stacked.accept(entry, task) {
+        if !stack_first && let Some(stream) = stack_half.accept(entry, task) {
             return Accept::Stream(BypassStream::of_stack(stream));
         }
         Accept::Empty
@@ -249,10 +249,10 @@ where
 
     /// At the stack: who is accepted a turn late has his request acknowledged by a frame of its own.
     fn accepts_freely(&self, listener: ListenerId) -> bool {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.accepts_freely(listener);
         };
-        let mut listeners = stacked.listeners.borrow_mut();
+        let mut listeners = stack_half.listeners.borrow_mut();
         let entry = listeners.entry(listener);
         entry.is_some_and(|entry| entry.stack.is_some() && !entry.is_inner_waiting)
     }
@@ -263,10 +263,10 @@ where
         options: &ConnectOptions,
         task: TaskId,
     ) -> Result<BypassStream<L, I>, StreamError> {
-        if let (Some(stacked), Address::Ip(ip)) = (&self.stacked, target)
-            && stacked.reaches(ip.ip())
+        if let (Some(stack_half), Address::Ip(ip)) = (&self.stack_half, target)
+            && stack_half.reaches(ip.ip())
         {
-            let stream = stacked.connect(*ip, options, task)?;
+            let stream = stack_half.connect(*ip, options, task)?;
             return Ok(BypassStream::of_stack(stream));
         }
         let stream = self.inner.connect(target, options, task)?;
@@ -274,7 +274,7 @@ where
     }
 
     fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.poll(park, events);
         };
         let reported = events.acceptable.len();
@@ -283,27 +283,27 @@ where
         } else {
             Park::No
         };
-        let clocks = match stacked.wait(park, || self.inner.now()) {
+        let clocks = match stack_half.wait(park, || self.inner.now()) {
             Wait::Inner(park) => {
                 let ready = events.ready.len();
                 let clocks = self.inner.poll(park, events);
                 if events.mail || events.ready.len() > ready || events.acceptable.len() > reported {
-                    stacked.stack.borrow_mut().asked_well();
+                    stack_half.stack.borrow_mut().note_inner_activity();
                 }
                 clocks
             }
             _ => self.inner.clock(),
         };
-        let mut listeners = stacked.listeners.borrow_mut();
+        let mut listeners = stack_half.listeners.borrow_mut();
         listeners.translate(&mut events.acceptable, reported);
         drop(listeners);
-        stacked.receive(clocks.0, events);
+        stack_half.receive(clocks.0, events);
         clocks
     }
 
     fn settle(&self) {
-        if let Some(stacked) = &self.stacked {
-            stacked.settle(|| self.inner.now());
+        if let Some(stack_half) = &self.stack_half {
+            stack_half.settle(|| self.inner.now());
         }
         self.inner.settle();
     }
@@ -330,7 +330,7 @@ where
     fn clone(&self) -> Self {
         Self {
             inner: self.inner.clone(),
-            stacked: self.stacked.clone(),
+            stack_half: self.stack_half.clone(),
         }
     }
 }
@@ -340,8 +340,8 @@ where
     FileOf<I>: FileBytes,
 {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.stacked {
-            Some(stacked) => write!(formatter, "BypassEngine({:?})", stacked.stack.borrow()),
+        match &self.stack_half {
+            Some(stack_half) => write!(formatter, "BypassEngine({:?})", stack_half.stack.borrow()),
             None => formatter.write_str("BypassEngine(no stack)"),
         }
     }

@@ -43,7 +43,7 @@ pub mod file_bytes;
 pub mod pool;
 
 /// The stack's half of an engine: listening, accepting, connecting, its part of the turn.
-mod stacked;
+mod stack_half;
 
 /// One host, its link, and the slots of its streams.
 mod stack;

@@ -74,7 +74,7 @@ impl Pace {
     }
 
     /// The inner engine was asked and had something, and probably will have again soon.
-    pub(crate) const fn asked_well(&mut self) {
+    pub(crate) const fn note_inner_activity(&mut self) {
         self.ask_interval = INNER_INTERVAL_MIN;
     }
 
@@ -170,7 +170,7 @@ mod tests {
                 let finds = micros > 700;
                 asked[usize::from(finds)].push(micros);
                 if finds {
-                    pace.asked_well();
+                    pace.note_inner_activity();
                 }
             }
         }

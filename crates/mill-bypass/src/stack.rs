@@ -176,8 +176,8 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
     }
 
     /// The inner engine had something.
-    pub(crate) const fn asked_well(&mut self) {
-        self.pace.asked_well();
+    pub(crate) const fn note_inner_activity(&mut self) {
+        self.pace.note_inner_activity();
     }
 
     /// Sends what there is, and gives the frames of the turn back.

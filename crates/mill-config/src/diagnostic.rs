@@ -13,7 +13,7 @@ pub struct Diagnostic {
     /// nginx's words, without the place.
     pub message: String,
     /// The place that nginx names.
-    pub place: Place,
+    pub place: SourcePosition,
     /// The line of text and the word in it.
     pub snippet: Option<Snippet>,
     /// Said under the caret.
@@ -28,13 +28,13 @@ pub struct Diagnostic {
 /// address that is in use.
 #[derive(Debug, Clone)]
 pub struct Spot {
-    pub(crate) place: Place,
+    pub(crate) place: SourcePosition,
     pub(crate) snippet: Snippet,
 }
 
 /// Where, in nginx's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SourcePosition {
     /// Nowhere in particular.
     None,
     /// `in command line`: the text of `-g`.
@@ -63,7 +63,7 @@ pub struct Snippet {
 
 impl Diagnostic {
     /// A message without snippet and help.
-    pub fn new(level: LogLevel, message: impl Into<String>, place: Place) -> Self {
+    pub fn new(level: LogLevel, message: impl Into<String>, place: SourcePosition) -> Self {
         Self {
             level,
             message: message.into(),
@@ -79,9 +79,9 @@ impl Diagnostic {
     pub fn line(&self) -> String {
         let mut line = format!("[{}] {}", self.level.name(), self.message);
         match &self.place {
-            Place::None => {}
-            Place::CommandLine => line.push_str(" in command line"),
-            place @ Place::File { .. } => {
+            SourcePosition::None => {}
+            SourcePosition::CommandLine => line.push_str(" in command line"),
+            place @ SourcePosition::File { .. } => {
                 let _ = write!(line, " in {place}");
             }
         }
@@ -122,7 +122,7 @@ impl std::fmt::Display for Spot {
 }
 
 /// `FILE:LINE`, or that it is the command line.
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SourcePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::None => Ok(()),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::Text;
 use crate::config::{Config, LogLevel};
-use crate::diagnostic::{Diagnostic, Place, Snippet, Spot};
+use crate::diagnostic::{Diagnostic, Snippet, SourcePosition, Spot};
 use crate::directive::{Apply, Contexts, Directive, Notice, Value};
 use crate::directives;
 use crate::lexer::{LexError, Lexer, SourceText, Statement, Token, Word};
@@ -120,14 +120,22 @@ impl<'a> Resolver<'a> {
             let message = format!("open() \"{shown}\" failed ({}: {})", error.code, error.text);
             match from {
                 Some(statement) => self.emerg(statement, statement.arg(1), message),
-                None => Box::new(Diagnostic::new(LogLevel::Emerg, message, Place::None)),
+                None => Box::new(Diagnostic::new(
+                    LogLevel::Emerg,
+                    message,
+                    SourcePosition::None,
+                )),
             }
         })?;
         if self.include_depth >= INCLUDE_DEPTH_MAX {
             let message = format!("more than {INCLUDE_DEPTH_MAX} files include each other");
             return Err(match from {
                 Some(statement) => self.emerg(statement, statement.arg(1), message),
-                None => Box::new(Diagnostic::new(LogLevel::Emerg, message, Place::None)),
+                None => Box::new(Diagnostic::new(
+                    LogLevel::Emerg,
+                    message,
+                    SourcePosition::None,
+                )),
             });
         }
         let text = Arc::new(SourceText {
@@ -490,10 +498,10 @@ impl Resolver<'_> {
     }
 }
 
-pub(crate) fn place(text: &SourceText, line: u32) -> Place {
+pub(crate) fn place(text: &SourceText, line: u32) -> SourcePosition {
     match &text.path {
-        None => Place::CommandLine,
-        Some(path) => Place::File {
+        None => SourcePosition::CommandLine,
+        Some(path) => SourcePosition::File {
             path: path.clone(),
             line,
         },

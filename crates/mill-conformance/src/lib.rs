@@ -11,7 +11,7 @@
 //!
 //! Invariants:
 //! - A behaviour that is not in the list below is unused code, which the compiler reports: none gets lost.
-//! - No behaviour sleeps or measures time; [`Testbed::PATIENCE`] only ends a test that waits for something lost.
+//! - No behaviour sleeps or measures time; [`Testbed::TIMEOUT`] only ends a test that waits for something lost.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::unwrap_used,

@@ -20,7 +20,7 @@ pub trait Testbed: Sized + 'static {
 
     /// After so long without what is expected, it was lost. Real time for some engines, and then no passing test waits
     /// so long; virtual time for others, which includes retransmissions.
-    const PATIENCE: Duration;
+    const TIMEOUT: Duration;
 
     /// A new engine that listens, with so large a send buffer for each connection if that is asked for.
     fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self>;
@@ -166,7 +166,7 @@ impl<T: Testbed> Server<T> {
 
     /// Turns until `done` holds; fails when it does not for too long.
     pub fn run_until(&mut self, what: &str, mut done: impl FnMut() -> bool) {
-        let give_up = self.now() + T::PATIENCE;
+        let give_up = self.now() + T::TIMEOUT;
         while !done() {
             self.turn();
             assert!(self.now() < give_up, "waited for {what}");
@@ -180,7 +180,7 @@ impl<T: Testbed> Server<T> {
 
     /// Turns until `tasks` tasks live.
     pub fn run_until_tasks(&mut self, tasks: usize) {
-        let give_up = self.now() + T::PATIENCE;
+        let give_up = self.now() + T::TIMEOUT;
         while self.worker.tasks() != tasks {
             self.turn();
             assert!(

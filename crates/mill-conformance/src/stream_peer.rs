@@ -41,7 +41,7 @@ impl<N: PeerNetwork> Peer for StreamPeer<N> {
     /// It refuses, or nothing is there that could.
     fn is_refused(address: SocketAddr) -> bool {
         let (peer, engine) = (Self::connect(address), N::peers());
-        let give_up = engine.now() + CONNECT_PATIENCE;
+        let give_up = engine.now() + CONNECT_TIMEOUT;
         while engine.now() < give_up {
             match peer.0.poll_drained(0) {
                 Poll::Pending => turn(&engine, Park::Until(give_up)),
@@ -117,4 +117,4 @@ impl<N: PeerNetwork> fmt::Debug for StreamPeer<N> {
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Longer than all retransmissions of a SYN take, in virtual time.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(1000);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1000);

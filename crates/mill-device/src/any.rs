@@ -1,13 +1,13 @@
 //! Any of the links, as one type: so one engine serves all, and no call per frame goes through `dyn`.
 
-use crate::apart::ApartLink;
-use crate::colleagues::Colleagues;
+use crate::forwarding::WorkerForwarding;
 use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
 use crate::nowhere::Nowhere;
 use crate::pcap::CapturedLink;
 use crate::pcap::sink::FrameSender;
+use crate::standby::StandbyLink;
 use crate::tap::TapLink;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
@@ -30,7 +30,7 @@ pub enum AnyLink {
     AfXdp(InterfaceLink),
     CapturedAfXdp(CapturedLink<InterfaceLink>),
     /// The interface is another process's, at present or for good.
-    Apart(Box<ApartLink>),
+    Standby(Box<StandbyLink>),
     /// For the moment in which one of these becomes another.
     Moving(Nowhere),
 }
@@ -98,15 +98,15 @@ impl AnyLink {
             }
             Self::Memif(_) | Self::CapturedMemif(_) => "memif",
             Self::AfXdp(_) | Self::CapturedAfXdp(_) => "af_xdp",
-            Self::Apart(_) => "af_xdp",
+            Self::Standby(_) => "af_xdp",
             Self::Moving(_) => "none",
         }
     }
 
     /// The way to an interface that another process has, if it is one.
-    pub fn apart(&self) -> Option<&ApartLink> {
+    pub fn standby(&self) -> Option<&StandbyLink> {
         match self {
-            Self::Apart(link) => Some(link),
+            Self::Standby(link) => Some(link),
             _ => None,
         }
     }
@@ -121,10 +121,10 @@ impl AnyLink {
     }
 
     /// What ends a wait beside frames, if there is anything.
-    pub fn surroundings(&self) -> Option<BorrowedFd<'_>> {
+    pub fn control_fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
-            Self::Apart(link) => Some(link.surroundings()),
-            _ => self.interface().map(InterfaceLink::surroundings),
+            Self::Standby(link) => Some(link.control_fd()),
+            _ => self.interface().map(InterfaceLink::control_fd),
         }
     }
 
@@ -136,16 +136,16 @@ impl AnyLink {
     }
 
     /// What ends a wait by changing, without being read: another worker has frames for this one.
-    pub fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.colleagues().map(Colleagues::bell)
+    pub fn doorbell_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.forwarding().map(WorkerForwarding::doorbell_fd)
     }
 
     /// The other workers of the device.
-    pub fn colleagues(&self) -> Option<&Colleagues> {
+    pub fn forwarding(&self) -> Option<&WorkerForwarding> {
         match self {
-            Self::Tap(link) => link.colleagues(),
-            Self::CapturedTap(link) => link.inner().colleagues(),
-            _ => self.interface()?.colleagues(),
+            Self::Tap(link) => link.forwarding(),
+            Self::CapturedTap(link) => link.inner().forwarding(),
+            _ => self.interface()?.forwarding(),
         }
     }
 
@@ -154,7 +154,7 @@ impl AnyLink {
     pub fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
         match self {
             Self::AfXdp(link) => link.set_watcher(watcher),
-            Self::Apart(link) => {
+            Self::Standby(link) => {
                 link.set_watcher(watcher);
                 None
             }
@@ -164,7 +164,7 @@ impl AnyLink {
 
     fn given(link: InterfaceLink) -> Self {
         match link.give() {
-            Ok(apart) => Self::Apart(apart),
+            Ok(standby) => Self::Standby(standby),
             Err(link) => Self::AfXdp(*link),
         }
     }
@@ -176,9 +176,9 @@ impl AnyLink {
             Self::AfXdp(link) => Self::given(link),
             // Somebody writes down for a while what passes. It ends with what is written by then.
             Self::CapturedAfXdp(link) => Self::given(link.into_inner()),
-            Self::Apart(link) => match InterfaceLink::take(link.into_parts()) {
+            Self::Standby(link) => match InterfaceLink::take(link.into_parts()) {
                 Ok(link) => Self::AfXdp(*link),
-                Err(apart) => Self::Apart(apart),
+                Err(standby) => Self::Standby(standby),
             },
             other => other,
         };
@@ -197,7 +197,7 @@ macro_rules! each {
             AnyLink::CapturedMemif($link) => $expression,
             AnyLink::AfXdp($link) => $expression,
             AnyLink::CapturedAfXdp($link) => $expression,
-            AnyLink::Apart($link) => $expression,
+            AnyLink::Standby($link) => $expression,
             AnyLink::Moving($link) => $expression,
         }
     };
@@ -271,7 +271,7 @@ impl Link for AnyLink {
         let is_due = match self {
             Self::AfXdp(link) => link.is_asked(),
             Self::CapturedAfXdp(link) => link.inner().is_asked(),
-            Self::Apart(link) => link.is_owner(),
+            Self::Standby(link) => link.is_owner(),
             _ => false,
         };
         if is_due {

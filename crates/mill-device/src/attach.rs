@@ -10,16 +10,16 @@ pub(crate) mod memif;
 mod af_xdp;
 
 /// From a process to its successor.
-pub mod heritage;
+pub mod inherited_device;
 
 use crate::any::AnyLink;
+use crate::handover::OwnershipLock;
 use crate::impair::ImpairedLink;
 use crate::network::{ENODEV, ENXIO};
 use crate::pcap::CapturedLink;
 use crate::specification::Specification;
 use crate::specification::device::Device;
 use crate::steering::Steering;
-use crate::succession::Chair;
 use af_xdp::{AfXdp, Placed};
 use memif::Memif;
 use mill_stack::config::HostConfig;
@@ -31,14 +31,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use tap::Tap;
 
-/// One worker's seat at a device with its interface set up. The device vanishes with the last duplicate of its descriptors.
+/// One worker's attachment at a device with its interface set up. The device vanishes with the last duplicate of its descriptors.
 ///
 /// With the numbers of descriptors in their place it is for a thread that is about to leave this descriptor table.
 #[derive(Clone, Debug)]
 pub struct Attached<D = OwnedFd> {
     wire: Wire<D>,
     /// What other processes know us by that may have the device after us, if any can.
-    chair: Option<Chair<D>>,
+    ownership: Option<OwnershipLock<D>>,
     /// Where frames are to be written down.
     pcap: Option<D>,
 }
@@ -55,7 +55,7 @@ enum Wire<D> {
 #[derive(Debug)]
 pub struct Made {
     /// One for each worker, as far as the device carries several: one at least.
-    pub seats: Vec<Attached>,
+    pub attachments: Vec<Attached>,
     pub hold: Hold,
     /// What is not as it was asked for, in sentences.
     pub notices: Vec<String>,
@@ -111,15 +111,15 @@ pub enum Trouble {
 pub struct AttachError(String);
 
 impl Attached {
-    /// Makes the device with a seat for each of the specification's workers, gives this machine's side its addresses, and
+    /// Makes the device with an attachment for each of the specification's workers, gives this machine's side its addresses, and
     /// opens the file of frames.
     pub fn make(specification: &Specification) -> Result<Made, AttachError> {
         let mut hold = Hold::default();
         let mut notices = Vec::new();
         let wires = match &specification.device {
             Device::Tap { name } => {
-                let seats = Tap::make(name, specification)?;
-                seats.into_iter().map(Wire::Tap).collect()
+                let attachments = Tap::make(name, specification)?;
+                attachments.into_iter().map(Wire::Tap).collect()
             }
             Device::Memif { socket } => vec![Wire::Memif(Memif::new(socket, specification)?)],
             Device::AfXdp { interface } => {
@@ -127,42 +127,49 @@ impl Attached {
                 let made = AfXdp::make(interface, &specification.af_xdp, workers)?;
                 hold = made.hold;
                 notices = made.notices;
-                made.seats.into_iter().map(Wire::AfXdp).collect()
+                made.attachments.into_iter().map(Wire::AfXdp).collect()
             }
         };
         // Only now, so that a start that fails anyway empties no file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
         let is_alone = wires.len() == 1;
-        let seats = wires.into_iter().map(|wire| {
-            let chair = match &wire {
+        let attachments = wires.into_iter().map(|wire| {
+            let ownership = match &wire {
                 // What is written down is written by one; and one queue goes from one worker to one other.
-                Wire::AfXdp(seat) if pcap.is_none() && is_alone && seat.has_one_queue() => {
-                    Some(Chair::new()?)
+                Wire::AfXdp(attachment)
+                    if pcap.is_none() && is_alone && attachment.has_one_queue() =>
+                {
+                    Some(OwnershipLock::new()?)
                 }
                 _ => None,
             };
             // All write whole frames to where the last one was written.
             let pcap = pcap.as_ref().map(File::try_clone).transpose()?;
             let pcap = pcap.map(OwnedFd::from);
-            Ok(Self { wire, chair, pcap })
+            Ok(Self {
+                wire,
+                ownership,
+                pcap,
+            })
         });
-        let seats = seats.collect::<io::Result<_>>();
+        let attachments = attachments.collect::<io::Result<_>>();
         Ok(Made {
-            seats: seats
-                .map_err(|error| AttachError(format!("a worker's seat can't be made: {error}")))?,
+            attachments: attachments.map_err(|error| {
+                AttachError(format!("a worker's attachment can't be made: {error}"))
+            })?,
             hold,
             notices,
         })
     }
 
-    /// Has the workers of a process know each other, before the first of them makes its link: `seats` are all of a device.
+    /// Has the workers of a process know each other, before the first of them makes its link: `attachments` are all of a device.
     /// A worker that is alone knows itself.
-    pub fn prepare(seats: &[Self]) -> io::Result<()> {
+    pub fn prepare(attachments: &[Self]) -> io::Result<()> {
         let (mut of_tap, mut of_interface) = (Vec::new(), Vec::new());
-        for seat in seats {
-            match &seat.wire {
-                Wire::Tap(seat) => of_tap.push(seat),
-                Wire::AfXdp(seat) => of_interface.push(seat),
+        for attachment in attachments {
+            match &attachment.wire {
+                Wire::Tap(attachment) => of_tap.push(attachment),
+                Wire::AfXdp(attachment) => of_interface.push(attachment),
                 Wire::Memif(_) => {}
             }
         }
@@ -188,7 +195,7 @@ impl Attached {
             Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
             Wire::AfXdp(queue) => queue.descriptors().collect(),
         };
-        let of_chair = self.chair.iter().flat_map(Chair::descriptors);
+        let of_chair = self.ownership.iter().flat_map(OwnershipLock::descriptors);
         let all = of_wire.into_iter().chain(of_chair).chain(&self.pcap);
         all.map(AsFd::as_fd)
     }
@@ -218,12 +225,12 @@ impl Attached {
                     }
                 }
             }
-            Wire::AfXdp(queue) => match (queue.link(self.chair, on_gone)?, pcap) {
+            Wire::AfXdp(queue) => match (queue.link(self.ownership, on_gone)?, pcap) {
                 (Placed::There(link), None) => AnyLink::AfXdp(*link),
                 (Placed::There(link), Some(file)) => {
                     AnyLink::CapturedAfXdp(CapturedLink::new(*link, file, on_error))
                 }
-                (Placed::Apart(link), _) => AnyLink::Apart(link),
+                (Placed::Standby(link), _) => AnyLink::Standby(link),
             },
             Wire::Memif(memif) => {
                 let memif = memif.link(specification, on_gone)?;
@@ -261,8 +268,8 @@ impl<D> Attached<D> {
         };
         Ok(Attached {
             wire,
-            chair: match &self.chair {
-                Some(chair) => Some(chair.try_map(&copy)?),
+            ownership: match &self.ownership {
+                Some(ownership) => Some(ownership.try_map(&copy)?),
                 None => None,
             },
             pcap: self.pcap.as_ref().map(&copy).transpose()?,

@@ -4,7 +4,7 @@
 //! What it does concerns packets as they are on a wire. Hence nothing is left to the device: the frames must not be longer
 //! than the MTU, and all checksums must be there.
 
-use crate::colleagues::is_handed;
+use crate::forwarding::is_handed;
 use crate::frames::Frames;
 use crate::tap::TapLink;
 use mill_stack::link::{

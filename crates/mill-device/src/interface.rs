@@ -1,16 +1,16 @@
 //! An interface of this machine: a queue of it by AF_XDP, what is steered to it, and what the kernel knows around it.
 //!
 //! Frames are `XdpLink`'s business. What is served goes into the `Table` that the steering program reads; addresses,
-//! routes, neighbours and the MTU are the kernel's, and the `Follower` tells when they change.
+//! routes, neighbours and the MTU are the kernel's, and the `NetlinkMonitor` tells when they change.
 
-use crate::colleagues::{Colleagues, is_handed};
+use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::network::LinkState;
-use crate::network::follower::{Change, Follower};
+use crate::network::monitor::{Change, NetlinkMonitor};
 use crate::queues::Queues;
 use crate::steering::Table;
 use crate::steering::flow::FlowHash;
 use crate::wanted::Wanted;
-use grace::Grace;
+use kernel_flows::PreexistingKernelFlows;
 use mill_stack::config::Prefix;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 mod taken;
 
 /// Connections that the kernel had on a port before it was served.
-mod grace;
+mod kernel_flows;
 
 /// How the interface goes from one process to another.
 mod passing;
@@ -40,20 +40,20 @@ pub struct InterfaceLink {
     /// Which of the workers that share the queues this is.
     worker: u32,
     /// Where each worker has queues of its own: the others.
-    colleagues: Option<Colleagues>,
-    follower: Follower,
-    grace: Grace,
+    forwarding: Option<WorkerForwarding>,
+    monitor: NetlinkMonitor,
+    kernel_flows: PreexistingKernelFlows,
     /// Ports among those that we open connections from that the kernel had before.
     taken: BTreeSet<u16>,
-    /// Memory for what the follower says.
+    /// Memory for what the monitor says.
     heard: Vec<Change>,
-    /// Until the follower is asked again.
+    /// Until the monitor is asked again.
     turns_left: u32,
     passage: Passage,
-    told: TellTrouble,
+    on_fault: FaultCallback,
     wanted: Wanted,
     /// Other processes that could have the interface, if there can be any.
-    succession: Option<Box<Succession>>,
+    handover: Option<Box<Succession>>,
 }
 
 /// Whether frames pass an interface.
@@ -68,7 +68,7 @@ pub enum Passage {
 
 /// What can happen around a running interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InterfaceTrouble {
+pub enum InterfaceFault {
     /// It was deleted, and will not come back.
     Gone,
     /// No frames pass now, or they do again.
@@ -78,7 +78,7 @@ pub enum InterfaceTrouble {
     /// It carries longer packets now than packet memory was made for.
     MtuTooLarge(u16),
     /// What has changed can't be read.
-    Deaf(String),
+    NetlinkLost(String),
     /// Another process has it, and does not answer who asks for it.
     NotGiven,
     /// It was taken over from another process, and can't be used.
@@ -87,35 +87,35 @@ pub enum InterfaceTrouble {
     RelayBroken,
 }
 
-pub(crate) type TellTrouble = Box<dyn FnMut(InterfaceTrouble) + Send>;
+pub(crate) type FaultCallback = Box<dyn FnMut(InterfaceFault) + Send>;
 
 impl InterfaceLink {
     /// A link of these three, which are of one interface, for a worker of those among whom its flows are spread.
     pub fn new(
-        (queues, worker, colleagues): (Queues, u32, Option<Colleagues>),
+        (queues, worker, forwarding): (Queues, u32, Option<WorkerForwarding>),
         table: Table,
-        follower: Follower,
-        told: TellTrouble,
+        monitor: NetlinkMonitor,
+        on_fault: FaultCallback,
     ) -> Self {
         let mut link = Self {
             queues,
             flows: table.flow_hash(),
             worker,
-            colleagues,
+            forwarding,
             table,
-            follower,
-            grace: Grace::default(),
+            monitor,
+            kernel_flows: PreexistingKernelFlows::default(),
             taken: BTreeSet::new(),
             heard: Vec::new(),
             turns_left: 0,
             passage: Passage::Open,
-            told,
+            on_fault,
             wanted: Wanted::default(),
-            succession: None,
+            handover: None,
         };
         // The stack knows no tags (IEEE 802.1Q): frames that have one are the kernel's.
         link.table.set_tags(0);
-        let network = link.follower.network().clone();
+        let network = link.monitor.network().clone();
         link.steer(&network.addresses);
         link.tell_passage(&network.link);
         link.heard.push(Change::Routes {
@@ -150,15 +150,15 @@ impl InterfaceLink {
     }
 
     /// What ends a wait beside frames: something has changed around the interface.
-    pub fn surroundings(&self) -> BorrowedFd<'_> {
-        match &self.succession {
-            Some(succession) => succession.as_fd(),
-            None => self.follower.as_fd(),
+    pub fn control_fd(&self) -> BorrowedFd<'_> {
+        match &self.handover {
+            Some(handover) => handover.as_fd(),
+            None => self.monitor.as_fd(),
         }
     }
 
-    pub fn colleagues(&self) -> Option<&Colleagues> {
-        self.colleagues.as_ref()
+    pub fn forwarding(&self) -> Option<&WorkerForwarding> {
+        self.forwarding.as_ref()
     }
 
     /// What frames come by, beside the link's own descriptor.
@@ -170,7 +170,7 @@ impl InterfaceLink {
         let addresses: Vec<IpAddr> = addresses.iter().map(|prefix| prefix.address).collect();
         let left_out = self.table.set_addresses(&addresses);
         if left_out > 0 {
-            (self.told)(InterfaceTrouble::AddressesLeftOut(left_out));
+            (self.on_fault)(InterfaceFault::AddressesLeftOut(left_out));
         }
     }
 
@@ -178,7 +178,7 @@ impl InterfaceLink {
     fn tell_passage(&mut self, state: &LinkState) {
         let passage = Passage::of(state);
         if std::mem::replace(&mut self.passage, passage) != passage {
-            (self.told)(InterfaceTrouble::Passage(passage));
+            (self.on_fault)(InterfaceFault::Passage(passage));
         }
     }
 
@@ -190,7 +190,7 @@ impl InterfaceLink {
                 if self.queues.set_mtu(state.mtu) {
                     into.push(LinkChange::Mtu(state.mtu));
                 } else {
-                    (self.told)(InterfaceTrouble::MtuTooLarge(state.mtu));
+                    (self.on_fault)(InterfaceFault::MtuTooLarge(state.mtu));
                 }
             }
             Change::Addresses(addresses) => {
@@ -209,7 +209,7 @@ impl InterfaceLink {
                 // In another namespace it may live on, with the program but without the socket: its frames are its
                 // kernel's there.
                 self.table.set_addresses(&[]);
-                (self.told)(InterfaceTrouble::Gone);
+                (self.on_fault)(InterfaceFault::Gone);
             }
         }
     }
@@ -232,29 +232,29 @@ impl Link for InterfaceLink {
 
     #[inline]
     fn receive(&mut self, burst: &mut Burst) {
-        if let Some(succession) = &self.succession
-            && succession.waits_to_serve(&self.wanted)
+        if let Some(handover) = &self.handover
+            && handover.waits_to_serve(&self.wanted)
         {
             return;
         }
-        if let Some(colleagues) = &mut self.colleagues {
-            colleagues.receive(burst);
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.receive(burst);
         }
         self.queues.receive(burst);
     }
 
     #[inline]
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        match &mut self.colleagues {
-            Some(colleagues) if is_handed(id) => colleagues.frame(id),
+        match &mut self.forwarding {
+            Some(forwarding) if is_handed(id) => forwarding.frame(id),
             _ => self.queues.frame(id),
         }
     }
 
     #[inline]
     fn release(&mut self, id: FrameId) {
-        match &mut self.colleagues {
-            Some(colleagues) if is_handed(id) => colleagues.release(id),
+        match &mut self.forwarding {
+            Some(forwarding) if is_handed(id) => forwarding.release(id),
             _ => self.queues.release(id),
         }
     }
@@ -271,22 +271,22 @@ impl Link for InterfaceLink {
 
     #[inline]
     fn flush(&mut self) {
-        if let Some(succession) = &mut self.succession {
-            succession.carry(&mut self.queues);
+        if let Some(handover) = &mut self.handover {
+            handover.carry(&mut self.queues);
         }
         self.queues.flush();
     }
 
     #[inline]
     fn is_behind(&self) -> bool {
-        let succession = self.succession.as_ref();
-        self.queues.is_behind() || succession.is_some_and(|succession| succession.has_left())
+        let handover = self.handover.as_ref();
+        self.queues.is_behind() || handover.is_some_and(|handover| handover.has_left())
     }
 
     fn serve(&mut self, service: Service, on: bool) {
         self.wanted.serve(service, on);
         if on {
-            self.grace.begin(service.address.port(), &self.table);
+            self.kernel_flows.begin(service.address.port(), &self.table);
         }
         self.table.serve(service, on);
     }
@@ -308,34 +308,33 @@ impl Link for InterfaceLink {
         if self.taken.contains(&local_port) {
             return false;
         }
-        match &self.colleagues {
+        match &self.forwarding {
             // By which queue the answers come is not known; they are handed over.
-            Some(colleagues) => colleagues.is_own_port(local_port),
+            Some(forwarding) => forwarding.is_own_port(local_port),
             None => self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker,
         }
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(colleagues) = &mut self.colleagues else {
-            let succession = self.succession.as_mut();
-            return succession.is_some_and(|succession| {
-                succession.hand_over(frame, self.queues.frame(frame.id))
-            });
+        let Some(forwarding) = &mut self.forwarding else {
+            let handover = self.handover.as_mut();
+            return handover
+                .is_some_and(|handover| handover.hand_over(frame, self.queues.frame(frame.id)));
         };
         let bytes = match is_handed(frame.id) {
             true => &[],
             false => &*self.queues.frame(frame.id),
         };
-        colleagues.give(frame, bytes)
+        forwarding.give(frame, bytes)
     }
 
     fn resolve(&mut self, address: IpAddr) {
         // Whoever waits asks again, and gives up in the end.
-        let _ = self.follower.ask(address);
+        let _ = self.monitor.ask(address);
         self.turns_left = 0;
     }
 
-    /// Asking the follower is a system call, so that not every turn does.
+    /// Asking the monitor is a system call, so that not every turn does.
     #[inline]
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         if let Some(left) = self.turns_left.checked_sub(1) {
@@ -343,15 +342,15 @@ impl Link for InterfaceLink {
             return;
         }
         self.turns_left = TURNS_BETWEEN;
-        let addresses = &self.follower.network().addresses;
-        self.grace.look(&self.table, addresses);
-        if let Some(succession) = &mut self.succession {
+        let addresses = &self.monitor.network().addresses;
+        self.kernel_flows.look(&self.table, addresses);
+        if let Some(handover) = &mut self.handover {
             let around = (&self.table, &self.wanted);
-            succession.look(&mut self.queues, around, &mut self.told);
+            handover.look(&mut self.queues, around, &mut self.on_fault);
         }
         let mut heard = std::mem::take(&mut self.heard);
-        if let Err(error) = self.follower.changes(&mut heard) {
-            (self.told)(InterfaceTrouble::Deaf(error.to_string()));
+        if let Err(error) = self.monitor.changes(&mut heard) {
+            (self.on_fault)(InterfaceFault::NetlinkLost(error.to_string()));
         }
         for change in heard.drain(..) {
             self.on_heard(change, into);
@@ -372,11 +371,11 @@ impl fmt::Debug for InterfaceLink {
         formatter
             .debug_struct("InterfaceLink")
             .field("queues", &self.queues)
-            .field("follower", &self.follower)
+            .field("monitor", &self.monitor)
             .finish_non_exhaustive()
     }
 }
 
-/// Turns without a question to the follower after one with: in a worker that spins, some tens of microseconds; one that
-/// sleeps is woken by the follower and makes that many turns in a row.
+/// Turns without a question to the monitor after one with: in a worker that spins, some tens of microseconds; one that
+/// sleeps is woken by the monitor and makes that many turns in a row.
 const TURNS_BETWEEN: u32 = 63;

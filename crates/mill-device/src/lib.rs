@@ -22,7 +22,7 @@ pub mod af_xdp;
 pub mod queues;
 
 /// Frames for a connection that another worker has.
-pub mod colleagues;
+pub mod forwarding;
 
 /// An interface of this machine: frames, steering, and what the kernel knows.
 pub mod interface;
@@ -31,13 +31,13 @@ pub mod interface;
 pub mod relay;
 
 /// Who has a device, of several processes that could.
-pub mod succession;
+pub mod handover;
 
 /// What a host wants of its link.
 mod wanted;
 
 /// The link of a process while another one has the device.
-pub mod apart;
+pub mod standby;
 
 /// No device at all.
 pub mod nowhere;

@@ -68,7 +68,7 @@ use mill_stack::link::{
     Burst, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties, Offload,
 };
 use place::name;
-use report::Told;
+use report::ChangeReporter;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -98,7 +98,7 @@ pub struct MemifLink {
     waiting: Waiting,
     news: Vec<News>,
     changes: VecDeque<MemifChange>,
-    told: Option<Told>,
+    told: Option<ChangeReporter>,
     /// What has become of the peer, until the host has heard of it.
     host_hears: Option<LinkChange>,
     counters: MemifCounters,
@@ -174,7 +174,7 @@ impl MemifLink {
 
     /// Has `told` hear of changes as well: not of the first peer if it comes at once, and not twice in a row of the same.
     pub fn on_change(&mut self, told: impl Fn(&MemifChange) + Send + 'static) {
-        self.told = Some(Told::new(told));
+        self.told = Some(ChangeReporter::new(told));
     }
 
     /// While polling, the peer is told not to signal, and the descriptor says nothing of frames: somebody has to

@@ -15,10 +15,10 @@ use std::io;
 use std::net::IpAddr;
 
 /// The same, followed as it changes.
-pub mod follower;
+pub mod monitor;
 
 /// Makes the kernel look for a neighbour.
-mod wanting;
+mod probe;
 
 /// Requests, and their answers as messages.
 mod ask;

@@ -4,7 +4,7 @@
 //! frames that a device cuts, or has merged, stand in it as they are: longer than the MTU.
 
 use crate::checksum;
-use crate::colleagues::is_handed;
+use crate::forwarding::is_handed;
 use mill_stack::link::{
     Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
 };

@@ -46,19 +46,19 @@ pub struct RelayCounters {
 #[derive(Debug)]
 pub struct FarEnd {
     pub memory: OwnedFd,
-    /// The maker's bell, and the other's.
-    pub bells: [OwnedFd; 2],
+    /// The maker's doorbell, and the other's.
+    pub doorbells: [OwnedFd; 2],
 }
 
 impl Relay {
     /// Makes the memory; the maker's end of it, and what the other end is.
     pub fn new() -> io::Result<(Self, FarEnd)> {
         let memory = SharedMemory::create("millstream-relay", MEMORY_BYTES, Pages::Small)?;
-        let bells = [eventfd::create()?, eventfd::create()?];
-        let [own, other] = [bells[0].try_clone()?, bells[1].try_clone()?];
+        let doorbells = [eventfd::create()?, eventfd::create()?];
+        let [own, other] = [doorbells[0].try_clone()?, doorbells[1].try_clone()?];
         let far = FarEnd {
             memory: memory.as_fd().try_clone_to_owned()?,
-            bells,
+            doorbells,
         };
         let relay = Self::over(memory, [THERE, BACK], [own, other]);
         Ok((relay, far))
@@ -70,7 +70,7 @@ impl Relay {
         if memory.len() < MEMORY_BYTES || !memory.is_sealed() {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }
-        let [other, own] = far.bells;
+        let [other, own] = far.doorbells;
         Ok(Self::over(memory, [BACK, THERE], [own, other]))
     }
 
@@ -90,7 +90,7 @@ impl Relay {
     }
 
     /// Wakes this end when frames have come: its readers need not read it, but be told of each change.
-    pub fn bell(&self) -> BorrowedFd<'_> {
+    pub fn doorbell_fd(&self) -> BorrowedFd<'_> {
         self.own_bell.as_fd()
     }
 

@@ -186,7 +186,7 @@ impl Specification {
     }
 
     /// How many of the workers the device has a seat for.
-    pub fn seats(&self) -> u32 {
+    pub fn attachments(&self) -> u32 {
         match self.device {
             Device::AfXdp { .. } => self.workers.count.max(1),
             // A bad wire is one: what it does has to be the same each time.

@@ -3,7 +3,7 @@
 //! The interface's wire is a descriptor. What this machine sends to it comes with partial checksums and not yet cut into
 //! segments, and what we send may be so too, so that one system call carries up to 44 segments of 1500 bytes.
 
-use crate::colleagues::{Colleagues, is_handed};
+use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::frames::Frames;
 use crate::vnet::VnetHeader;
 use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Offload, Received};
@@ -26,7 +26,7 @@ pub struct TapLink {
     spare: Vec<Vec<u8>>,
     counters: TapCounters,
     /// Where the device has a queue for each of several workers: the others.
-    colleagues: Option<Colleagues>,
+    forwarding: Option<WorkerForwarding>,
     /// Told once, when somebody has deleted the interface.
     on_gone: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -65,22 +65,22 @@ impl TapLink {
             waiting: VecDeque::new(),
             spare: Vec::new(),
             counters: TapCounters::default(),
-            colleagues: None,
+            forwarding: None,
             on_gone: None,
         }
     }
 
     /// One of several workers, each with a queue of the device.
     #[must_use]
-    pub fn with_colleagues(self, colleagues: Colleagues) -> Self {
+    pub fn with_forwarding(self, forwarding: WorkerForwarding) -> Self {
         Self {
-            colleagues: Some(colleagues),
+            forwarding: Some(forwarding),
             ..self
         }
     }
 
-    pub fn colleagues(&self) -> Option<&Colleagues> {
-        self.colleagues.as_ref()
+    pub fn forwarding(&self) -> Option<&WorkerForwarding> {
+        self.forwarding.as_ref()
     }
 
     /// Has `on_gone` called, once, when somebody deletes the interface: nothing passes any more then.
@@ -103,8 +103,8 @@ impl TapLink {
 
     /// Offers a frame to the next worker, if there are others; `bytes` are those of a frame that came by this device.
     pub(crate) fn offer(&mut self, frame: &Received, bytes: &[u8]) -> bool {
-        let colleagues = self.colleagues.as_mut();
-        colleagues.is_some_and(|colleagues| colleagues.give(frame, bytes))
+        let forwarding = self.forwarding.as_mut();
+        forwarding.is_some_and(|forwarding| forwarding.give(frame, bytes))
     }
 
     /// Writes the frames that wait, in their order, until the kernel has no room again.
@@ -159,8 +159,8 @@ impl Link for TapLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
-        if let Some(colleagues) = &mut self.colleagues {
-            colleagues.receive(burst);
+        if let Some(forwarding) = &mut self.forwarding {
+            forwarding.receive(burst);
         }
         while burst.room() > 0 {
             let device = self.device.as_fd();
@@ -192,23 +192,23 @@ impl Link for TapLink {
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
         if is_handed(id)
-            && let Some(colleagues) = &mut self.colleagues
+            && let Some(forwarding) = &mut self.forwarding
         {
-            return colleagues.frame(id);
+            return forwarding.frame(id);
         }
         let place = self.frames.frame(id);
         place.get_mut(VNET_HEADER_LEN..).unwrap_or_default()
     }
 
     fn release(&mut self, id: FrameId) {
-        match &mut self.colleagues {
-            Some(colleagues) if is_handed(id) => colleagues.release(id),
+        match &mut self.forwarding {
+            Some(forwarding) if is_handed(id) => forwarding.release(id),
             _ => self.frames.release(id),
         }
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(colleagues) = &mut self.colleagues else {
+        let Some(forwarding) = &mut self.forwarding else {
             return false;
         };
         let bytes = match is_handed(frame.id) {
@@ -219,12 +219,12 @@ impl Link for TapLink {
                 .get(VNET_HEADER_LEN..)
                 .unwrap_or_default(),
         };
-        colleagues.give(frame, bytes)
+        forwarding.give(frame, bytes)
     }
 
     fn brings(&self, _remote: SocketAddr, local_port: u16) -> bool {
-        let colleagues = self.colleagues.as_ref();
-        colleagues.is_none_or(|colleagues| colleagues.is_own_port(local_port))
+        let forwarding = self.forwarding.as_ref();
+        forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {

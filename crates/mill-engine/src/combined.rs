@@ -42,12 +42,12 @@ pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<
             for queue in bypass.link.other_queues() {
                 kernel.watch(queue)?;
             }
-            if let Some(bell) = bypass.link.bell() {
-                kernel.watch_changes(bell)?;
+            if let Some(doorbell) = bypass.link.doorbell_fd() {
+                kernel.watch_changes(doorbell)?;
             }
         }
-        if let Some(surroundings) = bypass.link.surroundings() {
-            kernel.watch(surroundings)?;
+        if let Some(control_fd) = bypass.link.control_fd() {
+            kernel.watch(control_fd)?;
         }
     }
     Ok(BypassEngine::new(kernel, bypass))

@@ -32,8 +32,8 @@ mod stream;
 
 pub use stream::KernelStream;
 
-use crate::civil::Civil;
 use crate::files::KernelFiles;
+use crate::wall_clock::WallClock;
 use buffers::{Gather, Inbound};
 use listeners::Listeners;
 use mill_runtime::address::Address;
@@ -98,7 +98,7 @@ struct Inner {
     /// Tokens of slots that sent their share of this turn and have more: to be reported without epoll.
     unfinished: RefCell<Vec<u64>>,
     random: Cell<u64>,
-    civil: Civil,
+    wall_clock: WallClock,
 }
 
 impl KernelEngine {
@@ -126,7 +126,7 @@ impl KernelEngine {
             unsent: RefCell::default(),
             unfinished: RefCell::default(),
             random: Cell::new(random::seed()? | 1),
-            civil: Civil::default(),
+            wall_clock: WallClock::default(),
         })))
     }
 
@@ -197,7 +197,7 @@ impl Engine for KernelEngine {
     }
 
     fn clock(&self) -> (Instant, UnixTime) {
-        self.0.civil.clock(self.now())
+        self.0.wall_clock.clock(self.now())
     }
 
     fn now(&self) -> Instant {

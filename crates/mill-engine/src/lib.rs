@@ -12,8 +12,8 @@
 /// The engine on kernel sockets: the epoll set, the slab of connections, the turn's two shared buffers.
 pub mod kernel;
 
-/// Civil time.
-mod civil;
+/// Wall-clock time.
+mod wall_clock;
 
 /// Files through the kernel: each call returns at once.
 pub mod files;

@@ -10,7 +10,7 @@ pub const IMF_FIXDATE_LEN: usize = 29;
 
 /// A moment in the Gregorian calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Civil {
+pub struct DateTime {
     pub year: i64,
     /// 1 to 12.
     pub month: u8,
@@ -23,7 +23,7 @@ pub struct Civil {
     pub weekday: u8,
 }
 
-impl Civil {
+impl DateTime {
     /// The calendar at `unix_seconds`, east of Greenwich by `offset_minutes`. Any input is valid:
     /// seconds beyond year ±10^10 saturate.
     pub fn at(unix_seconds: i64, offset_minutes: i32) -> Self {
@@ -32,7 +32,7 @@ impl Civil {
             .saturating_add(i64::from(offset_minutes) * 60);
         let days = seconds.div_euclid(86_400);
         let of_day = seconds.rem_euclid(86_400);
-        let (year, month, day) = civil_from_days(days);
+        let (year, month, day) = date_of_days(days);
         Self {
             year,
             month,
@@ -55,16 +55,16 @@ impl Civil {
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`. Years outside 0 to 9999 are written modulo 10000.
 pub fn imf_fixdate(unix_seconds: i64) -> [u8; IMF_FIXDATE_LEN] {
-    let civil = Civil::at(unix_seconds, 0);
+    let date_time = DateTime::at(unix_seconds, 0);
     let mut text = *b"Sun, 00 Jan 0000 00:00:00 GMT";
-    let year = civil.year.rem_euclid(10_000);
+    let year = date_time.year.rem_euclid(10_000);
     let pairs = [
-        (5, civil.day),
+        (5, date_time.day),
         (12, small(year / 100)),
         (14, small(year % 100)),
-        (17, civil.hour),
-        (20, civil.minute),
-        (23, civil.second),
+        (17, date_time.hour),
+        (20, date_time.minute),
+        (23, date_time.second),
     ];
     for (at, number) in pairs {
         if let Some([tens, ones]) = text.get_mut(at..at + 2) {
@@ -73,55 +73,55 @@ pub fn imf_fixdate(unix_seconds: i64) -> [u8; IMF_FIXDATE_LEN] {
         }
     }
     let weekday = WEEKDAYS
-        .get(usize::from(civil.weekday))
+        .get(usize::from(date_time.weekday))
         .copied()
         .unwrap_or(b"Sun");
     if let Some(place) = text.get_mut(0..3) {
         place.copy_from_slice(weekday);
     }
     if let Some(place) = text.get_mut(8..11) {
-        place.copy_from_slice(civil.month_name());
+        place.copy_from_slice(date_time.month_name());
     }
     text
 }
 
 /// `$time_local`: `21/Nov/2026:01:30:00 +0000`.
 pub fn emit_time_local(unix_seconds: i64, offset_minutes: i32, out: &mut Vec<u8>) {
-    let civil = Civil::at(unix_seconds, offset_minutes);
-    emit_two_digits(civil.day, out);
+    let date_time = DateTime::at(unix_seconds, offset_minutes);
+    emit_two_digits(date_time.day, out);
     out.push(b'/');
-    out.extend_from_slice(civil.month_name());
+    out.extend_from_slice(date_time.month_name());
     out.push(b'/');
-    emit_year(civil.year, out);
+    emit_year(date_time.year, out);
     out.push(b':');
-    emit_clock(&civil, out);
+    emit_clock(&date_time, out);
     out.push(b' ');
     emit_offset(offset_minutes, false, out);
 }
 
 /// `$time_iso8601`: `2026-11-21T01:30:00+00:00`.
 pub fn emit_time_iso8601(unix_seconds: i64, offset_minutes: i32, out: &mut Vec<u8>) {
-    let civil = Civil::at(unix_seconds, offset_minutes);
-    emit_year(civil.year, out);
+    let date_time = DateTime::at(unix_seconds, offset_minutes);
+    emit_year(date_time.year, out);
     out.push(b'-');
-    emit_two_digits(civil.month, out);
+    emit_two_digits(date_time.month, out);
     out.push(b'-');
-    emit_two_digits(civil.day, out);
+    emit_two_digits(date_time.day, out);
     out.push(b'T');
-    emit_clock(&civil, out);
+    emit_clock(&date_time, out);
     emit_offset(offset_minutes, true, out);
 }
 
 /// The error log's `2026/11/21 01:30:00`.
 pub fn emit_time_error_log(unix_seconds: i64, offset_minutes: i32, out: &mut Vec<u8>) {
-    let civil = Civil::at(unix_seconds, offset_minutes);
-    emit_year(civil.year, out);
+    let date_time = DateTime::at(unix_seconds, offset_minutes);
+    emit_year(date_time.year, out);
     out.push(b'/');
-    emit_two_digits(civil.month, out);
+    emit_two_digits(date_time.month, out);
     out.push(b'/');
-    emit_two_digits(civil.day, out);
+    emit_two_digits(date_time.day, out);
     out.push(b' ');
-    emit_clock(&civil, out);
+    emit_clock(&date_time, out);
 }
 
 fn emit_year(year: i64, out: &mut Vec<u8>) {
@@ -139,12 +139,12 @@ fn emit_year(year: i64, out: &mut Vec<u8>) {
     emit_decimal(year, out);
 }
 
-fn emit_clock(civil: &Civil, out: &mut Vec<u8>) {
-    emit_two_digits(civil.hour, out);
+fn emit_clock(date_time: &DateTime, out: &mut Vec<u8>) {
+    emit_two_digits(date_time.hour, out);
     out.push(b':');
-    emit_two_digits(civil.minute, out);
+    emit_two_digits(date_time.minute, out);
     out.push(b':');
-    emit_two_digits(civil.second, out);
+    emit_two_digits(date_time.second, out);
 }
 
 fn emit_offset(offset_minutes: i32, with_colon: bool, out: &mut Vec<u8>) {
@@ -201,7 +201,7 @@ pub fn parse_http_date(value: &[u8]) -> Option<i64> {
     (1..=days_in_month(year, month))
         .contains(&day)
         .then_some(())?;
-    Some(days_from_civil(year, month, day) * 86_400 + of_day)
+    Some(days_of_date(year, month, day) * 86_400 + of_day)
 }
 
 struct Text<'a> {
@@ -273,7 +273,7 @@ const DAYS_PER_ERA: i64 = 146_097;
 
 /// Years are counted from March 1, so that the leap day is a year's last; a month's beginning is
 /// then the linear `(153 m + 2) / 5`.
-fn civil_from_days(days: i64) -> (i64, u8, u8) {
+fn date_of_days(days: i64) -> (i64, u8, u8) {
     // 719468 days lie between 0000-03-01 and 1970-01-01.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(DAYS_PER_ERA);
@@ -291,7 +291,7 @@ fn civil_from_days(days: i64) -> (i64, u8, u8) {
     (year, small(month), small(day))
 }
 
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+fn days_of_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -356,11 +356,11 @@ mod tests {
     #[test]
     fn every_day_of_600_years_is_emitted_and_parsed_back() {
         let start = parse_http_date(b"Fri, 01 Jan 1700 12:34:56 GMT").unwrap();
-        let mut weekday = Civil::at(start, 0).weekday;
+        let mut weekday = DateTime::at(start, 0).weekday;
         for day in 0..600 * 365 {
             let seconds = start + day * 86_400;
             assert_eq!(parse_http_date(&imf_fixdate(seconds)), Some(seconds));
-            assert_eq!(Civil::at(seconds, 0).weekday, weekday);
+            assert_eq!(DateTime::at(seconds, 0).weekday, weekday);
             weekday = (weekday + 1) % 7;
         }
     }

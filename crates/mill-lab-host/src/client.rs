@@ -6,9 +6,9 @@ use crate::journal::Journal;
 use crate::names::Names;
 use crate::needs;
 use crate::own_stack;
+use crate::prepared_testbed::PreparedTestbed;
 use crate::process::{Process, Streams};
 use crate::shell;
-use crate::standing::Standing;
 use mill_lab::output::{self, Printed};
 use mill_lab::recipe::{Load, Tool};
 use mill_lab::record::CommandLine;
@@ -43,19 +43,19 @@ pub struct Outcome {
 pub fn start(
     load: &Load,
     args: &str,
-    standing: &Standing,
+    prepared_testbed: &PreparedTestbed,
     names: &Names,
     (folder, label): (&Path, &str),
     journal: &mut Journal,
 ) -> Result<Clients, String> {
     let began = clock::monotonic();
-    let ground = &standing.ground;
+    let testbed = &prepared_testbed.testbed;
     let mut processes = Vec::new();
     for index in 0..load.processes.max(1) {
-        let host = chosen(&ground.clients, index).ok_or("there is no client host")?;
+        let host = chosen(&testbed.clients, index).ok_or("there is no client host")?;
         let mut names = names.clone();
         names.set("index", index);
-        if let Some(address) = chosen(&ground.client_addresses, index) {
+        if let Some(address) = chosen(&testbed.client_addresses, index) {
             names.set("client_host", address);
         }
         let mut line = Line::new(program(load, host)?);
@@ -64,8 +64,8 @@ pub fn start(
             line.argv.extend([String::from("--stack"), stack]);
         }
         line.argv.extend(shell::words(&names.fill(args))?);
-        line.cpus = cpus(load, &ground.client_cpus, index);
-        line.nofile = standing.nofile;
+        line.cpus = cpus(load, &testbed.client_cpus, index);
+        line.nofile = prepared_testbed.nofile;
         let filled = |(name, value): (&String, &String)| (name.clone(), names.fill(value));
         line.environment = load.environment.iter().map(filled).collect();
         let out = folder.join(format!("{label}-{index}.out"));

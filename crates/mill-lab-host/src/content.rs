@@ -1,12 +1,12 @@
 //! The files that servers give.
 
-use crate::place::Place;
+use crate::host_folder::HostFolder;
 use mill_lab::recipe::Content;
 use std::collections::BTreeMap;
 use std::io;
 
 /// Writes all of them below `root/`.
-pub fn write(content: &BTreeMap<String, Content>, place: &Place) -> io::Result<()> {
+pub fn write(content: &BTreeMap<String, Content>, place: &HostFolder) -> io::Result<()> {
     for (name, file) in content {
         place.write(&format!("root/{name}"), &bytes(file))?;
     }

@@ -177,7 +177,7 @@ impl Journal {
     pub fn note(&mut self, entry: &Entry) -> io::Result<()> {
         let text = serde_json::to_string(entry).map_err(io::Error::other)?;
         self.append(text)?;
-        self.noted.push(Noted::standing(entry.clone()));
+        self.noted.push(Noted::prepared_testbed(entry.clone()));
         Ok(())
     }
 
@@ -270,7 +270,7 @@ impl Journal {
                 }
                 Outcome::Left(words) => {
                     problems.push(words);
-                    Progress::Standing
+                    Progress::PreparedTestbed
                 }
             };
             if let Err(error) = begun.and_then(|()| self.set_progress(number, progress)) {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! sweep        the plan, trial after trial; Ctrl-C; what is left and how long
-//! topology     namespaces, veth, macvlan, tbf, remote hosts -> Ground: where each side lives
+//! topology     namespaces, veth, macvlan, tbf, remote hosts -> Testbed: where each side lives
 //! tune         changes to the system, written into the journal before they are made
 //! system       the server under test: files, command line, allocator, until it listens
 //! client       the load, N processes
@@ -29,7 +29,7 @@ pub mod progress;
 pub mod trial;
 
 /// What stands between trials.
-pub mod standing;
+pub mod prepared_testbed;
 
 /// What lies between client and server.
 pub mod topology;
@@ -71,7 +71,7 @@ pub mod host;
 pub mod process;
 
 /// Folders with configuration and content.
-pub mod place;
+pub mod host_folder;
 
 /// The files that servers give.
 pub mod content;

@@ -1,6 +1,6 @@
 //! What /proc says while a load runs, at each interval; afterwards cut to the steady part.
 
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use mill_lab::record::Figures;
 use sample::{Facts, Sample, Sampler};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ pub(crate) mod tcp;
 pub(crate) mod process;
 
 /// The files that speak of a side's network.
-pub(crate) mod place;
+pub(crate) mod namespace_files;
 
 /// One look at everything.
 mod sample;
@@ -41,7 +41,7 @@ pub struct Watched {
     pub server: Vec<u32>,
     /// First processes of clients.
     pub clients: Vec<u32>,
-    pub ground: Ground,
+    pub testbed: Testbed,
     pub interval: Duration,
     pub link_mbit: Option<f64>,
     /// The load does not pass by the server's interface, but by memory or a device of its own.

@@ -85,7 +85,7 @@ pub(crate) fn takes_connections(
         let inside = scope.spawn(|| {
             let namespace = File::open(Path::new(NAMESPACES).join(namespace))?;
             enter_network(&namespace)?;
-            TcpStream::connect_timeout(&address, CONNECT_PATIENCE).map(drop)
+            TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map(drop)
         });
         inside.join().is_ok_and(|connected| connected.is_ok())
     });
@@ -96,7 +96,7 @@ pub(crate) fn takes_connections(
 const NAMESPACES: &str = "/run/netns";
 
 /// A SYN that is lost is sent again after a second.
-const CONNECT_PATIENCE: Duration = Duration::from_millis(300);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(300);
 
 fn accepted_by_kernel(process: u32) -> Option<u64> {
     let snmp = std::fs::read_to_string(format!("/proc/{process}/net/snmp")).ok()?;

@@ -2,7 +2,7 @@
 
 use crate::host::{Host, Line};
 use crate::monitor::process;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use mill_lab::recipe::{Probe, ProbeKind, Where};
 use mill_lab::record::{CommandLine, Figures};
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ mod top;
 /// What a probe may look at.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    pub ground: Ground,
+    pub testbed: Testbed,
     pub server: Option<u32>,
     pub clients: Vec<u32>,
     pub port: u16,
@@ -108,8 +108,8 @@ impl Scene {
     fn target(&self, at: Where) -> Result<Target, String> {
         let (host, roots) = match at {
             Where::Machine => return Ok(Target::Machine),
-            Where::Server => (Some(&self.ground.server), self.server.as_slice()),
-            Where::Client => (self.ground.clients.first(), self.clients.as_slice()),
+            Where::Server => (Some(&self.testbed.server), self.server.as_slice()),
+            Where::Client => (self.testbed.clients.first(), self.clients.as_slice()),
         };
         if let Some(Host::Remote(target)) = host {
             return Err(format!(

@@ -5,8 +5,8 @@ mod precision;
 
 use crate::interrupt::Interrupt;
 use crate::journal::Journal;
+use crate::prepared_testbed::PreparedTestbed;
 use crate::progress::Progress;
-use crate::standing::Standing;
 use crate::system::Trouble;
 use crate::trial::{self, Bench};
 pub(crate) use dues::Fate;
@@ -48,14 +48,14 @@ impl Sweep<'_> {
         let mut plan = self.plan()?;
         let mut due = Dues::new(self.due(&plan)?, self.repeat());
         progress.begin(plan.trials.len(), due.trials());
-        let mut standing = None;
+        let mut prepared_testbed = None;
         loop {
             while let Some(next) = due.next() {
                 if self.interrupt.is_asked() {
                     return Ok(());
                 }
                 progress.trial(&next.trial, next.attempt);
-                let Some(record) = self.carry_out(&next, &mut standing)? else {
+                let Some(record) = self.carry_out(&next, &mut prepared_testbed)? else {
                     return Ok(());
                 };
                 let trial = next.trial.clone();
@@ -116,28 +116,28 @@ impl Sweep<'_> {
     fn carry_out(
         &mut self,
         due: &Due,
-        standing: &mut Option<Standing>,
+        prepared_testbed: &mut Option<PreparedTestbed>,
     ) -> Result<Option<TrialRecord>, String> {
         let setup = &due.trial.setup;
-        if standing
+        if prepared_testbed
             .as_ref()
-            .is_some_and(|standing| !standing.fits(setup))
-            && let Some(old) = standing.take()
+            .is_some_and(|prepared_testbed| !prepared_testbed.fits(setup))
+            && let Some(old) = prepared_testbed.take()
         {
             old.undo(self.journal);
         }
         let folder = self.folder.trial(due.trial.number).map_err(said)?;
-        let made = match standing.take() {
-            Some(standing) => Ok(standing),
+        let made = match prepared_testbed.take() {
+            Some(prepared_testbed) => Ok(prepared_testbed),
             None => match absent_before(&due.trial) {
                 Some(reason) => Err(Trouble::Absent(reason)),
-                None => Standing::make(setup, &self.scratch, self.journal),
+                None => PreparedTestbed::make(setup, &self.scratch, self.journal),
             },
         };
         let record = match made {
             Ok(made) => {
                 let bench = Bench {
-                    standing: standing.insert(made),
+                    prepared_testbed: prepared_testbed.insert(made),
                     journal: self.journal,
                     interrupt: self.interrupt,
                     repeat: &self.resolved.recipe.repeat,

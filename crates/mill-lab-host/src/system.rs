@@ -5,15 +5,15 @@ mod listening;
 use crate::allocator;
 use crate::client::millstream;
 use crate::host::{Host, Line};
+use crate::host_folder::HostFolder;
 use crate::interrupt::Interrupt;
 use crate::journal::{Entry, Journal};
 use crate::names::Names;
 use crate::needs;
 use crate::own_stack;
 use crate::patience::wait_for;
-use crate::place::Place;
 use crate::process::{Process, Streams};
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use mill_lab::recipe::{Allocator, Setup, System, SystemKind};
 use mill_lab::record::CommandLine;
 use std::path::Path;
@@ -38,8 +38,8 @@ pub struct Running {
 /// Where a system is put: its host's folder, and where its output goes on this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    pub ground: &'a Ground,
-    pub place: &'a Place,
+    pub testbed: &'a Testbed,
+    pub place: &'a HostFolder,
     pub folder: &'a Path,
     pub names: &'a Names,
     pub nofile: Option<u64>,
@@ -61,7 +61,7 @@ pub fn start(
         .chain(upstreams)
         .collect::<Vec<_>>();
     for system in all.into_iter().rev() {
-        let host = &site.ground.server;
+        let host = &site.testbed.server;
         let missing = needs::unmet(&system.needs)
             .or_else(|| nginx(system, host).err())
             .or_else(|| own_stack::unmet(&stack_of(system, site), host));
@@ -107,7 +107,7 @@ impl Running {
             .first_mut()
             .is_some_and(|process| process.ended().is_none());
         for process in self.processes.drain(..) {
-            process.end(PATIENCE_END);
+            process.end(END_TIMEOUT);
         }
         lived || self.leaves
     }
@@ -123,15 +123,15 @@ impl Running {
         let leaves = leaves(system);
         let process = self.processes.first_mut().expect("it was started just now");
         let failed = |what: String| Trouble::Failed(format!("{}: {what}", system.title));
-        let state = wait_for(PATIENCE_START, || {
+        let state = wait_for(START_TIMEOUT, || {
             if interrupt.is_asked() {
                 return Some(Err(String::from("interrupted")));
             }
-            let host = &site.ground.server;
+            let host = &site.testbed.server;
             let listens = listening::listens(host, process.pid(), port);
             let is_there = || {
-                let client = site.ground.clients.first();
-                let address = system.host.as_ref().unwrap_or(&site.ground.address);
+                let client = site.testbed.clients.first();
+                let address = system.host.as_ref().unwrap_or(&site.testbed.address);
                 own_stack::is_there(&stack, host)
                     && own_stack::takes_connections(&stack, client, process.pid(), address, port)
             };
@@ -150,13 +150,14 @@ impl Running {
             Some(Ok(())) => {}
             Some(Err(what)) => return Err(failed(what)),
             None => {
-                let seconds = PATIENCE_START.as_secs();
+                let seconds = START_TIMEOUT.as_secs();
                 return Err(failed(format!(
                     "nothing listens on port {port} after {seconds} s"
                 )));
             }
         }
-        if site.ground.server != Host::Local && !matches!(site.ground.server, Host::Namespace(_)) {
+        if site.testbed.server != Host::Local && !matches!(site.testbed.server, Host::Namespace(_))
+        {
             return Ok(());
         }
         allocator::verify(process.pid(), system.allocator).map_err(failed)
@@ -170,7 +171,7 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
     let mut line = Line::new(argv(system, &names, site).map_err(|what| failed(&what))?);
     line.nofile = site.nofile;
     line.cpus =
-        Some(crate::names::cpu_list(&site.ground.server_cpus)).filter(|list| !list.is_empty());
+        Some(crate::names::cpu_list(&site.testbed.server_cpus)).filter(|list| !list.is_empty());
     line.environment = environment(system, &names)?;
     let folder = system
         .start
@@ -179,7 +180,7 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
     line.folder = folder.map(|folder| names.fill(folder));
     write_files(system, &names, site).map_err(|error| failed(&error))?;
     let (out, err) = log_names(site.folder, system);
-    let host = &site.ground.server;
+    let host = &site.testbed.server;
     let streams = Streams {
         out: &out,
         err: &err,
@@ -205,9 +206,9 @@ fn nginx(system: &System, host: &Host) -> Result<String, String> {
 /// The command, before taskset and its kin.
 fn argv(system: &System, names: &Names, site: Site<'_>) -> Result<Vec<String>, String> {
     let mut argv = match system.kind {
-        SystemKind::Nginx => vec![nginx(system, &site.ground.server)?],
+        SystemKind::Nginx => vec![nginx(system, &site.testbed.server)?],
         SystemKind::Millstream => {
-            let binary = millstream(system.binary.as_deref(), &site.ground.server)?;
+            let binary = millstream(system.binary.as_deref(), &site.testbed.server)?;
             vec![binary, String::from("serve")]
         }
         SystemKind::Command => {
@@ -344,9 +345,9 @@ fn last_words(folder: &Path, system: &System) -> String {
 }
 
 /// nginx with a large configuration is there in a tenth of a second; adapters of whole stacks take longer.
-const PATIENCE_START: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-const PATIENCE_END: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ pub use cpus::parse_list as parse_cpus;
 
 /// A topology that stands: where each side lives, and how clients reach the server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ground {
+pub struct Testbed {
     pub server: Host,
     /// One for each client host, at least one.
     pub clients: Vec<Host>,
@@ -62,7 +62,7 @@ pub enum TopologyError {
 
 /// Makes it. Names of namespaces carry the lab's process id, so that two labs don't meet. What was made before a failure
 /// is in the journal, and goes with it.
-pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground, TopologyError> {
+pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
     match topology.kind {
         TopologyKind::Loopback => loopback(topology),
         TopologyKind::Veth => {
@@ -78,9 +78,9 @@ pub fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground, Topol
     }
 }
 
-fn loopback(topology: &Topology) -> Result<Ground, TopologyError> {
+fn loopback(topology: &Topology) -> Result<Testbed, TopologyError> {
     let split = cpus::split(&topology.cpus, &cpus::here()?)?;
-    Ok(Ground {
+    Ok(Testbed {
         server: Host::Local,
         clients: vec![Host::Local],
         address: String::from("127.0.0.1"),

@@ -13,7 +13,7 @@ use crate::monitor::{self, Monitor, Observed, Watched};
 use crate::names::Names;
 use crate::own_stack;
 use crate::patience::pause;
-use crate::standing::Standing;
+use crate::prepared_testbed::PreparedTestbed;
 use crate::system::{self, Running, Site, Trouble};
 use mill_lab::plan::Trial;
 use mill_lab::recipe::{Repeat, Setup, SystemKind, Tool};
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// What a trial is carried out with.
 #[derive(Debug)]
 pub struct Bench<'a> {
-    pub standing: &'a Standing,
+    pub prepared_testbed: &'a PreparedTestbed,
     pub journal: &'a mut Journal,
     pub interrupt: &'a Interrupt,
     pub repeat: &'a Repeat,
@@ -58,7 +58,7 @@ pub fn blank(trial: &Trial, attempt: u32) -> TrialRecord {
 /// Carries it out. None: interrupted, and there is nothing to keep.
 pub fn carry_out(trial: &Trial, attempt: u32, mut bench: Bench<'_>) -> Option<TrialRecord> {
     let mut record = blank(trial, attempt);
-    record.tuned.clone_from(&bench.standing.tuned);
+    record.tuned.clone_from(&bench.prepared_testbed.tuned);
     let began = clock::monotonic();
     let outcome = measure(trial, &mut record, &mut bench);
     record.seconds = (clock::monotonic() - began).as_secs_f64();
@@ -78,18 +78,18 @@ pub fn carry_out(trial: &Trial, attempt: u32, mut bench: Bench<'_>) -> Option<Tr
 
 fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Result<(), Trouble> {
     let load = &trial.setup.load;
-    let standing = bench.standing;
-    if let Some(reason) = client::unmet(load, standing.ground.clients.first()) {
+    let prepared_testbed = bench.prepared_testbed;
+    if let Some(reason) = client::unmet(load, prepared_testbed.testbed.clients.first()) {
         return Err(Trouble::Absent(reason));
     }
-    let (names, moved) = names::of(trial, standing);
+    let (names, moved) = names::of(trial, prepared_testbed);
     record.notes.extend(moved);
     let site = Site {
-        ground: &standing.ground,
-        place: &standing.place,
+        testbed: &prepared_testbed.testbed,
+        place: &prepared_testbed.place,
         folder: bench.folder,
         names: &names,
-        nofile: standing.nofile,
+        nofile: prepared_testbed.nofile,
     };
     let mark = bench.journal.mark();
     let setup = &trial.setup;
@@ -169,9 +169,12 @@ fn clean_pass(
     let monitor = Monitor::start(Watched {
         server: running.pids(),
         clients: clients.pids(),
-        ground: bench.standing.ground.clone(),
+        testbed: bench.prepared_testbed.testbed.clone(),
         interval: Duration::from_millis(setup.monitors.interval_ms.max(10)),
-        link_mbit: setup.monitors.link_mbit.or(bench.standing.ground.link_mbit),
+        link_mbit: setup
+            .monitors
+            .link_mbit
+            .or(bench.prepared_testbed.testbed.link_mbit),
         beside_interface: own_stack::is_beside_interface(setup),
     })
     .map_err(|error| Trouble::Failed(format!("the monitor: {error}")))?;
@@ -182,11 +185,15 @@ fn clean_pass(
     };
     keep(trial, record, outcome, &observed);
     record.figures.extend(unloaded);
-    let strays = own_stack::astray(setup, &bench.standing.ground.server, &record.figures);
+    let strays = own_stack::astray(
+        setup,
+        &bench.prepared_testbed.testbed.server,
+        &record.figures,
+    );
     if let Some(problem) = strays {
         return Err(Trouble::Failed(problem));
     }
-    let (host, folder) = (&bench.standing.ground.server, bench.folder);
+    let (host, folder) = (&bench.prepared_testbed.testbed.server, bench.folder);
     own_stack::counted::count(&setup.system, host, running.pid(), folder, record);
     std::fs::write(bench.folder.join("monitor.csv"), observed.csv())
         .map_err(|error| Trouble::Failed(format!("monitor.csv: {error}")))?;
@@ -200,7 +207,7 @@ fn clean_pass(
 /// What a server takes that has nothing to do, in percent of a CPU: asked of those that may look for packets without end.
 fn unloaded(setup: &Setup, running: &Running, bench: &Bench<'_>) -> Option<(String, f64)> {
     let may_spin = !setup.system.stack.is_empty() || setup.system.kind == SystemKind::Command;
-    if !may_spin || matches!(bench.standing.ground.server, Host::Remote(_)) {
+    if !may_spin || matches!(bench.prepared_testbed.testbed.server, Host::Remote(_)) {
         return None;
     }
     let used = monitor::cpu_of(running.pids(), || pause(UNLOADED_LOOK));
@@ -238,7 +245,7 @@ fn begin(
     client::start(
         &trial.setup.load,
         args,
-        bench.standing,
+        bench.prepared_testbed,
         names,
         files,
         bench.journal,

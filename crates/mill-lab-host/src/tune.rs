@@ -5,7 +5,7 @@
 
 use crate::host::Host;
 use crate::journal::{Journal, setting};
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use mill_lab::recipe::Tune;
 use mill_lab::record::TunedKey;
 use std::io;
@@ -38,9 +38,9 @@ mod tests;
 pub use tmpfs::tmpfs;
 
 /// Makes the changes, in a fixed order; what can't be changed is said in the answer and is no error.
-pub fn apply(tune: &Tune, ground: &Ground, journal: &mut Journal) -> Vec<TunedKey> {
+pub fn apply(tune: &Tune, testbed: &Testbed, journal: &mut Journal) -> Vec<TunedKey> {
     let is_root = mill_sys::account::is_super_user();
-    apply_below(Path::new("/"), is_root, tune, ground, journal)
+    apply_below(Path::new("/"), is_root, tune, testbed, journal)
 }
 
 /// The same with the local machine's files below another root, for tests.
@@ -48,7 +48,7 @@ fn apply_below(
     root: &Path,
     is_root: bool,
     tune: &Tune,
-    ground: &Ground,
+    testbed: &Testbed,
     journal: &mut Journal,
 ) -> Vec<TunedKey> {
     let mut tuner = Tuner {
@@ -57,14 +57,14 @@ fn apply_below(
         journal,
         keys: Vec::new(),
     };
-    service::stop(&mut tuner, &tune.stop_services, ground);
-    sysctl::apply(&mut tuner, tune, ground);
-    files::apply(&mut tuner, &tune.files, ground);
-    interface::apply(&mut tuner, &tune.interface, ground);
+    service::stop(&mut tuner, &tune.stop_services, testbed);
+    sysctl::apply(&mut tuner, tune, testbed);
+    files::apply(&mut tuner, &tune.files, testbed);
+    interface::apply(&mut tuner, &tune.interface, testbed);
     if let Some(segments) = tune.interface.initcwnd {
-        route::apply(&mut tuner, segments, ground);
+        route::apply(&mut tuner, segments, testbed);
     }
-    affinity::apply(&mut tuner, &tune.affinity, ground);
+    affinity::apply(&mut tuner, &tune.affinity, testbed);
     tuner.keys
 }
 

@@ -64,7 +64,7 @@ pub struct Resolved {
     /// All of it, before substitution.
     pub table: toml::Table,
     /// How it was asked for.
-    pub(crate) asked: Asked,
+    pub(crate) asked: RecipeSelection,
     places: Places,
     /// The values of each axis at any size: tables and published figures name them all.
     known: BTreeMap<String, Vec<String>>,
@@ -72,7 +72,7 @@ pub struct Resolved {
 
 /// What the command line said: the other sizes of the same recipe are found again by it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RecipeSelection {
     pub(crate) name: String,
     pub(crate) size: String,
     pub(crate) sets: Vec<String>,
@@ -197,7 +197,7 @@ fn finish(document: &Document, size: &str, sets: &[String]) -> Result<Resolved, 
     Ok(Resolved {
         recipe,
         table: source.table,
-        asked: Asked {
+        asked: RecipeSelection {
             name: String::new(),
             size: String::from(if size.is_empty() { DEFAULT_SIZE } else { size }),
             sets: sets.to_vec(),

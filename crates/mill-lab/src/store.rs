@@ -13,7 +13,7 @@
 /// A run for other programs.
 pub mod export;
 
-mod civil;
+mod date_time;
 mod find;
 mod folder;
 mod id;
@@ -27,7 +27,7 @@ pub(crate) mod fixtures;
 #[cfg(test)]
 mod tests;
 
-pub use civil::Civil;
+pub use date_time::DateTime;
 pub use folder::{RunFolder, TrialFolder};
 pub use id::run_id;
 pub use publish::{replace, write_new};

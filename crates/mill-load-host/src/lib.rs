@@ -11,8 +11,6 @@
 
 /// The end of a thread's connections.
 mod ending;
-/// The machine, as a run asks for it.
-mod ground;
 /// Ctrl-C, once and twice.
 mod interrupt;
 /// What the machine noticed during the measured period.
@@ -21,6 +19,8 @@ mod machine;
 mod names;
 /// Other processes that take a part of a run.
 mod parts;
+/// The machine, as a run asks for it.
+mod platform;
 /// The formats of /proc and /sys.
 mod proc;
 /// The responder on kernel sockets.
@@ -34,8 +34,8 @@ mod stack;
 /// One generating thread.
 mod thread;
 
-pub use ground::KernelGround;
 pub use interrupt::Interrupts;
 pub use parts::Processes;
+pub use platform::KernelPlatform;
 pub use respond::{Responding, respond};
 pub use stack::OwnStack;

@@ -19,14 +19,14 @@ pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> 
 
 /// Whether a connection can be established.
 pub(crate) fn accepts(address: SocketAddr) -> bool {
-    TcpStream::connect_timeout(&address, ACCEPT_PATIENCE).is_ok()
+    TcpStream::connect_timeout(&address, ACCEPT_TIMEOUT).is_ok()
 }
 
 /// What std puts before the system's words.
 const STD_PREFIX: &str = "failed to lookup address information: ";
 
 /// How long an address may take to accept. Linux itself would go on for two minutes.
-const ACCEPT_PATIENCE: Duration = Duration::from_secs(10);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

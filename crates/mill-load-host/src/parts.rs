@@ -5,7 +5,7 @@
 
 use crate::interrupt::{Interrupts, Stop};
 use crate::run;
-use mill_load::ground::{Crew, FromPart, Team};
+use mill_load::platform::{ChildProcesses, FromPart, Launcher};
 use mill_runtime::time::{Duration, Instant};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
@@ -86,12 +86,12 @@ impl Processes {
     }
 }
 
-impl Crew for Processes {
+impl Launcher for Processes {
     fn now(&self) -> Instant {
         run::now()
     }
 
-    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String> {
+    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String> {
         let program = self.program()?;
         let (sender, told) = mpsc::channel();
         let mut parts = Parts {
@@ -134,7 +134,7 @@ impl Crew for Processes {
     }
 }
 
-impl Team for Parts {
+impl ChildProcesses for Parts {
     fn send(&mut self, part: u32, line: &str) {
         let child = self.children.get_mut(part as usize);
         if let Some(input) = child.and_then(|child| child.stdin.as_mut()) {

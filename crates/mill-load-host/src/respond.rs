@@ -4,7 +4,7 @@ use crate::interrupt::{Interrupts, Stop};
 use crate::run::now;
 use mill_engine::{CombinedEngine, KernelOptions, combined, offer};
 use mill_load::responder::{
-    Asked, Conduct, HELP, Refused, RespondOptions, Served, parse, responder,
+    Conduct, HELP, Refused, RespondCommand, RespondOptions, Served, parse, responder,
 };
 use mill_runtime::address::Address;
 use mill_runtime::engine::ListenOptions;
@@ -25,8 +25,8 @@ pub fn respond(
     err: &mut dyn Write,
 ) -> u8 {
     let told = match parse(arguments) {
-        Ok(Asked::Help) => out.write_all(HELP.as_bytes()).map(|()| 0),
-        Ok(Asked::Respond(options)) => serve(&options, interrupts, out, err),
+        Ok(RespondCommand::Help) => out.write_all(HELP.as_bytes()).map(|()| 0),
+        Ok(RespondCommand::Respond(options)) => serve(&options, interrupts, out, err),
         Err(Refused(sentence)) => writeln!(err, "millstream: {sentence}").map(|()| 1),
     };
     // An error means that nobody reads what is told.

@@ -3,11 +3,11 @@
 use crate::interrupt::Stop;
 use crate::machine::Observer;
 use crate::stack::OwnStack;
-use crate::thread::{self, Orders, Told};
+use crate::thread::{self, Orders, ThreadReport};
 use mill_load::generator::Part;
-use mill_load::ground::{GroundError, Hand, Ran, ThreadCpu, Watch};
 use mill_load::local::Abort;
 use mill_load::plan::Plan;
+use mill_load::platform::{PlatformError, RunOutcome, ThreadCpu, ThreadInput, Watch};
 use mill_load::record::Record;
 use mill_runtime::time::{Duration, Instant};
 use mill_sys::rlimit::{Limit, Resource};
@@ -19,31 +19,31 @@ use std::thread::JoinHandle;
 /// Carries out a plan. `watch` is called on this thread.
 pub(crate) fn run<R: Record>(
     plan: &Plan,
-    hands: Vec<Hand<R>>,
+    inputs: Vec<ThreadInput<R>>,
     watch: &mut dyn Watch<R::Interval>,
     (stop, stack): (&Stop, Option<&Arc<OwnStack>>),
-) -> Result<Ran<R>, GroundError> {
+) -> Result<RunOutcome<R>, PlatformError> {
     raise_descriptors();
     let mut observer = Observer::new(plan);
     let plan = Arc::new(plan.clone());
-    let mut crew = Crew::start(&plan, hands, stop, stack)?;
+    let mut pool = WorkerPool::start(&plan, inputs, stop, stack)?;
     if plan.warm_up.is_zero() && plan.begin.is_none() {
         observer.begin();
     }
     let earliest = now() + START_LEAD + START_LEAD_OF_THREAD * plan.threads;
     let begin = plan.begin.map_or(earliest, |begin| begin.max(earliest));
-    crew.begin(begin);
+    pool.begin(begin);
     watch.on_begin();
     let measure_from = begin + plan.warm_up;
-    crew.listen(measure_from, &mut observer, watch, stop);
+    pool.listen(measure_from, &mut observer, watch, stop);
     let machine = observer.end();
-    let (parts, threads): (Vec<Part<R>>, Vec<ThreadCpu>) = crew.join()?.into_iter().unzip();
+    let (parts, threads): (Vec<Part<R>>, Vec<ThreadCpu>) = pool.join()?.into_iter().unzip();
     let measured = parts.iter().map(|part| part.measured).max();
-    Ok(Ran {
+    Ok(RunOutcome {
         parts,
         measured: measured.unwrap_or_default(),
         interrupted: stop.is_interrupted(),
-        machine: mill_load::ground::Machine { threads, ..machine },
+        machine: mill_load::platform::Machine { threads, ..machine },
     })
 }
 
@@ -54,30 +54,30 @@ pub(crate) fn now() -> Instant {
 }
 
 /// The threads of a run.
-struct Crew<R: Record> {
+struct WorkerPool<R: Record> {
     handles: Vec<JoinHandle<()>>,
     begins: Vec<Sender<Instant>>,
-    told: Receiver<(u32, Told<R>)>,
+    told: Receiver<(u32, ThreadReport<R>)>,
     ended: Vec<Option<(Part<R>, ThreadCpu)>>,
 }
 
-impl<R: Record> Crew<R> {
+impl<R: Record> WorkerPool<R> {
     /// Starts the threads, and waits until each has its engine.
     fn start(
         plan: &Arc<Plan>,
-        hands: Vec<Hand<R>>,
+        inputs: Vec<ThreadInput<R>>,
         stop: &Stop,
         stack: Option<&Arc<OwnStack>>,
-    ) -> Result<Self, GroundError> {
+    ) -> Result<Self, PlatformError> {
         let (sender, told) = mpsc::channel();
-        let mut crew = Self {
+        let mut pool = Self {
             handles: Vec::new(),
             begins: Vec::new(),
             told,
-            ended: hands.iter().map(|_| None).collect(),
+            ended: inputs.iter().map(|_| None).collect(),
         };
         let cpus = affinity::allowed_cpus().unwrap_or_default();
-        for (share, hand) in plan.shares().zip(hands) {
+        for (share, input) in plan.shares().zip(inputs) {
             let (begin, begins) = mpsc::channel();
             let number = share.thread;
             let orders = Orders {
@@ -91,30 +91,30 @@ impl<R: Record> Crew<R> {
             let told = sender.clone();
             let spawned = std::thread::Builder::new()
                 .name(format!("load {number}"))
-                .spawn(move || thread::live(orders, hand, &told));
+                .spawn(move || thread::live(orders, input, &told));
             match spawned {
-                Ok(handle) => crew.handles.push(handle),
+                Ok(handle) => pool.handles.push(handle),
                 Err(error) => {
                     let sentence = format!(
                         "thread {} of {} could not be started: {error}; use fewer threads",
                         number + 1,
                         plan.threads
                     );
-                    return Err(crew.give_up(sentence));
+                    return Err(pool.give_up(sentence));
                 }
             }
-            crew.begins.push(begin);
+            pool.begins.push(begin);
         }
         drop(sender);
-        crew.wait_until_ready()
+        pool.wait_until_ready()
     }
 
-    fn wait_until_ready(self) -> Result<Self, GroundError> {
+    fn wait_until_ready(self) -> Result<Self, PlatformError> {
         for _ in 0..self.handles.len() {
             match self.told.recv() {
-                Ok((_, Told::Ready)) => {}
-                Ok((_, Told::Failed(sentence))) => return Err(self.give_up(sentence)),
-                Ok((_, Told::Interval { .. } | Told::Ended(..))) | Err(_) => {
+                Ok((_, ThreadReport::Ready)) => {}
+                Ok((_, ThreadReport::Failed(sentence))) => return Err(self.give_up(sentence)),
+                Ok((_, ThreadReport::Interval { .. } | ThreadReport::Ended(..))) | Err(_) => {
                     return Err(self.give_up(String::from(PANICKED)));
                 }
             }
@@ -123,13 +123,13 @@ impl<R: Record> Crew<R> {
     }
 
     /// Lets the threads that wait for their beginning go home.
-    fn give_up(self, sentence: String) -> GroundError {
+    fn give_up(self, sentence: String) -> PlatformError {
         drop(self.begins);
         for handle in self.handles {
             // A thread that panicked has said so; the run has failed either way.
             let _ = handle.join();
         }
-        GroundError(sentence)
+        PlatformError(sentence)
     }
 
     fn begin(&mut self, at: Instant) {
@@ -154,10 +154,10 @@ impl<R: Record> Crew<R> {
                 self.told.recv_timeout(measure_from.since(now()))
             };
             match received {
-                Ok((thread, Told::Interval { elapsed, interval })) => {
+                Ok((thread, ThreadReport::Interval { elapsed, interval })) => {
                     watch.on_interval(thread, elapsed, interval);
                 }
-                Ok((thread, Told::Ended(part, cpu))) => {
+                Ok((thread, ThreadReport::Ended(part, cpu))) => {
                     if ends_the_run(part.aborted.as_ref()) {
                         stop.end_run();
                     }
@@ -165,7 +165,7 @@ impl<R: Record> Crew<R> {
                         *place = Some((*part, cpu));
                     }
                 }
-                Ok((_, Told::Ready | Told::Failed(_))) => {}
+                Ok((_, ThreadReport::Ready | ThreadReport::Failed(_))) => {}
                 Err(RecvTimeoutError::Timeout) => observer.begin(),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -173,14 +173,14 @@ impl<R: Record> Crew<R> {
     }
 
     /// What the threads brought home, in their order.
-    fn join(self) -> Result<Vec<(Part<R>, ThreadCpu)>, GroundError> {
+    fn join(self) -> Result<Vec<(Part<R>, ThreadCpu)>, PlatformError> {
         for handle in self.handles {
             if handle.join().is_err() {
-                return Err(GroundError(String::from(PANICKED)));
+                return Err(PlatformError(String::from(PANICKED)));
             }
         }
         let all: Option<Vec<_>> = self.ended.into_iter().collect();
-        all.ok_or_else(|| GroundError(String::from(PANICKED)))
+        all.ok_or_else(|| PlatformError(String::from(PANICKED)))
     }
 }
 

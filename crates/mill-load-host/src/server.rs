@@ -2,7 +2,7 @@
 
 use crate::proc::process::{self, ProcessTimes};
 use crate::proc::sockets;
-use mill_load::ground::ServerCpu;
+use mill_load::platform::ServerCpu;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;

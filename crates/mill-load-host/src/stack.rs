@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stack and its device, which is made when a run is about to begin and vanishes with this. It has a seat for each thread
+/// A stack and its device, which is made when a run is about to begin and vanishes with this. It has an attachment for each thread
 /// of a run.
 pub struct OwnStack {
     specification: Specification,
@@ -35,13 +35,13 @@ impl OwnStack {
         }
     }
 
-    /// Makes the device with a seat for each of so many threads, unless it has as many. All of them are free again: those of
+    /// Makes the device with an attachment for each of so many threads, unless it has as many. All of them are free again: those of
     /// an earlier run have ended. The error is a sentence.
     pub(crate) fn attach(&self, threads: u32) -> Result<(), String> {
         let mut made = self.made();
         let specification = self.specification_for(threads);
-        let seats = specification.seats();
-        if seats < threads {
+        let attachments = specification.attachments();
+        if attachments < threads {
             let device = self.device().noun();
             return Err(format!(
                 "{device} carries one thread, and {threads} were asked for or are the default: give \"-t1\" with \"--stack\""
@@ -49,7 +49,7 @@ impl OwnStack {
         }
         if made
             .as_ref()
-            .is_none_or(|(made, _)| made.len() != seats as usize)
+            .is_none_or(|(made, _)| made.len() != attachments as usize)
         {
             // The device is had once.
             *made = None;
@@ -57,10 +57,13 @@ impl OwnStack {
             for notice in &device.notices {
                 (self.say)(notice);
             }
-            *made = Some((device.seats, device.hold));
+            *made = Some((device.attachments, device.hold));
         }
-        let seats = made.as_ref().map_or(&[][..], |(seats, _)| seats.as_slice());
-        Attached::prepare(seats).map_err(|error| format!("the device can't be prepared: {error}"))
+        let attachments = made
+            .as_ref()
+            .map_or(&[][..], |(attachments, _)| attachments.as_slice());
+        Attached::prepare(attachments)
+            .map_err(|error| format!("the device can't be prepared: {error}"))
     }
 
     /// Makes the device, whoever may need it: what stands in the way is known early.
@@ -83,17 +86,18 @@ impl OwnStack {
         &self.specification.device
     }
 
-    /// What an engine of the calling thread is made with, on descriptors of its own, at its seat.
+    /// What an engine of the calling thread is made with, on descriptors of its own, at its attachment.
     pub(crate) fn bypass(&self, thread: u32) -> io::Result<Bypass> {
-        let seat = {
+        let attachment = {
             let made = self.made();
-            let seat = made
+            let attachment = made
                 .as_ref()
-                .and_then(|(seats, _)| seats.get(thread as usize));
-            seat.ok_or_else(|| io::Error::other("the device has no seat for the thread"))?
+                .and_then(|(attachments, _)| attachments.get(thread as usize));
+            attachment
+                .ok_or_else(|| io::Error::other("the device has no attachment for the thread"))?
                 .duplicate()?
         };
-        let host = seat.host_config(&self.specification)?;
+        let host = attachment.host_config(&self.specification)?;
         let (say, device) = (Arc::clone(&self.say), self.device().to_string());
         let on_trouble = move |trouble: Trouble| match trouble {
             Trouble::DeviceGone => {
@@ -104,7 +108,7 @@ impl OwnStack {
             }
             Trouble::Said(what) | Trouble::Noticed(what) => say(&format!("{device}: {what}")),
         };
-        let link = seat.link(&self.specification, on_trouble)?;
+        let link = attachment.link(&self.specification, on_trouble)?;
         Ok(Bypass {
             polling: self.specification.polling,
             send_buffer_bytes: self.specification.send_buffer_bytes,

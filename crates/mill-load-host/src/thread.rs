@@ -5,8 +5,8 @@ use crate::interrupt::Stop;
 use crate::stack::OwnStack;
 use mill_engine::{CombinedEngine, KernelOptions, combined};
 use mill_load::generator::{Part, Progress, generator};
-use mill_load::ground::{Hand, ThreadCpu};
 use mill_load::plan::{Plan, Share};
+use mill_load::platform::{ThreadCpu, ThreadInput};
 use mill_load::record::Record;
 use mill_load::request::Requests;
 use mill_runtime::engine::Engine;
@@ -30,7 +30,7 @@ pub(crate) struct Orders {
 }
 
 /// What a thread tells whoever started it.
-pub(crate) enum Told<R: Record> {
+pub(crate) enum ThreadReport<R: Record> {
     /// It has what it needs.
     Ready,
     /// It has not: a sentence.
@@ -44,25 +44,29 @@ pub(crate) enum Told<R: Record> {
 }
 
 /// The whole life of a thread.
-pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32, Told<R>)>) {
+pub(crate) fn live<R: Record>(
+    orders: Orders,
+    input: ThreadInput<R>,
+    told: &Sender<(u32, ThreadReport<R>)>,
+) {
     let number = orders.share.thread;
     // Whoever started us listens until all threads have ended; if not, it has panicked.
     let tell = |what| drop(told.send((number, what)));
     let engine = match settle_in(
         orders.cpu,
-        &hand.requests,
+        &input.requests,
         (orders.stack.as_deref(), number),
     ) {
         Ok(engine) => engine,
-        Err(sentence) => return tell(Told::Failed(sentence)),
+        Err(sentence) => return tell(ThreadReport::Failed(sentence)),
     };
-    tell(Told::Ready);
+    tell(ThreadReport::Ready);
     let Ok(begin) = orders.begins.recv() else {
         return;
     };
     let measure_from = begin + orders.plan.warm_up;
     let part = (orders.plan, orders.share);
-    let mut generator = generator(engine.clone(), part, begin, hand.requests, hand.recorder);
+    let mut generator = generator(engine.clone(), part, begin, input.requests, input.recorder);
     let mut cpu = CpuWatch::new(measure_from);
     loop {
         let now = engine.now();
@@ -74,7 +78,7 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
             Progress::Running => {}
             Progress::Interval(interval) => {
                 let elapsed = now.since(measure_from);
-                tell(Told::Interval { elapsed, interval });
+                tell(ThreadReport::Interval { elapsed, interval });
             }
             Progress::Ended => break,
         }
@@ -85,7 +89,7 @@ pub(crate) fn live<R: Record>(orders: Orders, hand: Hand<R>, told: &Sender<(u32,
     let used = cpu.end(engine.now());
     let part = generator.finish();
     ending::end(&engine);
-    tell(Told::Ended(Box::new(part), used));
+    tell(ThreadReport::Ended(Box::new(part), used));
 }
 
 /// Waits for the end of the run, or for the wish to end it.

@@ -1,15 +1,15 @@
 //! Whole runs on this machine's sockets: a generator and a responder, both of this process.
 
 use mill_load::failure::{Failure, FailureKind};
-use mill_load::ground::{Ground, Hand, Ran, Unwatched, Watch};
 use mill_load::plan::{AfterFailure, Arrivals, Life, Pace, Plan};
+use mill_load::platform::{Platform, RunOutcome, ThreadInput, Unwatched, Watch};
 use mill_load::record::Record;
 use mill_load::request::{Batch, Rendered, Requests};
 use mill_load::responder::{Conduct, Law, RespondOptions, Served};
 use mill_load::sample::Sample;
 use mill_load::tally::Tally;
 use mill_load::target::Endpoint;
-use mill_load_host::{Interrupts, KernelGround, Responding};
+use mill_load_host::{Interrupts, KernelPlatform, Responding};
 use mill_runtime::time::{Duration, Instant};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -71,16 +71,16 @@ fn requests() -> Requests {
     })
 }
 
-fn hands(plan: &Plan) -> Vec<Hand<Count>> {
-    let hand = |_| Hand {
+fn inputs(plan: &Plan) -> Vec<ThreadInput<Count>> {
+    let input = |_| ThreadInput {
         requests: requests(),
         recorder: Count::default(),
     };
-    (0..plan.threads).map(hand).collect()
+    (0..plan.threads).map(input).collect()
 }
 
-fn run(ground: &KernelGround, plan: &Plan, watch: &mut dyn Watch<Tally>) -> Ran<Count> {
-    let ran = ground.run(plan, hands(plan), watch);
+fn run(platform: &KernelPlatform, plan: &Plan, watch: &mut dyn Watch<Tally>) -> RunOutcome<Count> {
+    let ran = platform.run(plan, inputs(plan), watch);
     let ran = ran.expect("this machine has threads and descriptors");
     let tally = ran.tally();
     let accounted = tally.answered + tally.failed() + tally.unfinished();
@@ -118,7 +118,7 @@ fn both_sides_count_the_same_with_three_threads() {
             plan.life = life;
             plan.stop.requests = Some(1000);
             let mut seen = Seen::default();
-            let ran = run(&KernelGround::default(), &plan, &mut seen);
+            let ran = run(&KernelPlatform::default(), &plan, &mut seen);
             assert_eq!(seen.begun, 1);
             assert!(!ran.interrupted);
             assert_eq!(ran.tally().answered, 1000);
@@ -146,7 +146,7 @@ fn no_answer_is_faster_than_the_responder_gave_it() {
     let served = beside(1, conduct, |address| {
         let mut plan = plan_at(address);
         plan.stop.requests = Some(60);
-        let ran = run(&KernelGround::default(), &plan, &mut Unwatched);
+        let ran = run(&KernelPlatform::default(), &plan, &mut Unwatched);
         let fastest = ran.parts.iter().filter_map(|part| part.recorder.fastest);
         assert!(fastest.min() >= Some(Duration::from_millis(3)));
     });
@@ -167,7 +167,7 @@ fn an_open_loop_sends_what_is_due_and_each_thread_tells_its_intervals() {
         plan.interval = Duration::from_millis(50);
         plan.stop.after = Some(Duration::from_millis(500));
         let mut seen = Seen::default();
-        let ran = run(&KernelGround::default(), &plan, &mut seen);
+        let ran = run(&KernelPlatform::default(), &plan, &mut seen);
         let tally = ran.tally();
         // 300 are due in the measured period, whatever the machine is busy with.
         let due = tally.started + tally.never_started;
@@ -189,7 +189,7 @@ fn a_refused_port_is_counted_and_ends_the_run_where_the_plan_says_so() {
     drop(listener);
     let mut plan = plan_at(address);
     plan.after_failure = AfterFailure::Abort;
-    let ran = run(&KernelGround::default(), &plan, &mut Unwatched);
+    let ran = run(&KernelPlatform::default(), &plan, &mut Unwatched);
     let tally = ran.tally();
     assert!(tally.failures_of(FailureKind::Connect) >= 1, "{tally:?}");
     assert_eq!(tally.answered, 0);
@@ -200,18 +200,18 @@ fn a_refused_port_is_counted_and_ends_the_run_where_the_plan_says_so() {
 fn an_interrupt_ends_the_run_and_the_runs_after_it() {
     beside(1, Conduct::default(), |address| {
         let interrupts = Interrupts::default();
-        let ground = KernelGround::new(interrupts.clone());
+        let platform = KernelPlatform::new(interrupts.clone());
         let mut plan = plan_at(address);
         plan.interval = Duration::from_millis(20);
         let mut seen = Seen {
             interrupts: Some(interrupts),
             ..Seen::default()
         };
-        let ran = run(&ground, &plan, &mut seen);
+        let ran = run(&platform, &plan, &mut seen);
         assert!(ran.interrupted);
         assert!(ran.tally().answered > 0);
         assert!(ran.measured < Duration::from_secs(10), "{:?}", ran.measured);
-        let again = run(&ground, &plan, &mut Unwatched);
+        let again = run(&platform, &plan, &mut Unwatched);
         assert!(again.interrupted);
         assert_eq!(again.tally().started, 0);
     });

@@ -1,13 +1,13 @@
 //! Parts that are real processes. On their own here: a child holds the descriptors of all tests beside it until it
 //! executes its program.
 
-use mill_load::ground::{Crew, FromPart, Team};
+use mill_load::platform::{ChildProcesses, FromPart, Launcher};
 use mill_load_host::{Interrupts, Processes};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Parts that are shell scripts.
-fn shell(interrupts: &Interrupts, scripts: &[&str]) -> Box<dyn Team> {
+fn shell(interrupts: &Interrupts, scripts: &[&str]) -> Box<dyn ChildProcesses> {
     let processes =
         Processes::new(interrupts.clone()).of(PathBuf::from("/bin/sh"), vec![OsString::from("-c")]);
     let arguments: Vec<Vec<Vec<u8>>> = scripts
@@ -25,43 +25,43 @@ fn line(part: u32, text: &str) -> FromPart {
 
 #[test]
 fn a_part_says_what_it_has_to_say_and_how_it_ended() {
-    let mut team = shell(
+    let mut children = shell(
         &Interrupts::default(),
         &["echo hello; read order; echo \"got $order\"; exit 3"],
     );
-    assert_eq!(team.receive(), line(0, "hello"));
-    team.send(0, "{\"start_ns\":1}");
-    assert_eq!(team.receive(), line(0, "got {\"start_ns\":1}"));
+    assert_eq!(children.receive(), line(0, "hello"));
+    children.send(0, "{\"start_ns\":1}");
+    assert_eq!(children.receive(), line(0, "got {\"start_ns\":1}"));
     assert_eq!(
-        team.receive(),
+        children.receive(),
         FromPart::Ended(0, String::from("exit status: 3"))
     );
-    team.send(0, "nobody reads this");
+    children.send(0, "nobody reads this");
 }
 
 #[test]
 fn an_interrupt_is_told_once_before_anything_else() {
     let interrupts = Interrupts::default();
-    let mut team = shell(&interrupts, &["read order; echo \"$order\""]);
+    let mut children = shell(&interrupts, &["read order; echo \"$order\""]);
     interrupts.ask();
-    assert_eq!(team.receive(), FromPart::Interrupted);
-    team.send(0, "stop");
-    assert_eq!(team.receive(), line(0, "stop"));
+    assert_eq!(children.receive(), FromPart::Interrupted);
+    children.send(0, "stop");
+    assert_eq!(children.receive(), line(0, "stop"));
 }
 
 #[test]
 fn parts_end_with_whoever_started_them() {
-    let mut team = shell(
+    let mut children = shell(
         &Interrupts::default(),
         &["echo $$; read order", "echo $$; read order"],
     );
     let processes: Vec<String> = (0..2)
-        .map(|_| match team.receive() {
+        .map(|_| match children.receive() {
             FromPart::Line(_, process) => process,
             other => panic!("{other:?}"),
         })
         .collect();
-    drop(team);
+    drop(children);
     for process in processes {
         assert!(!PathBuf::from(format!("/proc/{process}")).exists());
     }

@@ -1,7 +1,7 @@
 //! The load generator: one loop, whose rate, end, connections and requests are values.
 //!
 //! A command line (wrk's, wrk2's, ab's or our own) becomes a `plan::Plan`, the requests to send and a recorder
-//! per thread. A `ground::Ground` gives threads and an engine; each thread runs a `generator::Generator`, in which
+//! per thread. A `platform::Platform` gives threads and an engine; each thread runs a `generator::Generator`, in which
 //! one task per connection goes round: wait for the next start, connect if need be, send, receive, record. What the
 //! threads bring home becomes a report in the dialect's form.
 //!
@@ -56,7 +56,7 @@ pub mod silence;
 pub mod tally;
 
 /// What a run needs of the machine.
-pub mod ground;
+pub mod platform;
 
 /// Command lines of others: wrk, sephe's wrk, wrk2, ab.
 pub mod dialect;

@@ -19,7 +19,7 @@ mod served;
 
 pub use content::Fault;
 pub use law::{Delay, Law, LawError, Stall};
-pub use options::{Asked, HELP, Refused, RespondOptions, parse};
+pub use options::{HELP, Refused, RespondCommand, RespondOptions, parse};
 pub use served::Served;
 
 use connection::{Local, serve};

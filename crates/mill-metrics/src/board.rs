@@ -28,7 +28,7 @@ enum Words {
 
 /// A worker's place on a board.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a>(&'a [AtomicU64]);
+pub struct BoardSlot<'a>(&'a [AtomicU64]);
 
 /// What is said of a worker when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,15 +89,17 @@ impl Board {
     }
 
     /// The place of a worker; `None` if there is none of this number.
-    pub fn place(&self, number: u32) -> Option<Place<'_>> {
-        Place::of(self.all(), number)
+    pub fn place(&self, number: u32) -> Option<BoardSlot<'_>> {
+        BoardSlot::of(self.all(), number)
     }
 
     /// The word in which a worker says that it sleeps, for whoever puts it to sleep. Mapped boards only have one.
     pub fn parked_until(&self, number: u32) -> Option<&'static AtomicU64> {
         match &self.0 {
             Words::Own(_) => None,
-            Words::Mapped(words) => Place::of(words, number)?.0.get(State::ParkedUntil as usize),
+            Words::Mapped(words) => BoardSlot::of(words, number)?
+                .0
+                .get(State::ParkedUntil as usize),
         }
     }
 
@@ -109,7 +111,7 @@ impl Board {
         for word in place.0 {
             word.store(0, Ordering::Relaxed);
         }
-        place.store(State::Place, u64::from(beginning.place));
+        place.store(State::BoardSlot, u64::from(beginning.place));
         place.store(State::Thread, u64::from(beginning.thread));
         place.store(State::HasStack, u64::from(beginning.has_stack));
         place.store(State::BegunAt, beginning.at_ns);
@@ -133,14 +135,14 @@ impl Board {
         let words = self.all();
         let used = load(words, Header::Used as usize);
         let numbers = 0..u32::try_from(used).unwrap_or(0);
-        numbers.filter_map(|number| Some(Place::of(words, number)?.read(number)))
+        numbers.filter_map(|number| Some(BoardSlot::of(words, number)?.read(number)))
     }
 
     /// What the workers count together.
     pub fn server_counters(&self) -> ServerCounters {
         let words = self.all();
         let used = u32::try_from(load(words, Header::Used as usize)).unwrap_or(0);
-        let places = (0..used).filter_map(|number| Place::of(words, number));
+        let places = (0..used).filter_map(|number| BoardSlot::of(words, number));
         places.map(|place| place.server()).sum()
     }
 
@@ -166,10 +168,10 @@ impl Board {
     }
 }
 
-impl Place<'_> {
-    fn of(words: &[AtomicU64], number: u32) -> Option<Place<'_>> {
+impl BoardSlot<'_> {
+    fn of(words: &[AtomicU64], number: u32) -> Option<BoardSlot<'_>> {
         let from = HEADER_WORDS + number as usize * PLACE_WORDS;
-        words.get(from..from + PLACE_WORDS).map(Place)
+        words.get(from..from + PLACE_WORDS).map(BoardSlot)
     }
 
     /// Shows the figures of the server at the end of a turn. Costs one store a figure: no barrier, no allocation.
@@ -269,7 +271,7 @@ fn figures(number: u32, word: impl Fn(usize) -> u64) -> WorkerFigures {
         number,
         has_ended: state(State::Life) == ENDED,
         beginning: Beginning {
-            place: small(State::Place),
+            place: small(State::BoardSlot),
             thread: small(State::Thread),
             has_stack,
             at_ns: state(State::BegunAt),
@@ -314,7 +316,7 @@ enum Header {
 #[derive(Clone, Copy, Debug)]
 enum State {
     Life,
-    Place,
+    BoardSlot,
     Thread,
     HasStack,
     BegunAt,

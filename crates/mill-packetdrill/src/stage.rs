@@ -112,7 +112,7 @@ impl Stage {
     /// The next packet that the stack sends and when, letting time pass until then; `None` if none will come.
     pub(crate) fn next_packet(&self) -> Option<(u64, Vec<u8>)> {
         let mut inner = self.lock();
-        let until = inner.world.now_us() + PATIENCE_US;
+        let until = inner.world.now_us() + TIMEOUT_US;
         loop {
             if let Some(packet) = inner.world.take_sent() {
                 return Some(packet);
@@ -157,7 +157,7 @@ impl Stage {
 
 /// Microseconds of virtual time for which a packet is waited for: longer than any connection tries (tcp_retries2 comes
 /// to about 15 minutes).
-const PATIENCE_US: u64 = 3_600_000_000;
+const TIMEOUT_US: u64 = 3_600_000_000;
 
 /// Real time for which the thread of blocking calls may take between two looks at the lock. It is held up by the
 /// scheduler only.

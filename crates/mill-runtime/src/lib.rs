@@ -49,7 +49,7 @@ pub mod files;
 /// Where a peer or a listener is.
 pub mod address;
 
-/// Monotonic and civil time as plain values.
+/// Monotonic and wall-clock time as plain values.
 pub mod time;
 
 /// Boxes for long futures, taken for a request and returned after it.

@@ -49,7 +49,7 @@ impl Scheduler {
         self.now.get()
     }
 
-    /// The civil time of this turn.
+    /// The wall-clock time of this turn.
     pub fn wall_clock(&self) -> UnixTime {
         self.wall_clock.get()
     }

@@ -1,4 +1,4 @@
-//! Monotonic and civil time as plain values; whoever needs the time is given it.
+//! Monotonic and wall-clock time as plain values; whoever needs the time is given it.
 
 use core::ops::{Add, Sub};
 pub use core::time::Duration;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn civil_time_carries_its_seconds() {
+    fn wall_clock_time_carries_its_seconds() {
         let check = |nanos, millis, expected| {
             let time = UnixTime { seconds: 7, nanos };
             let (seconds, nanos) = expected;

@@ -31,19 +31,19 @@ impl Channel {
     /// Both ends.
     pub fn pair() -> io::Result<(Self, Self)> {
         let (first, second) = passing::pair()?;
-        passing::set_send_timeout(first.as_fd(), SEND_PATIENCE)?;
-        passing::set_send_timeout(second.as_fd(), SEND_PATIENCE)?;
+        passing::set_send_timeout(first.as_fd(), SEND_TIMEOUT)?;
+        passing::set_send_timeout(second.as_fd(), SEND_TIMEOUT)?;
         Ok((Self(first), Self(second)))
     }
 
     /// An end that somebody else has made.
     pub fn of(end: OwnedFd) -> io::Result<Self> {
-        passing::set_send_timeout(end.as_fd(), SEND_PATIENCE)?;
+        passing::set_send_timeout(end.as_fd(), SEND_TIMEOUT)?;
         Ok(Self(end))
     }
 
     /// Sends a message; the descriptors are duplicated on the way. Waits for a reader who is behind, at most
-    /// [`SEND_PATIENCE`]; after an error the channel is of no use any more.
+    /// [`SEND_TIMEOUT`]; after an error the channel is of no use any more.
     pub fn send(&self, kind: u8, body: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let memory = if body.len() > INLINE_MAX {
             let mut file = passing::memory_file(c"message")?;
@@ -132,7 +132,7 @@ fn invalid() -> io::Error {
 
 /// How long a sender waits for a reader who does not read. The worker process's reader does nothing else, so that
 /// only a stopped process takes that long.
-pub const SEND_PATIENCE: Duration = Duration::from_secs(5);
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 const HEADER_SIZE: usize = 10;
 

@@ -3,7 +3,7 @@
 use crate::configuration::Texts;
 use crate::cycle::{self, Cycle, NotOpened};
 use crate::daemon::{self, Side};
-use crate::heritage;
+use crate::inherited_device;
 use crate::listening::{Listening, Opening};
 use crate::log_files;
 use crate::pid_file::{Content, PidFile};
@@ -13,8 +13,8 @@ use crate::single;
 use crate::stack::OwnStack;
 use crate::stack_choice;
 use crate::status::answer::Identity as StatusIdentity;
-use crate::status::door::Door;
-use crate::status::place;
+use crate::status::control_socket::ControlSocket;
+use crate::status::socket_path;
 use crate::supervisor::Supervisor;
 use crate::threads;
 use crate::upgrade::{self, Invocation};
@@ -238,7 +238,7 @@ fn serve(
     let launch = &stack_choice::settle(launch, &log)?;
     // Before the sockets: some may be at an address that this machine gets by it.
     let stack = launch.stack.as_ref().map(|stack| match line {
-        Some(line) => heritage::ask(line, stack),
+        Some(line) => inherited_device::ask(line, stack),
         None => OwnStack::attach(stack).map_err(|error| error.to_string()),
     });
     let stack = stack.transpose().map_err(|why| {
@@ -296,7 +296,7 @@ fn serve(
         started_at: clock::monotonic(),
         fallbacks: notices,
     };
-    let door = open_door(&cycle.log);
+    let control_socket = open_door(&cycle.log);
     cycle.log.leave_terminal();
     let started = || {
         if let Some(announcement) = &launch.announcement {
@@ -313,7 +313,7 @@ fn serve(
             launch,
             cycle,
             stack,
-            (signals, door, identity),
+            (signals, control_socket, identity),
             daemonized,
             old_binary,
             title,
@@ -324,7 +324,7 @@ fn serve(
             launch,
             cycle,
             stack,
-            (signals, door),
+            (signals, control_socket),
             &identity,
             started,
         ))
@@ -332,15 +332,15 @@ fn serve(
 }
 
 /// Where the server is asked what it does. It serves without, too.
-fn open_door(log: &ProcessLog) -> Option<Door> {
-    let door = Door::open();
-    if let Err(error) = &door {
-        let folder = place::own_folder();
+fn open_door(log: &ProcessLog) -> Option<ControlSocket> {
+    let control_socket = ControlSocket::open();
+    if let Err(error) = &control_socket {
+        let folder = socket_path::own_folder();
         let (folder, why) = (folder.display(), describe(error));
         let what = format!("\"millstream status\" will get no answer: no socket in {folder} {why}");
         log.write(LogLevel::Notice, &what);
     }
-    door.ok()
+    control_socket.ok()
 }
 
 /// The sockets that an old binary left open for this one.

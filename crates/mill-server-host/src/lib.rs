@@ -18,7 +18,7 @@ pub mod configuration;
 pub mod cycle;
 
 /// The network stack's device, from an old binary to a new one.
-mod heritage;
+mod inherited_device;
 
 /// The listening sockets, from one configuration to the next.
 pub mod listening;
@@ -54,7 +54,7 @@ pub mod privileges;
 pub mod worker_process;
 
 /// The worker threads as a whole.
-mod crew;
+mod worker_pool;
 
 /// One worker thread.
 mod worker_thread;

@@ -278,7 +278,7 @@ impl Master {
             return;
         }
         self.phase = Phase::Terminating {
-            kill_at: Some(now + TERMINATION_PATIENCE),
+            kill_at: Some(now + TERMINATION_TIMEOUT),
         };
         self.restart_at = None;
         for worker in &mut self.workers {
@@ -353,7 +353,7 @@ pub const FATAL_CODE: i32 = 2;
 
 /// How long worker processes may take to obey TERM before they are killed: the sum of nginx's waits of 50 ms to
 /// 0.8 s, each twice the one before.
-const TERMINATION_PATIENCE: Duration = Duration::from_millis(1550);
+const TERMINATION_TIMEOUT: Duration = Duration::from_millis(1550);
 
 /// Worker processes in a row that may end before they were ready and are replaced at once.
 const RESTARTS_AT_ONCE: u32 = 3;

@@ -1,7 +1,7 @@
 //! What the master and the worker process tell each other.
 
 use crate::channel::{Channel, Parcel};
-use crate::status::door::Question;
+use crate::status::control_socket::Question;
 use mill_config::bundle::Bundle;
 use mill_config::config::ListenAddress;
 use std::fs::File;

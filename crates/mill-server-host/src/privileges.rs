@@ -2,7 +2,7 @@
 
 use crate::process_log::{ProcessLog, describe};
 use mill_config::config::{EnvironmentVariable, LogLevel, Main};
-use mill_config::diagnostic::{Diagnostic, Place, Spot};
+use mill_config::diagnostic::{Diagnostic, SourcePosition, Spot};
 use mill_sys::account::{self, Account};
 use mill_sys::process;
 use mill_sys::rlimit::{Limit, Resource};
@@ -29,7 +29,7 @@ impl Identity {
         }
         let Some(user) = &main.user else {
             let account = find_user(DEFAULT_USER.as_bytes()).map_err(|what| {
-                let mut error = Diagnostic::new(LogLevel::Emerg, what, Place::None);
+                let mut error = Diagnostic::new(LogLevel::Emerg, what, SourcePosition::None);
                 error.help = Some(format!(
                     "without \"user\" the worker process runs as {DEFAULT_USER}: name an account that exists"
                 ));

@@ -259,7 +259,7 @@ mod tests {
         let mut diagnostic = Diagnostic::new(
             LogLevel::Emerg,
             "unknown directive \"lisen\"",
-            mill_config::diagnostic::Place::None,
+            mill_config::diagnostic::SourcePosition::None,
         );
         diagnostic.help = Some(String::from("did you mean \"listen\"?"));
         let text = written(LogLevel::Error, |log| log.write_diagnostic(&diagnostic));

@@ -1,14 +1,14 @@
 //! `master_process off`: one process does both, without giving up its rights.
 
-use crate::crew::Crew;
 use crate::cycle::{self, Cycle};
 use crate::launch::Launch;
 use crate::process_log::{describe, redirect_stderr};
 use crate::stack::OwnStack;
 use crate::status::answer::{self, Identity};
 use crate::status::board::BoardFile;
-use crate::status::door::{Door, Question};
+use crate::status::control_socket::{ControlSocket, Question};
 use crate::status::parcel;
+use crate::worker_pool::WorkerPool;
 use crate::worker_process::Event;
 use mill_config::config::LogLevel;
 use mill_config::load::load;
@@ -26,25 +26,25 @@ pub(crate) fn run(
     launch: &Launch,
     cycle: Cycle,
     mut stack: Option<OwnStack>,
-    (signals, mut door): (SignalDescriptor, Option<Door>),
+    (signals, mut control_socket): (SignalDescriptor, Option<ControlSocket>),
     identity: &Identity,
     started: impl FnOnce(),
 ) -> ExitCode {
     // The thread that gets the stack has copies of its descriptors; this holds its device until the end.
     let _hold = stack.as_mut().map(OwnStack::take_hold);
     let (sender, events) = mpsc::channel();
-    let _socket = door.as_mut().and_then(Door::take_file);
+    let _socket = control_socket.as_mut().and_then(ControlSocket::take_file);
     // Its descriptor stays open: by it the figures are found if this process does not answer.
     let board = BoardFile::create().and_then(|file| Ok((file.map()?, file)));
-    let crew = board.and_then(|(board, file)| {
-        let crew = Crew::new(sender.clone(), &launch.options.hostname, stack, board)?;
-        Ok((crew, file))
+    let worker_pool = board.and_then(|(board, file)| {
+        let worker_pool = WorkerPool::new(sender.clone(), &launch.options.hostname, stack, board)?;
+        Ok((worker_pool, file))
     });
     let listener = std::thread::Builder::new()
         .name(String::from("signals"))
-        .spawn(move || listen(&signals, door, &sender));
-    let (crew, board) = match (crew, listener) {
-        (Ok(crew), Ok(_)) => crew,
+        .spawn(move || listen(&signals, control_socket, &sender));
+    let (worker_pool, board) = match (worker_pool, listener) {
+        (Ok(worker_pool), Ok(_)) => worker_pool,
         (Err(error), _) | (_, Err(error)) => {
             let what = format!("starting threads failed {}", describe(&error));
             cycle.log.write(LogLevel::Emerg, &what);
@@ -54,7 +54,7 @@ pub(crate) fn run(
     let mut process = Process {
         launch,
         cycle,
-        crew,
+        worker_pool,
         started: Some(started),
         identity,
         board,
@@ -75,7 +75,7 @@ pub(crate) fn run(
         if let Err(code) = process.on_event(event) {
             break code;
         }
-        if process.ending && process.crew.is_empty() {
+        if process.ending && process.worker_pool.is_empty() {
             break ExitCode::SUCCESS;
         }
     };
@@ -83,9 +83,13 @@ pub(crate) fn run(
     code
 }
 
-fn listen(signals: &SignalDescriptor, mut door: Option<Door>, events: &Sender<Event>) {
+fn listen(
+    signals: &SignalDescriptor,
+    mut control_socket: Option<ControlSocket>,
+    events: &Sender<Event>,
+) {
     loop {
-        let at_door = door.iter().flat_map(Door::descriptors);
+        let at_door = control_socket.iter().flat_map(ControlSocket::descriptors);
         let sources: Vec<_> = [signals.as_fd()].into_iter().chain(at_door).collect();
         let Ok(ready) = descriptor::wait_readable(&sources, None) else {
             return;
@@ -96,7 +100,9 @@ fn listen(signals: &SignalDescriptor, mut door: Option<Door>, events: &Sender<Ev
             }
         }
         let at_door = ready.get(1..).unwrap_or_default();
-        let questions = door.as_mut().map(|door| door.questions(at_door));
+        let questions = control_socket
+            .as_mut()
+            .map(|control_socket| control_socket.questions(at_door));
         for question in questions.into_iter().flatten() {
             if events.send(Event::Question(question)).is_err() {
                 return;
@@ -108,7 +114,7 @@ fn listen(signals: &SignalDescriptor, mut door: Option<Door>, events: &Sender<Ev
 struct Process<'a, Started> {
     launch: &'a Launch,
     cycle: Cycle,
-    crew: Crew,
+    worker_pool: WorkerPool,
     /// Called once, when all threads listen.
     started: Option<Started>,
     identity: &'a Identity,
@@ -130,7 +136,8 @@ impl<Started: FnOnce()> Process<'_, Started> {
                 // The threads' configuration is a copy that they keep as long as they need it.
                 let loaded = load(&configuration.bundle, &self.launch.options);
                 let config = loaded.map_err(|failure| failure.error.line())?.config;
-                self.crew.configure(config, configuration, &self.cycle.log)
+                self.worker_pool
+                    .configure(config, configuration, &self.cycle.log)
             });
         if let Err(what) = &taken {
             self.cycle.log.write(LogLevel::Emerg, what);
@@ -149,7 +156,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
             }
             Event::Warning(level, what) => self.cycle.log.write(level, &what),
             Event::ThreadEnded { number } => {
-                let ended = self.crew.on_ended(number, &self.cycle.log);
+                let ended = self.worker_pool.on_ended(number, &self.cycle.log);
                 ended.map_err(|_| ExitCode::FAILURE)?;
             }
             Event::Thread(Report::Failed { index, what }) => {
@@ -160,8 +167,8 @@ impl<Started: FnOnce()> Process<'_, Started> {
                 }
             }
             Event::Thread(Report::Adopted { index, generation }) => {
-                self.crew.on_adopted(index, generation);
-                if self.crew.ready() == Some(generation) {
+                self.worker_pool.on_adopted(index, generation);
+                if self.worker_pool.ready() == Some(generation) {
                     let what = format!("configuration {generation} is in force");
                     self.cycle.log.write(LogLevel::Notice, &what);
                     if let Some(started) = self.started.take() {
@@ -192,19 +199,19 @@ impl<Started: FnOnce()> Process<'_, Started> {
         self.cycle.log.write(LogLevel::Notice, &what);
         match received.signal {
             Signal::Terminate | Signal::Interrupt => {
-                self.crew.stop();
-                self.end_by(Some(STOP_PATIENCE));
+                self.worker_pool.stop();
+                self.end_by(Some(STOP_TIMEOUT));
             }
             Signal::Quit if !self.ending => {
-                let limit = self.crew.drain();
+                let limit = self.worker_pool.drain();
                 drop(std::mem::take(&mut self.cycle.listening));
-                self.end_by(limit.map(|limit| limit + STOP_PATIENCE));
+                self.end_by(limit.map(|limit| limit + STOP_TIMEOUT));
             }
             Signal::Hangup if !self.ending => self.reconfigure(),
             Signal::User1 => {
                 if let Ok(logs) = self.cycle.reopen_logs() {
                     redirect_stderr(&self.cycle.log);
-                    self.crew.reopen_logs(logs, &self.cycle.log);
+                    self.worker_pool.reopen_logs(logs, &self.cycle.log);
                 }
             }
             _ => {}
@@ -218,7 +225,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
         let _ = question
             .client
             .send(parcel::STATUS, &answer::encode(&status), &[]);
-        self.crew.inspect(question);
+        self.worker_pool.inspect(question);
     }
 
     fn reconfigure(&mut self) {
@@ -236,7 +243,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
     }
 
     fn end(mut self) {
-        self.crew.close_logs();
+        self.worker_pool.close_logs();
         if let Some(pid_file) = &self.cycle.pid_file {
             cycle::remove_pid_file(pid_file, false, &self.cycle.log);
         }
@@ -246,4 +253,4 @@ impl<Started: FnOnce()> Process<'_, Started> {
 }
 
 /// How long threads that were told to end may take to say that they did.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,14 +1,14 @@
 //! The network stack of our own, as the processes pass it on: what it is to be, and its device.
 //!
 //! The process in charge makes the device, which takes rights, and keeps it: a worker process that is started anew goes on
-//! with the same one. It has a seat for each worker thread of the first configuration, as far as it carries several; the
+//! with the same one. It has an attachment for each worker thread of the first configuration, as far as it carries several; the
 //! thread of that place reads and writes there. The device vanishes with the last descriptor, however the processes end.
 
 use crate::process_log::describe;
 use crate::threads;
 use mill_config::Config;
 use mill_config::config::{ListenAddress, LogLevel, Main};
-use mill_device::attach::heritage::Heritage;
+use mill_device::attach::inherited_device::InheritedDevice;
 use mill_device::attach::{self, AttachError, Attached, Hold, Trouble};
 use mill_device::specification::Specification;
 use mill_engine::combined::Bypass;
@@ -21,14 +21,14 @@ use std::path::Path;
 pub(crate) struct OwnStack {
     specification: Specification,
     /// By the places of worker threads.
-    seats: Vec<Attached>,
+    attachments: Vec<Attached>,
     /// With the process that made the device only.
     hold: Hold,
 }
 
-/// One worker thread's seat at the device.
+/// One worker thread's attachment at the device.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct WorkerAttachment {
     specification: Specification,
     attached: Attached,
     /// Whose thread says what is true for all.
@@ -37,7 +37,7 @@ pub(crate) struct Seat {
 
 /// The same in another thread's eyes, whose descriptor table is a copy.
 #[derive(Clone, Debug)]
-pub(crate) struct Lent {
+pub(crate) struct LentAttachment {
     specification: Specification,
     attached: Attached<RawFd>,
     is_first: bool,
@@ -51,7 +51,7 @@ impl OwnStack {
         let made = Attached::make(specification)?;
         let stack = Self {
             specification: specification.clone(),
-            seats: made.seats,
+            attachments: made.attachments,
             hold: made.hold,
         };
         Ok((stack, made.notices))
@@ -65,35 +65,35 @@ impl OwnStack {
     ) -> Result<(Self, Vec<String>), AttachError> {
         let made = Attached::inherit(specification, text, descriptors)?;
         let mut specification = specification.clone();
-        specification.workers.count = u32::try_from(made.seats.len()).unwrap_or(u32::MAX);
+        specification.workers.count = u32::try_from(made.attachments.len()).unwrap_or(u32::MAX);
         let stack = Self {
             specification,
-            seats: made.seats,
+            attachments: made.attachments,
             hold: made.hold,
         };
         Ok((stack, made.notices))
     }
 
     /// Whether another binary can have the device; if not, why.
-    pub(crate) fn bequeathable(&self) -> Result<(), &'static str> {
-        match self.seats.as_slice() {
-            [seat] => seat.bequeathable(),
+    pub(crate) fn can_export(&self) -> Result<(), &'static str> {
+        match self.attachments.as_slice() {
+            [attachment] => attachment.can_export(),
             _ => Err("several workers share it"),
         }
     }
 
     /// What [`Self::inherit`] takes.
-    pub(crate) fn bequeath(&self) -> Option<Heritage<'_>> {
-        let seat = self.seats.first()?;
-        seat.bequeath(&self.hold)
+    pub(crate) fn export(&self) -> Option<InheritedDevice<'_>> {
+        let attachment = self.attachments.first()?;
+        attachment.export(&self.hold)
     }
 
     /// For another process, with descriptors of its own.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         Ok(Self {
             specification: self.specification.clone(),
-            seats: self
-                .seats
+            attachments: self
+                .attachments
                 .iter()
                 .map(Attached::duplicate)
                 .collect::<io::Result<_>>()?,
@@ -111,31 +111,31 @@ impl OwnStack {
     }
 
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.seats.iter().flat_map(Attached::descriptors)
+        self.attachments.iter().flat_map(Attached::descriptors)
     }
 
-    /// The seats for the threads of this process, by their places.
-    pub(crate) fn take_seats(self) -> io::Result<Vec<Seat>> {
-        Attached::prepare(&self.seats)?;
+    /// The attachments for the threads of this process, by their places.
+    pub(crate) fn take_seats(self) -> io::Result<Vec<WorkerAttachment>> {
+        Attached::prepare(&self.attachments)?;
         let specification = self.specification;
-        let seats = self.seats.into_iter().enumerate();
-        let seats = seats.map(|(place, attached)| Seat {
+        let attachments = self.attachments.into_iter().enumerate();
+        let attachments = attachments.map(|(place, attached)| WorkerAttachment {
             specification: specification.clone(),
             attached,
             is_first: place == 0,
         });
-        Ok(seats.collect())
+        Ok(attachments.collect())
     }
 }
 
-impl Seat {
+impl WorkerAttachment {
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.attached.descriptors()
     }
 
     /// For a thread that is about to leave this descriptor table; valid as long as this value lives.
-    pub(crate) fn lend(&self) -> Lent {
-        Lent {
+    pub(crate) fn lend(&self) -> LentAttachment {
+        LentAttachment {
             specification: self.specification.clone(),
             attached: self.attached.lend(),
             is_first: self.is_first,
@@ -190,10 +190,10 @@ fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
     }
 }
 
-impl Lent {
+impl LentAttachment {
     /// Duplicates in the caller's descriptor table.
-    pub(crate) fn take(self) -> io::Result<Seat> {
-        Ok(Seat {
+    pub(crate) fn take(self) -> io::Result<WorkerAttachment> {
+        Ok(WorkerAttachment {
             specification: self.specification,
             attached: self.attached.take()?,
             is_first: self.is_first,
@@ -201,26 +201,26 @@ impl Lent {
     }
 }
 
-/// How many threads serve a configuration: those of the stack's seats stay.
+/// How many threads serve a configuration: those of the stack's attachments stay.
 pub(crate) fn thread_count(main: &Main, stack: Option<&Specification>) -> u32 {
-    let seats = stack.map_or(0, Specification::seats);
-    threads::thread_count(main).max(seats)
+    let attachments = stack.map_or(0, Specification::attachments);
+    threads::thread_count(main).max(attachments)
 }
 
-/// What to say when a configuration has another number of worker threads than the stack has seats.
+/// What to say when a configuration has another number of worker threads than the stack has attachments.
 pub(crate) fn seats_differ(threads: u32, stack: &Specification) -> Option<String> {
-    let (seats, device) = (stack.seats(), &stack.device);
+    let (attachments, device) = (stack.attachments(), &stack.device);
     let (noun, name) = (device.noun(), device.kind());
-    if threads > seats {
-        let first = match seats {
+    if threads > attachments {
+        let first = match attachments {
             1 => String::from("the first worker thread serves"),
-            _ => format!("the first {seats} worker threads serve"),
+            _ => format!("the first {attachments} worker threads serve"),
         };
-        let others = match threads - seats {
+        let others = match threads - attachments {
             1 => String::from("the other serves"),
             others => format!("the other {others} serve"),
         };
-        let why = match seats {
+        let why = match attachments {
             1 if stack.workers.count > 1 => format!("{noun} carries one worker: "),
             _ => String::new(),
         };
@@ -228,9 +228,9 @@ pub(crate) fn seats_differ(threads: u32, stack: &Specification) -> Option<String
             "{why}{first} --stack, {others} kernel sockets only; what {name} carries is settled at the start"
         ));
     }
-    (threads < seats).then(|| {
+    (threads < attachments).then(|| {
         format!(
-            "\"worker_processes {threads}\" is too few for --stack, which has {seats} worker threads since the start, \
+            "\"worker_processes {threads}\" is too few for --stack, which has {attachments} worker threads since the start, \
              with connections of their own: they stay until a restart"
         )
     })
@@ -282,9 +282,9 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_the_seats_is_said() {
-        let check = |text: &str, seats, threads, expected: Option<&str>| {
+        let check = |text: &str, attachments, threads, expected: Option<&str>| {
             let mut stack = Specification::parse(text).unwrap();
-            stack.workers.count = seats;
+            stack.workers.count = attachments;
             let said = seats_differ(threads, &stack);
             assert_eq!(said.is_some(), expected.is_some(), "{said:?}");
             let begins = expected.unwrap_or_default();

@@ -23,10 +23,10 @@ pub(crate) mod board;
 pub mod client;
 
 /// Where it is asked.
-pub mod door;
+pub mod control_socket;
 
 /// Where doors are.
-pub mod place;
+pub mod socket_path;
 
 /// Frames of a running stack.
 mod capture;
@@ -35,13 +35,13 @@ mod capture;
 pub(crate) mod inspect;
 
 /// What they tell.
-pub(crate) mod look;
+pub(crate) mod snapshot;
 
 /// … of their devices.
 mod rings;
 
 /// What a worker shows after each turn.
-pub(crate) mod show;
+pub(crate) mod publish;
 
 /// Kinds of parcels between who asks and who answers.
 pub(crate) mod parcel {

@@ -2,7 +2,7 @@
 
 use crate::channel::Channel;
 use crate::cycle::{self, Cycle};
-use crate::heritage;
+use crate::inherited_device;
 use crate::launch::Launch;
 use crate::master::{Action, Ending, Master};
 use crate::message::{Order, Report};
@@ -11,7 +11,7 @@ use crate::process_log::{describe, redirect_stderr};
 use crate::stack::OwnStack;
 use crate::status::answer::{self, Identity};
 use crate::status::board::BoardFile;
-use crate::status::door::{Door, Question};
+use crate::status::control_socket::{ControlSocket, Question};
 use crate::status::parcel;
 use crate::worker_process::{self, Inheritance};
 use mill_config::config::LogLevel;
@@ -34,7 +34,7 @@ pub struct Supervisor<'a> {
     stack: Option<OwnStack>,
     signals: SignalDescriptor,
     /// Where it is asked what it and its workers do, unless that can't be.
-    door: Option<Door>,
+    control_socket: Option<ControlSocket>,
     identity: Identity,
     workers: Vec<WorkerProcess>,
     /// The line to a new binary, until it has what it asked for.
@@ -73,14 +73,14 @@ impl<'a> Supervisor<'a> {
         launch: &'a Launch,
         cycle: Cycle,
         stack: Option<OwnStack>,
-        (signals, door, identity): (SignalDescriptor, Option<Door>, Identity),
+        (signals, control_socket, identity): (SignalDescriptor, Option<ControlSocket>, Identity),
         daemonized: bool,
         old_binary: Option<Pid>,
         title: Option<Title>,
     ) -> Self {
         Self {
             launch,
-            door,
+            control_socket,
             identity,
             title,
             master: Master::new(daemonized),
@@ -146,7 +146,11 @@ impl<'a> Supervisor<'a> {
         let mut sources: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
         sources.extend(speaking.iter().map(|worker| worker.channel.as_fd()));
         sources.extend(self.heir.as_ref().map(AsFd::as_fd));
-        sources.extend(self.door.iter().flat_map(Door::descriptors));
+        sources.extend(
+            self.control_socket
+                .iter()
+                .flat_map(ControlSocket::descriptors),
+        );
         let wake_at = self.master.wake_at();
         let timeout = wake_at.map(|at| at.saturating_sub(clock::monotonic()));
         let ready = descriptor::wait_readable(&sources, timeout)?;
@@ -169,7 +173,7 @@ impl<'a> Supervisor<'a> {
     /// The new binary asks for the device of the network stack, or has ended.
     fn on_heir(&mut self) {
         if let (Some(heir), Some(stack)) = (self.heir.take(), &self.stack)
-            && let Err(error) = heritage::answer(&heir, stack)
+            && let Err(error) = inherited_device::answer(&heir, stack)
         {
             let what = format!(
                 "the network stack could not be handed to the new binary {}",
@@ -181,7 +185,10 @@ impl<'a> Supervisor<'a> {
 
     /// Answers who asks what goes on here.
     fn on_door(&mut self, ready: &[bool]) {
-        let questions = self.door.as_mut().map(|door| door.questions(ready));
+        let questions = self
+            .control_socket
+            .as_mut()
+            .map(|control_socket| control_socket.questions(ready));
         for question in questions.into_iter().flatten() {
             self.answer(&question);
         }
@@ -385,7 +392,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start_binary(&mut self) {
-        let line = match self.stack.as_ref().map(heritage::line).transpose() {
+        let line = match self.stack.as_ref().map(inherited_device::line).transpose() {
             Ok(line) => line,
             Err(why) => return self.log(LogLevel::Crit, &why),
         };

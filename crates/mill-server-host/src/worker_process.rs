@@ -5,14 +5,14 @@
 //! threads; the worker threads.
 
 use crate::channel::Channel;
-use crate::crew::Crew;
 use crate::master::FATAL_CODE;
 use crate::message::{Configuration, Order, Report};
 use crate::privileges::{self, Identity};
 use crate::process_log::{ProcessLog, describe, redirect_stderr};
 use crate::stack::OwnStack;
 use crate::status::board::BoardFile;
-use crate::status::door::Question;
+use crate::status::control_socket::Question;
+use crate::worker_pool::WorkerPool;
 use mill_config::config::{LogLevel, Main};
 use mill_config::load::{self, Options};
 use mill_server::worker::Report as ThreadReport;
@@ -99,7 +99,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
     let signals = SignalDescriptor::open().map_err(|error| fatal(&log, "signalfd()", &error))?;
     let channel = Arc::new(channel);
     let (sender, events) = mpsc::channel();
-    let crew = Crew::new(sender.clone(), &options.hostname, stack, board)
+    let worker_pool = WorkerPool::new(sender.clone(), &options.hostname, stack, board)
         .map_err(|error| fatal(&log, "starting threads", &error))?;
     let intake = Arc::clone(&channel);
     std::thread::Builder::new()
@@ -111,7 +111,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
         events,
         options: options.clone(),
         log,
-        crew,
+        worker_pool,
         generation: 0,
         ending: None,
         program,
@@ -161,7 +161,7 @@ struct Control {
     events: Receiver<Event>,
     options: Options,
     log: ProcessLog,
-    crew: Crew,
+    worker_pool: WorkerPool,
     /// The configuration in force; 0 before the first.
     generation: u64,
     ending: Option<Ending>,
@@ -199,12 +199,12 @@ impl Control {
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if self.ending.is_some() && self.crew.is_empty() {
+            if self.ending.is_some() && self.worker_pool.is_empty() {
                 break;
             }
         }
         self.log.write(LogLevel::Notice, "exiting");
-        self.crew.close_logs();
+        self.worker_pool.close_logs();
         self.log.write(LogLevel::Notice, "exit");
         0
     }
@@ -226,13 +226,13 @@ impl Control {
             Event::Order(Order::Configure(configuration)) => self.configure(configuration)?,
             Event::Order(Order::ReopenLogs(files)) => {
                 self.log.write(LogLevel::Notice, "reopening logs");
-                self.log = self.crew.reopen_logs(files, &self.log);
+                self.log = self.worker_pool.reopen_logs(files, &self.log);
                 redirect_stderr(&self.log);
             }
             Event::Order(Order::Quit) => self.drain(),
             Event::Order(Order::Answer(question)) => {
                 self.report(&Report::QuestionTaken);
-                self.crew.inspect(question);
+                self.worker_pool.inspect(question);
             }
             Event::MasterGone if self.ending.is_none() => {
                 let what = "the master process is gone: finishing requests, then exiting";
@@ -249,7 +249,7 @@ impl Control {
                 let _ = written.send(());
             }
             Event::Warning(level, what) => self.log.write(level, &what),
-            Event::ThreadEnded { number } => self.crew.on_ended(number, &self.log)?,
+            Event::ThreadEnded { number } => self.worker_pool.on_ended(number, &self.log)?,
         }
         Ok(())
     }
@@ -282,15 +282,15 @@ impl Control {
         }
         self.log.write(LogLevel::Notice, "gracefully shutting down");
         self.show("worker process is shutting down");
-        let timeout = self.crew.drain();
+        let timeout = self.worker_pool.drain();
         // The threads keep the time themselves; this is for one that does not.
-        let at = timeout.map(|timeout| clock::monotonic() + timeout + STOP_PATIENCE);
+        let at = timeout.map(|timeout| clock::monotonic() + timeout + STOP_TIMEOUT);
         self.ending = Some(Ending { at });
     }
 
     fn stop(&mut self) {
-        self.crew.stop();
-        let at = clock::monotonic() + STOP_PATIENCE;
+        self.worker_pool.stop();
+        let at = clock::monotonic() + STOP_TIMEOUT;
         self.ending = Some(Ending { at: Some(at) });
     }
 
@@ -301,7 +301,9 @@ impl Control {
         }
         let generation = configuration.generation;
         let taken = match load::load(&configuration.bundle, &self.options) {
-            Ok(loaded) => self.crew.configure(loaded.config, configuration, &self.log),
+            Ok(loaded) => self
+                .worker_pool
+                .configure(loaded.config, configuration, &self.log),
             Err(failure) => Err(failure.error.line()),
         };
         match taken {
@@ -329,7 +331,7 @@ impl Control {
     fn on_report(&mut self, report: ThreadReport) -> Result<(), i32> {
         match report {
             ThreadReport::Adopted { index, generation } => {
-                self.crew.on_adopted(index, generation);
+                self.worker_pool.on_adopted(index, generation);
                 self.report_if_ready();
             }
             ThreadReport::Failed { index, what } => {
@@ -346,7 +348,7 @@ impl Control {
     }
 
     fn report_if_ready(&mut self) {
-        if let Some(generation) = self.crew.ready()
+        if let Some(generation) = self.worker_pool.ready()
             && generation > self.generation
         {
             self.generation = generation;
@@ -361,4 +363,4 @@ impl Control {
 }
 
 /// How long threads that were told to end may take to say that they did.
-const STOP_PATIENCE: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);

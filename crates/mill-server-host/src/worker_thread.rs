@@ -1,12 +1,12 @@
 //! One worker thread as the control thread sees it: started with a descriptor table of its own, handed its sockets,
 //! told what to do.
 
-use crate::channel::SEND_PATIENCE;
+use crate::channel::SEND_TIMEOUT;
 use crate::message::ListeningSocket;
 use crate::process_log;
-use crate::stack::{Lent, Seat};
-use crate::status::inspect::{self, Asked, Asker};
-use crate::status::show::Show;
+use crate::stack::{LentAttachment, WorkerAttachment};
+use crate::status::inspect::{self, InspectionQueue, Inspector};
+use crate::status::publish::StackPublisher;
 use crate::threads::SocketName;
 use crate::worker_process::Event;
 use mill_config::config::ListenAddress;
@@ -39,17 +39,17 @@ pub(crate) struct WorkerThread {
     mailbox: OwnedFd,
     orders: Sender<Order>,
     /// Our end of questions.
-    asker: Asker,
+    asker: Inspector,
     /// The sockets that it has.
     held: Vec<SocketName>,
     draining: bool,
     /// The generation that it serves.
     adopted: u64,
     thread: JoinHandle<()>,
-    /// What its seat was made of, if both of us have one descriptor table: closed there, a file is no longer locked for
+    /// What its attachment was made of, if both of us have one descriptor table: closed there, a file is no longer locked for
     /// the thread either (mill-sys `lock.rs`), and another process would take the device. Hence it goes when the thread was
     /// joined, or with the process.
-    kept: Option<ManuallyDrop<Seat>>,
+    kept: Option<ManuallyDrop<WorkerAttachment>>,
 }
 
 /// What a thread is started with, besides what the server wants to know.
@@ -61,8 +61,8 @@ pub(crate) struct Start {
     pub(crate) cpus: Option<Vec<u16>>,
     /// Where its end is told, however it came.
     pub(crate) events: Sender<Event>,
-    /// Its seat at the device of the stack of our own, if it has one.
-    pub(crate) seat: Option<Seat>,
+    /// Its attachment at the device of the stack of our own, if it has one.
+    pub(crate) attachment: Option<WorkerAttachment>,
 }
 
 /// A thread that runs, and what did not work as wanted.
@@ -79,7 +79,7 @@ impl WorkerThread {
         setup: impl FnOnce(mpsc::Receiver<Order>) -> WorkerSetup,
     ) -> io::Result<Started> {
         let (mailbox, far) = passing::pair()?;
-        passing::set_send_timeout(mailbox.as_fd(), SEND_PATIENCE)?;
+        passing::set_send_timeout(mailbox.as_fd(), SEND_TIMEOUT)?;
         let (orders, inbox) = mpsc::channel();
         let (asker, asked) = inspect::pair(start.number, mailbox.try_clone()?);
         let setup = setup(inbox);
@@ -89,11 +89,11 @@ impl WorkerThread {
             number,
             cpus,
             events,
-            mut seat,
+            mut attachment,
         } = start;
         let inherited = Inherited {
             mailbox: far.as_raw_fd(),
-            seat: seat.as_ref().map(Seat::lend),
+            attachment: attachment.as_ref().map(WorkerAttachment::lend),
             events: events.clone(),
             asked,
         };
@@ -112,11 +112,11 @@ impl WorkerThread {
         // The end of the channel says that `far` is not needed any more.
         while let Ok(told) = told.recv() {
             match told {
-                Told::Warning(warning) => warnings.push(warning),
-                Told::OneTable => kept = seat.take().map(ManuallyDrop::new),
+                ThreadNotice::Warning(warning) => warnings.push(warning),
+                ThreadNotice::OneTable => kept = attachment.take().map(ManuallyDrop::new),
             }
         }
-        drop((far, seat));
+        drop((far, attachment));
         let thread = Self {
             place,
             number,
@@ -141,7 +141,7 @@ impl WorkerThread {
     }
 
     /// How to ask it.
-    pub(crate) fn asker(&self) -> &Asker {
+    pub(crate) fn asker(&self) -> &Inspector {
         &self.asker
     }
 
@@ -241,9 +241,13 @@ fn address_of(address: &ListenAddress) -> Address {
 /// Closes in the thread's own table what is not the thread's. The standard streams too: else a log that was renamed and
 /// removed would stay open, hence on the disk, as long as the thread lives. What a panic says is written by the
 /// control thread ([`crate::crew`]).
-fn leave_behind(mailbox: BorrowedFd<'_>, seat: Option<&Seat>) -> io::Result<()> {
+fn leave_behind(mailbox: BorrowedFd<'_>, attachment: Option<&WorkerAttachment>) -> io::Result<()> {
     let mut kept = vec![mailbox];
-    kept.extend(seat.into_iter().flat_map(Seat::descriptors));
+    kept.extend(
+        attachment
+            .into_iter()
+            .flat_map(WorkerAttachment::descriptors),
+    );
     descriptor::close_all_but(&kept)?;
     let null = OpenOptions::new()
         .read(true)
@@ -275,7 +279,7 @@ impl Drop for End {
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
 /// What a thread says before it begins to serve.
-enum Told {
+enum ThreadNotice {
     /// Something that did not work.
     Warning(String),
     /// It has no descriptor table of its own.
@@ -285,10 +289,10 @@ enum Told {
 /// What a thread takes over from whoever starts it, who keeps the descriptors open until he is told.
 struct Inherited {
     mailbox: RawFd,
-    seat: Option<Lent>,
+    attachment: Option<LentAttachment>,
     /// Where to say what stopped working.
     events: Sender<Event>,
-    asked: Asked,
+    asked: InspectionQueue,
 }
 
 /// The whole life of the thread.
@@ -296,13 +300,13 @@ fn live(
     place: u32,
     inherited: Inherited,
     cpus: Option<Vec<u16>>,
-    taken: Sender<Told>,
+    taken: Sender<ThreadNotice>,
     mut setup: WorkerSetup,
 ) {
     setup.environment.thread_id = process::thread_id();
     let warn = |call: &str, error: io::Error| {
         let what = format!("{call} failed {}", process_log::describe(&error));
-        tell(&taken, Told::Warning(what));
+        tell(&taken, ThreadNotice::Warning(what));
     };
     if let Some(cpus) = cpus
         && let Err(error) = affinity::bind_to(&cpus)
@@ -313,14 +317,14 @@ fn live(
     let beginning = Beginning {
         place,
         thread: setup.environment.thread_id,
-        has_stack: inherited.seat.is_some(),
+        has_stack: inherited.attachment.is_some(),
         at_ns: u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
     };
     board.begin_worker(number, beginning);
     match settle_in(inherited, board.parked_until(number), &taken) {
         Ok((engine, asked)) => {
             drop(taken);
-            let mut show = Show::new(engine.clone(), board, number, asked);
+            let mut show = StackPublisher::new(engine.clone(), board, number, asked);
             let mut turn = worker::start(engine, setup);
             while turn() {
                 show.after_turn();
@@ -341,7 +345,7 @@ fn live(
 }
 
 /// Whoever started us waits for this; if not, nobody wants to know.
-fn tell(taken: &Sender<Told>, told: Told) {
+fn tell(taken: &Sender<ThreadNotice>, told: ThreadNotice) {
     let _ = taken.send(told);
 }
 
@@ -349,27 +353,27 @@ fn tell(taken: &Sender<Told>, told: Told) {
 fn settle_in(
     inherited: Inherited,
     parked_until: Option<&'static AtomicU64>,
-    taken: &Sender<Told>,
-) -> io::Result<(CombinedEngine, Asked)> {
+    taken: &Sender<ThreadNotice>,
+) -> io::Result<(CombinedEngine, InspectionQueue)> {
     let table = descriptor::unshare_table();
     // The numbers are the same in both tables.
     let mailbox = descriptor::duplicate(inherited.mailbox)?;
-    let seat = inherited.seat.map(Lent::take).transpose()?;
+    let attachment = inherited.attachment.map(LentAttachment::take).transpose()?;
     match table {
-        Ok(()) => leave_behind(mailbox.as_fd(), seat.as_ref())?,
+        Ok(()) => leave_behind(mailbox.as_fd(), attachment.as_ref())?,
         Err(error) => {
             let why = process_log::describe(&error);
             let what =
                 format!("one descriptor table for all, since unshare(CLONE_FILES) failed {why}");
-            tell(taken, Told::Warning(what));
-            tell(taken, Told::OneTable);
+            tell(taken, ThreadNotice::Warning(what));
+            tell(taken, ThreadNotice::OneTable);
         }
     }
     descriptor::set_nonblocking(mailbox.as_fd(), true)?;
     let options = KernelOptions {
         mailbox: Some(mailbox),
         // TCP's timers are finer than epoll's milliseconds.
-        exact_waits: seat.is_some(),
+        exact_waits: attachment.is_some(),
         parked_until,
     };
     let events = inherited.events;
@@ -377,11 +381,13 @@ fn settle_in(
         // Nobody listens only when the process is ending.
         let _ = events.send(Event::Warning(level, what));
     };
-    if seat.is_some() {
+    if attachment.is_some() {
         // Else the kernel ends a wait up to 50 µs late. Who can't have it waits a little longer.
         let _ = process::set_timer_slack(TIMER_SLACK);
     }
-    let bypass = seat.map(|seat| seat.bypass(on_trouble)).transpose()?;
+    let bypass = attachment
+        .map(|attachment| attachment.bypass(on_trouble))
+        .transpose()?;
     Ok((
         combined::engine(options, bypass.flatten())?,
         inherited.asked,

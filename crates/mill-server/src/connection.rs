@@ -14,7 +14,7 @@ mod finish;
 
 use crate::delivery::account::count_answer;
 use crate::exchange::h1::persistence::Progress;
-use crate::hot::{Again, HotAnswer, Looked, Specimen};
+use crate::hot::{HitContext, HotAnswer, LogTemplate, Looked};
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
 use crate::log;
@@ -232,8 +232,8 @@ impl<E: Engine> Connection<E> {
         count_answer(&mut counters, answer.status, sent_bytes);
         drop(counters);
         self.begin_idle(settings.keepalive_timeout);
-        if let Some(specimen) = &answer.specimen {
-            self.log(&mut specimen.borrow_mut(), sent_bytes);
+        if let Some(log_template) = &answer.log_template {
+            self.log(&mut log_template.borrow_mut(), sent_bytes);
         }
         self.pipelined = more;
         let next = (!keep).then(|| self.after_last_answer(settings));
@@ -268,16 +268,16 @@ impl<E: Engine> Connection<E> {
     }
 
     /// Logs a request that was answered with a kept answer.
-    fn log(&mut self, specimen: &mut Specimen, sent_bytes: u64) {
+    fn log(&mut self, log_template: &mut LogTemplate, sent_bytes: u64) {
         let local = Rc::clone(&self.local);
-        let again = Again {
+        let hit = HitContext {
             connection: self.facts(),
             connection_requests: u64::from(self.requests),
             pipelined: self.pipelined,
             sent_bytes,
         };
         let (now, wall_clock) = (local.scheduler.now(), local.scheduler.wall_clock());
-        let request = specimen.turn_into(again, now, wall_clock);
+        let request = log_template.turn_into(hit, now, wall_clock);
         if request.site.mentions.transport {
             request.connection.transport.set(self.stream.info());
         }

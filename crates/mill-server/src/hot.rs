@@ -64,13 +64,13 @@ pub struct HotAnswer {
     /// What the answer was made of; it is given as long as that is fresh.
     pub freshness: Freshness,
     /// What the log lines are made from, if there are logs.
-    pub specimen: Option<RefCell<Specimen>>,
+    pub log_template: Option<RefCell<LogTemplate>>,
 }
 
 /// The request that a kept answer was first made for. Those that are answered with it differ in what
-/// [`Specimen::turn_into`] sets.
+/// [`LogTemplate::turn_into`] sets.
 #[derive(Debug)]
-pub struct Specimen {
+pub struct LogTemplate {
     request: Request,
     /// As they were when the answer was made, before a log evaluated more of them.
     variables: Vec<Option<Vec<u8>>>,
@@ -135,8 +135,8 @@ impl HotAnswers {
         answer.freshness.count_use(now);
         let keep = head.connection.persists(head.version);
         let answer = Rc::clone(answer);
-        if let Some(specimen) = &answer.specimen {
-            let message = &mut specimen.borrow_mut().request.message;
+        if let Some(log_template) = &answer.log_template {
+            let message = &mut log_template.borrow_mut().request.message;
             message.bytes.clear();
             message
                 .bytes
@@ -145,7 +145,7 @@ impl HotAnswers {
         }
         let more = consumed < bytes.len();
         // A line of a log needs the head.
-        if !more && answer.specimen.is_none() {
+        if !more && answer.log_template.is_none() {
             self.recent
                 .note(listener.id, bytes, Rc::clone(&answer), keep);
         }
@@ -213,7 +213,7 @@ impl HotAnswer {
     }
 }
 
-impl Specimen {
+impl LogTemplate {
     /// `request` has been answered and logged; `variables` are those it had before it was logged.
     pub fn new(request: Request, variables: Vec<Option<Vec<u8>>>) -> RefCell<Self> {
         RefCell::new(Self { request, variables })
@@ -222,7 +222,7 @@ impl Specimen {
     /// The request that was just found and answered, for its log line. Its message is in place already.
     pub fn turn_into(
         &mut self,
-        arrival: Again,
+        arrival: HitContext,
         now: Instant,
         wall_clock: UnixTime,
     ) -> &mut Request {
@@ -241,7 +241,7 @@ impl Specimen {
 
 /// What is its own of a request that is answered with a kept answer.
 #[derive(Debug)]
-pub struct Again {
+pub struct HitContext {
     pub connection: Rc<ConnectionFacts>,
     pub connection_requests: u64,
     pub pipelined: bool,

@@ -26,7 +26,7 @@ pub(crate) type Net = Rc<RefCell<Network>>;
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) now: Instant,
-    /// The civil time at [`START`].
+    /// The wall-clock time at [`START`].
     pub(crate) wall_clock_start: UnixTime,
     pub(crate) agenda: Agenda,
     pub(crate) ladder: Ladder,

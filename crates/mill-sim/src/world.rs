@@ -232,12 +232,12 @@ impl World {
         self.net.borrow().now
     }
 
-    /// The civil time; 2026-01-01T00:00:00Z at first.
+    /// The wall-clock time; 2026-01-01T00:00:00Z at first.
     pub fn wall_clock(&self) -> UnixTime {
         self.net.borrow().wall_clock()
     }
 
-    /// Sets the civil time, as an administrator or NTP does; the monotonic clock goes on.
+    /// Sets the wall-clock time, as an administrator or NTP does; the monotonic clock goes on.
     pub fn set_wall_clock(&self, now: UnixTime) {
         self.net.borrow_mut().set_wall_clock(now);
     }

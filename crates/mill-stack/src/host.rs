@@ -1,12 +1,10 @@
 //! The host.
 
-use crate::answers::Answers;
 use crate::config::HostConfig;
 use crate::counters::HostCounters;
 use crate::drop_reason::DropReason;
 use crate::fast_open_peers::FastOpenPeers;
 use crate::flow_table::{FlowTable, Target};
-use crate::lending::Lending;
 use crate::limits::Limits;
 use crate::link::{Burst, FrameId, Link, LinkProperties};
 use crate::listener::Listeners;
@@ -15,9 +13,11 @@ use crate::queue::SendQueue;
 use crate::rate_limit::RateLimit;
 use crate::receive::Refused;
 use crate::recent_resets::RecentResets;
+use crate::reply_queue::ReplyQueue;
 use crate::secrets::Secrets;
 use crate::slot::Slots;
 use crate::syn_cache::SynCache;
+use crate::tcp_context::TcpContext;
 use crate::time_wait_table::TimeWaitTable;
 use crate::timer::Wheel;
 use crate::transmit::Cut;
@@ -93,14 +93,14 @@ pub struct Host<Q> {
     pub(crate) fast_open_peers: FastOpenPeers,
     pub(crate) time_wait: TimeWaitTable,
     pub(crate) ports: Ports,
-    pub(crate) lending: Lending,
+    pub(crate) tcp_context: TcpContext,
     pub(crate) buffers: Buffers,
     pub(crate) vacant_queues: Vec<Box<Q>>,
     /// Slots that may have something to send, each once.
     pub(crate) sending: VecDeque<u32>,
     /// Slots whose owners are to be told, each once.
     pub(crate) ready: Vec<u32>,
-    pub(crate) answers: Answers,
+    pub(crate) answers: ReplyQueue,
     pub(crate) datagrams: datagrams::Datagrams,
     /// A long segment of which the device took the first frames only.
     pub(crate) cut: Option<Cut>,
@@ -143,7 +143,7 @@ impl<Q: SendQueue> Host<Q> {
             fast_open_peers: FastOpenPeers::new(config.limits.fast_open_peers_max),
             time_wait: TimeWaitTable::default(),
             ports: Ports::new(config.ephemeral_ports),
-            lending: Lending::new(
+            tcp_context: TcpContext::new(
                 config.tcp,
                 Secrets::seed(config.secret),
                 crate::transmit::segment_bytes_max(link),
@@ -153,7 +153,7 @@ impl<Q: SendQueue> Host<Q> {
             vacant_queues: Vec::new(),
             sending: VecDeque::new(),
             ready: Vec::new(),
-            answers: Answers::new(),
+            answers: ReplyQueue::new(),
             datagrams,
             cut: None,
             is_overtaken: false,

@@ -91,7 +91,7 @@ mod slot;
 mod unread;
 
 /// What a host lends to its connections for each call.
-mod lending;
+mod tcp_context;
 
 /// Who takes a SYN, and what waits to be accepted.
 mod listener;
@@ -118,7 +118,7 @@ mod rate_limit;
 mod recent_resets;
 
 /// Segments that belong to no connection's sending.
-mod answers;
+mod reply_queue;
 
 /// What a host counts besides TCP.
 pub mod counters;

@@ -242,7 +242,7 @@ impl<Q: SendQueue> Host<Q> {
             return Turn::Done;
         };
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         // Not moved: so large a thing that was only just written would have to be waited for.
         let next = slot.connection.next_segment(queued, env);
         let Some(segment) = &next else {
@@ -288,7 +288,7 @@ impl<Q: SendQueue> Host<Q> {
             return false;
         };
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         slot.connection.has_said_all(queued, env)
     }
 

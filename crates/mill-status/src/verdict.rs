@@ -61,7 +61,7 @@ pub fn judge(shown: &WorkerFigures, now_ns: u64, observed: Observed) -> State {
         0 => shown.turn_at_ns,
         until => until,
     };
-    let is_late = now_ns.saturating_sub(expected_ns) > PATIENCE_NS;
+    let is_late = now_ns.saturating_sub(expected_ns) > TIMEOUT_NS;
     match shown.parked_until_ns {
         _ if is_late || observed.is_silent => State::Hangs,
         0 => State::Runs,
@@ -70,7 +70,7 @@ pub fn judge(shown: &WorkerFigures, now_ns: u64, observed: Observed) -> State {
 }
 
 /// How long a turn may take: the longest, which reads a cold file from a slow disk, takes a tenth of it.
-const PATIENCE_NS: u64 = 1_000_000_000;
+const TIMEOUT_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {

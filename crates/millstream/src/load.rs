@@ -6,7 +6,7 @@ use crate::stack::{self, Taken};
 use mill_load::dialect::{ab, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
-use mill_load_host::{Interrupts, KernelGround, OwnStack, respond};
+use mill_load_host::{Interrupts, KernelPlatform, OwnStack, respond};
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -67,12 +67,12 @@ pub(crate) fn run(tool: Tool, arguments: &[Vec<u8>]) -> ExitCode {
     let say = |what: &str| help::complain(&format!("millstream: {what}\n"));
     let stack = stack.map(|stack| OwnStack::new(stack, say));
     carry_out(|interrupts, out, err| {
-        let ground = KernelGround::new(interrupts).on_stack(stack);
+        let platform = KernelPlatform::new(interrupts).on_stack(stack);
         match tool {
-            Tool::Wrk => wrk::main(arguments, &ground, out, err),
-            Tool::Wrk2 => wrk2::main(arguments, &ground, out, err),
-            Tool::Ab => ab::main(arguments, &ground, out, err),
-            Tool::Load => native::main(arguments, &ground, out, err, terminal()),
+            Tool::Wrk => wrk::main(arguments, &platform, out, err),
+            Tool::Wrk2 => wrk2::main(arguments, &platform, out, err),
+            Tool::Ab => ab::main(arguments, &platform, out, err),
+            Tool::Load => native::main(arguments, &platform, out, err, terminal()),
         }
     })
 }

@@ -72,11 +72,11 @@ impl<'a> Child<'a> {
 }
 
 /// How long a server gets for an orderly end.
-const END_PATIENCE: Duration = Duration::from_secs(3);
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Drop for Child<'_> {
     fn drop(&mut self) {
-        let _killed_below = self.end(SIGTERM, END_PATIENCE);
+        let _killed_below = self.end(SIGTERM, END_TIMEOUT);
         // Also when the leader has ended: it may have left others behind.
         kill_group(self.pid());
         let _reaped = self.process.wait();

@@ -46,7 +46,7 @@ pub(super) struct Strace<'a> {
     report: PathBuf,
 }
 
-const ATTACH_PATIENCE: Duration = Duration::from_secs(5);
+const ATTACH_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl<'a> Strace<'a> {
     pub(super) fn attach(lab: &'a Lab, pids: &[u32]) -> Result<Self> {
@@ -57,7 +57,7 @@ impl<'a> Strace<'a> {
             command.args(["-p", &pid.to_string()]);
         }
         let mut child = Child::start(&lab.caretaker, &mut command, &output)?;
-        let attached = wait_for(ATTACH_PATIENCE, || {
+        let attached = wait_for(ATTACH_TIMEOUT, || {
             let ended = child.ended().is_some();
             (ended || all_traced(pids)).then_some(!ended)
         });
@@ -70,7 +70,7 @@ impl<'a> Strace<'a> {
 
     /// Ends it and tells what it has counted.
     pub(super) fn finish(mut self) -> Result<Counts> {
-        if self.child.end(SIGTERM, ATTACH_PATIENCE).is_none() {
+        if self.child.end(SIGTERM, ATTACH_TIMEOUT).is_none() {
             return Err(Failure("strace does not end".to_owned()));
         }
         let report = &self.report;

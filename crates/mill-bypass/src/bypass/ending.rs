@@ -13,24 +13,24 @@ where
     FileOf<I>: FileBytes,
 {
     fn drain_listener(&self, listener: ListenerId) -> bool {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.drain_listener(listener);
         };
-        let mut listeners = stacked.listeners.borrow_mut();
+        let mut listeners = stack_half.listeners.borrow_mut();
         let Some(entry) = listeners.entry(listener) else {
             return true;
         };
         entry.is_inner_waiting = true;
         let is_inner_drained = entry.inner.is_none_or(|id| self.inner.drain_listener(id));
-        let is_stack_drained = entry.stack.is_none_or(|id| stacked.drain_listener(id));
+        let is_stack_drained = entry.stack.is_none_or(|id| stack_half.drain_listener(id));
         is_inner_drained && is_stack_drained
     }
 
     fn keep_listener(&self, listener: ListenerId) {
-        let Some(stacked) = &self.stacked else {
+        let Some(stack_half) = &self.stack_half else {
             return self.inner.keep_listener(listener);
         };
-        let mut listeners = stacked.listeners.borrow_mut();
+        let mut listeners = stack_half.listeners.borrow_mut();
         let Some(entry) = listeners.entry(listener) else {
             return;
         };
@@ -38,7 +38,7 @@ where
             self.inner.keep_listener(inner);
         }
         if let Some(id) = entry.stack {
-            stacked.keep_listener(id);
+            stack_half.keep_listener(id);
         }
     }
 }
@@ -48,8 +48,8 @@ where
     FileOf<I>: FileBytes,
 {
     fn has_lingering_orphans(&self) -> bool {
-        let stacked = self.stacked.as_ref();
-        stacked.is_some_and(|stacked| stacked.stack.borrow_mut().has_lingering_orphans())
+        let stack_half = self.stack_half.as_ref();
+        stack_half.is_some_and(|stack_half| stack_half.stack.borrow_mut().has_lingering_orphans())
             || self.inner.has_lingering_orphans()
     }
 
@@ -58,8 +58,9 @@ where
     }
 
     fn abort_orphans(&self) -> bool {
-        let stacked = self.stacked.as_ref();
-        let has_more = stacked.is_some_and(|stacked| stacked.stack.borrow_mut().abort_orphans());
+        let stack_half = self.stack_half.as_ref();
+        let has_more =
+            stack_half.is_some_and(|stack_half| stack_half.stack.borrow_mut().abort_orphans());
         self.inner.abort_orphans() || has_more
     }
 }

@@ -118,7 +118,7 @@ impl Testbed for Network {
     type Directory = Directory;
 
     /// Virtual time: it includes backed-off retransmissions.
-    const PATIENCE: Duration = Duration::from_secs(300);
+    const TIMEOUT: Duration = Duration::from_secs(300);
 
     /// The clients' host has no large receive buffers for those who do not read.
     fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self> {

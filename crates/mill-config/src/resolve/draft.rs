@@ -13,7 +13,7 @@ use crate::config::{
     Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
     ListenOptions, LogFormat, Map, NetworkStack, ServerName, User, WorkerCount,
 };
-use crate::diagnostic::{Diagnostic, Place, Spot};
+use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
 use crate::directives::map::Table;
 use crate::lexer::{SourceText, Statement, Word};
 use crate::resolve::{place, snippet};
@@ -139,7 +139,7 @@ impl Origin {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> SourcePosition {
         place(&self.text, self.line)
     }
 

@@ -10,7 +10,7 @@ use crate::config::{
     AccessLog, Config, Events, Http, Instruction, Location, LocationTree, LogLevel, Main, Server,
     ServerName, Template, WorkerCount,
 };
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::directives::mime;
 use crate::resolve::draft::{HttpDraft, LocationDraft, ServerDraft, Step};
 use crate::resolve::{Applied, Resolver, join, recoding, templates};
@@ -24,7 +24,7 @@ pub(crate) fn finish(resolver: &mut Resolver<'_>) -> Applied<Config> {
         return Err(Box::new(Diagnostic::new(
             LogLevel::Emerg,
             message,
-            Place::None,
+            SourcePosition::None,
         )));
     };
     let http = http
@@ -86,7 +86,7 @@ fn finish_http(resolver: &mut Resolver<'_>, mut http: HttpDraft, main: &Main) ->
     let listeners = resolver.listeners(&http.addresses, &drafts, &servers)?;
     let user_variables = resolver.variables.finish().map_err(|(name, origin)| {
         let message = format!("unknown \"{}\" variable", name.display());
-        let mut error = Diagnostic::new(LogLevel::Emerg, message, Place::None);
+        let mut error = Diagnostic::new(LogLevel::Emerg, message, SourcePosition::None);
         if let Some(origin) = origin {
             origin.show_in(&mut error);
         }

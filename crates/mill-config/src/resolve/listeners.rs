@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Text;
 use crate::config::listen::Listener;
 use crate::config::{ListenAddress, LogLevel, Server, ServerName, ServerNames, VirtualHosts};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::resolve::draft::{AddressDraft, ServerDraft};
 use crate::resolve::{Applied, Resolver};
 
@@ -86,7 +86,7 @@ impl Resolver<'_> {
                 let text = server_draft.name_texts.get(place).map(Text::display);
                 let text = text.unwrap_or_default();
                 let message = format!("{problem} \"{text}\" on {}{ending}", draft.address);
-                let mut diagnostic = Diagnostic::new(level, message, Place::None);
+                let mut diagnostic = Diagnostic::new(level, message, SourcePosition::None);
                 if let Some(Some(origin)) = server_draft.name_origins.get(place) {
                     origin.show_in(&mut diagnostic);
                 }

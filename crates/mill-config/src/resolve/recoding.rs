@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::config::settings::Charset;
 use crate::config::{Instruction, Location, LocationTree, LogLevel, Server};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::resolve::Applied;
 
 /// Refuses the first place where the two differ, in nginx's words for a `charset_map` that is
@@ -30,7 +30,7 @@ fn location(place: &Location) -> Applied {
     {
         let (from, to) = (from.display(), to.display());
         let message = format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
-        let mut error = Diagnostic::new(LogLevel::Emerg, message, Place::None);
+        let mut error = Diagnostic::new(LogLevel::Emerg, message, SourcePosition::None);
         error.help = Some(String::from(
             "\"charset_map\" is known to nginx, but not to Millstream yet: content is sent as it is",
         ));

@@ -37,7 +37,8 @@ impl Unsupported {
     pub(crate) fn diagnostic(&self) -> Option<Box<Diagnostic>> {
         let first = self.uses.first()?;
         let count: usize = self.uses.iter().map(|uses| uses.count).sum();
-        let mut error = Diagnostic::new(LogLevel::Emerg, "", crate::diagnostic::Place::None);
+        let mut error =
+            Diagnostic::new(LogLevel::Emerg, "", crate::diagnostic::SourcePosition::None);
         first.first.show_in(&mut error);
         let known = "known to nginx, but not to Millstream yet";
         if let [only] = self.uses.as_slice() {

@@ -4,30 +4,29 @@
 mod plan;
 
 /// What the workers of a process have in common.
-mod joint;
+mod shared_resources;
 
 /// The sockets of a plan, with their memory.
 mod sockets;
 
 /// What is told to the process that comes after.
-mod told;
+mod queue_wire_format;
 
 /// What went wrong, in words.
 mod sentences;
 
 use super::{AttachError, Hold, Trouble};
 use crate::af_xdp::{XdpLink, XdpLinkOptions, XdpTrouble};
-use crate::apart::{ApartLink, Parts};
-use crate::colleagues::Colleagues;
-use crate::interface::{InterfaceLink, InterfaceTrouble};
-use crate::network::follower::Follower;
+use crate::forwarding::WorkerForwarding;
+use crate::handover::{Endpoint, OwnershipLock};
+use crate::interface::{InterfaceFault, InterfaceLink};
+use crate::network::monitor::NetlinkMonitor;
 use crate::network::{ENODEV, LinkState, Network};
 use crate::queues::Queues;
 use crate::specification::settings::{AfXdpSettings, Mode, Workers};
+use crate::standby::{Parts, StandbyLink};
 use crate::steering::{Steering, SteeringError, Table, WantedMode};
-use crate::succession::{Chair, Seat};
 use crate::wanted::Wanted;
-use joint::Joint;
 use mill_stack::config::{HostConfig, Neighboring};
 use mill_sys::bpf::link;
 use mill_sys::interface;
@@ -35,7 +34,8 @@ use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Xsk, XskOptions};
 use plan::plan;
 use sentences::{loses_merged_notice, not_read, said, said_of_queue};
-use sockets::{check, loses_merged, make_sockets, seats};
+use shared_resources::SharedResources;
+use sockets::{attachments, check, loses_merged, make_sockets};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -47,9 +47,9 @@ pub(super) struct AfXdp<D> {
     sockets: Vec<Socket<D>>,
     /// What the workers share.
     table: [D; 2],
-    joint: Arc<Joint>,
+    shared: Arc<SharedResources>,
     /// Wakes all workers, if they hand frames to each other: where each has queues to itself.
-    bell: Option<D>,
+    doorbell: Option<D>,
     worker: u32,
     network: Network,
 }
@@ -67,7 +67,7 @@ struct Socket<D> {
 
 /// The same for all workers, with what stays with the process in charge, and what people have to be told.
 pub(super) struct Made {
-    pub(super) seats: Vec<AfXdp<OwnedFd>>,
+    pub(super) attachments: Vec<AfXdp<OwnedFd>>,
     pub(super) hold: Hold,
     pub(super) notices: Vec<String>,
 }
@@ -116,21 +116,21 @@ impl AfXdp<OwnedFd> {
                  \"sysctl vm.nr_hugepages=64\" makes some"
             ));
         }
-        let seats = seats(workers.count, (&plan, sockets), &steering, network)
+        let attachments = attachments(workers.count, (&plan, sockets), &steering, network)
             .map_err(|error| refused(format!("dup() failed: {error}")))?;
         Ok(Made {
-            seats,
+            attachments,
             hold: Hold::made(steering),
             notices,
         })
     }
 
-    /// Has the workers of this process know each other. `seats` are all of them.
-    pub(super) fn prepare(seats: &[&Self]) -> io::Result<()> {
-        let joint = seats.first().map(|seat| Arc::clone(&seat.joint));
+    /// Has the workers of this process know each other. `attachments` are all of them.
+    pub(super) fn prepare(attachments: &[&Self]) -> io::Result<()> {
+        let shared = attachments.first().map(|first| Arc::clone(&first.shared));
         // Who is alone opens the table with his link, and not before the device is his: it may be a predecessor's still.
-        let joint = joint.filter(|joint| !joint.is_for_one());
-        let opened = joint.map_or(Ok(()), |joint| joint.open(seats));
+        let shared = shared.filter(|shared| !shared.is_for_one());
+        let opened = shared.map_or(Ok(()), |shared| shared.open(attachments));
         match opened.map_err(unbound_is_gone) {
             // Each of them finds that out, and says so.
             Err(error) if super::is_gone(&error) => Ok(()),
@@ -140,66 +140,70 @@ impl AfXdp<OwnedFd> {
 
     /// Whether it is all that there is, so that another process can have it after us.
     pub(super) fn has_one_queue(&self) -> bool {
-        self.joint.is_for_one() && self.sockets.len() == 1
+        self.shared.is_for_one() && self.sockets.len() == 1
     }
 
-    /// The queues, in whichever process; with a chair they may be another's, and go from one to the other.
+    /// The queues, in whichever process; with an ownership lock they may be another's, and go from one to the other.
     pub(super) fn link(
         self,
-        chair: Option<Chair>,
+        ownership: Option<OwnershipLock>,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<Placed> {
         // It may be called otherwise now. One that has its old name and another number is another one, and one that is
         // gone has no name.
         let name = interface::name(self.network.link.index)?;
-        let follower = Follower::of(&name).map_err(|error| match error.is_gone() {
+        let monitor = NetlinkMonitor::of(&name).map_err(|error| match error.is_gone() {
             true => error.cause,
             false => io::Error::other(error),
         })?;
         let tell = on_trouble.clone();
         let is_first = self.worker == 0;
-        let told = Box::new(move |trouble| {
+        let on_fault = Box::new(move |trouble| {
             if is_first {
                 on_trouble(said(trouble));
             }
         });
-        let state = &follower.network().link;
-        let Some(chair) = chair else {
-            let (queues, table) = match self.joint.is_for_one() {
+        let state = &monitor.network().link;
+        let Some(ownership) = ownership else {
+            let (queues, table) = match self.shared.is_for_one() {
                 true => self.open(state, Table::open, tell)?,
-                false => self.open(state, |_| self.joint.table(), tell)?,
+                false => self.open(state, |_| self.shared.table(), tell)?,
             };
-            let colleagues = match self.bell {
-                Some(bell) => {
+            let forwarding = match self.doorbell {
+                Some(doorbell) => {
                     let own = self.worker as usize;
-                    Some(Colleagues::new(self.joint.boxes()?, own, bell))
+                    Some(WorkerForwarding::new(
+                        self.shared.frame_queues()?,
+                        own,
+                        doorbell,
+                    ))
                 }
                 None => None,
             };
-            let queues = (queues, self.worker, colleagues);
-            let link = InterfaceLink::new(queues, table, follower, told);
+            let queues = (queues, self.worker, forwarding);
+            let link = InterfaceLink::new(queues, table, monitor, on_fault);
             return Ok(Placed::There(Box::new(link)));
         };
-        let (seat, is_ours) = Seat::at(chair)?;
+        let (endpoint, is_ours) = Endpoint::at(ownership)?;
         if is_ours {
             // Whoever had it may be gone before those behind him have noticed: what they serve stays served.
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;
             let open =
                 Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
-            let link = InterfaceLink::new((queues, 0, None), table, follower, told);
-            return Ok(Placed::There(Box::new(link.seated(seat, open))));
+            let link = InterfaceLink::new((queues, 0, None), table, monitor, on_fault);
+            return Ok(Placed::There(Box::new(link.seated(endpoint, open))));
         }
-        let link = ApartLink::waiting(Parts {
-            seat,
+        let link = StandbyLink::waiting(Parts {
+            endpoint,
             open: Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone())),
-            follower,
-            told,
+            monitor,
+            on_fault,
             wanted: Wanted::default(),
             behind: None,
             heard: Vec::new(),
             has_failed: false,
         });
-        Ok(Placed::Apart(Box::new(link)))
+        Ok(Placed::Standby(Box::new(link)))
     }
 
     fn open(
@@ -225,7 +229,7 @@ impl AfXdp<OwnedFd> {
             let xsk = match socket.options.sharers {
                 1 => Xsk::open(descriptor, memory, &socket.options).map_err(unbound_is_gone)?,
                 _ => self
-                    .joint
+                    .shared
                     .pool(socket.queue)?
                     .take(socket.place, descriptor, memory)?,
             };
@@ -240,7 +244,7 @@ impl AfXdp<OwnedFd> {
         let first = links.remove(0);
         let mut queues = Queues::new(first, links);
         if !queues.set_mtu(state.mtu) && is_first {
-            tell(said(InterfaceTrouble::MtuTooLarge(state.mtu)));
+            tell(said(InterfaceFault::MtuTooLarge(state.mtu)));
         }
         Ok((queues, table))
     }
@@ -249,7 +253,7 @@ impl AfXdp<OwnedFd> {
 /// A link as a process finds the interface.
 pub(super) enum Placed {
     There(Box<InterfaceLink>),
-    Apart(Box<ApartLink>),
+    Standby(Box<StandbyLink>),
 }
 
 impl<D> AfXdp<D> {
@@ -275,8 +279,8 @@ impl<D> AfXdp<D> {
         Ok(AfXdp {
             sockets: sockets.collect::<io::Result<_>>()?,
             table: [copy(served)?, copy(counters)?],
-            joint: Arc::clone(&self.joint),
-            bell: self.bell.as_ref().map(&copy).transpose()?,
+            shared: Arc::clone(&self.shared),
+            doorbell: self.doorbell.as_ref().map(&copy).transpose()?,
             worker: self.worker,
             network: self.network.clone(),
         })
@@ -287,7 +291,7 @@ impl<D> AfXdp<D> {
         sockets
             .flat_map(|socket| [&socket.descriptor, &socket.memory])
             .chain(&self.table)
-            .chain(&self.bell)
+            .chain(&self.doorbell)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A TAP device, made and set up.
 
 use super::AttachError;
-use crate::colleagues::{self, Colleagues, LetterBox};
+use crate::forwarding::{self, FrameQueue, WorkerForwarding};
 use crate::specification::{Specification, holds};
 use crate::tap::TapLink;
 use mill_stack::config::Prefix;
@@ -19,17 +19,17 @@ use std::time::Duration;
 pub(super) struct Tap<D> {
     device: D,
     address: [u8; 6],
-    crew: Option<Crew<D>>,
+    siblings: Option<TapWorkers<D>>,
 }
 
 /// What several workers have in common.
 #[derive(Clone, Debug)]
-struct Crew<D> {
-    bell: D,
+struct TapWorkers<D> {
+    doorbell: D,
     worker: usize,
     workers: u32,
     /// Where they leave frames for each other, in this process.
-    boxes: Arc<Mutex<Option<Arc<[LetterBox]>>>>,
+    frame_queues: Arc<Mutex<Option<Arc<[FrameQueue]>>>>,
 }
 
 impl Tap<OwnedFd> {
@@ -44,7 +44,7 @@ impl Tap<OwnedFd> {
         } else {
             Offload::Nothing
         };
-        let devices = match specification.seats() {
+        let devices = match specification.attachments() {
             1 => tap::create(name, offload).map(|device| vec![device]),
             count => tap::create_queues(name, offload, count),
         };
@@ -74,15 +74,17 @@ impl Tap<OwnedFd> {
                 wait_until_local(*address);
             }
         }
-        seats(devices, neighbour_of(theirs))
-            .map_err(|error| failed("giving workers a bell for", &error))
+        attachments(devices, neighbour_of(theirs))
+            .map_err(|error| failed("giving workers a doorbell for", &error))
     }
 
     /// Has the workers of this process know each other.
-    pub(super) fn prepare(seats: &[&Self]) {
-        let crew = seats.first().and_then(|seat| seat.crew.as_ref());
-        if let Some(crew) = crew {
-            *crew.lock() = Some(colleagues::boxes(crew.workers));
+    pub(super) fn prepare(attachments: &[&Self]) {
+        let siblings = attachments
+            .first()
+            .and_then(|attachment| attachment.siblings.as_ref());
+        if let Some(siblings) = siblings {
+            *siblings.lock() = Some(forwarding::frame_queues(siblings.workers));
         }
     }
 
@@ -93,52 +95,59 @@ impl Tap<OwnedFd> {
     ) -> io::Result<TapLink> {
         let mtu = specification.mtu();
         let link = TapLink::new(self.device, self.address, mtu, specification.offload);
-        let Some(crew) = self.crew else {
+        let Some(siblings) = self.siblings else {
             return Ok(link.told_when_gone(on_gone));
         };
         // What is true for all workers is said by one.
-        let link = match crew.worker {
+        let link = match siblings.worker {
             0 => link.told_when_gone(on_gone),
             _ => link,
         };
-        let boxes = crew.lock().clone();
-        let boxes = boxes.ok_or_else(|| io::Error::other("the workers were not prepared"))?;
-        Ok(link.with_colleagues(Colleagues::new(boxes, crew.worker, crew.bell)))
+        let frame_queues = siblings.lock().clone();
+        let frame_queues =
+            frame_queues.ok_or_else(|| io::Error::other("the workers were not prepared"))?;
+        Ok(link.with_forwarding(WorkerForwarding::new(
+            frame_queues,
+            siblings.worker,
+            siblings.doorbell,
+        )))
     }
 
     pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
-        let bell = self.crew.as_ref().map(|crew| &crew.bell);
-        std::iter::once(&self.device).chain(bell)
+        let doorbell = self.siblings.as_ref().map(|siblings| &siblings.doorbell);
+        std::iter::once(&self.device).chain(doorbell)
     }
 }
 
-/// A seat for each of the queues.
-fn seats(devices: Vec<OwnedFd>, address: [u8; 6]) -> io::Result<Vec<Tap<OwnedFd>>> {
+/// An attachment for each of the queues.
+fn attachments(devices: Vec<OwnedFd>, address: [u8; 6]) -> io::Result<Vec<Tap<OwnedFd>>> {
     let workers = u32::try_from(devices.len()).unwrap_or(u32::MAX);
-    let bell = eventfd::create()?;
-    let boxes = Arc::default();
-    let seats = devices.into_iter().enumerate().map(|(worker, device)| {
-        let crew = || {
-            Ok::<_, io::Error>(Crew {
-                bell: bell.try_clone()?,
+    let doorbell = eventfd::create()?;
+    let frame_queues = Arc::default();
+    let attachments = devices.into_iter().enumerate().map(|(worker, device)| {
+        let siblings = || {
+            Ok::<_, io::Error>(TapWorkers {
+                doorbell: doorbell.try_clone()?,
                 worker,
                 workers,
-                boxes: Arc::clone(&boxes),
+                frame_queues: Arc::clone(&frame_queues),
             })
         };
-        let crew = (workers > 1).then(crew).transpose()?;
+        let siblings = (workers > 1).then(siblings).transpose()?;
         Ok(Tap {
             device,
             address,
-            crew,
+            siblings,
         })
     });
-    seats.collect()
+    attachments.collect()
 }
 
-impl<D> Crew<D> {
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<[LetterBox]>>> {
-        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
+impl<D> TapWorkers<D> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<[FrameQueue]>>> {
+        self.frame_queues
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -147,12 +156,12 @@ impl<D> Tap<D> {
         Ok(Tap {
             device: copy(&self.device)?,
             address: self.address,
-            crew: match &self.crew {
-                Some(crew) => Some(Crew {
-                    bell: copy(&crew.bell)?,
-                    worker: crew.worker,
-                    workers: crew.workers,
-                    boxes: Arc::clone(&crew.boxes),
+            siblings: match &self.siblings {
+                Some(siblings) => Some(TapWorkers {
+                    doorbell: copy(&siblings.doorbell)?,
+                    worker: siblings.worker,
+                    workers: siblings.workers,
+                    frame_queues: Arc::clone(&siblings.frame_queues),
                 }),
                 None => None,
             },
@@ -213,12 +222,12 @@ fn check_networks(
 }
 
 /// Waits until the kernel takes packets to an address that it was given: with IPv6 it does some milliseconds later, and
-/// until then drops them, so that a first connection would wait for a retransmission. Goes on after [`LOCAL_PATIENCE_MS`]
+/// until then drops them, so that a first connection would wait for a retransmission. Goes on after [`LOCAL_TIMEOUT_MS`]
 /// in any case.
 fn wait_until_local(address: Ipv6Addr) {
     // One line a route: the target in hexadecimal, the length of its prefix, …
     let route = format!("{:032x} 80 ", address.to_bits());
-    for _ in 0..LOCAL_PATIENCE_MS {
+    for _ in 0..LOCAL_TIMEOUT_MS {
         let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route");
         if routes.map_or(true, |routes| routes.contains(&route)) {
             return;
@@ -229,7 +238,7 @@ fn wait_until_local(address: Ipv6Addr) {
 }
 
 /// How long the kernel may take; it was seen to take up to 20 ms.
-const LOCAL_PATIENCE_MS: u32 = 500;
+const LOCAL_TIMEOUT_MS: u32 = 500;
 
 fn not_created(name: &str, failed: &TapError) -> AttachError {
     let TapError { call, error } = failed;

@@ -1,7 +1,7 @@
 //! Frames in, what is left of them out.
 
 use super::*;
-use crate::colleagues::{self, Colleagues};
+use crate::forwarding::{self, WorkerForwarding};
 use crate::pair::{drain, pair, put, send, take};
 use mill_sys::eventfd;
 use std::os::fd::OwnedFd;
@@ -157,16 +157,20 @@ fn different_seeds_bring_different_luck() {
 
 /// Two workers of a device with a queue each, over a wire that brings every frame twice.
 fn doubled_workers() -> [(ImpairedLink, OwnedFd); 2] {
-    let boxes = colleagues::boxes(2);
-    let bell = eventfd::create().unwrap();
+    let frame_queues = forwarding::frame_queues(2);
+    let doorbell = eventfd::create().unwrap();
     let twice = Impairment {
         duplicate_ppm: 1_000_000,
         ..Impairment::default()
     };
     [0, 1].map(|own| {
         let (link, far) = pair();
-        let worker = Colleagues::new(Arc::clone(&boxes), own, bell.try_clone().unwrap());
-        (ImpairedLink::new(link.with_colleagues(worker), twice), far)
+        let worker = WorkerForwarding::new(
+            Arc::clone(&frame_queues),
+            own,
+            doorbell.try_clone().unwrap(),
+        );
+        (ImpairedLink::new(link.with_forwarding(worker), twice), far)
     })
 }
 

@@ -1,12 +1,12 @@
 //! The interface goes from one process to another while both serve: a part of the link that few have.
 
-use super::{Grace, InterfaceLink, InterfaceTrouble, Passage, TellTrouble};
-use crate::apart::{ApartLink, Parts};
+use super::{FaultCallback, InterfaceFault, InterfaceLink, Passage, PreexistingKernelFlows};
+use crate::handover::{Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
 use crate::network::LinkState;
 use crate::queues::Queues;
 use crate::relay::{Note, Relay, RelayCounters};
+use crate::standby::{Parts, StandbyLink};
 use crate::steering::Table;
-use crate::succession::{Door, Neighbor, Request, Seat, Wish, Word};
 use crate::wanted::Wanted;
 use mill_stack::link::{Link, Offload, Received};
 use mill_sys::epoll::Watcher;
@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// Who else could have the interface, or is behind us.
 pub(super) struct Succession {
-    seat: Seat,
+    endpoint: Endpoint,
     open: OpenQueue,
-    behind: Option<Neighbor>,
+    behind: Option<PeerProcess>,
     /// Who asks for the interface.
     asks: Option<Request>,
     /// Who is behind us knows that we serve nobody any more.
@@ -39,128 +39,131 @@ pub(crate) type OpenQueue = Box<dyn Fn(&LinkState) -> io::Result<(Queues, Table)
 impl InterfaceLink {
     /// Has other processes be able to take the interface over.
     #[must_use]
-    pub(crate) fn seated(mut self, seat: Seat, open: OpenQueue) -> Self {
-        seat.open(Door::Surroundings, self.follower.as_fd());
-        let succession = Succession::new((seat, open), None, &self.table);
-        self.succession = Some(Box::new(succession));
+    pub(crate) fn seated(mut self, endpoint: Endpoint, open: OpenQueue) -> Self {
+        endpoint.open(EventSource::Network, self.monitor.as_fd());
+        let handover = Succession::new((endpoint, open), None, &self.table);
+        self.handover = Some(Box::new(handover));
         self
     }
 
     /// What has passed between us and the process that sends and receives through this one, if there is one.
     pub fn relayed(&self) -> Option<RelayCounters> {
-        let behind = self.succession.as_ref()?.behind.as_ref()?;
+        let behind = self.handover.as_ref()?.behind.as_ref()?;
         Some(behind.relay.counters())
     }
 
     /// Whether another process asks for the interface.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
-        let succession = self.succession.as_ref();
-        succession.is_some_and(|succession| succession.asks.is_some())
+        let handover = self.handover.as_ref();
+        handover.is_some_and(|handover| handover.asks.is_some())
     }
 
     /// Has frames end the waits of whoever has the watcher, if it may have to change what is watched. `None` if it took it.
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
-        let Some(succession) = &mut self.succession else {
+        let Some(handover) = &mut self.handover else {
             return Some(watcher);
         };
-        succession.seat.set_watcher(watcher);
-        succession.seat.watch(self.queues.as_fd());
+        handover.endpoint.set_watcher(watcher);
+        handover.endpoint.watch(self.queues.as_fd());
         None
     }
 
     /// Gives the interface to who asks for it; the link goes on behind him. No frame is held, and none is being written.
-    pub(crate) fn give(mut self) -> Result<Box<ApartLink>, Box<Self>> {
-        let Some(mut succession) = self.succession.take() else {
+    pub(crate) fn give(mut self) -> Result<Box<StandbyLink>, Box<Self>> {
+        let Some(mut handover) = self.handover.take() else {
             return Err(Box::new(self));
         };
-        let request = succession.asks.take();
+        let request = handover.asks.take();
         let Some(request) = request.filter(|request| !request.is_over()) else {
-            self.succession = Some(succession);
+            self.handover = Some(handover);
             return Err(Box::new(self));
         };
         let Ok((relay, far)) = Relay::new() else {
             // He hears that nothing came of it, and asks again.
-            self.succession = Some(succession);
+            self.handover = Some(handover);
             return Err(Box::new(self));
         };
         let Self {
             mut queues,
             table,
-            follower,
+            monitor,
             heard,
-            told,
+            on_fault,
             wanted,
             ..
         } = self;
         queues.leave();
         // We are behind whoever has asked from now on.
         table.set_behind(true);
-        succession.seat.leave(queues.as_fd());
+        handover.endpoint.leave(queues.as_fd());
         drop((queues, table));
-        // Only now, when nothing of ours touches the rings any more. First the word: who finds the device free without it
+        // Only now, when nothing of ours touches the rings any more. First the message: who finds the device free without it
         // would think that we are gone.
-        let before = Neighbor::say_admitted(request, relay, far);
-        succession.seat.unlock();
+        let before = PeerProcess::say_admitted(request, relay, far);
+        handover.endpoint.unlock();
         let Succession {
-            seat, open, behind, ..
-        } = *succession;
-        let parts = Parts {
-            seat,
+            endpoint,
             open,
-            follower,
-            told,
+            behind,
+            ..
+        } = *handover;
+        let parts = Parts {
+            endpoint,
+            open,
+            monitor,
+            on_fault,
             wanted,
             behind,
             heard,
             has_failed: false,
         };
         // If he is gone by now the device is nobody's, and ours again in a moment.
-        Ok(Box::new(ApartLink::new(parts, before.ok())))
+        Ok(Box::new(StandbyLink::new(parts, before.ok())))
     }
 
     /// Takes the interface, which is ours now, as whoever had it has left it.
-    pub(crate) fn take(mut parts: Parts) -> Result<Box<Self>, Box<ApartLink>> {
-        let opened = (parts.open)(&parts.follower.network().link);
+    pub(crate) fn take(mut parts: Parts) -> Result<Box<Self>, Box<StandbyLink>> {
+        let opened = (parts.open)(&parts.monitor.network().link);
         let (queues, table) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                (parts.told)(InterfaceTrouble::NotTaken(error.to_string()));
+                (parts.on_fault)(InterfaceFault::NotTaken(error.to_string()));
                 if let Some(behind) = parts.behind.take() {
-                    behind.close(&parts.seat);
+                    behind.close(&parts.endpoint);
                 }
-                parts.seat.unlock();
+                parts.endpoint.unlock();
                 parts.has_failed = true;
-                return Err(Box::new(ApartLink::new(parts, None)));
+                return Err(Box::new(StandbyLink::new(parts, None)));
             }
         };
-        parts.seat.watch(queues.as_fd());
+        parts.endpoint.watch(queues.as_fd());
         let Parts {
-            seat,
+            endpoint,
             open,
-            follower,
-            told,
+            monitor,
+            on_fault,
             wanted,
             behind,
             heard,
             has_failed: _,
         } = parts;
-        let addresses = follower.network().addresses.clone();
+        let addresses = monitor.network().addresses.clone();
         let mut link = Self {
             queues,
             flows: table.flow_hash(),
             worker: 0,
-            colleagues: None,
-            follower,
-            grace: Grace::inherited(&wanted.services, &table),
+            forwarding: None,
+            monitor,
+            kernel_flows: PreexistingKernelFlows::inherited(&wanted.services, &table),
             taken: BTreeSet::new(),
             table,
             heard,
             turns_left: 0,
             passage: Passage::Open,
-            told,
+            on_fault,
             wanted: Wanted::default(),
-            succession: None,
+            handover: None,
         };
         for service in wanted.services {
             link.wanted.serve(service, true);
@@ -170,24 +173,28 @@ impl InterfaceLink {
             link.open_ports(ports);
         }
         link.steer(&addresses);
-        let state = link.follower.network().link.clone();
+        let state = link.monitor.network().link.clone();
         link.tell_passage(&state);
-        let succession = Succession::new((seat, open), behind, &link.table);
-        link.succession = Some(Box::new(succession));
+        let handover = Succession::new((endpoint, open), behind, &link.table);
+        link.handover = Some(Box::new(handover));
         Ok(Box::new(link))
     }
 }
 
 impl Succession {
-    fn new((seat, open): (Seat, OpenQueue), behind: Option<Neighbor>, table: &Table) -> Self {
+    fn new(
+        (endpoint, open): (Endpoint, OpenQueue),
+        behind: Option<PeerProcess>,
+        table: &Table,
+    ) -> Self {
         let expects_others = behind.is_none() && table.keeps_any();
         if expects_others {
-            seat.set_timer(Some(PATIENCE));
+            endpoint.set_timer(Some(TIMEOUT));
         } else {
             table.set_behind(behind.is_some());
         }
         Self {
-            seat,
+            endpoint,
             open,
             behind,
             asks: None,
@@ -236,40 +243,41 @@ impl Succession {
         true
     }
 
-    /// Looks who is at the doors.
+    /// Looks who is at the sources.
     pub(super) fn look(
         &mut self,
         queues: &mut Queues,
         (table, wanted): (&Table, &Wanted),
-        told: &mut TellTrouble,
+        on_fault: &mut FaultCallback,
     ) {
-        let knocks = self.seat.look();
-        while knocks.at(Door::Requests)
+        let ready = self.endpoint.look();
+        while ready.at(EventSource::Requests)
             && self.asks.is_none()
-            && let Some(request) = self.seat.request()
+            && let Some(request) = self.endpoint.request()
         {
-            match request.wish {
-                Wish::Take => self.asks = Some(request),
-                Wish::Join => self.on_join(request, table),
+            match request.request_kind {
+                RequestKind::Take => self.asks = Some(request),
+                RequestKind::Join => self.on_join(request, table),
             }
         }
         if let Some(behind) = &mut self.behind {
-            let is_over = knocks.at(Door::Behind) && matches!(behind.word(), Some(Word::End));
+            let is_over = ready.at(EventSource::Behind)
+                && matches!(behind.next_message(), Some(Message::End));
             let is_broken = behind.relay.is_broken();
             if is_broken {
-                told(InterfaceTrouble::RelayBroken);
+                on_fault(InterfaceFault::RelayBroken);
             }
             if is_over || is_broken {
                 // What it has sent last.
                 carry(behind, queues);
-                behind.close(&self.seat);
+                behind.close(&self.endpoint);
                 self.behind = None;
                 table.set_behind(false);
                 table.forget_kept();
             }
         }
-        if knocks.at(Door::Timer) {
-            self.seat.set_timer(None);
+        if ready.at(EventSource::Timer) {
+            self.endpoint.set_timer(None);
             if std::mem::take(&mut self.expects_others) {
                 self.may_be_of_others = false;
                 table.set_behind(false);
@@ -293,8 +301,11 @@ impl Succession {
             Some(behind) => behind.pass_on(&request),
             // Who has asked may be gone.
             None => {
-                if let Ok(behind) = Neighbor::admit(request) {
-                    behind.open(&self.seat, [Door::Behind, Door::BellBehind]);
+                if let Ok(behind) = PeerProcess::admit(request) {
+                    behind.open(
+                        &self.endpoint,
+                        [EventSource::Behind, EventSource::DoorbellBehind],
+                    );
                     self.behind = Some(behind);
                     self.expects_others = false;
                     self.may_be_of_others = false;
@@ -307,7 +318,7 @@ impl Succession {
 
 /// Whether something is left for which the interface has no room.
 #[cold]
-fn carry(behind: &mut Neighbor, queues: &mut Queues) -> bool {
+fn carry(behind: &mut PeerProcess, queues: &mut Queues) -> bool {
     behind.relay.carry(|relay, len| {
         if len > queues.frame_len_max() {
             relay.take(&mut []);
@@ -328,11 +339,11 @@ fn carry(behind: &mut Neighbor, queues: &mut Queues) -> bool {
 
 impl AsFd for Succession {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.seat.as_fd()
+        self.endpoint.as_fd()
     }
 }
 
 /// How long others may take to find out that whoever had the interface is gone, who look every few milliseconds, and to join
 /// us. Peers whose connections ended with him hear so much later of it; they send again what they have sent after some
 /// hundred milliseconds.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);

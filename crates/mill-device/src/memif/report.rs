@@ -40,12 +40,12 @@ pub enum MemifChange {
 }
 
 /// Who hears of changes.
-pub(super) struct Told {
+pub(super) struct ChangeReporter {
     listener: Box<dyn Fn(&MemifChange) + Send>,
     last: Option<MemifChange>,
 }
 
-impl Told {
+impl ChangeReporter {
     pub(super) fn new(listener: impl Fn(&MemifChange) + Send + 'static) -> Self {
         Self {
             listener: Box::new(listener),
@@ -66,8 +66,8 @@ impl Told {
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for ChangeReporter {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Told({:?})", self.last)
+        write!(formatter, "ChangeReporter({:?})", self.last)
     }
 }

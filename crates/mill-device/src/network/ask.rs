@@ -55,7 +55,7 @@ pub(super) mod question {
 
 /// One message of the kernel.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum KernelMessage {
     Route(RouteNetlinkMessage),
     /// The end of a dump; an error that has ended it, if it was one.
     End(io::Result<()>),
@@ -131,9 +131,9 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
         |told, is_disturbed| {
             part.is_whole &= !is_disturbed;
             match told {
-                Told::Route(message) => into.push(message),
-                Told::End(result) => part.end = Some(result),
-                Told::Unknown(_) => {}
+                KernelMessage::Route(message) => into.push(message),
+                KernelMessage::End(result) => part.end = Some(result),
+                KernelMessage::Unknown(_) => {}
             }
         },
     );
@@ -141,7 +141,7 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
 }
 
 /// Goes through the messages of a datagram; says of each whether the dump that it is of was disturbed.
-pub(super) fn for_each(mut bytes: &[u8], mut told: impl FnMut(Told, bool)) {
+pub(super) fn for_each(mut bytes: &[u8], mut told: impl FnMut(KernelMessage, bool)) {
     while let Ok(frame) = NetlinkBuffer::new_checked(bytes) {
         let kind = frame.message_type();
         let is_disturbed = frame.flags() & NLM_F_DUMP_INTR != 0;
@@ -153,14 +153,14 @@ pub(super) fn for_each(mut bytes: &[u8], mut told: impl FnMut(Told, bool)) {
     }
 }
 
-fn parse(bytes: &[u8], kind: u16) -> Told {
+fn parse(bytes: &[u8], kind: u16) -> KernelMessage {
     match NetlinkMessage::<RouteNetlinkMessage>::deserialize(bytes).map(|it| it.payload) {
-        Ok(NetlinkPayload::InnerMessage(message)) => Told::Route(message),
-        Ok(NetlinkPayload::Done(done)) => Told::End(result_of(done.code)),
+        Ok(NetlinkPayload::InnerMessage(message)) => KernelMessage::Route(message),
+        Ok(NetlinkPayload::Done(done)) => KernelMessage::End(result_of(done.code)),
         Ok(NetlinkPayload::Error(error)) => {
-            Told::End(result_of(error.code.map_or(0, std::num::NonZeroI32::get)))
+            KernelMessage::End(result_of(error.code.map_or(0, std::num::NonZeroI32::get)))
         }
-        Ok(_) | Err(_) => Told::Unknown(kind),
+        Ok(_) | Err(_) => KernelMessage::Unknown(kind),
     }
 }
 

@@ -21,7 +21,7 @@ fn take(relay: &mut Relay) -> Option<(Note, Vec<u8>)> {
 }
 
 fn is_woken(relay: &Relay) -> bool {
-    descriptor::wait_readable(&[relay.bell()], Some(Duration::ZERO)).unwrap()[0]
+    descriptor::wait_readable(&[relay.doorbell_fd()], Some(Duration::ZERO)).unwrap()[0]
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn memory_that_is_too_small_is_refused() {
     let small = SharedMemory::create("small", MEMORY_BYTES - 4096, Pages::Small).unwrap();
     let far = FarEnd {
         memory: small.as_fd().try_clone_to_owned().unwrap(),
-        bells: [eventfd::create().unwrap(), eventfd::create().unwrap()],
+        doorbells: [eventfd::create().unwrap(), eventfd::create().unwrap()],
     };
     assert!(Relay::join(far).is_err());
 }

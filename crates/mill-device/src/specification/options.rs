@@ -13,7 +13,7 @@ mod limits;
 mod wire;
 
 use crate::specification::device::{Device, Devices};
-pub use crate::specification::value::{Value, Word};
+pub use crate::specification::value::{Keyword, Value};
 
 /// One option of `--stack`.
 #[derive(Clone, Debug)]

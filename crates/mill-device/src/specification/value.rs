@@ -34,7 +34,7 @@ pub enum Value {
     Keepalive(fn(&mut Specification) -> &mut Option<Keepalive>),
     /// In millionths.
     Share(fn(&mut Specification) -> &mut u32),
-    Word(&'static [Word]),
+    Keyword(&'static [Keyword]),
     Prefix(fn(&mut Specification) -> &mut Vec<Prefix>),
     Address(fn(&mut Specification) -> &mut Vec<IpAddr>),
     Path(fn(&mut Specification) -> &mut Option<PathBuf>),
@@ -47,7 +47,7 @@ pub enum Value {
 }
 
 /// A word and what it does.
-pub type Word = (&'static str, fn(&mut Specification));
+pub type Keyword = (&'static str, fn(&mut Specification));
 
 impl Value {
     /// Whether the option may stand several times, each time with one more value.
@@ -96,7 +96,7 @@ impl Value {
             }
             Self::Keepalive(place) => *place(specification) = or_off(text, parse_keepalive)?,
             Self::Share(place) => *place(specification) = parse_share(text)?,
-            Self::Word(words) => {
+            Self::Keyword(words) => {
                 let (_, choose) = words.iter().find(|(word, _)| *word == text)?;
                 choose(specification);
             }
@@ -164,7 +164,7 @@ impl Value {
                 "\"off\", \"on\" or silence, interval and number of probes, as 30s:5s:3 (1s to 32767s, 1 to 127),",
             ),
             Self::Share(_) => String::from("a share from 0% to 100%, as 1% or 0.01%,"),
-            Self::Word(words) => {
+            Self::Keyword(words) => {
                 let words: Vec<_> = words
                     .iter()
                     .map(|(word, _)| format!("\"{word}\""))
@@ -208,7 +208,7 @@ impl Value {
             Self::Segment(range, _) => format!("off | {}–{}", range.start(), range.end()),
             Self::Keepalive(_) => String::from("off | on | TIME:TIME:NUMBER"),
             Self::Share(_) => String::from("0%–100%"),
-            Self::Word(words) => {
+            Self::Keyword(words) => {
                 let words: Vec<_> = words.iter().map(|(word, _)| *word).collect();
                 words.join(" | ")
             }

@@ -47,7 +47,7 @@ pub(super) fn assemble(maps: Maps<'_>) -> Result<Vec<Instruction>, AssembleError
     ipv6(&mut to);
     ports(&mut to, maps);
     served(&mut to, maps);
-    grace(&mut to);
+    kernel_flows(&mut to);
     steer(&mut to, maps);
     verdicts(&mut to, maps);
     to.finish()
@@ -260,7 +260,7 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
 }
 
 /// Connections that the kernel had before the port was served stay with it.
-fn grace(to: &mut Assembler) {
+fn kernel_flows(to: &mut Assembler) {
     to.load(Byte, R3, R10, IS_ERROR);
     to.jump_if(R3, NotEqual, 0, "tuple");
     need(to, 14, "malformed");

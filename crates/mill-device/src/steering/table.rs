@@ -116,7 +116,7 @@ impl Table {
 
     /// Whether connections are looked for among the kernel's first. It costs time for each segment: switch it off when the
     /// kernel has none left on the ports that are served.
-    pub fn set_grace(&self, on: bool) {
+    pub fn set_kernel_flows(&self, on: bool) {
         let state = self.state();
         state.word(GRACE).store(on.into(), Ordering::Release);
     }

@@ -6,7 +6,7 @@ use frames::{Frame, TCP, tcp, udp};
 
 pub(super) mod bench;
 pub(super) mod frames;
-mod grace;
+mod kernel_flows;
 mod quoted;
 mod spread;
 mod wire;

@@ -94,7 +94,7 @@ impl Server {
     }
 
     fn run_until(&mut self, what: &str, mut done: impl FnMut() -> bool) {
-        let give_up = self.client.now() + PATIENCE;
+        let give_up = self.client.now() + TIMEOUT;
         while !done() {
             self.turn();
             assert!(self.client.now() < give_up, "waited for {what}");
@@ -135,7 +135,7 @@ fn a_frame_ends_a_wait_that_has_no_other_end() {
         server.worker.turn();
         server.client.poll(Park::Forever, &mut events);
     }
-    assert!(server.client.now().since(begun) < PATIENCE);
+    assert!(server.client.now().since(begun) < TIMEOUT);
     assert!(events.ready.contains(&TaskId::NONE));
 }
 
@@ -152,7 +152,7 @@ fn what_does_not_go_over_the_link_is_the_kernels() {
 }
 
 /// What it takes to lose patience. No test waits so long when it passes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// RFC 5737.
 const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);

@@ -27,7 +27,7 @@ impl Testbed for Kernel {
     type Peer = SocketPeer;
     type Directory = Directory;
 
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
 
     /// With small send buffers segments are such that they fit small windows: with the loopback interface's segments of
     /// 64 KiB each would wait for the persist timer (RFC 9293 3.8.6.1).

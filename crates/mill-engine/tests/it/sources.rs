@@ -72,7 +72,7 @@ impl Connector {
 
     /// Turns until so much was told.
     fn run_until_told(&mut self, count: usize) {
-        let give_up = self.engine.now() + PATIENCE;
+        let give_up = self.engine.now() + TIMEOUT;
         while self.story.count() < count {
             assert!(
                 self.engine.now() < give_up,
@@ -84,7 +84,7 @@ impl Connector {
     }
 
     fn run_out(&mut self) {
-        let give_up = self.engine.now() + PATIENCE;
+        let give_up = self.engine.now() + TIMEOUT;
         while self.worker.tasks() > 0 {
             assert!(self.engine.now() < give_up, "{} tasks", self.worker.tasks());
             self.turn();
@@ -114,7 +114,7 @@ async fn say_bye(stream: KernelStream) {
 
 fn read_to_the_end(peer: &mut TcpStream) -> Vec<u8> {
     let mut all = Vec::new();
-    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    peer.set_read_timeout(Some(TIMEOUT)).unwrap();
     peer.read_to_end(&mut all).unwrap();
     all
 }
@@ -287,7 +287,7 @@ fn without_a_descriptor_left_connecting_fails_with_emfile_and_goes_on_when_there
 const ALONE: &str = "MILL_ENGINE_TEST_ALONE";
 
 /// After so long without what is expected, it was lost. No test waits so long when it passes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a turn waits before the test looks.
 const GLANCE: Duration = Duration::from_millis(5);

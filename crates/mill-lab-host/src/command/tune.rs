@@ -3,7 +3,7 @@
 use crate::host::Host;
 use crate::journal::{self, Journal};
 use crate::options::Choice;
-use crate::topology::{self, Ground};
+use crate::topology::{self, Testbed};
 use crate::tune;
 use mill_lab::recipe;
 use mill_lab::record::TunedKey;
@@ -25,11 +25,11 @@ pub(super) fn run(choice: &Choice, yes: bool, out: &mut dyn Write) -> Result<u8,
     let mut journal =
         Journal::begin(&state, &name).map_err(|error| format!("{}: {error}", state.display()))?;
     journal.allow_ssh_interface(yes);
-    let ground =
+    let testbed =
         topology::raise(&setup.topology, &mut journal).map_err(|error| error.to_string())?;
-    let tuned = tune::apply(&setup.tune, &ground, &mut journal);
+    let tuned = tune::apply(&setup.tune, &testbed, &mut journal);
     journal.leave();
-    say(&ground, &tuned, out).map_err(|error| error.to_string())?;
+    say(&testbed, &tuned, out).map_err(|error| error.to_string())?;
     Ok(0)
 }
 
@@ -44,7 +44,7 @@ fn became(key: &TunedKey) -> String {
     }
 }
 
-fn say(ground: &Ground, tuned: &[TunedKey], out: &mut dyn Write) -> std::io::Result<()> {
+fn say(testbed: &Testbed, tuned: &[TunedKey], out: &mut dyn Write) -> std::io::Result<()> {
     for key in tuned {
         writeln!(out, "{}: {}", key.key, became(key))?;
     }
@@ -56,10 +56,10 @@ fn say(ground: &Ground, tuned: &[TunedKey], out: &mut dyn Write) -> std::io::Res
     writeln!(
         out,
         "server: {}, address {}",
-        place(&ground.server),
-        ground.address
+        place(&testbed.server),
+        testbed.address
     )?;
-    for client in ground.clients.iter().take(1) {
+    for client in testbed.clients.iter().take(1) {
         writeln!(out, "client: {}", place(client))?;
     }
     writeln!(out, "`millstream lab restore` undoes all of it")

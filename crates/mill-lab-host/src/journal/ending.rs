@@ -41,8 +41,8 @@ pub(super) fn end_all(mut list: impl FnMut() -> Vec<u32>) -> bool {
 /// Asked with SIGTERM, then made to with SIGKILL; what `list` gives each time is who is still there.
 fn end(mut list: impl FnMut() -> Vec<Stat>) -> bool {
     for (signal, patience) in [
-        (Signal::Terminate, TERM_PATIENCE),
-        (Signal::Kill, KILL_PATIENCE),
+        (Signal::Terminate, TERM_TIMEOUT),
+        (Signal::Kill, KILL_TIMEOUT),
     ] {
         let deadline = clock::monotonic() + patience;
         let mut told: Vec<(u32, u64)> = Vec::new();
@@ -120,10 +120,10 @@ fn parse(text: &str) -> Option<Stat> {
 }
 
 /// A server with open connections may take seconds to end as it was asked to; longer nobody waits who has pressed Ctrl-C.
-const TERM_PATIENCE: Duration = Duration::from_secs(5);
+const TERM_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The kernel ends a killed process at once, unless it waits for a disk.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 

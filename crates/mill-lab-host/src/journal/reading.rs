@@ -13,7 +13,7 @@ pub(super) struct Noted {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    Standing,
+    PreparedTestbed,
     /// Begun: whether it was carried out is not known.
     Undoing,
     Undone,
@@ -30,10 +30,10 @@ enum Remark {
 }
 
 impl Noted {
-    pub(super) fn standing(entry: Entry) -> Self {
+    pub(super) fn prepared_testbed(entry: Entry) -> Self {
         Self {
             entry: Ok(entry),
-            progress: Progress::Standing,
+            progress: Progress::PreparedTestbed,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Progress {
     /// The line that says so.
     pub(super) fn line(self, number: usize) -> String {
         let word = match self {
-            Self::Standing => "failed",
+            Self::PreparedTestbed => "failed",
             Self::Undoing => "undoing",
             Self::Undone => "undone",
         };
@@ -67,7 +67,7 @@ pub(super) fn parse(text: &[u8]) -> (Vec<Noted>, usize) {
             let (number, progress) = match remark {
                 Remark::Undoing(number) => (number, Progress::Undoing),
                 Remark::Undone(number) => (number, Progress::Undone),
-                Remark::Failed(number) => (number, Progress::Standing),
+                Remark::Failed(number) => (number, Progress::PreparedTestbed),
             };
             if let Some(noted) = noted.get_mut(number) {
                 noted.progress = progress;
@@ -77,7 +77,7 @@ pub(super) fn parse(text: &[u8]) -> (Vec<Noted>, usize) {
         let unread = |_| String::from_utf8_lossy(line).into_owned();
         noted.push(Noted {
             entry: serde_json::from_slice(line).map_err(unread),
-            progress: Progress::Standing,
+            progress: Progress::PreparedTestbed,
         });
     }
     (noted, whole)

@@ -2,8 +2,8 @@
 
 use super::Watched;
 use super::cpu::{self, Times};
+use super::namespace_files::{self, NamespaceFiles};
 use super::network::Traffic;
-use super::place::{self, Place};
 use super::process::{self, Tree, Usage};
 use super::tcp::Tcp;
 use crate::host::Host;
@@ -70,8 +70,8 @@ pub(super) struct Sampler {
     interrupts: Option<File>,
     pressure: Option<File>,
     nodes: BTreeMap<u32, File>,
-    server: Vec<Place>,
-    clients: Vec<Place>,
+    server: Vec<NamespaceFiles>,
+    clients: Vec<NamespaceFiles>,
     server_interface: String,
     client_interface: String,
     server_cpus: Vec<u32>,
@@ -88,32 +88,32 @@ const LOOKS_A_SEARCH: u32 = 4;
 impl Sampler {
     /// Opens what there is; what is not there is among the facts' `absent`.
     pub(super) fn open(watched: &Watched) -> std::io::Result<(Self, Facts)> {
-        let ground = &watched.ground;
+        let testbed = &watched.testbed;
         let mut facts = Facts {
-            cpus: union(&ground.server_cpus, &ground.client_cpus),
-            shared_cpus: ground
+            cpus: union(&testbed.server_cpus, &testbed.client_cpus),
+            shared_cpus: testbed
                 .server_cpus
                 .iter()
-                .any(|cpu| ground.client_cpus.contains(cpu)),
-            shared_network: ground.clients.contains(&ground.server),
+                .any(|cpu| testbed.client_cpus.contains(cpu)),
+            shared_network: testbed.clients.contains(&testbed.server),
             beside_interface: watched.beside_interface,
             client_waits: 1.0,
             ..Facts::default()
         };
         let server = places(
-            std::slice::from_ref(&ground.server),
+            std::slice::from_ref(&testbed.server),
             "server",
             &mut facts.absent,
         );
-        let clients = places(&ground.clients, "client", &mut facts.absent);
+        let clients = places(&testbed.clients, "client", &mut facts.absent);
         facts.ports = clients
             .first()
-            .and_then(|place| place.ports)
+            .and_then(|namespace_files| namespace_files.ports)
             .map(|(first, last)| f64::from(last - first + 1));
         speeds(watched, &mut facts);
         let here = |host: &Host| !matches!(host, Host::Remote(_));
         let near = |host: &Host, roots: Vec<u32>| if here(host) { roots } else { Vec::new() };
-        let client_host = ground.clients.first().unwrap_or(&Host::Local);
+        let client_host = testbed.clients.first().unwrap_or(&Host::Local);
         let sampler = Self {
             stat: File::open("/proc/stat")?,
             interrupts: File::open("/proc/interrupts").ok(),
@@ -121,11 +121,11 @@ impl Sampler {
             nodes: nodes(),
             server,
             clients,
-            server_interface: ground.server_interface.clone(),
-            client_interface: ground.client_interface.clone(),
-            server_cpus: near(&ground.server, ground.server_cpus.clone()),
-            client_cpus: near(client_host, ground.client_cpus.clone()),
-            server_tree: Tree::new(near(&ground.server, watched.server.clone())),
+            server_interface: testbed.server_interface.clone(),
+            client_interface: testbed.client_interface.clone(),
+            server_cpus: near(&testbed.server, testbed.server_cpus.clone()),
+            client_cpus: near(client_host, testbed.client_cpus.clone()),
+            server_tree: Tree::new(near(&testbed.server, watched.server.clone())),
             client_tree: Tree::new(near(client_host, watched.clients.clone())),
             looks: 0,
         };
@@ -142,7 +142,7 @@ impl Sampler {
     pub(super) fn client_waits(&mut self) -> f64 {
         self.clients
             .first_mut()
-            .map_or(1.0, Place::waits_of_clients)
+            .map_or(1.0, NamespaceFiles::waits_of_clients)
     }
 
     /// Of `Facts::ended`, likewise.
@@ -156,7 +156,7 @@ impl Sampler {
         self.looks += 1;
         let server_usage = self.server_tree.look(parents.as_ref());
         let client_usage = self.client_tree.look(parents.as_ref());
-        let stat = place::again(&mut self.stat)
+        let stat = namespace_files::again(&mut self.stat)
             .ok()
             .and_then(|text| cpu::parse(&text))
             .unwrap_or_default();
@@ -182,16 +182,19 @@ impl Sampler {
             &mut sample.client,
         );
         if let Some(file) = self.interrupts.as_mut().filter(|_| searches) {
-            let by_cpu = interrupts(&place::again(file).unwrap_or_default());
+            let by_cpu = interrupts(&namespace_files::again(file).unwrap_or_default());
             sample.server.interrupts = sum_of(&by_cpu, &self.server_cpus);
             sample.client.interrupts = sum_of(&by_cpu, &self.client_cpus);
         }
         sample.pressure_us = self
             .pressure
             .as_mut()
-            .and_then(|file| pressure(&place::again(file).ok()?));
+            .and_then(|file| pressure(&namespace_files::again(file).ok()?));
         for (node, file) in &mut self.nodes {
-            if let Some(bytes) = place::again(file).ok().and_then(|text| free_memory(&text)) {
+            if let Some(bytes) = namespace_files::again(file)
+                .ok()
+                .and_then(|text| free_memory(&text))
+            {
                 sample.free_memory.insert(*node, bytes);
             }
         }
@@ -199,11 +202,11 @@ impl Sampler {
     }
 }
 
-fn places(hosts: &[Host], side: &str, absent: &mut Vec<(String, String)>) -> Vec<Place> {
+fn places(hosts: &[Host], side: &str, absent: &mut Vec<(String, String)>) -> Vec<NamespaceFiles> {
     let mut places = Vec::new();
     for host in hosts {
-        match Place::open(host) {
-            Ok(place) => places.push(place),
+        match NamespaceFiles::open(host) {
+            Ok(namespace_files) => places.push(namespace_files),
             Err(reason) => {
                 for stem in ["interface", "tcp"] {
                     absent.push((format!("{stem}.{side}"), reason.clone()));
@@ -220,10 +223,13 @@ fn places(hosts: &[Host], side: &str, absent: &mut Vec<(String, String)>) -> Vec
 }
 
 fn speeds(watched: &Watched, facts: &mut Facts) {
-    let ground = &watched.ground;
-    let said = watched.link_mbit.or(ground.link_mbit);
+    let testbed = &watched.testbed;
+    let said = watched.link_mbit.or(testbed.link_mbit);
     let mut find = |side: &str, host: Option<&Host>, interface: &str| {
-        let found = said.map_or_else(|| place::speed(host.unwrap_or(&Host::Local), interface), Ok);
+        let found = said.map_or_else(
+            || namespace_files::speed(host.unwrap_or(&Host::Local), interface),
+            Ok,
+        );
         found
             .map_err(|reason| {
                 let name = format!("interface.{side}.utilisation_percent");
@@ -231,17 +237,17 @@ fn speeds(watched: &Watched, facts: &mut Facts) {
             })
             .ok()
     };
-    facts.server_mbit = find("server", Some(&ground.server), &ground.server_interface);
-    facts.client_mbit = find("client", ground.clients.first(), &ground.client_interface);
+    facts.server_mbit = find("server", Some(&testbed.server), &testbed.server_interface);
+    facts.client_mbit = find("client", testbed.clients.first(), &testbed.client_interface);
 }
 
 /// Traffic and TCP of all places: clients on one link share its rate.
-fn look_at_network(places: &mut [Place], interface: &str, side: &mut Side) {
-    for place in places {
-        if let Some(traffic) = place.traffic(interface) {
+fn look_at_network(places: &mut [NamespaceFiles], interface: &str, side: &mut Side) {
+    for namespace_files in places {
+        if let Some(traffic) = namespace_files.traffic(interface) {
             side.traffic = Some(side.traffic.unwrap_or_default().plus(&traffic));
         }
-        let tcp = place.tcp();
+        let tcp = namespace_files.tcp();
         side.fullest = side.fullest.max(tcp.in_use + tcp.time_wait);
         side.tcp.add(&tcp);
     }

@@ -208,7 +208,7 @@ fn a_line_an_interval_has_a_value_for_each_name() {
 
 #[test]
 fn this_machine_can_be_watched() {
-    let ground = Ground {
+    let testbed = Testbed {
         server: Host::Local,
         clients: vec![Host::Local],
         address: String::from("127.0.0.1"),
@@ -222,7 +222,7 @@ fn this_machine_can_be_watched() {
     let monitor = Monitor::start(Watched {
         server: vec![std::process::id()],
         clients: vec![u32::MAX],
-        ground,
+        testbed,
         interval: Duration::from_millis(20),
         link_mbit: None,
         beside_interface: false,

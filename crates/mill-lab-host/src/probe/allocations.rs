@@ -106,7 +106,7 @@ impl Allocations {
             line.argv.push(format!("{}:{name}={function}", self.group));
             events.push(Event { function, name });
         }
-        let printed = tool::run(&Host::Local, &line, PROBE_PATIENCE)?;
+        let printed = tool::run(&Host::Local, &line, PROBE_TIMEOUT)?;
         if !printed.success {
             return Err(format!("perf probe -x {file}: {}", printed.complaint()));
         }
@@ -129,7 +129,7 @@ impl Drop for Allocations {
 }
 
 /// Reading the symbols of a large library takes perf a second.
-const PROBE_PATIENCE: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Beginnings of file names; the first that is mapped is the one whose malloc is called, because it was preloaded or
 /// linked before libc.

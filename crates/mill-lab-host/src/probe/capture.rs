@@ -38,7 +38,7 @@ const BUFFER_KIB: &str = "8192";
 
 /// The capture, and how many packets tcpdump had no room for.
 fn capture(scene: &Scene, seconds: f64, looked: &mut Looked) -> Result<(Vec<u8>, u64), String> {
-    let host = &scene.ground.server;
+    let host = &scene.testbed.server;
     if tool::find("tcpdump").is_none() {
         return Err(tool::missing("tcpdump"));
     }
@@ -49,7 +49,7 @@ fn capture(scene: &Scene, seconds: f64, looked: &mut Looked) -> Result<(Vec<u8>,
         format!("{seconds:.1}"),
         String::from("tcpdump"),
         String::from("-i"),
-        scene.ground.server_interface.clone(),
+        scene.testbed.server_interface.clone(),
         String::from("-nn"),
         String::from("-s"),
         String::from(SNAPSHOT),

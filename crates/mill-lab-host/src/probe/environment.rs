@@ -60,10 +60,10 @@ fn services(looked: &mut Looked) -> Result<String, String> {
 fn interrupts(scene: &Scene) -> Result<String, String> {
     let text = fs::read_to_string("/proc/interrupts")
         .map_err(|error| format!("/proc/interrupts: {error}"))?;
-    let ground = &scene.ground;
+    let testbed = &scene.testbed;
     Ok(chosen(
         &text,
-        &[&ground.server_interface, &ground.client_interface],
+        &[&testbed.server_interface, &testbed.client_interface],
     ))
 }
 

@@ -6,7 +6,7 @@
 use super::tool::{self, GRACE, Running};
 use super::{Looked, Scene};
 use crate::host::{Host, Line};
-use crate::monitor::place::Place;
+use crate::monitor::namespace_files::NamespaceFiles;
 use std::io::{BufRead as _, BufReader, Write};
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn round_trips(scene: &Scene, text: &mut String, looked: &mut Looked) -> Result<
     if has(client, "ping") {
         let mut line = Line::new(PINGS);
         line.argv
-            .extend([PING_INTERVAL, &scene.ground.address].map(String::from));
+            .extend([PING_INTERVAL, &scene.testbed.address].map(String::from));
         let printed = run(client, line, GRACE, text, looked)?;
         if let Some(trips) = ping(&printed) {
             trips.add(looked);
@@ -70,7 +70,7 @@ fn round_trips(scene: &Scene, text: &mut String, looked: &mut Looked) -> Result<
     }
     let (_serving, address) = serve(scene, GRACE, looked)?;
     let mut line = own(["rtt", &address, EXCHANGES])?;
-    line.cpus = cpus(&scene.ground.client_cpus);
+    line.cpus = cpus(&scene.testbed.client_cpus);
     let printed = run(client, line, GRACE, text, looked)?;
     let trips = Trips::parse(&printed).ok_or_else(|| first_line(&printed))?;
     trips.add(looked);
@@ -82,9 +82,9 @@ fn round_trips(scene: &Scene, text: &mut String, looked: &mut Looked) -> Result<
 
 fn bulk(scene: &Scene, seconds: f64, text: &mut String, looked: &mut Looked) -> Result<(), String> {
     let client = client(scene);
-    let server = &scene.ground.server;
+    let server = &scene.testbed.server;
     let patience = Duration::from_secs_f64(seconds) + GRACE;
-    let mut place = Place::open(client).ok();
+    let mut place = NamespaceFiles::open(client).ok();
     let mut resent = || {
         let tcp = place.as_mut()?.tcp();
         tcp.counters.get("retransmitted_segments").copied()
@@ -95,7 +95,7 @@ fn bulk(scene: &Scene, seconds: f64, text: &mut String, looked: &mut Looked) -> 
     } else {
         let (_serving, address) = serve(scene, patience, looked)?;
         let mut line = own(["bulk", &address, &format!("{seconds:.1}")])?;
-        line.cpus = cpus(&scene.ground.client_cpus);
+        line.cpus = cpus(&scene.testbed.client_cpus);
         let printed = run(client, line, patience, text, looked)?;
         total(&printed).ok_or_else(|| first_line(&printed))?
     };
@@ -121,11 +121,11 @@ fn iperf(
     text: &mut String,
     looked: &mut Looked,
 ) -> Result<f64, String> {
-    let server = &scene.ground.server;
+    let server = &scene.testbed.server;
     let port = IPERF_PORT.to_string();
     // Its first line would stay in a buffer without --forceflush.
     let mut line = Line::new(["iperf3", "-s", "-1", "--forceflush", "-p", &port]);
-    line.cpus = cpus(&scene.ground.server_cpus);
+    line.cpus = cpus(&scene.testbed.server_cpus);
     looked.ran(server, &line);
     let mut serving = Running::start(server.command(&line))
         .map_err(|error| format!("iperf3 can't be started: {error}"))?;
@@ -135,10 +135,10 @@ fn iperf(
     .ok_or_else(|| format!("iperf3 does not listen on port {IPERF_PORT}; is it taken?"))?;
     // Whole seconds are all that older versions take.
     let span = format!("{:.0}", seconds.ceil());
-    let mut line = Line::new(["iperf3", "-c", &scene.ground.address, "-p", &port, "-t"]);
+    let mut line = Line::new(["iperf3", "-c", &scene.testbed.address, "-p", &port, "-t"]);
     line.argv
         .extend([span.as_str(), "-i", "1", "-f", "g"].map(String::from));
-    line.cpus = cpus(&scene.ground.client_cpus);
+    line.cpus = cpus(&scene.testbed.client_cpus);
     let printed = run(client(scene), line, patience, text, looked)?;
     received(&printed).ok_or_else(|| first_line(&printed))
 }
@@ -147,7 +147,11 @@ fn iperf(
 const IPERF_PORT: u16 = 5201;
 
 fn client(scene: &Scene) -> &Host {
-    scene.ground.clients.first().unwrap_or(&scene.ground.server)
+    scene
+        .testbed
+        .clients
+        .first()
+        .unwrap_or(&scene.testbed.server)
 }
 
 /// Whether a program is there; on another machine that is found out by running it.
@@ -195,14 +199,14 @@ fn serve(
     patience: Duration,
     looked: &mut Looked,
 ) -> Result<(Running, String), String> {
-    let host = &scene.ground.server;
-    let any = if scene.ground.address.contains(':') {
+    let host = &scene.testbed.server;
+    let any = if scene.testbed.address.contains(':') {
         "[::]:0"
     } else {
         "0.0.0.0:0"
     };
     let mut line = own(["serve", any, &patience.as_secs().to_string()])?;
-    line.cpus = cpus(&scene.ground.server_cpus);
+    line.cpus = cpus(&scene.testbed.server_cpus);
     looked.ran(host, &line);
     let mut serving = Running::start(host.command(&line))
         .map_err(|error| format!("the probe's server can't be started: {error}"))?;
@@ -210,10 +214,10 @@ fn serve(
         Some(line.trim().strip_prefix("listening ")?.to_owned())
     })
     .ok_or_else(|| String::from("the probe's server does not listen"))?;
-    let address = if scene.ground.address.contains(':') {
-        format!("[{}]:{port}", scene.ground.address)
+    let address = if scene.testbed.address.contains(':') {
+        format!("[{}]:{port}", scene.testbed.address)
     } else {
-        format!("{}:{port}", scene.ground.address)
+        format!("{}:{port}", scene.testbed.address)
     };
     Ok((serving, address))
 }

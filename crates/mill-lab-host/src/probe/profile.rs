@@ -89,7 +89,7 @@ fn read(data: &Path, looked: &mut Looked) -> Result<Stacks, String> {
         path.as_str(),
     ]);
     looked.ran(&Host::Local, &line);
-    let printed = tool::run(&Host::Local, &line, SCRIPT_PATIENCE)?;
+    let printed = tool::run(&Host::Local, &line, SCRIPT_TIMEOUT)?;
     if printed.bytes.is_empty() && !printed.success {
         return Err(format!("perf script: {}", printed.complaint()));
     }
@@ -97,4 +97,4 @@ fn read(data: &Path, looked: &mut Looked) -> Result<Stacks, String> {
 }
 
 /// perf script looks up the symbols of every sample.
-const SCRIPT_PATIENCE: Duration = Duration::from_secs(120);
+const SCRIPT_TIMEOUT: Duration = Duration::from_secs(120);

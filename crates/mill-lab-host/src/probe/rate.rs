@@ -1,8 +1,8 @@
 //! One line a second: what clients receive and send, as seed 003's monitor of the card printed it.
 
 use super::{Looked, Scene};
+use crate::monitor::namespace_files::NamespaceFiles;
 use crate::monitor::network::Traffic;
-use crate::monitor::place::Place;
 use crate::monitor::steady::steady_part;
 use crate::patience;
 use mill_sys::clock;
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// Looks once a second, whole seconds only, at the first client host's interface.
 pub(super) fn look(scene: &Scene, seconds: f64, looked: &mut Looked) {
-    let ground = &scene.ground;
-    let host = ground.clients.first().unwrap_or(&ground.server);
-    let interface = &ground.client_interface;
-    let mut place = match Place::open(host) {
+    let testbed = &scene.testbed;
+    let host = testbed.clients.first().unwrap_or(&testbed.server);
+    let interface = &testbed.client_interface;
+    let mut place = match NamespaceFiles::open(host) {
         Ok(place) => place,
         Err(reason) => return looked.miss("rate_mbit_per_s", reason),
     };

@@ -2,12 +2,12 @@
 
 use super::link::{CLIENTS_MAX, INTERFACE, Links, address};
 use super::veth::SERVER;
-use super::{Ground, TopologyError, cpus};
+use super::{Testbed, TopologyError, cpus};
 use crate::host::Host;
 use crate::journal::Journal;
 use mill_lab::recipe::Topology;
 
-pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground, TopologyError> {
+pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
     let split = cpus::split(&topology.cpus, &cpus::here()?)?;
     let count = topology.clients.unwrap_or(1).max(1);
     if count > CLIENTS_MAX {
@@ -39,7 +39,7 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
         links.up(&client, SERVER + 1 + number)?;
         clients.push(Host::Namespace(client));
     }
-    Ok(Ground {
+    Ok(Testbed {
         server: Host::Namespace(server),
         clients,
         address: address(SERVER),

@@ -1,11 +1,11 @@
 //! Client and server on other machines, reached by ssh(1) with the user's own configuration.
 
-use super::{Ground, TopologyError, cpus};
+use super::{Testbed, TopologyError, cpus};
 use crate::host::Host;
 use crate::journal::errand;
 use mill_lab::recipe::{Remote, Topology};
 
-pub(super) fn raise(topology: &Topology) -> Result<Ground, TopologyError> {
+pub(super) fn raise(topology: &Topology) -> Result<Testbed, TopologyError> {
     let Some(remote) = &topology.remote else {
         return Err(TopologyError::Absent(String::from(
             "not on this machine: needs two hosts; --set topology.remote='{ server = \"user@host\", \
@@ -29,7 +29,7 @@ pub(super) fn raise(topology: &Topology) -> Result<Ground, TopologyError> {
             .map_or_else(|| interface(host, question), Ok);
         found.map_err(TopologyError::Failed)
     };
-    Ok(Ground {
+    Ok(Testbed {
         server_interface: named(&server, &Question::Has(remote))?,
         client_interface: named(&client, &Question::Reaches(remote))?,
         server,

@@ -1,12 +1,12 @@
 //! Two namespaces, joined by a veth pair.
 
 use super::link::{INTERFACE, Links, address};
-use super::{Ground, TopologyError, cpus};
+use super::{Testbed, TopologyError, cpus};
 use crate::host::Host;
 use crate::journal::Journal;
 use mill_lab::recipe::Topology;
 
-pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground, TopologyError> {
+pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Testbed, TopologyError> {
     // First, because it makes nothing: a point that needs more cores leaves no traces.
     let split = cpus::split(&topology.cpus, &cpus::here()?)?;
     let mut links = Links::new(journal);
@@ -19,7 +19,7 @@ pub(super) fn raise(topology: &Topology, journal: &mut Journal) -> Result<Ground
         links.limit(&server, rate)?;
         links.limit(&client, rate)?;
     }
-    Ok(Ground {
+    Ok(Testbed {
         server: Host::Namespace(server),
         clients: vec![Host::Namespace(client)],
         address: address(SERVER),

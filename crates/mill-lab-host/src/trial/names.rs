@@ -2,26 +2,29 @@
 
 use crate::host::Host;
 use crate::names::{Names, affinity_masks, cpu_list};
-use crate::standing::Standing;
+use crate::prepared_testbed::PreparedTestbed;
 use mill_lab::plan::Trial;
 use mill_lab::recipe::System;
 use std::net::TcpListener;
 
 /// The names, and notes on ports that had to be others than the recipe's.
-pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
+pub(super) fn of(trial: &Trial, prepared_testbed: &PreparedTestbed) -> (Names, Vec<String>) {
     let mut names = Names::default();
     let mut notes = Vec::new();
-    let ground = &standing.ground;
-    let cpus = &ground.server_cpus;
+    let testbed = &prepared_testbed.testbed;
+    let cpus = &testbed.server_cpus;
     names
-        .set("interface", &ground.server_interface)
-        .set("client_interface", &ground.client_interface)
-        .set("root", standing.place.folder().join("root").display())
+        .set("interface", &testbed.server_interface)
+        .set("client_interface", &testbed.client_interface)
+        .set(
+            "root",
+            prepared_testbed.place.folder().join("root").display(),
+        )
         .set("cpus", cpu_list(cpus))
         .set("cores", cpus.len())
         .set("affinity_masks", affinity_masks(cpus));
     let system = &trial.setup.system;
-    if ground.server == Host::Local {
+    if testbed.server == Host::Local {
         for system in std::iter::once(system).chain(&trial.upstreams) {
             if let Some(port) = another_port(system) {
                 notes.push(format!(
@@ -33,7 +36,7 @@ pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
         }
     }
     let port = names.port_of(system);
-    let host = system.host.as_ref().unwrap_or(&ground.address);
+    let host = system.host.as_ref().unwrap_or(&testbed.address);
     let authority = match port {
         80 => host.clone(),
         port => format!("{host}:{port}"),
@@ -41,7 +44,10 @@ pub(super) fn of(trial: &Trial, standing: &Standing) -> (Names, Vec<String>) {
     names
         .set("host", host)
         .set("port", port)
-        .set("run", standing.place.folder().join(&system.name).display())
+        .set(
+            "run",
+            prepared_testbed.place.folder().join(&system.name).display(),
+        )
         .set(
             "url",
             format!("http://{authority}{}", trial.setup.load.path),

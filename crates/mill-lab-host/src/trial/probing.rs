@@ -32,7 +32,7 @@ pub(super) fn pass(
     let alone =
         load.tool == Tool::None || matches!(probe.kind, ProbeKind::Path | ProbeKind::Environment);
     let mut scene = Scene {
-        ground: bench.standing.ground.clone(),
+        testbed: bench.prepared_testbed.testbed.clone(),
         server: running.pid(),
         clients: Vec::new(),
         port: names.port_of(&trial.setup.system),

@@ -13,7 +13,7 @@ pub(super) fn ended(ended: &[Ended], bench: &Bench<'_>) -> Option<String> {
     };
     let folders = [
         bench.folder.to_owned(),
-        bench.standing.place.folder().to_owned(),
+        bench.prepared_testbed.place.folder().to_owned(),
     ];
     let said = folders
         .iter()

@@ -4,20 +4,20 @@ use super::interface::guarded;
 use super::{Tuner, problem_of, sides};
 use crate::host::Host;
 use crate::journal::setting;
-use crate::topology::{Ground, parse_cpus};
+use crate::topology::{Testbed, parse_cpus};
 use mill_lab::recipe::Affinity;
 
-pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, ground: &Ground) {
+pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, testbed: &Testbed) {
     if *wanted == Affinity::default() {
         return;
     }
-    let (host, interface) = (&ground.server, &ground.server_interface);
+    let (host, interface) = (&testbed.server, &testbed.server_interface);
     if let Some(problem) = guarded(tuner, host, interface) {
         tuner.refuse(format!("affinity ({interface} server)"), "", problem);
         return;
     }
     if let Some(cpus) = &wanted.irq {
-        interrupts(tuner, cpus, ground, interface);
+        interrupts(tuner, cpus, testbed, interface);
     }
     for (queues, prefix, file) in [
         (&wanted.rps, "rx", "rps_cpus"),
@@ -26,7 +26,7 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, ground: &Ground) {
         for (queue, cpus) in queues {
             let name = format!("{prefix}-{queue}/{file}");
             let key = format!("{name} ({interface} server)");
-            match list_of(cpus, ground) {
+            match list_of(cpus, testbed) {
                 Ok(list) => {
                     let path = format!("/sys/class/net/{interface}/queues/{name}");
                     tuner.set(key, host, &path, &mask(&list));
@@ -38,10 +38,10 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Affinity, ground: &Ground) {
 }
 
 /// One CPU for each interrupt in turn: the seeds' two interrupts on CPUs 0 and 16, their one interrupt on CPU 2.
-fn interrupts(tuner: &mut Tuner<'_>, cpus: &str, ground: &Ground, interface: &str) {
-    let host = &ground.server;
+fn interrupts(tuner: &mut Tuner<'_>, cpus: &str, testbed: &Testbed, interface: &str) {
+    let host = &testbed.server;
     let key = format!("irq ({interface} server)");
-    let list = match list_of(cpus, ground) {
+    let list = match list_of(cpus, testbed) {
         Ok(list) => list,
         Err(problem) => return tuner.refuse(key, cpus, format!("refused: {problem}")),
     };
@@ -72,9 +72,9 @@ fn interrupts(tuner: &mut Tuner<'_>, cpus: &str, ground: &Ground, interface: &st
 }
 
 /// CPUs as a recipe names them; `${cpus}` are those of the server, which only the machine knows.
-fn list_of(cpus: &str, ground: &Ground) -> Result<Vec<u32>, String> {
+fn list_of(cpus: &str, testbed: &Testbed) -> Result<Vec<u32>, String> {
     if cpus.trim() == "${cpus}" {
-        return Ok(ground.server_cpus.clone());
+        return Ok(testbed.server_cpus.clone());
     }
     parse_cpus(cpus)
 }

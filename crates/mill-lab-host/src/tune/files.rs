@@ -3,11 +3,15 @@
 use super::{ABSENT, Tuner, sides, value};
 use crate::host::Host;
 use crate::journal::errand;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(super) fn apply(tuner: &mut Tuner<'_>, files: &BTreeMap<String, toml::Value>, ground: &Ground) {
+pub(super) fn apply(
+    tuner: &mut Tuner<'_>,
+    files: &BTreeMap<String, toml::Value>,
+    testbed: &Testbed,
+) {
     for (pattern, wanted) in files {
         let Some(wanted) = value::text(wanted) else {
             tuner.refuse(pattern.clone(), "", value::NO_VALUE);
@@ -18,7 +22,7 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, files: &BTreeMap<String, toml::Value>
             tuner.refuse(pattern.clone(), &wanted, problem);
             continue;
         }
-        for (machine, label) in sides::machines(ground) {
+        for (machine, label) in sides::machines(testbed) {
             let paths = expanded(tuner.root, &machine, pattern);
             if paths.is_empty() {
                 tuner.refuse(format!("{pattern}{label}"), &wanted, ABSENT);

@@ -4,15 +4,15 @@ use super::ethtool::Family;
 use super::{Fate, Tuner, problem_of, sides, value};
 use crate::host::Host;
 use crate::journal::errand;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use mill_lab::recipe::Interface;
 
-pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Interface, ground: &Ground) {
+pub(super) fn apply(tuner: &mut Tuner<'_>, wanted: &Interface, testbed: &Testbed) {
     let settings = settings(wanted);
     if settings.is_empty() && wanted.files.is_empty() {
         return;
     }
-    for (host, interface, side) in sides::ends(ground) {
+    for (host, interface, side) in sides::ends(testbed) {
         let place = format!("({interface}{side})");
         let guarded = guarded(tuner, &host, &interface);
         for (family, name, text) in &settings {

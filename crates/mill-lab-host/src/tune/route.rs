@@ -4,22 +4,22 @@ use super::interface::guarded;
 use super::{Fate, Tuner, problem_of};
 use crate::host::Host;
 use crate::journal::errand;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 
-pub(super) fn apply(tuner: &mut Tuner<'_>, segments: u32, ground: &Ground) {
-    let interface = &ground.server_interface;
+pub(super) fn apply(tuner: &mut Tuner<'_>, segments: u32, testbed: &Testbed) {
+    let interface = &testbed.server_interface;
     let key = format!("initcwnd ({interface} server)");
     let wanted = segments.to_string();
-    let fate = match guarded(tuner, &ground.server, interface) {
+    let fate = match guarded(tuner, &testbed.server, interface) {
         Some(problem) => Fate::refused(None, problem),
-        None => change(tuner, &wanted, ground),
+        None => change(tuner, &wanted, testbed),
     };
     tuner.say(key, &wanted, fate);
 }
 
-fn change(tuner: &mut Tuner<'_>, wanted: &str, ground: &Ground) -> Fate {
-    let host = &ground.server;
-    let route = match find(host, ground) {
+fn change(tuner: &mut Tuner<'_>, wanted: &str, testbed: &Testbed) -> Fate {
+    let host = &testbed.server;
+    let route = match find(host, testbed) {
         Ok(Some(route)) => route,
         Ok(None) => return Fate::refused(None, "absent: no route of that interface"),
         Err(error) => return Fate::refused(None, problem_of(&error)),
@@ -36,7 +36,7 @@ fn change(tuner: &mut Tuner<'_>, wanted: &str, ground: &Ground) -> Fate {
     let undo: Vec<&str> = undo.iter().map(String::as_str).collect();
     let mut problem = tuner.run(host, &argv, &undo);
     if problem.is_none() {
-        let now = find(host, ground).ok().flatten();
+        let now = find(host, testbed).ok().flatten();
         let now = now.and_then(|route| route.window());
         problem = match now.as_deref() {
             Some(now) if now == wanted => None,
@@ -58,13 +58,13 @@ struct Route {
 }
 
 /// Over lo packets take the route of the address itself, in the table `local`; else that of the link.
-fn find(host: &Host, ground: &Ground) -> std::io::Result<Option<Route>> {
-    let interface = &ground.server_interface;
+fn find(host: &Host, testbed: &Testbed) -> std::io::Result<Option<Route>> {
+    let interface = &testbed.server_interface;
     let table = if interface == "lo" { "local" } else { "main" };
     let argv = ["ip", "route", "show", "table", table, "dev", interface];
     let text = errand::run(host, &argv, None)?;
     let found = match table {
-        "local" => pick_local(&text, &ground.address),
+        "local" => pick_local(&text, &testbed.address),
         _ => pick_link(&text),
     };
     Ok(found.map(|line| Route {

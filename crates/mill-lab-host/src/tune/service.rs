@@ -3,11 +3,11 @@
 use super::{Fate, Tuner, sides};
 use crate::host::Host;
 use crate::journal::errand;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 
 /// Stops those that run, on the server's machine.
-pub(super) fn stop(tuner: &mut Tuner<'_>, names: &[String], ground: &Ground) {
-    let host = sides::machine(&ground.server);
+pub(super) fn stop(tuner: &mut Tuner<'_>, names: &[String], testbed: &Testbed) {
+    let host = sides::machine(&testbed.server);
     for name in names {
         let key = format!("service {name}");
         if !is_name(name) {

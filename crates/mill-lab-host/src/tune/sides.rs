@@ -1,7 +1,7 @@
 //! Which host is which side's.
 
 use crate::host::Host;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 
 /// Whose files a host without a namespace of its own reads: the machine that it lives on.
 pub(super) fn machine(host: &Host) -> Host {
@@ -12,9 +12,9 @@ pub(super) fn machine(host: &Host) -> Host {
 }
 
 /// The machines of a ground, each once, with what stands behind a key: nothing if there is but one.
-pub(super) fn machines(ground: &Ground) -> Vec<(Host, &'static str)> {
-    let server = machine(&ground.server);
-    let clients = ground.clients.iter().map(machine);
+pub(super) fn machines(testbed: &Testbed) -> Vec<(Host, &'static str)> {
+    let server = machine(&testbed.server);
+    let clients = testbed.clients.iter().map(machine);
     let mut others: Vec<Host> = clients.filter(|client| *client != server).collect();
     others.dedup();
     if others.is_empty() {
@@ -27,11 +27,11 @@ pub(super) fn machines(ground: &Ground) -> Vec<(Host, &'static str)> {
 }
 
 /// Both ends of the link: host, interface, and what stands behind a key.
-pub(super) fn ends(ground: &Ground) -> Vec<(Host, String, &'static str)> {
-    let server = (ground.server.clone(), ground.server_interface.clone());
+pub(super) fn ends(testbed: &Testbed) -> Vec<(Host, String, &'static str)> {
+    let server = (testbed.server.clone(), testbed.server_interface.clone());
     let mut ends = vec![server];
-    for client in &ground.clients {
-        let end = (client.clone(), ground.client_interface.clone());
+    for client in &testbed.clients {
+        let end = (client.clone(), testbed.client_interface.clone());
         if !ends.contains(&end) {
             ends.push(end);
         }

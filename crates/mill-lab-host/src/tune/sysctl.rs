@@ -2,17 +2,17 @@
 
 use super::{Fate, Tuner, sides, value};
 use crate::host::Host;
-use crate::topology::Ground;
+use crate::topology::Testbed;
 use mill_lab::recipe::Tune;
 use std::collections::BTreeMap;
 
-pub(super) fn apply(tuner: &mut Tuner<'_>, tune: &Tune, ground: &Ground) {
+pub(super) fn apply(tuner: &mut Tuner<'_>, tune: &Tune, testbed: &Testbed) {
     let mut pass = Pass {
         tuner,
-        ground,
+        testbed,
         machine_wide: Vec::new(),
     };
-    let is_shared = ground.clients.first() == Some(&ground.server);
+    let is_shared = testbed.clients.first() == Some(&testbed.server);
     let (mut both, mut server, mut client) = (
         tune.sysctl.clone(),
         tune.server_sysctl.clone(),
@@ -31,7 +31,7 @@ pub(super) fn apply(tuner: &mut Tuner<'_>, tune: &Tune, ground: &Ground) {
         } else {
             " (server)"
         };
-        pass.one(key, wanted, &ground.server, label);
+        pass.one(key, wanted, &testbed.server, label);
     }
     for (key, wanted) in &client_only {
         if is_shared {
@@ -48,7 +48,7 @@ type Keys = BTreeMap<String, toml::Value>;
 
 struct Pass<'a, 'j> {
     tuner: &'a mut Tuner<'j>,
-    ground: &'a Ground,
+    testbed: &'a Testbed,
     /// Keys that exist once a machine, and what they were set to for the side that came first.
     machine_wide: Vec<(Host, String, String)>,
 }
@@ -76,7 +76,7 @@ impl Pass<'_, '_> {
         let Some((path, wanted)) = self.understood(key, wanted, " (client)") else {
             return;
         };
-        let hosts = &self.ground.clients;
+        let hosts = &self.testbed.clients;
         let mut fates = Vec::new();
         for host in hosts {
             let fate = self.tuner.fate_of(host, &path, &wanted);
@@ -99,7 +99,7 @@ impl Pass<'_, '_> {
     /// The clients live where the server lives: what differs can't be had.
     fn of_shared(&mut self, key: &str, wanted: &toml::Value, servers: Option<&toml::Value>) {
         match servers {
-            None => self.one(key, wanted, &self.ground.server.clone(), ""),
+            None => self.one(key, wanted, &self.testbed.server.clone(), ""),
             Some(servers) if servers == wanted => {}
             Some(servers) => self.conflict(key, wanted, servers),
         }
@@ -111,7 +111,7 @@ impl Pass<'_, '_> {
         wanted: &toml::Value,
         servers: Option<&toml::Value>,
     ) {
-        for (machine, label) in sides::machines(self.ground) {
+        for (machine, label) in sides::machines(self.testbed) {
             if label == " (server)" {
                 continue;
             }

@@ -31,7 +31,7 @@ impl Machine {
         let tune: Tune = toml::from_str(text).unwrap();
         let root = self.folder.join("root");
         let journal = self.journal.as_mut().unwrap();
-        apply_below(&root, is_root, &tune, &ground(), journal)
+        apply_below(&root, is_root, &tune, &testbed(), journal)
             .into_iter()
             .map(|key| {
                 let before = key.before.unwrap_or_else(|| String::from("?"));
@@ -63,8 +63,8 @@ impl Drop for Machine {
     }
 }
 
-fn ground() -> Ground {
-    Ground {
+fn testbed() -> Testbed {
+    Testbed {
         server: Host::Local,
         clients: vec![Host::Local],
         address: String::from("127.0.0.1"),

@@ -7,7 +7,7 @@ use mill_lab::recipe::{Allocator, Counter, Probe, ProbeKind, Profile, Where};
 use mill_lab_host::allocator;
 use mill_lab_host::host::Host;
 use mill_lab_host::probe::{self, Looked, Scene};
-use mill_lab_host::topology::Ground;
+use mill_lab_host::topology::Testbed;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -60,7 +60,7 @@ impl Drop for Folder {
 
 fn scene(folder: &Folder, server: Option<u32>, port: u16) -> Scene {
     Scene {
-        ground: Ground {
+        testbed: Testbed {
             server: Host::Local,
             clients: vec![Host::Local],
             address: String::from("127.0.0.1"),

@@ -2,7 +2,7 @@
 
 use super::sheet::{row, sheet};
 use super::{DONE, Desk, FAILED, Problem, answer, complain};
-use crate::store::{Civil, RunSummary, StoreError};
+use crate::store::{DateTime, RunSummary, StoreError};
 use std::io::Write;
 
 /// Lists runs, the newest first; only those of `recipe`, if it is named.
@@ -62,7 +62,7 @@ fn cells(summary: &RunSummary) -> Vec<String> {
     };
     vec![
         run.id.clone(),
-        Civil::of_unix_ms(run.started_ms).text(),
+        DateTime::of_unix_ms(run.started_ms).text(),
         run.size.clone(),
         summary.host.clone(),
         version,

@@ -7,7 +7,7 @@
 //! Running 30s test @ http://…:9090/          the block: to "Transfer/sec", or to ab's "(longest request)"
 //! ```
 
-use super::command::Asked;
+use super::command::ClientCommand;
 use super::sample::Sample;
 use crate::output;
 use crate::recipe::Tool;
@@ -99,12 +99,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads label, section and command from the lines before a block; what is not said holds on from the block before.
-    fn take_context(&mut self) -> Option<Asked> {
+    fn take_context(&mut self) -> Option<ClientCommand> {
         let context: Vec<&str> = self.context.drain(..).collect();
         let command = context
             .iter()
-            .rposition(|line| Asked::parse(line).is_some());
-        let asked = command.and_then(|at| Asked::parse(context[at]));
+            .rposition(|line| ClientCommand::parse(line).is_some());
+        let asked = command.and_then(|at| ClientCommand::parse(context[at]));
         let before = &context[..command.unwrap_or(context.len())];
         let mut headings = before
             .iter()

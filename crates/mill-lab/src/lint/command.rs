@@ -2,7 +2,7 @@
 
 /// The options of wrk, ab and h2load that decide what a figure is a figure of.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct ClientCommand {
     /// The program's name, without its folder.
     pub(super) tool: String,
     pub(super) connections: Option<f64>,
@@ -14,7 +14,7 @@ pub(super) struct Asked {
     pub(super) url: Option<String>,
 }
 
-impl Asked {
+impl ClientCommand {
     /// Finds a client's command in a line that may begin with a prompt, `taskset` or `ip netns exec`.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn commands_are_found_behind_prompts_and_wrappers() {
-        let asked = Asked::parse(
+        let asked = ClientCommand::parse(
             "# wrk --latency -H 'Connection: close' -c 16384 -d 30 -t 16 http://172.16.0.200:9090/",
         )
         .unwrap();
@@ -158,24 +158,28 @@ mod tests {
         assert_eq!(asked.seconds, Some(30.0));
         assert_eq!(asked.closes, Some(true));
         assert_eq!(asked.url.as_deref(), Some("http://172.16.0.200:9090/"));
-        let asked = Asked::parse(
+        let asked = ClientCommand::parse(
             "ip netns exec net0 taskset -c 1 ./wrk/wrk -t28 -c25000 -d3m http://10.0.1.189:8091/f",
         )
         .unwrap();
         assert_eq!(asked.connections, Some(25000.0));
         assert_eq!(asked.seconds, Some(180.0));
-        let asked =
-            Asked::parse("[root@dr1 www]# ab -n 800000 -c 300 http://www.example.com/logo.svg")
-                .unwrap();
+        let asked = ClientCommand::parse(
+            "[root@dr1 www]# ab -n 800000 -c 300 http://www.example.com/logo.svg",
+        )
+        .unwrap();
         assert_eq!(asked.requests, Some(800_000.0));
         assert_eq!(asked.threads, None);
-        assert_eq!(Asked::parse("For this test we used wrk and ab"), None);
+        assert_eq!(
+            ClientCommand::parse("For this test we used wrk and ab"),
+            None
+        );
     }
 
     #[test]
     fn differences_name_both_values() {
-        let one = Asked::parse("ab -n 800000 -c 100 http://h/").unwrap();
-        let two = Asked::parse("ab -k -n 800000 -c 300 http://h/").unwrap();
+        let one = ClientCommand::parse("ab -n 800000 -c 100 http://h/").unwrap();
+        let two = ClientCommand::parse("ab -k -n 800000 -c 300 http://h/").unwrap();
         assert_eq!(
             one.differences(&two),
             ["-c 100 and 300", "kept and closed connections"]

@@ -1,6 +1,6 @@
 //! One measurement as the lints look at it: a block of somebody's text, or a trial of ours.
 
-use super::command::Asked;
+use super::command::ClientCommand;
 use crate::record::{Figures, Point, Status, TrialRecord};
 
 /// A measurement, where it stands, and what it claims to be of.
@@ -17,7 +17,7 @@ pub(super) struct Sample {
     pub(super) figures: Figures,
     /// The URL that the output itself names.
     pub(super) url: Option<String>,
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<ClientCommand>,
     pub(super) interrupted: bool,
     /// Allocators that the text has named up to here, other than libc's.
     pub(super) allocators: Vec<String>,
@@ -76,12 +76,12 @@ pub(super) fn rest_of(point: &Point) -> String {
 }
 
 /// What all client processes were asked for together.
-fn clients(trial: &TrialRecord) -> Option<Asked> {
-    let each: Option<Vec<Asked>> = trial
+fn clients(trial: &TrialRecord) -> Option<ClientCommand> {
+    let each: Option<Vec<ClientCommand>> = trial
         .commands
         .iter()
         .filter(|command| command.role.starts_with("client"))
-        .map(|command| Asked::parse(&command.line))
+        .map(|command| ClientCommand::parse(&command.line))
         .collect();
     let mut each = each?.into_iter();
     let mut whole = each.next()?;

@@ -1,6 +1,6 @@
 //! Comparisons in which more than one thing changed: whose gain is it?
 
-use super::command::{Asked, count};
+use super::command::{ClientCommand, count};
 use super::sample::{Sample, rest_of};
 use super::warning;
 use crate::findings::Warning;
@@ -36,7 +36,12 @@ pub(super) fn of_text(samples: &[Sample]) -> Vec<Warning> {
 }
 
 /// Whether the headings say what the commands differ in: "10 connections" and "100 connections" are one server's.
-fn is_one_factor(one: &Sample, other: &Sample, asked: &Asked, asked_other: &Asked) -> bool {
+fn is_one_factor(
+    one: &Sample,
+    other: &Sample,
+    asked: &ClientCommand,
+    asked_other: &ClientCommand,
+) -> bool {
     if one.label == other.label {
         return false;
     }
@@ -46,7 +51,7 @@ fn is_one_factor(one: &Sample, other: &Sample, asked: &Asked, asked_other: &Aske
             .filter_map(count)
             .collect()
     };
-    let values = |asked: &Asked| {
+    let values = |asked: &ClientCommand| {
         [
             asked.connections,
             asked.threads,

@@ -32,14 +32,14 @@ use crate::findings::{Drawing, Picture};
 
 /// Where a picture will stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place<'a> {
+pub(super) enum ChartTarget<'a> {
     /// Within a page, whose style sheet colours it. The word makes its ids unlike those of other pictures.
     Page(&'a str),
     /// In a file of its own, with its own background and colours.
     File,
 }
 
-impl Place<'_> {
+impl ChartTarget<'_> {
     /// What ids begin with.
     fn id(&self) -> &str {
         match self {
@@ -50,7 +50,7 @@ impl Place<'_> {
 }
 
 /// Draws one.
-pub(super) fn draw(picture: &Picture, place: Place<'_>) -> String {
+pub(super) fn draw(picture: &Picture, place: ChartTarget<'_>) -> String {
     let canvas = match &picture.drawing {
         Drawing::Lines {
             x,

@@ -1,6 +1,6 @@
 //! The report for a repository: GitHub-flavoured Markdown, pictures in files beside it.
 
-use super::chart::{Place, draw};
+use super::chart::{ChartTarget, draw};
 use super::comparison::{Row, bars};
 use super::escape::{code, fenced, markdown as text, markup, slug};
 use super::legend::legend;
@@ -168,7 +168,7 @@ impl Page {
         );
         self.paragraph(&format!("![{}]({name})", text(&picture.title)));
         self.paragraph(&text(&picture.caption));
-        self.files.push((name, draw(picture, Place::File)));
+        self.files.push((name, draw(picture, ChartTarget::File)));
     }
 
     fn blocks(&mut self, findings: &Findings) {

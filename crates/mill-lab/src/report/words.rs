@@ -4,7 +4,7 @@ use super::number::{figure, grouped};
 use crate::findings::{Counts, Findings};
 use crate::metric::Unit;
 use crate::record::{CommandLine, Environment};
-use crate::store::Civil;
+use crate::store::DateTime;
 
 /// Where it comes from, how big it was, when it began.
 pub(super) fn subtitle(findings: &Findings) -> String {
@@ -17,7 +17,7 @@ pub(super) fn subtitle(findings: &Findings) -> String {
         "{origin}Recipe {}, size {}, begun {} UTC on {}.",
         findings.run.recipe,
         findings.run.size,
-        Civil::of_unix_ms(findings.run.started_ms).text(),
+        DateTime::of_unix_ms(findings.run.started_ms).text(),
         if findings.environment.host.is_empty() {
             "an unnamed machine"
         } else {

@@ -1,10 +1,10 @@
 //! Names of run folders: when, what, and four letters that keep two of a minute apart.
 
-use super::Civil;
+use super::DateTime;
 
 /// `2026-11-21T0736-nginx-jemalloc-k3f9`: the minute in UTC, the recipe, and 20 random bits. Sorting names sorts by time.
 pub fn run_id(started_ms: u64, recipe: &str, random: u64) -> String {
-    let time = Civil::of_unix_ms(started_ms);
+    let time = DateTime::of_unix_ms(started_ms);
     let letters: String = (0..SUFFIX_LETTERS)
         .map(|place| {
             let bits = (random >> (5 * place)) & 31;

@@ -39,7 +39,7 @@ mod url;
 /// Usage and banner.
 mod usage;
 
-use crate::ground::Ground;
+use crate::platform::Platform;
 use arguments::{Parsed, Refusal};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -49,19 +49,19 @@ use std::path::Path;
 /// Runs ab with the arguments behind the program's name; returns its exit status.
 pub fn main(
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
     let read = |path: &[u8]| std::fs::read(Path::new(OsStr::from_bytes(path)));
     let parsed = arguments::parse(arguments, &read);
     // An error here means that whoever read the output is gone.
-    obey(parsed, ground, out, err).unwrap_or(FATAL)
+    obey(parsed, platform, out, err).unwrap_or(FATAL)
 }
 
 fn obey(
     parsed: Parsed,
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
@@ -71,11 +71,11 @@ fn obey(
     }
     match parsed.outcome {
         Ok(options) => {
-            if let Err(error) = ground.prepare() {
+            if let Err(error) = platform.prepare() {
                 writeln!(err, "millstream: {error}")?;
                 return Ok(FATAL);
             }
-            run::run(&options, ground, out, err)
+            run::run(&options, platform, out, err)
         }
         Err(Refusal::Version { html }) => {
             usage::emit_banner(html, out)?;

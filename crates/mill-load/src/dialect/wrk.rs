@@ -31,8 +31,8 @@ use crate::dialect::wrk::report::Totals;
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::warnings::{Corrected, Glance};
 use crate::dialect::wrk2;
-use crate::ground::{Ground, Hand, Ran, Unwatched};
 use crate::local::Abort;
+use crate::platform::{Platform, RunOutcome, ThreadInput, Unwatched};
 use crate::record::Record;
 use crate::script::{Environment, Stage};
 use mill_runtime::time::Duration;
@@ -42,27 +42,27 @@ use std::io::{self, Write};
 /// wrk2 that runs.
 pub fn main(
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    exit_status(run(Tool::Wrk, arguments, ground, (out, err)))
+    exit_status(run(Tool::Wrk, arguments, platform, (out, err)))
 }
 
 /// Runs a command line of wrk or of wrk2.
 pub(super) fn run(
     tool: Tool,
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     (out, err): (&mut dyn Write, &mut dyn Write),
 ) -> io::Result<u8> {
     let environment = Environment {
-        resolve: &|host, port| ground.resolve(host, port),
-        accepts: &|address| ground.accepts(address),
+        resolve: &|host, port| platform.resolve(host, port),
+        accepts: &|address| platform.accepts(address),
     };
     let preparation = prepare(tool, arguments, environment, (out, err))?;
     if matches!(preparation, Preparation::Ready(_))
-        && let Err(error) = ground.prepare()
+        && let Err(error) = platform.prepare()
     {
         writeln!(err, "millstream: {error}")?;
         return Ok(EXIT_FAILURE);
@@ -70,11 +70,11 @@ pub(super) fn run(
     let status = match (preparation, tool) {
         (Preparation::Exit(status), _) => status,
         (Preparation::ConstantRate, Tool::Wrk) => {
-            return run(Tool::Wrk2, arguments, ground, (out, err));
+            return run(Tool::Wrk2, arguments, platform, (out, err));
         }
         (Preparation::ConstantRate, Tool::Wrk2) => EXIT_FAILURE,
-        (Preparation::Ready(prepared), Tool::Wrk) => measure(*prepared, ground, out, err)?,
-        (Preparation::Ready(prepared), Tool::Wrk2) => wrk2::measure(*prepared, ground, out, err)?,
+        (Preparation::Ready(prepared), Tool::Wrk) => measure(*prepared, platform, out, err)?,
+        (Preparation::Ready(prepared), Tool::Wrk2) => wrk2::measure(*prepared, platform, out, err)?,
     };
     out.flush()?;
     Ok(status)
@@ -82,7 +82,7 @@ pub(super) fn run(
 
 fn measure(
     mut prepared: Prepared<'_>,
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
@@ -90,14 +90,14 @@ fn measure(
     plan.interval = RECORD_INTERVAL;
     let timeout = Duration::from_secs(prepared.arguments.timeout_s);
     let requests = std::mem::take(&mut prepared.requests).into_iter();
-    let hands = requests.map(|requests| Hand {
+    let inputs = requests.map(|requests| ThreadInput {
         requests,
         recorder: Recorder::new(timeout),
     });
     let arguments = &prepared.arguments;
     report::emit_banner(arguments, out)?;
     out.flush()?;
-    let mut ran = match ground.run(&plan, hands.collect(), &mut Unwatched) {
+    let mut ran = match platform.run(&plan, inputs.collect(), &mut Unwatched) {
         Ok(ran) => ran,
         Err(error) => {
             writeln!(err, "millstream: {error}")?;
@@ -131,7 +131,7 @@ fn measure(
 }
 
 /// What all threads have counted.
-pub(crate) fn totals<R: Record>(ran: &Ran<R>, errors: recorder::SocketErrors) -> Totals {
+pub(crate) fn totals<R: Record>(ran: &RunOutcome<R>, errors: recorder::SocketErrors) -> Totals {
     let tally = ran.tally();
     // What follows a response is no response, and wrk counts that as an error of reading.
     let errors = recorder::SocketErrors {
@@ -150,7 +150,7 @@ pub(crate) fn totals<R: Record>(ran: &Ran<R>, errors: recorder::SocketErrors) ->
 /// Says why a run ended early if something was wrong, and lets the script do its part; returns the exit status.
 pub(crate) fn finish<R>(
     stage: Option<&Stage<'_>>,
-    (ran, totals): (&Ran<R>, &Totals),
+    (ran, totals): (&RunOutcome<R>, &Totals),
     (latency, requests): (&dyn Statistics, &dyn Statistics),
     err: &mut dyn Write,
 ) -> io::Result<u8> {

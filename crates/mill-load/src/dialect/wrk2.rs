@@ -16,24 +16,24 @@ use crate::dialect::wrk::preparation::{EXIT_FAILURE, Prepared, exit_status};
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::{self, finish, report as wrk_report, totals, warnings};
 use crate::dialect::wrk2::recorder::{Calibration, INTERVAL_MIN_MS, Recorder, STAGGER};
-use crate::ground::{Ground, Hand, Watch};
 use crate::plan::{Opening, Pace, Plan};
+use crate::platform::{Platform, ThreadInput, Watch};
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
 /// Runs a command line of wrk2, without its first word; returns the exit status.
 pub fn main(
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> u8 {
-    exit_status(wrk::run(Tool::Wrk2, arguments, ground, (out, err)))
+    exit_status(wrk::run(Tool::Wrk2, arguments, platform, (out, err)))
 }
 
 pub(super) fn measure(
     mut prepared: Prepared<'_>,
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
@@ -42,7 +42,7 @@ pub(super) fn measure(
     let arguments = &prepared.arguments;
     let timeout = Duration::from_secs(arguments.timeout_s);
     let connections = arguments.connections / arguments.threads;
-    let hands = requests.map(|requests| Hand {
+    let inputs = requests.map(|requests| ThreadInput {
         requests,
         recorder: Recorder::new(timeout, connections),
     });
@@ -52,7 +52,7 @@ pub(super) fn measure(
         out,
         result: Ok(()),
     };
-    let ran = match ground.run(&plan, hands.collect(), &mut calibrations) {
+    let ran = match platform.run(&plan, inputs.collect(), &mut calibrations) {
         Ok(ran) => ran,
         Err(error) => {
             writeln!(err, "millstream: {error}")?;

@@ -1,21 +1,21 @@
 //! The command itself: from arguments to an exit status.
 
-use crate::ground::Ground;
 use crate::native::files::Files;
-use crate::native::options::{self, Asked, Options, Refused};
+use crate::native::options::{self, LoadCommand, Options, Refused};
 use crate::native::outcome::{Outcome, STATUS_INVALID, STATUS_MISSED};
-use crate::native::part::{self, Place};
+use crate::native::part::{self, PartIndex};
 use crate::native::preparation::prepare;
 use crate::native::summary::{self, Style};
 use crate::native::terminal::Terminal;
 use crate::native::{merge, runs};
+use crate::platform::Platform;
 use std::io::{self, Write};
 
 /// Runs `millstream load` with the arguments after its name and returns the exit status: 0 done, [`STATUS_FAILED`],
 /// or what [`Outcome::status`] says.
 pub fn main(
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
     terminal: Terminal,
@@ -26,8 +26,8 @@ pub fn main(
         return merge::main(files, out, err);
     }
     let options = match options::parse(arguments) {
-        Ok(Asked::Load(options)) => options,
-        Ok(Asked::Help(text)) => return status_of(out.write_all(text.as_bytes()), 0),
+        Ok(LoadCommand::Load(options)) => options,
+        Ok(LoadCommand::Help(text)) => return status_of(out.write_all(text.as_bytes()), 0),
         Err(Refused(why)) => {
             let hint = "\"millstream load --help\" lists the options";
             let _ = writeln!(err, "millstream load: {why}\n{hint}");
@@ -35,7 +35,7 @@ pub fn main(
         }
     };
     let streams = Streams { out, err, terminal };
-    match do_as_asked(&options, arguments, ground, streams) {
+    match do_as_asked(&options, arguments, platform, streams) {
         Ok(status) => status,
         Err(Refused(why)) => {
             let _ = writeln!(err, "millstream load: {why}");
@@ -55,23 +55,23 @@ struct Streams<'a> {
 fn do_as_asked(
     options: &Options,
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     streams: Streams<'_>,
 ) -> Result<u8, Refused> {
     if let Some(place) = options.part {
-        return perform(options, place, ground, streams.out);
+        return perform(options, place, platform, streams.out);
     }
     if let Some(sweep) = &options.sweep {
-        runs::sweep(sweep, arguments, ground, streams.out)?;
+        runs::sweep(sweep, arguments, platform, streams.out)?;
         return Ok(0);
     }
-    let mut prepared = prepare(options, ground)?;
+    let mut prepared = prepare(options, platform)?;
     let files = Files::open(&options.outputs)?;
     if options.processes == 1 {
-        ground.prepare().map_err(|error| Refused(error.0))?;
+        platform.prepare().map_err(|error| Refused(error.0))?;
     }
     if let Some(objective) = &options.search {
-        let searched = runs::search(options, &prepared, objective, ground, streams.err)?;
+        let searched = runs::search(options, &prepared, objective, platform, streams.err)?;
         let Some(results) = &searched.results else {
             let text = runs::describe(&searched, objective, (None, &options.thresholds));
             let written = say(&text, options, streams.out, streams.err);
@@ -93,15 +93,15 @@ fn do_as_asked(
         runs::together(
             options,
             arguments,
-            ground,
+            platform,
             (&mut *streams.err, streams.terminal),
         )?
     } else {
-        prepared.plan.begin = runs::begin(options, ground)?;
+        prepared.plan.begin = runs::begin(options, platform)?;
         runs::alone(
             options,
             &prepared,
-            ground,
+            platform,
             (&mut *streams.err, streams.terminal),
         )?
     };
@@ -112,17 +112,17 @@ fn do_as_asked(
 /// Does one part; whatever happens is told the process that conducts.
 fn perform(
     options: &Options,
-    place: Place,
-    ground: &impl Ground,
+    place: PartIndex,
+    platform: &impl Platform,
     out: &mut dyn Write,
 ) -> Result<u8, Refused> {
-    let prepared = prepare(options, ground).map(|mut prepared| {
+    let prepared = prepare(options, platform).map(|mut prepared| {
         place.share(&mut prepared.plan);
-        let hands = runs::hands(options, &prepared);
-        (prepared.plan, hands)
+        let inputs = runs::inputs(options, &prepared);
+        (prepared.plan, inputs)
     });
     let prepared = prepared.map_err(|Refused(why)| why);
-    let done = part::perform(ground, place, prepared, out);
+    let done = part::perform(platform, place, prepared, out);
     done.map(|()| 0).map_err(|error| Refused(error.to_string()))
 }
 

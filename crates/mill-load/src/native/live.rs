@@ -1,11 +1,11 @@
 //! What is shown while a run goes on: a block that is drawn anew on a terminal, else one line an interval.
 
-use crate::ground::Watch;
 use crate::native::options::Options;
 use crate::native::recorder::Interval;
 use crate::native::series::{Period, Series};
 use crate::native::terminal::Terminal;
 use crate::native::units;
+use crate::platform::Watch;
 use core::time::Duration;
 use std::io::Write;
 

@@ -11,9 +11,9 @@ mod spread;
 pub use command::main;
 pub use spread::{PartLine, emit_parts, part_lines};
 
-use crate::ground::{Machine, ProgramsCpu};
 use crate::native::results::Results;
 use crate::native::series::Period;
+use crate::platform::{Machine, ProgramsCpu};
 use crate::silence;
 use core::time::Duration;
 use mill_metrics::Histogram;

@@ -18,7 +18,7 @@ pub(crate) mod values;
 /// Methods, fields, versions.
 mod words;
 
-use crate::native::part::Place;
+use crate::native::part::PartIndex;
 use crate::native::requirements::Requirement;
 use crate::native::search::Objective;
 use crate::native::sweep::Sweep;
@@ -32,7 +32,7 @@ use table::TABLE;
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum LoadCommand {
     /// The text to print.
     Help(String),
     Load(Box<Options>),
@@ -67,7 +67,7 @@ pub struct Options {
     pub processes: u32,
     pub start_at: Option<UnixTime>,
     /// Another process started this one to do this part.
-    pub part: Option<Place>,
+    pub part: Option<PartIndex>,
     /// Look for the highest rate that keeps this.
     pub search: Option<Objective>,
     /// Run every combination, each in processes of its own.
@@ -150,7 +150,7 @@ impl Outputs {
 pub struct Refused(pub String);
 
 /// Reads the arguments after the command's name.
-pub fn parse(arguments: &[Vec<u8>]) -> Result<Asked, Refused> {
+pub fn parse(arguments: &[Vec<u8>]) -> Result<LoadCommand, Refused> {
     let mut draft = Draft::default();
     let mut arguments = arguments.iter();
     let mut only_urls = false;
@@ -165,8 +165,8 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<Asked, Refused> {
                 only_urls = true;
                 continue;
             }
-            "-h" | "--help" | "-?" => return Ok(Asked::Help(help::screen())),
-            "--help-all" => return Ok(Asked::Help(help::everything())),
+            "-h" | "--help" | "-?" => return Ok(LoadCommand::Help(help::screen())),
+            "--help-all" => return Ok(LoadCommand::Help(help::everything())),
             _ => split(argument),
         };
         let Some(entry) = TABLE.iter().find(|entry| entry.is_called(name)) else {
@@ -183,7 +183,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<Asked, Refused> {
         };
         (entry.set)(&mut draft, value).map_err(|why| Refused(format!("{name}: {why}")))?;
     }
-    finish::finish(draft).map(|options| Asked::Load(Box::new(options)))
+    finish::finish(draft).map(|options| LoadCommand::Load(Box::new(options)))
 }
 
 /// What was said so far.
@@ -218,7 +218,7 @@ struct Draft {
     interval: Option<Duration>,
     processes: Option<u32>,
     start_at: Option<UnixTime>,
-    part: Option<Place>,
+    part: Option<PartIndex>,
     search: Option<Objective>,
     sweep: Option<Sweep>,
     server_pid: Option<u32>,

@@ -4,7 +4,7 @@ use crate::native::options::Options;
 use crate::native::preparation::Prepared;
 use crate::native::requirements::{Outcome as Kept, Requirement};
 use crate::native::results::Results;
-use crate::native::verdict::{Evidence, Verdict, Word, judge};
+use crate::native::verdict::{Evidence, Verdict, VerdictKind, judge};
 
 /// One run, from its options to its verdict.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl<'a> Outcome<'a> {
     pub fn status(&self) -> u8 {
         if self.requirements.iter().any(|kept| !kept.held) {
             STATUS_MISSED
-        } else if self.verdict.word == Word::Invalid {
+        } else if self.verdict.word == VerdictKind::Invalid {
             STATUS_INVALID
         } else {
             0
@@ -80,5 +80,5 @@ fn verdict(options: &Options, prepared: &Prepared, results: &Results) -> Verdict
 /// A requirement of the command line did not hold.
 pub const STATUS_MISSED: u8 = 2;
 
-/// The verdict is [`Word::Invalid`].
+/// The verdict is [`VerdictKind::Invalid`].
 pub const STATUS_INVALID: u8 = 3;

@@ -34,7 +34,7 @@ use std::fmt;
 
 /// Which part of how many, as the hidden option `--part` says it: `2/4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PartIndex {
     /// From 0.
     pub index: u32,
     pub count: u32,
@@ -44,7 +44,7 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartError(pub String);
 
-impl Place {
+impl PartIndex {
     /// Parses `2/4`, counted from 1.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, count) = text.split_once('/')?;
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PartIndex {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}/{}", self.index + 1, self.count)
     }

@@ -1,10 +1,10 @@
 //! From options to a plan and the requests to send: reads the files that were named and asks for addresses.
 
-use crate::ground::Ground;
 use crate::native::message;
 use crate::native::options::{Body, Options, Refused};
 use crate::native::{replay, runs};
 use crate::plan::{AfterFailure, Ending, Opening, Plan, Stop};
+use crate::platform::Platform;
 use crate::request::{Rendered, Requests};
 use crate::target::Endpoint;
 use core::net::SocketAddr;
@@ -44,14 +44,14 @@ impl Sending {
 }
 
 /// Prepares a run. Each error is a sentence.
-pub fn prepare(options: &Options, ground: &impl Ground) -> Result<Prepared, Refused> {
+pub fn prepare(options: &Options, platform: &impl Platform) -> Result<Prepared, Refused> {
     let sending = sending(options)?;
     let expected = options.message.expect.as_deref();
     let expected = expected.map(|file| read("--expect", file)).transpose()?;
-    let endpoints = endpoints(options, ground)?;
+    let endpoints = endpoints(options, platform)?;
     let threads = options
         .threads
-        .unwrap_or_else(|| ground.cpus().min(options.connections))
+        .unwrap_or_else(|| platform.cpus().min(options.connections))
         .max(1);
     let opening = match (options.connection_rate, options.ramp) {
         (Some(rate), _) => Opening::Rate(rate),
@@ -118,11 +118,11 @@ fn sending(options: &Options) -> Result<Sending, Refused> {
 }
 
 /// The first address of the name, or the first of the family that connections are to come from.
-fn endpoints(options: &Options, ground: &impl Ground) -> Result<Vec<Endpoint>, Refused> {
+fn endpoints(options: &Options, platform: &impl Platform) -> Result<Vec<Endpoint>, Refused> {
     let Some((url, _)) = options.urls.first() else {
         return Err(Refused(String::from("there is no URL")));
     };
-    let found = ground
+    let found = platform
         .resolve(&url.host, url.port_or_default())
         .map_err(|why| Refused(format!("{}: {why}", url.host)))?;
     let sources = &options.sources.addresses;

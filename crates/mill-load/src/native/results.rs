@@ -2,12 +2,12 @@
 
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
-use crate::ground::{Machine, Ran};
 use crate::local::Abort;
 use crate::native::answers::Answers;
 use crate::native::measures::Measures;
 use crate::native::recorder::{Interval, Recorder};
 use crate::native::series::{Period, Series};
+use crate::platform::{Machine, RunOutcome};
 use crate::record::Record;
 use crate::silence::{self, Gap, Silence};
 use crate::tally::Tally;
@@ -37,7 +37,7 @@ pub struct Results {
 
 impl Results {
     /// Puts together what the threads brought home.
-    pub fn of(ran: Ran<Recorder>, series: Series, began: UnixTime, open_loop: bool) -> Self {
+    pub fn of(ran: RunOutcome<Recorder>, series: Series, began: UnixTime, open_loop: bool) -> Self {
         let (tally, gaps) = (ran.tally(), ran.gaps());
         let mut measures = Measures::new(open_loop);
         let mut answers = Answers::default();

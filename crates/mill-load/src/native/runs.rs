@@ -1,10 +1,9 @@
 //! The ways in which runs are carried out: alone, in several processes, as a search, as a sweep.
 
-use crate::ground::{Crew, Ground, Hand};
 use crate::native::live::{Live, Screen};
 use crate::native::merge::{Hosts, merge};
 use crate::native::options::{Options, Refused};
-use crate::native::part::{Place, conduct};
+use crate::native::part::{PartIndex, conduct};
 use crate::native::preparation::Prepared;
 use crate::native::recorder::Recorder;
 use crate::native::results::Results;
@@ -15,8 +14,9 @@ use crate::native::series::Period;
 use crate::native::sweep::{self, Sweep};
 use crate::native::terminal::Terminal;
 use crate::native::units;
-use crate::native::verdict::{Subject, Thresholds, Word};
+use crate::native::verdict::{Subject, Thresholds, VerdictKind};
 use crate::plan::Pace;
+use crate::platform::{Launcher, Platform, ThreadInput};
 use core::time::Duration;
 use mill_metrics::Histogram;
 use mill_runtime::time::{Instant, UnixTime};
@@ -37,24 +37,24 @@ pub(super) fn pace(options: &Options) -> Pace {
 }
 
 /// What each thread of the plan is given.
-pub(super) fn hands(options: &Options, prepared: &Prepared) -> Vec<Hand<Recorder>> {
-    let hand = |_| Hand {
+pub(super) fn inputs(options: &Options, prepared: &Prepared) -> Vec<ThreadInput<Recorder>> {
+    let input = |_| ThreadInput {
         requests: prepared.sending.requests(),
         recorder: Recorder::new(options.is_open_loop()),
     };
-    (0..prepared.plan.threads).map(hand).collect()
+    (0..prepared.plan.threads).map(input).collect()
 }
 
 /// One run in this process.
 pub(super) fn alone(
     options: &Options,
     prepared: &Prepared,
-    ground: &impl Ground,
+    platform: &impl Platform,
     (err, terminal): (&mut dyn Write, Terminal),
 ) -> Result<Results, Refused> {
     let mut live = Live::new(prepared.plan.threads, options, terminal, err);
-    let began = ground.wall_clock();
-    let ran = ground.run(&prepared.plan, hands(options, prepared), &mut live);
+    let began = platform.wall_clock();
+    let ran = platform.run(&prepared.plan, inputs(options, prepared), &mut live);
     let series = live.finish();
     let ran = ran.map_err(|error| Refused(error.0))?;
     Ok(Results::of(ran, series, began, options.is_open_loop()))
@@ -64,32 +64,40 @@ pub(super) fn alone(
 pub(super) fn together(
     options: &Options,
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     (err, terminal): (&mut dyn Write, Terminal),
 ) -> Result<Results, Refused> {
     let mut screen = Screen::new(options, terminal, err);
     screen.begin();
     let mut gathering = Gathering::default();
-    let mut on_period = |_: Place, period: &Period| {
+    let mut on_period = |_: PartIndex, period: &Period| {
         if let Some(sum) = gathering.add(options, period) {
             screen.show(&sum);
         }
     };
-    let conducted = conduct(crew(ground)?, arguments, options.processes, &mut on_period);
+    let conducted = conduct(
+        launcher(platform)?,
+        arguments,
+        options.processes,
+        &mut on_period,
+    );
     screen.clear();
     let parts = conducted.map_err(|error| Refused(error.to_string()))?;
     merge(&parts, Hosts::Same).ok_or_else(|| Refused(String::from("no process has done anything")))
 }
 
 /// The moment of `--start-at` on the monotonic clock.
-pub(super) fn begin(options: &Options, ground: &impl Ground) -> Result<Option<Instant>, Refused> {
+pub(super) fn begin(
+    options: &Options,
+    platform: &impl Platform,
+) -> Result<Option<Instant>, Refused> {
     let Some(at) = options.start_at else {
         return Ok(None);
     };
-    let crew = crew(ground)?;
-    let ahead = nanos(at) - nanos(ground.wall_clock());
+    let launcher = launcher(platform)?;
+    let ahead = nanos(at) - nanos(platform.wall_clock());
     match u64::try_from(ahead) {
-        Ok(ahead) => Ok(Some(crew.now() + Duration::from_nanos(ahead))),
+        Ok(ahead) => Ok(Some(launcher.now() + Duration::from_nanos(ahead))),
         Err(_) => {
             let late = Duration::from_nanos(u64::try_from(-ahead).unwrap_or(u64::MAX));
             let late = units::duration(late);
@@ -103,7 +111,7 @@ pub(super) fn search(
     options: &Options,
     prepared: &Prepared,
     objective: &Objective,
-    ground: &impl Ground,
+    platform: &impl Platform,
     err: &mut dyn Write,
 ) -> Result<Searched, Refused> {
     let defaults = Settings::default();
@@ -116,7 +124,7 @@ pub(super) fn search(
         short: options.duration.map_or(defaults.short, |long| long / 5),
         ..defaults
     };
-    let new_hands = || hands(options, prepared);
+    let new_hands = || inputs(options, prepared);
     let others_told = options.thresholds.of(Subject::OtherCpu).warn / 100.0;
     let mut on_point = |point: &Point| {
         if !options.quiet {
@@ -144,7 +152,7 @@ pub(super) fn search(
         }
     };
     search::search(
-        ground,
+        platform,
         (&prepared.plan, options.arrivals),
         &new_hands,
         (objective, settings),
@@ -157,7 +165,7 @@ pub(super) fn search(
 pub(super) fn describe(
     searched: &Searched,
     objective: &Objective,
-    (verdict, thresholds): (Option<Word>, &Thresholds),
+    (verdict, thresholds): (Option<VerdictKind>, &Thresholds),
 ) -> String {
     let mut table = Vec::new();
     let written = emit_curve(&searched.points, &mut table);
@@ -189,7 +197,7 @@ pub(super) fn describe(
     } else {
         ""
     };
-    let invalid = if verdict == Some(Word::Invalid) {
+    let invalid = if verdict == Some(VerdictKind::Invalid) {
         "; but the verdict of the trial that confirms it is invalid, see below"
     } else {
         ""
@@ -222,7 +230,7 @@ fn disturbed(points: &[Point], thresholds: &Thresholds) -> String {
 pub(super) fn sweep(
     sweep: &Sweep,
     arguments: &[Vec<u8>],
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
 ) -> Result<(), Refused> {
     let of_cell = |cell: sweep::Cell| {
@@ -234,12 +242,12 @@ pub(super) fn sweep(
         own.extend_from_slice(arguments);
         own
     };
-    sweep::sweep(crew(ground)?, &sweep.cells(), &of_cell, out)
+    sweep::sweep(launcher(platform)?, &sweep.cells(), &of_cell, out)
         .map_err(|error| Refused(error.to_string()))
 }
 
-fn crew(ground: &impl Ground) -> Result<&dyn Crew, Refused> {
-    ground.crew().map_err(|error| Refused(error.0))
+fn launcher(platform: &impl Platform) -> Result<&dyn Launcher, Refused> {
+    platform.launcher().map_err(|error| Refused(error.0))
 }
 
 fn nanos(time: UnixTime) -> i128 {

@@ -1,16 +1,16 @@
 //! Results that the tests of all output forms know: two seconds, a thousand answers, three failures.
 
 use crate::failure::FailureKind;
-use crate::ground::{Machine, ServerCpu, ThreadCpu};
 use crate::native::answers::Answers;
 use crate::native::measures::Measures;
-use crate::native::options::{self, Asked, Options};
+use crate::native::options::{self, LoadCommand, Options};
 use crate::native::outcome::Outcome;
 use crate::native::preparation::{Prepared, Sending};
 use crate::native::recorder::Interval;
 use crate::native::results::Results;
 use crate::native::series::Series;
 use crate::plan::{Arrivals, Pace, Plan};
+use crate::platform::{Machine, ServerCpu, ThreadCpu};
 use crate::request::{Batch, Rendered};
 use crate::tally::Tally;
 use core::time::Duration;
@@ -136,7 +136,7 @@ pub(super) fn options(line: &str) -> Options {
         .map(|word| word.as_bytes().to_vec())
         .collect();
     match options::parse(&arguments) {
-        Ok(Asked::Load(options)) => *options,
+        Ok(LoadCommand::Load(options)) => *options,
         other => panic!("{line}: {other:?}"),
     }
 }

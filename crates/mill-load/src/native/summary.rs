@@ -6,7 +6,7 @@ mod table;
 use crate::failure::FailureKind;
 use crate::native::outcome::Outcome;
 use crate::native::units;
-use crate::native::verdict::{Level, Word};
+use crate::native::verdict::{Level, VerdictKind};
 use crate::plan::{Arrivals, Life};
 use std::fmt::Write;
 
@@ -283,9 +283,11 @@ fn verdict(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     let verdict = &outcome.verdict;
     let name = verdict.word.name();
     let word = match verdict.word {
-        Word::ServerBound | Word::Paced => style.good(name),
-        Word::Unstable | Word::LinkBound | Word::ClientBound => style.doubtful(name),
-        Word::Invalid => style.bad(name),
+        VerdictKind::ServerBound | VerdictKind::Paced => style.good(name),
+        VerdictKind::Unstable | VerdictKind::LinkBound | VerdictKind::ClientBound => {
+            style.doubtful(name)
+        }
+        VerdictKind::Invalid => style.bad(name),
     };
     let _ = writeln!(text, "{}: {word}", style.heading("verdict"));
     wrap(text, "  ", &verdict.sentence);

@@ -1,10 +1,10 @@
 //! Processes times connections: the sweep that people ran with dpdk-httpperf, and the table it was written down in.
 
 use crate::dialect::wrk::units;
-use crate::ground::{Crew, Machine, ThreadCpu};
 use crate::native::merge::{Hosts, merge};
 use crate::native::part::{PartError, conduct};
 use crate::native::results::Results;
+use crate::platform::{Launcher, Machine, ThreadCpu};
 use core::time::Duration;
 use std::fmt;
 use std::io::{self, Write};
@@ -78,7 +78,7 @@ impl Sweep {
 /// Runs every cell, each in as many processes as it says, and writes its line as soon as it is known. `arguments` are
 /// the command line of a cell; an interrupt ends the sweep after the line of the cell it was in.
 pub fn sweep(
-    crew: &dyn Crew,
+    launcher: &dyn Launcher,
     cells: &[Cell],
     arguments: &dyn Fn(Cell) -> Vec<Vec<u8>>,
     out: &mut dyn Write,
@@ -87,7 +87,7 @@ pub fn sweep(
     told(emit_head(out))?;
     for cell in cells {
         let own = arguments(*cell);
-        let parts = conduct(crew, &own, cell.processes, &mut |_, _| {})?;
+        let parts = conduct(launcher, &own, cell.processes, &mut |_, _| {})?;
         told(emit_row(*cell, &parts, out).and_then(|()| out.flush()))?;
         if parts.iter().any(|part| part.interrupted) {
             break;
@@ -224,9 +224,9 @@ const COLUMNS: [&str; 11] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ground::ServerCpu;
     use crate::native::merge::tests::part;
     use crate::native::part::answering::Answering;
+    use crate::platform::ServerCpu;
 
     #[test]
     fn the_cells_are_those_of_the_table() {
@@ -275,16 +275,16 @@ mod tests {
     #[test]
     fn every_cell_is_run_in_its_processes_until_an_interrupt() {
         let run = |interrupted_in| {
-            let crew = Answering::new(interrupted_in);
+            let launcher = Answering::new(interrupted_in);
             let cells = Sweep::parse("processes=1,2 connections=2,4")
                 .unwrap()
                 .cells();
             let arguments =
                 |cell: Cell| vec![b"-c".to_vec(), cell.connections.to_string().into_bytes()];
             let mut out = Vec::new();
-            sweep(&crew, &cells, &arguments, &mut out).unwrap();
+            sweep(&launcher, &cells, &arguments, &mut out).unwrap();
             let lines = String::from_utf8(out).unwrap();
-            (crew.started(), lines.lines().count())
+            (launcher.started(), lines.lines().count())
         };
         let all = [
             "--part 1/1 -c 4",

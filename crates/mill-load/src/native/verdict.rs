@@ -24,7 +24,7 @@ use std::fmt;
 
 /// What the run was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Word {
+pub enum VerdictKind {
     /// The server was the limit, or waiting for it was.
     ServerBound,
     /// The rate asked for was kept; nothing was saturated.
@@ -42,13 +42,13 @@ pub enum Word {
 /// The word, why, and everything that was looked at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    pub word: Word,
+    pub word: VerdictKind,
     /// What the word means for this run, and what to do next.
     pub sentence: String,
     pub checks: Vec<Check>,
 }
 
-impl Word {
+impl VerdictKind {
     /// As reports and JSON have it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Word {
     }
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for VerdictKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
     }
@@ -78,15 +78,15 @@ pub fn judge(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Verdict {
         .filter(|(_, check)| check.level == Level::Fail)
         .fold(
             None,
-            |most: Option<(Word, &Check)>, (word, check)| match most {
+            |most: Option<(VerdictKind, &Check)>, (word, check)| match most {
                 Some((known, _)) if known >= word => most,
                 _ => Some((word, check)),
             },
         );
     let (word, sentence) = match decisive {
         Some((word, check)) => (word, check.advice.clone()),
-        None if evidence.is_paced() => (Word::Paced, String::from(PACED)),
-        None => (Word::ServerBound, server_bound(evidence, thresholds)),
+        None if evidence.is_paced() => (VerdictKind::Paced, String::from(PACED)),
+        None => (VerdictKind::ServerBound, server_bound(evidence, thresholds)),
     };
     Verdict {
         word,

@@ -1,7 +1,7 @@
 //! One connection: requests in, answers out.
 
 use super::Conduct;
-use super::content::{Answers, Fault};
+use super::content::{Fault, RenderedAnswers};
 use super::head::{Connection, Reader, Request, Scanned};
 use super::law::Law;
 use super::served::Served;
@@ -25,7 +25,7 @@ pub(super) struct Local<E> {
     pub(super) served: RefCell<Served>,
     law: Law,
     fault: Option<Fault>,
-    answers: Answers,
+    answers: RenderedAnswers,
     reader: RefCell<Reader>,
     random: RefCell<Random>,
     /// When the first request of all arrived.
@@ -42,7 +42,7 @@ impl<E: Engine> Local<E> {
             served: RefCell::default(),
             law: conduct.law.clone(),
             fault: conduct.fault,
-            answers: Answers::new(conduct.content_bytes, conduct.fault),
+            answers: RenderedAnswers::new(conduct.content_bytes, conduct.fault),
             reader: RefCell::default(),
             random: RefCell::new(Random::new(conduct.seed)),
             first: Cell::new(None),

@@ -43,7 +43,7 @@ impl Fault {
 
 /// The answers, rendered: one for each way a connection goes on.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(super) struct RenderedAnswers {
     persistent: Answer,
     keep_alive: Answer,
     close: Answer,
@@ -55,7 +55,7 @@ struct Answer {
     head_bytes: usize,
 }
 
-impl Answers {
+impl RenderedAnswers {
     pub(super) fn new(content_bytes: usize, fault: Option<Fault>) -> Self {
         let answer = |field: &str| Answer::new(content_bytes, fault, field);
         Self {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn text(fault: Option<Fault>, connection: Connection, is_head: bool) -> String {
-        let (bytes, range) = Answers::new(8, fault).pick(connection, is_head);
+        let (bytes, range) = RenderedAnswers::new(8, fault).pick(connection, is_head);
         String::from_utf8(bytes[range].to_vec()).unwrap()
     }
 

@@ -15,7 +15,7 @@ pub struct RespondOptions {
 
 /// What a command line wants.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Asked {
+pub enum RespondCommand {
     Respond(RespondOptions),
     Help,
 }
@@ -28,7 +28,7 @@ pub struct Refused(pub String);
 pub const HELP: &str = "\
 Usage: millstream load respond [ADDRESS:PORT] [OPTIONS]
 
-Answers every request alike until Ctrl-C, then says what it did: a server to check a client machine with.
+RenderedAnswers every request alike until Ctrl-C, then says what it did: a server to check a client machine with.
 
   ADDRESS:PORT     where to listen; PORT alone is on 127.0.0.1, port 0 is any free one (default: 127.0.0.1:8080)
   --bytes N        bytes of content (default: 6)
@@ -41,7 +41,7 @@ Answers every request alike until Ctrl-C, then says what it did: a server to che
 ";
 
 /// Reads what stands behind `millstream load respond`.
-pub fn parse(arguments: &[Vec<u8>]) -> Result<Asked, Refused> {
+pub fn parse(arguments: &[Vec<u8>]) -> Result<RespondCommand, Refused> {
     let mut options = RespondOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
         threads: 1,
@@ -53,7 +53,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<Asked, Refused> {
         .map(|argument| String::from_utf8_lossy(argument).into_owned());
     while let Some(argument) = arguments.next() {
         if matches!(argument.as_str(), "--help" | "-h") {
-            return Ok(Asked::Help);
+            return Ok(RespondCommand::Help);
         }
         if let Some(option) = argument.strip_prefix("--") {
             let (name, value) = match option.split_once('=') {
@@ -77,7 +77,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<Asked, Refused> {
             has_address = true;
         }
     }
-    Ok(Asked::Respond(options))
+    Ok(RespondCommand::Respond(options))
 }
 
 fn set(options: &mut RespondOptions, name: &str, value: &str) -> Result<(), String> {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    fn parse_words(line: &str) -> Result<Asked, Refused> {
+    fn parse_words(line: &str) -> Result<RespondCommand, Refused> {
         let words = line.split_whitespace();
         let arguments: Vec<Vec<u8>> = words.map(|word| word.as_bytes().to_vec()).collect();
         parse(&arguments)
@@ -143,7 +143,11 @@ mod tests {
                 threads,
                 conduct,
             };
-            assert_eq!(parse_words(line), Ok(Asked::Respond(options)), "{line}");
+            assert_eq!(
+                parse_words(line),
+                Ok(RespondCommand::Respond(options)),
+                "{line}"
+            );
         };
         check("", "127.0.0.1:8080", 1, Conduct::default());
         check(":81 --threads 3", "127.0.0.1:81", 3, Conduct::default());
@@ -157,7 +161,7 @@ mod tests {
         };
         let line = "[::1]:9 --bytes 100 --delay=2ms --fault reset --spin 50us --seed 7";
         check(line, "[::1]:9", 1, conduct);
-        assert_eq!(parse_words("--help"), Ok(Asked::Help));
+        assert_eq!(parse_words("--help"), Ok(RespondCommand::Help));
     }
 
     #[test]

@@ -2,24 +2,24 @@
 
 use crate::closed_loop::MS;
 use crate::server::{Act, Then};
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::dialect::ab;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nServer: sim/1 (x)\r\nContent-Length: 5\r\n\r\nhello";
 
 /// Runs `line` against the world's server; output, errors, status.
-fn outcome(ground: &SimGround, line: &str) -> (String, String, u8) {
+fn outcome(platform: &SimPlatform, line: &str) -> (String, String, u8) {
     let arguments: Vec<Vec<u8>> = line.split_whitespace().map(Vec::from).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = ab::main(&arguments, ground, &mut out, &mut err);
+    let status = ab::main(&arguments, platform, &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (text(out), text(err), status)
 }
 
 /// The report from `first` on.
 #[track_caller]
-fn check(ground: &SimGround, line: &str, first: &str, expected: &str) {
-    let (out, err, status) = outcome(ground, line);
+fn check(platform: &SimPlatform, line: &str, first: &str, expected: &str) {
+    let (out, err, status) = outcome(platform, line);
     let start = out.find(first).unwrap_or_else(|| panic!("{out}{err}"));
     assert_eq!(&out[start..], expected);
     assert_eq!(status, 0);
@@ -27,8 +27,8 @@ fn check(ground: &SimGround, line: &str, first: &str, expected: &str) {
 
 #[test]
 fn connections_of_one_request_have_the_handshake_in_their_time() {
-    let ground =
-        SimGround::new(|_| Act::raw(ANSWER).after(8 * MS).then(Then::Close)).with_delay(MS);
+    let platform =
+        SimPlatform::new(|_| Act::raw(ANSWER).after(8 * MS).then(Then::Close)).with_delay(MS);
     let expected = "Complete requests:      3
 Failed requests:        0
 Total transferred:      186 bytes
@@ -56,8 +56,8 @@ Percentage of the requests served within a certain time (ms)
   99%     12
  100%     12 (longest request)
 ";
-    check(&ground, "-n 3 10.0.0.1/", "Complete requests", expected);
-    let heard = ground.log.requests.borrow();
+    check(&platform, "-n 3 10.0.0.1/", "Complete requests", expected);
+    let heard = platform.log.requests.borrow();
     let request =
         b"GET / HTTP/1.0\r\nHost: 10.0.0.1\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n";
     assert_eq!(heard.len(), 3);
@@ -66,7 +66,7 @@ Percentage of the requests served within a certain time (ms)
 
 #[test]
 fn a_kept_connection_is_opened_once() {
-    let ground = SimGround::new(|_| Act::raw(ANSWER).after(8 * MS)).with_delay(MS);
+    let platform = SimPlatform::new(|_| Act::raw(ANSWER).after(8 * MS)).with_delay(MS);
     let expected = "Connection Times (ms)
               min   avg   max
 Connect:        0     1    2
@@ -75,15 +75,15 @@ Waiting:       10    10   10
 Total:         10    11   12
 ";
     let line = "-k -d -S -n 3 10.0.0.1/";
-    check(&ground, line, "Connection Times", expected);
-    assert_eq!(ground.log.connections.get(), 1);
+    check(&platform, line, "Connection Times", expected);
+    assert_eq!(platform.log.connections.get(), 1);
 }
 
 #[test]
 fn without_k_a_response_lasts_until_its_connection_ends() {
     // The server keeps the connection; only our patience ends it.
-    let ground = SimGround::new(|_| Act::raw(ANSWER));
-    let (out, err, status) = outcome(&ground, "-s 1 -n 3 10.0.0.1/");
+    let platform = SimPlatform::new(|_| Act::raw(ANSWER));
+    let (out, err, status) = outcome(&platform, "-s 1 -n 3 10.0.0.1/");
     assert!(out.ends_with("(be patient)..."), "{out}");
     let timeout = "apr_pollset_poll: The timeout specified has expired (70007)\n";
     assert_eq!((err.as_str(), status), (timeout, 119));
@@ -92,7 +92,7 @@ fn without_k_a_response_lasts_until_its_connection_ends() {
 #[test]
 fn failures_end_a_run_or_are_counted() {
     let every_third = || {
-        SimGround::new(|number| {
+        SimPlatform::new(|number| {
             if number % 3 == 2 {
                 Act::raw("").then(Then::Reset)
             } else {
@@ -116,20 +116,20 @@ fn failures_end_a_run_or_are_counted() {
 
 #[test]
 fn nobody_listening_ends_a_run_at_once_and_with_r_after_all_attempts() {
-    let mut ground = SimGround::new(|_| Act::raw(ANSWER));
-    ground.listens = false;
-    let (_, err, status) = outcome(&ground, "-n 9 10.0.0.1/");
+    let mut platform = SimPlatform::new(|_| Act::raw(ANSWER));
+    platform.listens = false;
+    let (_, err, status) = outcome(&platform, "-n 9 10.0.0.1/");
     assert!(err.starts_with("apr_socket_recv: Connection refused (111)\n"));
     assert_eq!(status, 111);
-    let (out, _, status) = outcome(&ground, "-r -n 9 -c 3 10.0.0.1/");
+    let (out, _, status) = outcome(&platform, "-r -n 9 -c 3 10.0.0.1/");
     assert!(out.contains("   (Connect: 9, Receive: 0,"), "{out}");
     assert_eq!(status, 0);
 }
 
 #[test]
 fn a_time_limit_ends_a_run() {
-    let ground = SimGround::new(|_| Act::raw(ANSWER).after(100 * MS));
-    let (out, err, status) = outcome(&ground, "-k -t 2 10.0.0.1/");
+    let platform = SimPlatform::new(|_| Act::raw(ANSWER).after(100 * MS));
+    let (out, err, status) = outcome(&platform, "-k -t 2 10.0.0.1/");
     assert!(out.contains("Complete requests:      19\n"), "{out}");
     assert!(err.contains("Finished 19 requests\n"), "{err}");
     assert_eq!(status, 0);

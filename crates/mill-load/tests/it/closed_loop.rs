@@ -2,9 +2,9 @@
 
 use crate::keep::Keep;
 use crate::server::{Act, Then};
-use crate::sim_ground::{SERVER, SimGround};
-use mill_load::ground::{Ground, Hand, Ran, Unwatched, Watch};
+use crate::sim_platform::{SERVER, SimPlatform};
 use mill_load::plan::{Pace, Plan};
+use mill_load::platform::{Platform, RunOutcome, ThreadInput, Unwatched, Watch};
 use mill_load::request::{Batch, Rendered, Requests};
 use mill_load::tally::Tally;
 use mill_load::target::Endpoint;
@@ -24,19 +24,23 @@ pub(crate) fn get() -> Requests {
     })
 }
 
-pub(crate) fn run(ground: &SimGround, plan: &Plan) -> Ran<Keep> {
-    run_watched(ground, plan, &mut Unwatched)
+pub(crate) fn run(platform: &SimPlatform, plan: &Plan) -> RunOutcome<Keep> {
+    run_watched(platform, plan, &mut Unwatched)
 }
 
-fn run_watched(ground: &SimGround, plan: &Plan, watch: &mut dyn Watch<Tally>) -> Ran<Keep> {
-    let hands = (0..plan.threads)
-        .map(|_| Hand {
+fn run_watched(
+    platform: &SimPlatform,
+    plan: &Plan,
+    watch: &mut dyn Watch<Tally>,
+) -> RunOutcome<Keep> {
+    let inputs = (0..plan.threads)
+        .map(|_| ThreadInput {
             requests: get(),
             recorder: Keep::default(),
         })
         .collect();
-    let ran = ground
-        .run(plan, hands, watch)
+    let ran = platform
+        .run(plan, inputs, watch)
         .expect("a simulated run begins");
     let tally = ran.tally();
     assert_eq!(
@@ -49,10 +53,10 @@ fn run_watched(ground: &SimGround, plan: &Plan, watch: &mut dyn Watch<Tally>) ->
 
 #[test]
 fn a_connection_asks_again_when_it_was_answered() {
-    let ground = SimGround::new(|_| Act::answer("hello").after(8 * MS)).with_delay(MS);
+    let platform = SimPlatform::new(|_| Act::answer("hello").after(8 * MS)).with_delay(MS);
     let mut plan = plan();
     plan.stop.after = Some(100 * MS);
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let tally = ran.tally();
     // Two ways to connect, then ten milliseconds for each answer: the tenth is under way at the end.
     assert_eq!(
@@ -82,34 +86,34 @@ fn a_connection_asks_again_when_it_was_answered() {
 #[test]
 fn a_count_ends_the_run_exactly_whatever_threads_and_connections() {
     for (threads, connections, requests) in [(1, 1, 1), (2, 5, 100), (3, 7, 2), (2, 4, 99)] {
-        let ground = SimGround::new(|_| Act::answer("x").after(MS));
+        let platform = SimPlatform::new(|_| Act::answer("x").after(MS));
         let mut plan = plan();
         (plan.threads, plan.connections) = (threads, connections);
         plan.stop.after = None;
         plan.stop.requests = Some(requests);
-        let tally = run(&ground, &plan).tally();
+        let tally = run(&platform, &plan).tally();
         assert_eq!(tally.answered, requests);
         assert_eq!(tally.unfinished(), 0);
-        assert_eq!(ground.log.requests.borrow().len() as u64, requests);
+        assert_eq!(platform.log.requests.borrow().len() as u64, requests);
     }
 }
 
 #[test]
 fn a_connection_thinks_between_answer_and_question() {
-    let ground = SimGround::new(|_| Act::answer("x"));
+    let platform = SimPlatform::new(|_| Act::answer("x"));
     let mut plan = plan();
     plan.pace = Pace::Closed { think: 10 * MS };
     plan.stop.after = Some(95 * MS);
-    assert_eq!(run(&ground, &plan).tally().answered, 10);
+    assert_eq!(run(&platform, &plan).tally().answered, 10);
 }
 
 #[test]
 fn warm_up_is_not_recorded_and_what_is_under_way_then_is_accounted_for() {
-    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let mut plan = plan();
     plan.warm_up = 25 * MS;
     plan.stop.after = Some(50 * MS);
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let recorder = &ran.parts[0].recorder;
     assert_eq!(recorder.samples.len(), 5);
     assert_eq!(ran.tally().answered, 5);
@@ -119,11 +123,11 @@ fn warm_up_is_not_recorded_and_what_is_under_way_then_is_accounted_for() {
 #[test]
 fn a_server_that_closes_after_its_answer_gets_a_new_connection_each_time() {
     let close = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
-    let ground = SimGround::new(move |_| Act::raw(close).then(Then::Close)).with_delay(MS);
+    let platform = SimPlatform::new(move |_| Act::raw(close).then(Then::Close)).with_delay(MS);
     let mut plan = plan();
     plan.stop.requests = Some(5);
-    let ran = run(&ground, &plan);
-    assert_eq!(ground.log.connections.get(), 5);
+    let ran = run(&platform, &plan);
+    assert_eq!(platform.log.connections.get(), 5);
     assert_eq!(ran.tally().connected, 5);
     let samples = &ran.parts[0].recorder.samples;
     assert!(
@@ -136,11 +140,11 @@ fn a_server_that_closes_after_its_answer_gets_a_new_connection_each_time() {
 
 #[test]
 fn a_connection_that_was_closed_while_it_idled_is_opened_again_without_a_failure() {
-    let ground = SimGround::new(|_| Act::answer("x").then(Then::Close));
+    let platform = SimPlatform::new(|_| Act::answer("x").then(Then::Close));
     let mut plan = plan();
     plan.pace = Pace::Closed { think: 5 * MS };
     plan.stop.requests = Some(3);
-    let tally = run(&ground, &plan).tally();
+    let tally = run(&platform, &plan).tally();
     assert_eq!((tally.answered, tally.failed(), tally.connected), (3, 0, 3));
 }
 
@@ -152,12 +156,12 @@ fn intervals_come_in_time_and_never_count_backwards() {
             self.0.push((elapsed, tally.answered));
         }
     }
-    let ground = SimGround::new(|_| Act::answer("x").after(MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(MS));
     let mut plan = plan();
     plan.interval = 10 * MS;
     plan.stop.after = Some(45 * MS);
     let mut intervals = Intervals(Vec::new());
-    run_watched(&ground, &plan, &mut intervals);
+    run_watched(&platform, &plan, &mut intervals);
     let times: Vec<Duration> = intervals.0.iter().map(|(at, _)| *at).collect();
     assert_eq!(times, [10 * MS, 20 * MS, 30 * MS, 40 * MS]);
     assert!(intervals.0.windows(2).all(|pair| pair[0].1 < pair[1].1));

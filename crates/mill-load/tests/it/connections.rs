@@ -2,44 +2,44 @@
 
 use crate::closed_loop::{MS, plan, run};
 use crate::server::{Act, Then};
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::plan::{Life, Opening, Pace};
 use mill_load::source::Sources;
 use mill_runtime::time::Duration;
 use std::collections::BTreeMap;
 
-fn quick() -> SimGround {
-    SimGround::new(|_| Act::answer("x").after(MS))
+fn quick() -> SimPlatform {
+    SimPlatform::new(|_| Act::answer("x").after(MS))
 }
 
 #[test]
 fn a_connection_is_closed_after_its_number_of_requests() {
-    let ground = quick();
+    let platform = quick();
     let mut plan = plan();
     plan.life = Life::Requests(4);
     plan.stop.requests = Some(40);
-    assert_eq!(run(&ground, &plan).tally().connected, 10);
-    assert_eq!(ground.log.connections.get(), 10);
+    assert_eq!(run(&platform, &plan).tally().connected, 10);
+    assert_eq!(platform.log.connections.get(), 10);
 }
 
 #[test]
 fn requests_per_connection_follow_their_distribution() {
-    let ground = quick();
+    let platform = quick();
     let mut plan = plan();
     plan.life = Life::Distribution(vec![(1, 50.0), (3, 50.0)]);
     plan.stop.requests = Some(2000);
-    let connected = run(&ground, &plan).tally().connected;
+    let connected = run(&platform, &plan).tally().connected;
     assert!((950..1050).contains(&connected), "{connected}");
 }
 
 #[test]
 fn a_ramp_opens_connections_evenly() {
-    let ground = quick();
+    let platform = quick();
     let mut plan = plan();
     (plan.connections, plan.threads) = (10, 2);
     plan.opening = Opening::Ramp(100 * MS);
     plan.stop.after = Some(200 * MS);
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let mut firsts: Vec<_> = ran
         .parts
         .iter()
@@ -55,32 +55,32 @@ fn a_ramp_opens_connections_evenly() {
 
 #[test]
 fn a_connection_rate_bounds_openings_also_of_later_connections() {
-    let ground = quick();
+    let platform = quick();
     let mut plan = plan();
     plan.connections = 20;
     plan.life = Life::Requests(1);
     plan.opening = Opening::Rate(100.0);
     plan.stop.after = Some(500 * MS);
-    let tally = run(&ground, &plan).tally();
+    let tally = run(&platform, &plan).tally();
     assert!((49..=51).contains(&tally.connected), "{}", tally.connected);
 }
 
 #[test]
 fn a_connection_rate_bounds_openings_also_after_the_server_has_closed() {
-    let ground = SimGround::new(|_| Act::answer("x").then(Then::Close));
+    let platform = SimPlatform::new(|_| Act::answer("x").then(Then::Close));
     let mut plan = plan();
     plan.connections = 10;
     plan.pace = Pace::Closed { think: 5 * MS };
     plan.opening = Opening::Rate(100.0);
     plan.stop.after = Some(500 * MS);
-    let tally = run(&ground, &plan).tally();
+    let tally = run(&platform, &plan).tally();
     assert!((49..=51).contains(&tally.connected), "{}", tally.connected);
 }
 
 #[test]
 fn openings_that_nobody_needed_are_not_made_up_for() {
     // The first of all connections are answered after a second, all at once.
-    let ground = SimGround::new(|number| {
+    let platform = SimPlatform::new(|number| {
         let delay = 1000_usize.saturating_sub(10 * number).max(100);
         Act::answer("x").after(MS * u32::try_from(delay).unwrap())
     });
@@ -89,7 +89,7 @@ fn openings_that_nobody_needed_are_not_made_up_for() {
     plan.life = Life::Requests(1);
     plan.opening = Opening::Rate(100.0);
     plan.stop.after = Some(Duration::from_secs(3));
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let mut opened: Vec<_> = ran.parts[0]
         .recorder
         .samples
@@ -104,7 +104,7 @@ fn openings_that_nobody_needed_are_not_made_up_for() {
 
 #[test]
 fn connections_come_from_the_given_addresses_in_turn_and_from_the_given_ports() {
-    let ground = quick();
+    let platform = quick();
     let mut plan = plan();
     (plan.connections, plan.threads) = (4, 2);
     plan.sources = Sources {
@@ -113,9 +113,9 @@ fn connections_come_from_the_given_addresses_in_turn_and_from_the_given_ports() 
     };
     plan.life = Life::Requests(1);
     plan.stop.requests = Some(80);
-    run(&ground, &plan);
+    run(&platform, &plan);
     let mut uses: BTreeMap<String, u32> = BTreeMap::new();
-    for peer in ground.log.peers.borrow().iter() {
+    for peer in platform.log.peers.borrow().iter() {
         *uses.entry(peer.clone()).or_default() += 1;
     }
     assert_eq!(

@@ -2,15 +2,15 @@
 
 use crate::closed_loop::{MS, plan, run};
 use crate::server::Act;
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::failure::FailureKind;
 use mill_load::plan::{AfterFailure, Arrivals, Opening, Pace, Plan};
 use mill_load::source::Sources;
 use mill_load::tally::Tally;
 use mill_runtime::time::Duration;
 
-fn answering() -> SimGround {
-    SimGround::new(|_| Act::answer("x").after(MS))
+fn answering() -> SimPlatform {
+    SimPlatform::new(|_| Act::answer("x").after(MS))
 }
 
 /// The run takes `expected`, and its requests are answered.
@@ -48,24 +48,24 @@ fn a_run_ends_with_its_last_answer_whatever_its_connections_wait_for() {
 
 #[test]
 fn a_run_does_not_wait_to_connect_again_for_nothing() {
-    let mut ground = answering();
-    ground.listens = false;
+    let mut platform = answering();
+    platform.listens = false;
     let mut plan = plan();
     plan.stop.requests = Some(3);
     // Refused at 0, 10 and 30 ms.
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     assert_eq!((ran.tally().failed(), ran.measured), (3, 30 * MS));
 }
 
 #[test]
 fn a_run_without_a_time_ends_when_all_its_connections_have_given_up() {
-    let mut ground = answering();
-    ground.streams_max = 0;
+    let mut platform = answering();
+    platform.streams_max = 0;
     let mut plan = plan();
     plan.connections = 3;
     (plan.stop.after, plan.stop.requests) = (None, Some(10));
     plan.after_failure = AfterFailure::GiveUpConnecting;
-    let tally = run(&ground, &plan).tally();
+    let tally = run(&platform, &plan).tally();
     assert_eq!(tally.failures_of(FailureKind::NoDescriptor), 3);
 }
 
@@ -93,13 +93,13 @@ fn connects_that_fail_at_once_let_the_others_work() {
         },
         AfterFailure::AbortOn(&[]),
     ] {
-        let mut ground = answering();
-        ground.streams_max = 1;
+        let mut platform = answering();
+        platform.streams_max = 1;
         let mut plan = plan();
         plan.connections = 2;
         plan.stop.after = Some(100 * MS);
         plan.after_failure = after_failure;
-        assert_eq!(run(&ground, &plan).tally().answered, 99);
+        assert_eq!(run(&platform, &plan).tally().answered, 99);
     }
 }
 
@@ -112,12 +112,12 @@ fn a_thread_without_a_source_port_of_its_own_takes_none() {
         addresses: Vec::new(),
         ports: Some(5000..=5000),
     };
-    let ground = answering();
-    let ran = run(&ground, &plan);
+    let platform = answering();
+    let ran = run(&platform, &plan);
     assert_eq!(ran.parts[1].tally.connected, 0);
     assert!(ran.parts[1].tally.failures_of(FailureKind::NoPort) > 0);
     assert!(
-        ground
+        platform
             .log
             .peers
             .borrow()

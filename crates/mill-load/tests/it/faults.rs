@@ -2,7 +2,7 @@
 
 use crate::closed_loop::{MS, plan, run};
 use crate::server::{Act, Then};
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::failure::FailureKind;
 use mill_load::local::Abort;
 use mill_load::plan::{AfterFailure, Ending, Pace, Plan};
@@ -16,8 +16,8 @@ fn for_100_ms() -> Plan {
 }
 
 #[track_caller]
-fn check(ground: &SimGround, plan: &Plan, kind: FailureKind, answered: u64, failed: u64) {
-    let tally = run(ground, plan).tally();
+fn check(platform: &SimPlatform, plan: &Plan, kind: FailureKind, answered: u64, failed: u64) {
+    let tally = run(platform, plan).tally();
     assert_eq!(
         (tally.answered, tally.failures_of(kind), tally.failed()),
         (answered, failed, failed)
@@ -25,8 +25,8 @@ fn check(ground: &SimGround, plan: &Plan, kind: FailureKind, answered: u64, fail
 }
 
 /// Every second answer is the given one.
-fn every_second(bad: Act) -> SimGround {
-    SimGround::new(move |number| {
+fn every_second(bad: Act) -> SimPlatform {
+    SimPlatform::new(move |number| {
         if number % 2 == 0 {
             Act::answer("x").after(10 * MS)
         } else {
@@ -37,16 +37,16 @@ fn every_second(bad: Act) -> SimGround {
 
 #[test]
 fn garbage_is_a_failure_and_the_connection_is_opened_again() {
-    let ground = every_second(Act::raw("What?\r\n\r\n"));
-    check(&ground, &for_100_ms(), FailureKind::Garbage, 5, 4);
-    assert_eq!(ground.log.connections.get(), 5);
+    let platform = every_second(Act::raw("What?\r\n\r\n"));
+    check(&platform, &for_100_ms(), FailureKind::Garbage, 5, 4);
+    assert_eq!(platform.log.connections.get(), 5);
 }
 
 #[test]
 fn an_answer_that_ends_early_is_a_failure() {
     let short = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort";
-    let ground = every_second(Act::raw(short).then(Then::Close));
-    check(&ground, &for_100_ms(), FailureKind::EndedEarly, 5, 4);
+    let platform = every_second(Act::raw(short).then(Then::Close));
+    check(&platform, &for_100_ms(), FailureKind::EndedEarly, 5, 4);
 }
 
 #[test]
@@ -79,22 +79,22 @@ fn an_answer_with_other_content_than_expected_is_a_failure() {
 
 #[test]
 fn a_reset_is_a_failure() {
-    let ground = every_second(Act::raw("").then(Then::Reset));
-    check(&ground, &for_100_ms(), FailureKind::Reset, 5, 4);
+    let platform = every_second(Act::raw("").then(Then::Reset));
+    check(&platform, &for_100_ms(), FailureKind::Reset, 5, 4);
 }
 
 #[test]
 fn a_server_that_never_answers_is_given_up_after_the_timeout() {
-    let ground = SimGround::new(|_| Act::answer("x").after(Duration::from_secs(3600)));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(Duration::from_secs(3600)));
     let mut plan = for_100_ms();
     plan.timeout = Some(30 * MS);
-    check(&ground, &plan, FailureKind::Timeout, 0, 3);
+    check(&platform, &plan, FailureKind::Timeout, 0, 3);
 }
 
 #[test]
 fn without_a_timeout_a_request_that_is_never_answered_is_unfinished() {
-    let ground = SimGround::new(|_| Act::answer("x").after(Duration::from_secs(3600)));
-    let tally = run(&ground, &for_100_ms()).tally();
+    let platform = SimPlatform::new(|_| Act::answer("x").after(Duration::from_secs(3600)));
+    let tally = run(&platform, &for_100_ms()).tally();
     assert_eq!(
         (tally.answered, tally.failed(), tally.unfinished()),
         (0, 0, 1)
@@ -103,37 +103,37 @@ fn without_a_timeout_a_request_that_is_never_answered_is_unfinished() {
 
 #[test]
 fn a_refused_connection_is_tried_again_ever_more_slowly() {
-    let mut ground = SimGround::new(|_| Act::answer("x"));
-    ground.listens = false;
+    let mut platform = SimPlatform::new(|_| Act::answer("x"));
+    platform.listens = false;
     // After 10, 20 and 40 ms: at 0, 10, 30 and 70 ms.
-    check(&ground, &for_100_ms(), FailureKind::Connect, 0, 4);
+    check(&platform, &for_100_ms(), FailureKind::Connect, 0, 4);
 }
 
 #[test]
 fn a_connection_that_this_side_cant_open_is_given_up_if_the_plan_says_so() {
-    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
-    ground.streams_max = 2;
+    let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
+    platform.streams_max = 2;
     let mut plan = for_100_ms();
     plan.connections = 5;
     plan.after_failure = AfterFailure::GiveUpConnecting;
-    check(&ground, &plan, FailureKind::NoDescriptor, 18, 3);
+    check(&platform, &plan, FailureKind::NoDescriptor, 18, 3);
 }
 
 #[test]
 fn a_refused_connection_is_tried_again_every_millisecond_by_such_a_plan() {
-    let mut ground = SimGround::new(|_| Act::answer("x"));
-    ground.listens = false;
+    let mut platform = SimPlatform::new(|_| Act::answer("x"));
+    platform.listens = false;
     let mut plan = for_100_ms();
     plan.after_failure = AfterFailure::GiveUpConnecting;
-    check(&ground, &plan, FailureKind::Connect, 0, 100);
+    check(&platform, &plan, FailureKind::Connect, 0, 100);
 }
 
 #[test]
 fn a_failure_ends_the_run_if_the_plan_says_so() {
-    let ground = every_second(Act::raw("").then(Then::Reset));
+    let platform = every_second(Act::raw("").then(Then::Reset));
     let mut plan = for_100_ms();
     plan.after_failure = AfterFailure::Abort;
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     assert!(matches!(ran.parts[0].aborted, Some(Abort::Failure(_))));
     assert_eq!(ran.tally().failed(), 1);
     assert_eq!(ran.measured, 20 * MS);
@@ -141,42 +141,42 @@ fn a_failure_ends_the_run_if_the_plan_says_so() {
 
 #[test]
 fn nothing_is_started_after_what_ended_the_run() {
-    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
-    ground.streams_max = 2;
+    let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
+    platform.streams_max = 2;
     let mut plan = for_100_ms();
     plan.connections = 5;
     plan.after_failure = AfterFailure::Abort;
-    check(&ground, &plan, FailureKind::NoDescriptor, 0, 1);
+    check(&platform, &plan, FailureKind::NoDescriptor, 0, 1);
 }
 
 #[test]
 fn connections_beyond_the_descriptors_fail_as_such_and_the_others_work() {
-    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
-    ground.streams_max = 2;
+    let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
+    platform.streams_max = 2;
     let mut plan = for_100_ms();
     plan.connections = 3;
-    let tally = run(&ground, &plan).tally();
+    let tally = run(&platform, &plan).tally();
     assert!(tally.failures_of(FailureKind::NoDescriptor) > 0);
     assert_eq!((tally.open_max, tally.answered), (2, 18));
 }
 
 #[test]
 fn an_answer_that_ends_with_the_connection_is_complete_when_the_plan_reads_until_then() {
-    let ground = SimGround::new(|_| {
+    let platform = SimPlatform::new(|_| {
         Act::raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello").then(Then::Close)
     });
     let mut plan = plan();
     plan.ending = Ending::Close;
     plan.stop.requests = Some(2);
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     assert_eq!((ran.tally().answered, ran.tally().content_bytes), (2, 10));
 }
 
 #[test]
 fn bytes_beyond_an_answer_are_counted_and_not_taken_for_the_next_one() {
-    let ground =
-        SimGround::new(|_| Act::raw("HTTP/1.1 204 No Content\r\n\r\nextra").after(10 * MS));
-    let tally = run(&ground, &for_100_ms()).tally();
+    let platform =
+        SimPlatform::new(|_| Act::raw("HTTP/1.1 204 No Content\r\n\r\nextra").after(10 * MS));
+    let tally = run(&platform, &for_100_ms()).tally();
     assert_eq!((tally.answered, tally.failed()), (9, 0));
     assert_eq!((tally.surplus, tally.connected), (9, 10));
 }
@@ -185,10 +185,11 @@ fn bytes_beyond_an_answer_are_counted_and_not_taken_for_the_next_one() {
 fn what_came_before_a_request_does_not_answer_it() {
     let goodbye = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
     for then in [Then::Keep, Then::Close] {
-        let ground = SimGround::new(move |_| Act::answer("x").besides(3 * MS, goodbye).then(then));
+        let platform =
+            SimPlatform::new(move |_| Act::answer("x").besides(3 * MS, goodbye).then(then));
         let mut plan = for_100_ms();
         plan.pace = Pace::Closed { think: 10 * MS };
-        let tally = run(&ground, &plan).tally();
+        let tally = run(&platform, &plan).tally();
         assert_eq!((tally.answered, tally.failed()), (10, 0));
         assert_eq!((tally.statuses[1], tally.statuses_bad), (10, 0));
         assert_eq!((tally.surplus, tally.connected), (9, 10));
@@ -205,11 +206,11 @@ fn where_any_end_ends_a_response_a_server_that_closes_early_is_no_failure() {
     ];
     for ending in [Ending::Close, Ending::FramedOrClose] {
         for (raw, content, bytes) in cut_off {
-            let ground = SimGround::new(move |_| Act::raw(raw).then(Then::Close));
+            let platform = SimPlatform::new(move |_| Act::raw(raw).then(Then::Close));
             let mut plan = plan();
             plan.ending = ending;
             plan.stop.requests = Some(2);
-            let ran = run(&ground, &plan);
+            let ran = run(&platform, &plan);
             let tally = ran.tally();
             assert_eq!((tally.answered, tally.failed()), (2, 0), "{raw:?}");
             assert_eq!(tally.content_bytes, 2 * content, "{raw:?}");
@@ -224,11 +225,11 @@ fn where_any_end_ends_a_response_a_server_that_closes_early_is_no_failure() {
 #[test]
 fn a_run_is_ended_by_the_kinds_of_failure_that_it_names_and_by_no_other() {
     let ended = |kinds| {
-        let ground = every_second(Act::raw("").then(Then::Reset));
+        let platform = every_second(Act::raw("").then(Then::Reset));
         let mut plan = plan();
         plan.stop.requests = Some(6);
         plan.after_failure = AfterFailure::AbortOn(kinds);
-        let ran = run(&ground, &plan);
+        let ran = run(&platform, &plan);
         let tally = ran.tally();
         (
             ran.parts[0].aborted.is_some(),

@@ -5,7 +5,7 @@ mod keep;
 /// A server that behaves as a test says.
 mod server;
 /// A ground that is a simulated world.
-mod sim_ground;
+mod sim_platform;
 
 /// ab from the command line to the report.
 mod ab;

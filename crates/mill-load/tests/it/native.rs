@@ -1,7 +1,7 @@
 //! `millstream load` from the command line to its report, over the simulated world.
 
 use crate::server::Act;
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::native::terminal::Terminal;
 use mill_load::native::{json, main};
 use mill_runtime::time::Duration;
@@ -13,13 +13,19 @@ struct Said {
     err: String,
 }
 
-fn load(ground: &SimGround, line: &str) -> Said {
+fn load(platform: &SimPlatform, line: &str) -> Said {
     let arguments: Vec<Vec<u8>> = line
         .split_whitespace()
         .map(|word| word.as_bytes().to_vec())
         .collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = main(&arguments, ground, &mut out, &mut err, Terminal::default());
+    let status = main(
+        &arguments,
+        platform,
+        &mut out,
+        &mut err,
+        Terminal::default(),
+    );
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("reports are UTF-8");
     Said {
         status,
@@ -28,8 +34,8 @@ fn load(ground: &SimGround, line: &str) -> Said {
     }
 }
 
-fn answering(millis: u64) -> SimGround {
-    SimGround::new(move |_| Act::answer("hello").after(Duration::from_millis(millis)))
+fn answering(millis: u64) -> SimPlatform {
+    SimPlatform::new(move |_| Act::answer("hello").after(Duration::from_millis(millis)))
 }
 
 #[track_caller]
@@ -62,12 +68,12 @@ fn a_closed_loop_ends_in_a_summary() {
 
 #[test]
 fn a_stall_shows_in_the_latency_and_not_in_the_raw_time() {
-    let ground = SimGround::new(|nth| {
+    let platform = SimPlatform::new(|nth| {
         let stall = if nth == 500 { 1000 } else { 1 };
         Act::answer("hello").after(Duration::from_millis(stall))
     });
     let line = "-c 1 -t 1 -d 10s -r 100 --json - http://10.0.0.1/";
-    let said = load(&ground, line);
+    let said = load(&platform, line);
     let results = json::parse(said.out.as_bytes()).expect("standard output is the document");
     let (latency, raw) = (&results.measures.latency, results.measures.raw());
     assert!(raw.percentile(99.0) < Duration::from_millis(2), "{raw:?}");
@@ -89,10 +95,10 @@ fn a_stall_shows_in_the_latency_and_not_in_the_raw_time() {
 
 #[test]
 fn the_request_is_what_the_options_say() {
-    let ground = answering(1);
+    let platform = answering(1);
     let line = "-n 1 -c 1 -X PUT --body a=b -H X-A:1 --user n:p http://10.0.0.1/x?y";
-    load(&ground, line);
-    let requests = ground.log.requests.borrow();
+    load(&platform, line);
+    let requests = platform.log.requests.borrow();
     let request =
         String::from_utf8(requests.first().expect("one was sent").clone()).unwrap_or_default();
     check(
@@ -129,9 +135,9 @@ fn a_requirement_that_does_not_hold_is_status_2_and_told_even_when_quiet() {
 
 #[test]
 fn nobody_who_listens_is_an_honest_count_and_status_3() {
-    let mut ground = answering(1);
-    ground.listens = false;
-    let said = load(&ground, "-c 2 -t 1 -d 1s http://10.0.0.1/");
+    let mut platform = answering(1);
+    platform.listens = false;
+    let said = load(&platform, "-c 2 -t 1 -d 1s http://10.0.0.1/");
     assert_eq!(said.status, 3);
     check(
         &said.out,
@@ -165,9 +171,12 @@ fn a_search_finds_what_a_server_can_do() {
 
 #[test]
 fn a_search_of_nobody_ends_at_once_and_says_so() {
-    let mut ground = answering(1);
-    ground.listens = false;
-    let said = load(&ground, "-c 2 -t 1 -d 2s --search p99<5ms http://10.0.0.1/");
+    let mut platform = answering(1);
+    platform.listens = false;
+    let said = load(
+        &platform,
+        "-c 2 -t 1 -d 2s --search p99<5ms http://10.0.0.1/",
+    );
     assert_eq!(said.status, 2);
     assert_eq!(
         said.err.matches("no request was answered").count(),
@@ -214,10 +223,10 @@ fn the_seconds_of_a_search_are_those_of_its_last_trial() {
 
 #[test]
 fn a_url_without_a_scheme_is_http() {
-    let ground = answering(1);
-    let said = load(&ground, "-n 1 -c 1 10.0.0.1:80/x");
+    let platform = answering(1);
+    let said = load(&platform, "-n 1 -c 1 10.0.0.1:80/x");
     check(&said.out, &["GET http://10.0.0.1:80/x"]);
-    let said = load(&ground, "-z 2s -c 1 10.0.0.1");
+    let said = load(&platform, "-z 2s -c 1 10.0.0.1");
     check(&said.out, &["GET http://10.0.0.1/", "closed loop, 2.00 s"]);
 }
 
@@ -266,7 +275,7 @@ fn a_closed_pipe_ends_quietly() {
             Ok(())
         }
     }
-    let ground = answering(1);
+    let platform = answering(1);
     for line in [
         "-n 20000 http://10.0.0.1/",
         "--help",
@@ -279,7 +288,7 @@ fn a_closed_pipe_ends_quietly() {
         let mut err = Vec::new();
         let status = main(
             &arguments,
-            &ground,
+            &platform,
             &mut Closed,
             &mut err,
             Terminal::default(),

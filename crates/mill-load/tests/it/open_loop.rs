@@ -2,7 +2,7 @@
 
 use crate::closed_loop::{MS, plan, run};
 use crate::server::Act;
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::plan::{Arrivals, Opening, Pace, Plan};
 use mill_load::sample::Sample;
 use mill_runtime::time::Duration;
@@ -16,10 +16,10 @@ fn open(rate: f64, arrivals: Arrivals) -> Plan {
 
 #[test]
 fn requests_start_when_they_are_due_and_not_when_the_last_was_answered() {
-    let ground = SimGround::new(|_| Act::answer("x").after(3 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(3 * MS));
     let mut plan = open(1000.0, Arrivals::Uniform);
     (plan.connections, plan.threads) = (10, 2);
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     assert_eq!(ran.tally().started, 1000);
     assert_eq!(ran.tally().never_started, 0);
     assert_eq!(ran.tally().late_50us, 0);
@@ -40,10 +40,10 @@ fn requests_start_when_they_are_due_and_not_when_the_last_was_answered() {
 fn a_stall_is_in_the_latency_of_every_request_that_was_due_meanwhile() {
     // One connection, 100 requests a second; the 50th is answered after a second.
     let stall = |number| if number == 49 { 1000 * MS } else { MS };
-    let ground = SimGround::new(move |number| Act::answer("x").after(stall(number)));
+    let platform = SimPlatform::new(move |number| Act::answer("x").after(stall(number)));
     let mut plan = open(100.0, Arrivals::Uniform);
     plan.stop.after = Some(Duration::from_secs(3));
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let samples = &ran.parts[0].recorder.samples;
     let hidden = samples
         .iter()
@@ -65,9 +65,9 @@ fn a_stall_is_in_the_latency_of_every_request_that_was_due_meanwhile() {
 
 #[test]
 fn what_was_due_and_could_not_be_started_is_counted() {
-    let ground = SimGround::new(|_| Act::answer("x").after(100 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(100 * MS));
     let plan = open(100.0, Arrivals::Uniform);
-    let tally = run(&ground, &plan).tally();
+    let tally = run(&platform, &plan).tally();
     assert_eq!((tally.answered, tally.started), (9, 10));
     assert_eq!(tally.never_started, 90);
     assert_eq!(tally.late_1ms, 9);
@@ -80,10 +80,10 @@ fn what_was_due_and_could_not_be_started_is_counted() {
 #[test]
 fn poisson_arrivals_keep_the_rate_and_are_the_same_for_the_same_seed() {
     let starts = |seed| {
-        let ground = SimGround::new(|_| Act::answer("x"));
+        let platform = SimPlatform::new(|_| Act::answer("x"));
         let mut plan = open(2000.0, Arrivals::Poisson);
         (plan.connections, plan.seed) = (50, seed);
-        let ran = run(&ground, &plan);
+        let ran = run(&platform, &plan);
         let samples = &ran.parts[0].recorder.samples;
         samples
             .iter()
@@ -98,10 +98,10 @@ fn poisson_arrivals_keep_the_rate_and_are_the_same_for_the_same_seed() {
 
 #[test]
 fn connections_are_opened_before_their_first_request_is_due() {
-    let ground = SimGround::new(|_| Act::answer("x")).with_delay(2 * MS);
+    let platform = SimPlatform::new(|_| Act::answer("x")).with_delay(2 * MS);
     let mut plan = open(100.0, Arrivals::Uniform);
     plan.connections = 4;
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let samples = &ran.parts[0].recorder.samples;
     assert!(samples.iter().all(|sample| sample.connected.is_none()));
     // The first request was due at once, before any connection was there.
@@ -111,14 +111,14 @@ fn connections_are_opened_before_their_first_request_is_due() {
 
 #[test]
 fn each_connection_keeps_its_own_schedule_and_catches_up_alone() {
-    let ground =
-        SimGround::new(|number| Act::answer("x").after(if number == 0 { 200 * MS } else { MS }));
+    let platform =
+        SimPlatform::new(|number| Act::answer("x").after(if number == 0 { 200 * MS } else { MS }));
     let mut plan = plan();
     plan.pace = Pace::Each { rate: 200.0 };
     plan.connections = 2;
     plan.opening = Opening::Staggered(5 * MS);
     plan.stop.after = Some(Duration::from_secs(1));
-    let ran = run(&ground, &plan);
+    let ran = run(&platform, &plan);
     let samples = &ran.parts[0].recorder.samples;
     let late = |connection| {
         let own = samples

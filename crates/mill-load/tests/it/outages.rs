@@ -1,7 +1,7 @@
 //! Servers that die, hang, stand still or come back in the middle of a run: what each command line says of it.
 
 use crate::server::Act;
-use crate::sim_ground::{Fate, SimGround};
+use crate::sim_platform::{Fate, SimPlatform};
 use mill_load::dialect::{ab, wrk, wrk2};
 use mill_load::native;
 use mill_load::native::terminal::Terminal;
@@ -18,18 +18,18 @@ struct Said {
 }
 
 /// Runs a command line that begins with the tool's name.
-fn run(ground: &SimGround, line: &str) -> Said {
+fn run(platform: &SimPlatform, line: &str) -> Said {
     let (tool, rest) = line.split_once(' ').expect("a tool and its arguments");
     let arguments: Vec<Vec<u8>> = rest.split(' ').map(Vec::from).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let status = match tool {
         "load" => {
             let terminal = Terminal::default();
-            native::main(&arguments, ground, &mut out, &mut err, terminal)
+            native::main(&arguments, platform, &mut out, &mut err, terminal)
         }
-        "wrk" => wrk::main(&arguments, ground, &mut out, &mut err),
-        "wrk2" => wrk2::main(&arguments, ground, &mut out, &mut err),
-        "ab" => ab::main(&arguments, ground, &mut out, &mut err),
+        "wrk" => wrk::main(&arguments, platform, &mut out, &mut err),
+        "wrk2" => wrk2::main(&arguments, platform, &mut out, &mut err),
+        "ab" => ab::main(&arguments, platform, &mut out, &mut err),
         tool => panic!("{tool} is no tool of ours"),
     };
     let text = |bytes| String::from_utf8(bytes).expect("reports are UTF-8");
@@ -41,9 +41,9 @@ fn run(ground: &SimGround, line: &str) -> Said {
 }
 
 /// Answers after 5 ms.
-fn server(fate: Fate) -> SimGround {
+fn server(fate: Fate) -> SimPlatform {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-    SimGround::new(move |_| Act::raw(answer).after(S / 200)).with_fate(fate)
+    SimPlatform::new(move |_| Act::raw(answer).after(S / 200)).with_fate(fate)
 }
 
 /// One line, one fate: the exit status, what standard output and standard error contain, as one text without line ends.
@@ -89,7 +89,7 @@ fn a_run_without_outage_says_nothing_of_one() {
 
 #[test]
 fn a_server_that_is_slow_but_answers_is_no_outage() {
-    let slow = SimGround::new(|_| Act::answer("x").after(S * 3));
+    let slow = SimPlatform::new(|_| Act::answer("x").after(S * 3));
     for line in [
         "load -c 4 -d 20s http://10.0.0.1/",
         "wrk -t2 -c4 -d20 http://10.0.0.1/",
@@ -212,7 +212,7 @@ fn a_share_of_errors_counts_the_time_of_connections_that_could_not_be_served() {
 fn some_connections_that_are_never_answered_are_told() {
     // Three of the first ten requests, each on a connection of its own, are never answered.
     let some = |hang: usize| {
-        SimGround::new(move |number| {
+        SimPlatform::new(move |number| {
             let delay = if number < hang { S * 3600 } else { S / 200 };
             Act::answer("x").after(delay)
         })

@@ -2,7 +2,7 @@
 
 use crate::closed_loop::{MS, get, plan};
 use crate::keep::Keep;
-use crate::sim_ground::SERVER;
+use crate::sim_platform::SERVER;
 use mill_load::failure::FailureKind;
 use mill_load::generator::{Part, Progress, generator};
 use mill_load::plan::Plan;

@@ -1,7 +1,7 @@
 //! wrk and wrk2 from the command line to the report, in a simulated world.
 
 use crate::server::{Act, Then};
-use crate::sim_ground::SimGround;
+use crate::sim_platform::SimPlatform;
 use mill_load::dialect::{wrk, wrk2};
 use mill_runtime::time::Duration;
 use std::fs;
@@ -19,12 +19,12 @@ fn words(line: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn run(ground: &SimGround, line: &str) -> Printed {
+fn run(platform: &SimPlatform, line: &str) -> Printed {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let status = match line.split_once(' ') {
-        Some(("wrk2", line)) => wrk2::main(&words(line), ground, &mut out, &mut err),
-        Some((_, line)) => wrk::main(&words(line), ground, &mut out, &mut err),
-        None => wrk::main(&[], ground, &mut out, &mut err),
+        Some(("wrk2", line)) => wrk2::main(&words(line), platform, &mut out, &mut err),
+        Some((_, line)) => wrk::main(&words(line), platform, &mut out, &mut err),
+        None => wrk::main(&[], platform, &mut out, &mut err),
     };
     (
         status,
@@ -34,15 +34,15 @@ fn run(ground: &SimGround, line: &str) -> Printed {
 }
 
 #[track_caller]
-fn check(ground: &SimGround, line: &str, out: &str, err: &str) {
-    let (status, found, errors) = run(ground, line);
+fn check(platform: &SimPlatform, line: &str, out: &str, err: &str) {
+    let (status, found, errors) = run(platform, line);
     assert_eq!((found.as_str(), errors.as_str()), (out, err));
     assert_eq!(status, 0);
 }
 
 #[test]
 fn a_steady_server_gives_an_even_report() {
-    let ground = SimGround::new(|_| Act::answer("hello").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("hello").after(10 * MS));
     let expected = "\
 Running 2s test @ http://10.0.0.1/
   2 threads and 4 connections
@@ -59,7 +59,7 @@ Requests/sec:    398.00
 Transfer/sec:     16.71KB
 ";
     check(
-        &ground,
+        &platform,
         "wrk -t2 -c4 -d2 --latency http://10.0.0.1/",
         expected,
         "",
@@ -69,11 +69,11 @@ Transfer/sec:     16.71KB
 #[test]
 fn each_misleading_figure_has_a_line_on_the_error_output() {
     // Every tenth answer takes 3 s, more than the two that wrk keeps.
-    let ground = SimGround::new(|request| {
+    let platform = SimPlatform::new(|request| {
         let delay = if request % 10 == 9 { 3000 * MS } else { MS };
         Act::answer("x").after(delay)
     });
-    let (status, out, err) = run(&ground, "wrk -t2 -c3 -d20 http://10.0.0.1/");
+    let (status, out, err) = run(&platform, "wrk -t2 -c3 -d20 http://10.0.0.1/");
     assert_eq!(status, 0);
     assert!(out.contains("  2 threads and 3 connections\n"), "{out}");
     assert!(
@@ -89,11 +89,11 @@ millstream: 12 answers took longer than 2s; wrk counts them as timeouts and leav
 
 #[test]
 fn a_stall_that_the_correction_spreads_is_told() {
-    let ground = SimGround::new(|request| {
+    let platform = SimPlatform::new(|request| {
         let delay = if request == 50 { 1000 * MS } else { MS };
         Act::answer("x").after(delay)
     });
-    let (_, out, err) = run(&ground, "wrk -t1 -c1 -d2 http://10.0.0.1/");
+    let (_, out, err) = run(&platform, "wrk -t1 -c1 -d2 http://10.0.0.1/");
     assert!(out.contains("    Latency   "), "{out}");
     let [silence, correction] = err.lines().collect::<Vec<_>>()[..] else {
         panic!("{err}")
@@ -110,12 +110,12 @@ fn a_stall_that_the_correction_spreads_is_told() {
 
 #[test]
 fn bad_answers_and_lost_connections_have_their_lines() {
-    let ground = SimGround::new(|request| match request % 4 {
+    let platform = SimPlatform::new(|request| match request % 4 {
         0 => Act::raw("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n").after(100 * MS),
         1 => Act::raw("HTTP/1.1 200").then(Then::Close).after(100 * MS),
         _ => Act::answer("").after(100 * MS),
     });
-    let (status, out, err) = run(&ground, "wrk -t1 -c1 -d1 http://10.0.0.1/");
+    let (status, out, err) = run(&platform, "wrk -t1 -c1 -d1 http://10.0.0.1/");
     assert_eq!((status, err.as_str()), (0, ""));
     assert!(
         out.contains("  Socket errors: connect 0, read 2, write 0, timeout 0\n"),
@@ -127,8 +127,8 @@ fn bad_answers_and_lost_connections_have_their_lines() {
 #[test]
 fn bytes_beyond_a_response_are_read_errors() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloEXTRA";
-    let ground = SimGround::new(move |_| Act::raw(answer).after(100 * MS));
-    let (status, out, err) = run(&ground, "wrk -t1 -c1 -d1 http://10.0.0.1/");
+    let platform = SimPlatform::new(move |_| Act::raw(answer).after(100 * MS));
+    let (status, out, err) = run(&platform, "wrk -t1 -c1 -d1 http://10.0.0.1/");
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     let errors = "  Socket errors: connect 0, read 9, write 0, timeout 0\n";
     assert!(
@@ -139,10 +139,13 @@ fn bytes_beyond_a_response_are_read_errors() {
 
 #[test]
 fn a_thread_that_its_script_stops_is_no_outage() {
-    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let text = "local n = 0 function response() n = n + 1 if n == 3 then wrk.thread:stop() end end";
     let script = File::new("stop", text);
-    let (status, out, err) = run(&ground, &script.line("wrk -t1 -c1 -d3", "http://10.0.0.1/"));
+    let (status, out, err) = run(
+        &platform,
+        &script.line("wrk -t1 -c1 -d3", "http://10.0.0.1/"),
+    );
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     assert!(
         out.contains("    Req/Sec     0.00      0.00     0.00      -nan%"),
@@ -153,38 +156,41 @@ fn a_thread_that_its_script_stops_is_no_outage() {
 
 #[test]
 fn requests_per_connection_are_in_the_banner_and_held() {
-    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let line = "wrk -t1 -c2 -d1 --connreqs 4 --delay --latency http://10.0.0.1/";
-    let (status, out, err) = run(&ground, line);
+    let (status, out, err) = run(&platform, line);
     assert_eq!((status, err.as_str()), (0, ""));
     let banner = "Running 1s test @ http://10.0.0.1/\n  1 threads and 2 connections, 4 requests/connection\n";
     assert!(out.starts_with(banner), "{out}");
-    let answered = ground.log.requests.borrow().len();
+    let answered = platform.log.requests.borrow().len();
     assert_eq!(
-        ground.log.connections.get() as usize,
+        platform.log.connections.get() as usize,
         answered.div_ceil(4) + answered.div_ceil(4) % 2
     );
 }
 
 #[test]
 fn what_cant_be_reached_ends_before_the_banner() {
-    let mut ground = SimGround::new(|_| Act::answer("x"));
-    let check = |ground: &SimGround, line, out: &str, err: &str| {
-        assert_eq!(run(ground, line), (1, String::from(out), String::from(err)));
+    let mut platform = SimPlatform::new(|_| Act::answer("x"));
+    let check = |platform: &SimPlatform, line, out: &str, err: &str| {
+        assert_eq!(
+            run(platform, line),
+            (1, String::from(out), String::from(err))
+        );
     };
     let err = "unable to resolve nowhere.invalid:http no such name in this world\n";
-    check(&ground, "wrk http://nowhere.invalid/", "", err);
+    check(&platform, "wrk http://nowhere.invalid/", "", err);
     check(
-        &ground,
+        &platform,
         "wrk https://10.0.0.1/",
         "",
         "millstream: https:// is not supported yet; use http://\n",
     );
-    ground.listens = false;
+    platform.listens = false;
     let err = "unable to connect to 10.0.0.1:80 Connection refused\n";
-    check(&ground, "wrk http://10.0.0.1:80/", "", err);
+    check(&platform, "wrk http://10.0.0.1:80/", "", err);
     assert!(
-        run(&ground, "wrk")
+        run(&platform, "wrk")
             .1
             .starts_with("Usage: wrk <options> <url>   ")
     );
@@ -192,9 +198,9 @@ fn what_cant_be_reached_ends_before_the_banner() {
 
 #[test]
 fn connections_beyond_the_descriptors_are_counted_once_and_told() {
-    let mut ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
-    ground.streams_max = 2;
-    let (status, out, err) = run(&ground, "wrk -t1 -c5 -d1 http://10.0.0.1/");
+    let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
+    platform.streams_max = 2;
+    let (status, out, err) = run(&platform, "wrk -t1 -c5 -d1 http://10.0.0.1/");
     assert_eq!(status, 0);
     assert!(
         out.contains("  Socket errors: connect 3, read 0, write 0, timeout 0\n"),
@@ -231,7 +237,7 @@ impl Drop for File {
 
 #[test]
 fn a_script_makes_the_requests_and_has_the_last_word() {
-    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let report = std::env::temp_dir().join(format!("millstream-wrk-{}.txt", std::process::id()));
     let text = format!(
         r#"
@@ -253,13 +259,13 @@ fn a_script_makes_the_requests_and_has_the_last_word() {
     );
     let script = File::new("done", &text);
     let line = script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/ -- page");
-    let (status, out, err) = run(&ground, &line);
+    let (status, out, err) = run(&platform, &line);
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     let told = fs::read_to_string(&report).unwrap();
     fs::remove_file(&report).unwrap();
     // 40 ms of delay and 10 of latency: the answers come at 50, 100, … and the run ends as the last one would.
     assert_eq!(told, "1000000 19 0 10000 1 10000");
-    let sent = ground.log.requests.borrow().concat();
+    let sent = platform.log.requests.borrow().concat();
     let sent = String::from_utf8(sent).unwrap();
     assert!(sent.starts_with("POST /page1 HTTP/1.1\r\n"), "{sent}");
     assert!(
@@ -270,10 +276,13 @@ fn a_script_makes_the_requests_and_has_the_last_word() {
 
 #[test]
 fn a_script_with_an_error_is_told_with_its_line() {
-    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let check = |name: &str, text: &str, expected: &str, begins: bool| {
         let script = File::new(name, text);
-        let (status, out, err) = run(&ground, &script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/"));
+        let (status, out, err) = run(
+            &platform,
+            &script.line("wrk -t1 -c1 -d1", "http://10.0.0.1/"),
+        );
         assert_eq!((status, out.is_empty()), (1, !begins), "{out}");
         assert!(
             err.starts_with("millstream: ") && err.contains(expected),
@@ -298,9 +307,9 @@ fn a_script_with_an_error_is_told_with_its_line() {
 
 #[test]
 fn a_constant_rate_is_held_and_reported_in_wrk2s_form() {
-    let ground = SimGround::new(|_| Act::answer("x").after(2 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(2 * MS));
     let line = "wrk -t1 -c2 -d14 -R100 -L -U http://10.0.0.1/";
-    let (status, out, err) = run(&ground, line);
+    let (status, out, err) = run(&platform, line);
     assert_eq!((status, err.as_str()), (0, ""));
     let expected = "\
 Running 14s test @ http://10.0.0.1/
@@ -353,13 +362,13 @@ Requests/sec:    100.00
 Transfer/sec:      3.81KB
 ";
     assert_eq!(out, expected);
-    assert_eq!(run(&ground, &line.replacen("wrk", "wrk2", 1)).1, expected);
+    assert_eq!(run(&platform, &line.replacen("wrk", "wrk2", 1)).1, expected);
 }
 
 #[test]
 fn a_run_too_short_for_a_calibration_has_no_rate() {
-    let ground = SimGround::new(|_| Act::answer("x").after(2 * MS));
-    let (status, out, err) = run(&ground, "wrk2 -t1 -c2 -d1 -R100 http://10.0.0.1/");
+    let platform = SimPlatform::new(|_| Act::answer("x").after(2 * MS));
+    let (status, out, err) = run(&platform, "wrk2 -t1 -c2 -d1 -R100 http://10.0.0.1/");
     assert_eq!((status, err.as_str()), (0, ""));
     let expected = "\
 Running 1s test @ http://10.0.0.1/
@@ -389,20 +398,20 @@ impl Write for Closed {
 
 #[test]
 fn an_output_that_nobody_reads_ends_the_run() {
-    let ground = SimGround::new(|_| Act::answer("x").after(10 * MS));
+    let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let line = words("-t1 -c1 -d1000 http://10.0.0.1/");
-    assert_eq!(wrk::main(&line, &ground, &mut Closed, &mut Vec::new()), 0);
-    assert_eq!(ground.log.requests.borrow().len(), 0);
+    assert_eq!(wrk::main(&line, &platform, &mut Closed, &mut Vec::new()), 0);
+    assert_eq!(platform.log.requests.borrow().len(), 0);
 }
 
 #[test]
 fn a_connection_that_lags_behind_catches_up_at_twice_its_rate() {
     // 100 a second for a second, a stall of two, and then 200 a second for the last one.
-    let ground = SimGround::new(|request| {
+    let platform = SimPlatform::new(|request| {
         let delay = if request == 100 { 2000 * MS } else { 2 * MS };
         Act::answer("x").after(delay)
     });
-    let (_, out, _) = run(&ground, "wrk2 -t1 -c1 -d4 -R100 http://10.0.0.1/");
+    let (_, out, _) = run(&platform, "wrk2 -t1 -c1 -d4 -R100 http://10.0.0.1/");
     assert!(out.contains("  301 requests in 4.00s"), "{out}");
     assert!(out.contains("    Latency   "), "{out}");
 }

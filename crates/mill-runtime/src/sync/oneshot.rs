@@ -1,4 +1,4 @@
-//! One-shots: a question that gets one answer. Their places lie in a pool and are used again, so that asking costs no
+//! One-shots: a question that gets one answer. Their slots lie in a pool and are used again, so that asking costs no
 //! allocation.
 
 use crate::scheduler::Scheduler;
@@ -11,7 +11,7 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
-/// The places of one-shots of one type.
+/// The slots of one-shots of one type.
 pub struct OneshotPool<T>(Rc<Shared<T>>);
 
 /// The side that answers. Dropping it says that no answer comes.
@@ -32,16 +32,16 @@ pub struct Unanswered;
 
 struct Shared<T> {
     scheduler: Rc<Scheduler>,
-    places: RefCell<Places<T>>,
+    slots: RefCell<Slots<T>>,
 }
 
-struct Places<T> {
-    all: Vec<Place<T>>,
+struct Slots<T> {
+    all: Vec<Slot<T>>,
     vacant: Vec<u32>,
 }
 
 /// It is vacant when both sides are gone.
-struct Place<T> {
+struct Slot<T> {
     answer: Option<T>,
     waiting: TaskId,
     has_sender: bool,
@@ -52,7 +52,7 @@ impl<T> OneshotPool<T> {
     pub fn new(scheduler: &Rc<Scheduler>) -> Self {
         Self(Rc::new(Shared {
             scheduler: Rc::clone(scheduler),
-            places: RefCell::new(Places {
+            slots: RefCell::new(Slots {
                 all: Vec::new(),
                 vacant: Vec::new(),
             }),
@@ -61,7 +61,7 @@ impl<T> OneshotPool<T> {
 
     /// A one-shot. Allocates while more are under way than ever before.
     pub fn oneshot(&self) -> (OneshotSender<T>, OneshotReceiver<T>) {
-        let place = self.0.places.borrow_mut().take();
+        let place = self.0.slots.borrow_mut().take();
         let shared = Rc::clone(&self.0);
         let sender = OneshotSender {
             shared: Rc::clone(&shared),
@@ -70,17 +70,17 @@ impl<T> OneshotPool<T> {
         (sender, OneshotReceiver { shared, place })
     }
 
-    /// Places that were allocated: as many as were under way at once.
+    /// Slots that were allocated: as many as were under way at once.
     pub fn places_made(&self) -> usize {
-        self.0.places.borrow().all.len()
+        self.0.slots.borrow().all.len()
     }
 }
 
 impl<T> OneshotSender<T> {
     /// Answers. Gives the answer back if nobody waits for it any more.
     pub fn send(self, answer: T) -> Result<(), T> {
-        let mut places = self.shared.places.borrow_mut();
-        let place = places.of(self.place);
+        let mut slots = self.shared.slots.borrow_mut();
+        let place = slots.of(self.place);
         if !place.has_receiver {
             return Err(answer);
         }
@@ -91,14 +91,14 @@ impl<T> OneshotSender<T> {
 
 impl<T> Drop for OneshotSender<T> {
     fn drop(&mut self) {
-        let mut places = self.shared.places.borrow_mut();
-        let place = places.of(self.place);
+        let mut slots = self.shared.slots.borrow_mut();
+        let place = slots.of(self.place);
         place.has_sender = false;
         let waiting = place.waiting;
         if waiting != TaskId::NONE {
             self.shared.scheduler.wake_soon(waiting);
         }
-        places.leave(self.place);
+        slots.leave(self.place);
     }
 }
 
@@ -106,8 +106,8 @@ impl<T> Future for OneshotReceiver<T> {
     type Output = Result<T, Unanswered>;
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut places = self.shared.places.borrow_mut();
-        let place = places.of(self.place);
+        let mut slots = self.shared.slots.borrow_mut();
+        let place = slots.of(self.place);
         if let Some(answer) = place.answer.take() {
             return Poll::Ready(Ok(answer));
         }
@@ -121,21 +121,21 @@ impl<T> Future for OneshotReceiver<T> {
 
 impl<T> Drop for OneshotReceiver<T> {
     fn drop(&mut self) {
-        let mut places = self.shared.places.borrow_mut();
-        let place = places.of(self.place);
+        let mut slots = self.shared.slots.borrow_mut();
+        let place = slots.of(self.place);
         place.has_receiver = false;
         place.waiting = TaskId::NONE;
         // What a value does when it is dropped may come back here.
         let answer = place.answer.take();
-        places.leave(self.place);
-        drop(places);
+        slots.leave(self.place);
+        drop(slots);
         drop(answer);
     }
 }
 
-impl<T> Places<T> {
+impl<T> Slots<T> {
     fn take(&mut self) -> u32 {
-        let place = Place {
+        let place = Slot {
             answer: None,
             waiting: TaskId::NONE,
             has_sender: true,
@@ -153,7 +153,7 @@ impl<T> Places<T> {
         }
     }
 
-    fn of(&mut self, number: u32) -> &mut Place<T> {
+    fn of(&mut self, number: u32) -> &mut Slot<T> {
         &mut self.all[number as usize]
     }
 
@@ -167,7 +167,7 @@ impl<T> Places<T> {
 
 impl<T> fmt::Debug for OneshotPool<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OneshotPool({} places)", self.places_made())
+        write!(formatter, "OneshotPool({} slots)", self.places_made())
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 /// First come, first served. A place belongs to its waiter until [`WaitList::leave`].
 #[derive(Debug, Default)]
 pub(super) struct WaitList {
-    places: Vec<Place>,
+    places: Vec<Waiter>,
     ends: Ends,
     /// Places that nobody has.
     vacant: Vec<u32>,
@@ -20,7 +20,7 @@ struct Ends {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Waiter {
     task: TaskId,
     previous: Option<u32>,
     next: Option<u32>,
@@ -44,7 +44,7 @@ impl WaitList {
 
     /// Waits behind all others. Allocates while more wait than ever before.
     pub(super) fn enter(&mut self, task: TaskId) -> u32 {
-        let place = Place {
+        let place = Waiter {
             task,
             previous: self.ends.last,
             next: None,
@@ -95,7 +95,7 @@ impl WaitList {
     }
 
     fn unlink(&mut self, number: u32) {
-        let Place { previous, next, .. } = self.places[number as usize];
+        let Waiter { previous, next, .. } = self.places[number as usize];
         match previous {
             Some(previous) => self.places[previous as usize].next = next,
             None => self.ends.first = next,

@@ -112,7 +112,7 @@ fn terminate_kills_a_worker_process_that_does_not_obey() {
     for order in [Signal::Terminate, Signal::Interrupt] {
         check([
             (signal(order), "Signal(10, Terminate)"),
-            (Time(TERMINATION_PATIENCE - Duration::from_millis(1)), ""),
+            (Time(TERMINATION_TIMEOUT - Duration::from_millis(1)), ""),
             (Time(Duration::from_millis(1)), "Signal(10, Kill)"),
             (Time(Duration::from_secs(10)), ""),
             (Exit(10, KILLED), "Exit"),
@@ -247,7 +247,7 @@ fn it_sleeps_until_it_has_to_act_itself() {
     let mut world = World::new(true);
     assert_eq!(world.master.wake_at(), None);
     world.on(signal(Signal::Terminate));
-    assert_eq!(world.master.wake_at(), Some(NOW + TERMINATION_PATIENCE));
+    assert_eq!(world.master.wake_at(), Some(NOW + TERMINATION_TIMEOUT));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Workers hand copies to a queue and never wait; the thread that answers the question writes them. It ends by itself: when
 //! the time is over, so many frames or bytes are written, the file takes no more, or who asked is gone.
 
-use super::door::Question;
+use super::control_socket::Question;
 use mill_device::pcap::FILE_HEADER;
 use mill_device::pcap::filter::FrameFilter;
 use mill_device::pcap::sink::FrameReceiver;

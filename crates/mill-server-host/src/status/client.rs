@@ -1,6 +1,6 @@
 //! Asking a server: finding it, waiting for its answers, and what is left if there are none.
 
-use super::{board, door, parcel, place};
+use super::{board, control_socket, parcel, socket_path};
 use crate::channel::Channel;
 use crate::pid_file::{Content, PidFile};
 use mill_metrics::WorkerFigures;
@@ -31,12 +31,12 @@ pub struct StatusError(String);
 /// All servers of this machine that this user may ask. Sockets that nobody listens at any more are cleared away.
 pub fn servers() -> Vec<Found> {
     let mut found = Vec::new();
-    for folder in place::folders() {
-        door::clear(&folder);
+    for folder in socket_path::folders() {
+        control_socket::clear(&folder);
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
         found.extend(entries.filter_map(|entry| {
             let socket = entry.path();
-            let process = place::process_of(&socket)?;
+            let process = socket_path::process_of(&socket)?;
             Some(Found { process, socket })
         }));
     }
@@ -95,8 +95,8 @@ fn of_process(process: u32) -> Result<Found, StatusError> {
     let parent = field_of_status(process, "PPid:").and_then(|parent| parent.parse().ok());
     let mut refused = None;
     for process in [Some(process), parent].into_iter().flatten() {
-        for folder in place::folders() {
-            let socket = place::socket_in(&folder, process);
+        for folder in socket_path::folders() {
+            let socket = socket_path::socket_in(&folder, process);
             match fs::symlink_metadata(&socket) {
                 Ok(_) => return Ok(Found { process, socket }),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => refused = Some(()),
@@ -236,7 +236,7 @@ fn exchange(
     let asked_at = clock::monotonic();
     let mut status = first_answer(&channel, request, file)?;
     let until = asked_at
-        + PATIENCE
+        + TIMEOUT
         + Duration::from_millis(request.capture.as_ref().map_or(0, |capture| capture.ms));
     let runs = |worker: &&Worker| worker.state != State::Ended;
     let expected = status.workers.iter().filter(runs).count();
@@ -271,7 +271,7 @@ fn first_answer(
     let files: Vec<_> = file.into_iter().collect();
     let sent = channel.send(parcel::QUESTION, &body, &files);
     sent.map_err(|error| Failed::Silent(format!("asking failed: {error}")))?;
-    match next(channel, PATIENCE) {
+    match next(channel, TIMEOUT) {
         Some((parcel::STATUS, body)) => serde_json::from_slice(&body).map_err(|error| {
             Failed::Refused(format!(
                 "the answer is not understood: {error}; is it of another version?"
@@ -284,7 +284,7 @@ fn first_answer(
             "the answer is not understood",
         ))),
         None => {
-            let seconds = PATIENCE.as_secs();
+            let seconds = TIMEOUT.as_secs();
             Err(Failed::Silent(format!(
                 "it has not answered for {seconds} s"
             )))
@@ -426,7 +426,7 @@ impl fmt::Display for StatusError {
 impl std::error::Error for StatusError {}
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

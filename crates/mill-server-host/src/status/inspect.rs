@@ -1,7 +1,7 @@
 //! Asking the worker threads, in their process: each answers a little per turn, so that it goes on serving.
 
-use super::door::Question;
-use super::{answer, capture, look, parcel};
+use super::control_socket::Question;
+use super::{answer, capture, parcel, snapshot};
 use mill_device::pcap::sink::{self, FrameSender};
 use mill_metrics::Board;
 use mill_status::document::Worker;
@@ -31,7 +31,7 @@ pub(crate) enum What {
     Tables,
     /// Connections from here on: no more than `room`, and no more than one turn looks at.
     Connections {
-        from: look::Position,
+        from: snapshot::Position,
         room: u32,
     },
     /// Frames go to this queue from now on.
@@ -45,12 +45,12 @@ pub(crate) struct Reply {
     pub(crate) worker: u32,
     pub(crate) part: Part,
     /// Where to go on with connections.
-    pub(crate) next: Option<look::Position>,
+    pub(crate) next: Option<snapshot::Position>,
 }
 
 /// How to ask one worker thread.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub(crate) struct Inspector {
     worker: u32,
     asks: Sender<Ask>,
     has_asks: Arc<AtomicBool>,
@@ -59,25 +59,25 @@ pub(crate) struct Asker {
 
 /// The worker thread's end of it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct InspectionQueue {
     asks: Receiver<Ask>,
     has_asks: Arc<AtomicBool>,
 }
 
 /// Both ends. `mailbox` is what a datagram to wakes the thread.
-pub(crate) fn pair(worker: u32, mailbox: OwnedFd) -> (Asker, Asked) {
+pub(crate) fn pair(worker: u32, mailbox: OwnedFd) -> (Inspector, InspectionQueue) {
     let (sender, asks) = mpsc::channel();
     let has_asks = Arc::new(AtomicBool::new(false));
-    let asker = Asker {
+    let asker = Inspector {
         worker,
         asks: sender,
         has_asks: Arc::clone(&has_asks),
         mailbox,
     };
-    (asker, Asked { asks, has_asks })
+    (asker, InspectionQueue { asks, has_asks })
 }
 
-impl Asker {
+impl Inspector {
     /// For another thread.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         Ok(Self {
@@ -96,7 +96,7 @@ impl Asker {
     }
 }
 
-impl Asked {
+impl InspectionQueue {
     /// The next thing to do, at the end of a turn. Costs one load when there is nothing.
     #[inline]
     pub(crate) fn next(&self) -> Option<Ask> {
@@ -129,7 +129,7 @@ impl Desk {
     }
 
     /// Has a thread of its own answer, which sends each worker's part to who asked.
-    pub(crate) fn answer(&self, question: Question, askers: Vec<Asker>) {
+    pub(crate) fn answer(&self, question: Question, askers: Vec<Inspector>) {
         let refuse = |question: &Question, what: &str| {
             let _ = question.client.send(parcel::REFUSED, what.as_bytes(), &[]);
         };
@@ -154,10 +154,10 @@ impl Desk {
 }
 
 /// Asks all workers at once, and goes on with each that has more to say.
-fn gather(question: &Question, askers: &[Asker], board: &Board) {
+fn gather(question: &Question, askers: &[Inspector], board: &Board) {
     let request = Arc::new(question.request.clone());
     let (sender, replies) = mpsc::channel();
-    let ask = |asker: &Asker, what| {
+    let ask = |asker: &Inspector, what| {
         let (request, reply) = (Arc::clone(&request), sender.clone());
         asker.ask(Ask {
             what,
@@ -175,13 +175,13 @@ fn gather(question: &Question, askers: &[Asker], board: &Board) {
         ask(asker, What::Tables);
     }
     let mut waiting = askers.len();
-    let mut until = clock::monotonic() + PATIENCE;
+    let mut until = clock::monotonic() + TIMEOUT;
     while waiting > 0 {
         let left = until.saturating_sub(clock::monotonic());
         let Ok(reply) = replies.recv_timeout(left) else {
             return;
         };
-        until = clock::monotonic() + PATIENCE;
+        until = clock::monotonic() + TIMEOUT;
         let place = askers.iter().position(|asker| asker.worker == reply.worker);
         let Some((asker, part)) =
             place.and_then(|place| Some((askers.get(place)?, parts.get_mut(place)?)))
@@ -229,8 +229,8 @@ fn figures(board: &Board, worker: u32) -> Option<Box<Worker>> {
 /// Has all workers give their frames away, writes them, and tells what came of it in the part of the first.
 fn capture_frames(
     question: &Question,
-    askers: &[Asker],
-    ask: impl Fn(&Asker, What),
+    askers: &[Inspector],
+    ask: impl Fn(&Inspector, What),
     replies: &Receiver<Reply>,
 ) {
     let (sender, frames) = sink::queue(capture::filter(&question.request));
@@ -240,7 +240,7 @@ fn capture_frames(
     drop(sender);
     let mut begun = Vec::new();
     for _ in askers {
-        let reply = replies.recv_timeout(PATIENCE);
+        let reply = replies.recv_timeout(TIMEOUT);
         begun.extend(
             reply
                 .ok()
@@ -296,7 +296,7 @@ fn merge(into: &mut Part, more: Part, limit: u32) {
 const QUESTIONS_MAX: u32 = 8;
 
 /// How long a worker may take for its share of one turn: as long as whoever asks waits.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     /// A worker that has so many connections, two of which it shows in a turn.
-    fn worker(number: u32, connections: u32) -> (Asker, std::thread::JoinHandle<()>) {
+    fn worker(number: u32, connections: u32) -> (Inspector, std::thread::JoinHandle<()>) {
         let (mailbox, far) = passing::pair().unwrap();
         let (asker, asked) = pair(number, mailbox);
         let thread = std::thread::spawn(move || {
@@ -345,7 +345,7 @@ mod tests {
                     connections_total: if count == 0 { connections.into() } else { 0 },
                     ..Part::default()
                 };
-                let next = (to < connections).then_some(look::Position {
+                let next = (to < connections).then_some(snapshot::Position {
                     index: to,
                     ..Default::default()
                 });

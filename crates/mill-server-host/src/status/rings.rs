@@ -1,6 +1,6 @@
 //! What a worker tells of its device: rings, and frames that pass by other ways.
 
-use super::look::fact;
+use super::snapshot::fact;
 use mill_device::AnyLink;
 use mill_device::interface::InterfaceLink;
 use mill_device::relay::RelayCounters;
@@ -52,7 +52,7 @@ pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
             }
         }
     }
-    if let Some(apart) = link.apart() {
+    if let Some(apart) = link.standby() {
         let counted = apart.relayed();
         let how = match counted {
             Some(_) => {
@@ -75,8 +75,8 @@ pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
             counted,
         ));
     }
-    if let Some(colleagues) = link.colleagues() {
-        let counted = colleagues.counters();
+    if let Some(forwarding) = link.forwarding() {
+        let counted = forwarding.counters();
         facts.push(fact("handed_on", counted.given));
         facts.push(fact("handed_here", counted.received));
         facts.push(fact("handed_no_room", counted.lost));

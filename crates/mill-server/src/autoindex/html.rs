@@ -1,7 +1,7 @@
 //! The page of a listing, octet for octet as nginx makes it, for there are programs that read it.
 
 use super::Entry;
-use mill_http::date::Civil;
+use mill_http::date::DateTime;
 use mill_http::escape::{EscapeSet, escape_html, escape_uri};
 use mill_runtime::files::FileKind;
 
@@ -71,15 +71,15 @@ fn emit_name(name: &[u8], is_directory: bool, utf8: bool, out: &mut Vec<u8>) {
 const COLUMN_LEN: usize = 50;
 
 fn emit_date(modified: i64, utc_offset_minutes: i32, out: &mut Vec<u8>) {
-    let civil = Civil::at(modified, utc_offset_minutes);
-    let month = MONTHS.get(usize::from(civil.month).wrapping_sub(1));
+    let date_time = DateTime::at(modified, utc_offset_minutes);
+    let month = MONTHS.get(usize::from(date_time.month).wrapping_sub(1));
     let text = format!(
         "{:02}-{}-{} {:02}:{:02}",
-        civil.day,
+        date_time.day,
         month.copied().unwrap_or_default(),
-        civil.year,
-        civil.hour,
-        civil.minute
+        date_time.year,
+        date_time.hour,
+        date_time.minute
     );
     out.extend_from_slice(text.as_bytes());
 }

@@ -1,7 +1,7 @@
 //! A listing as XML, octet for octet as nginx makes it.
 
 use super::Entry;
-use mill_http::date::Civil;
+use mill_http::date::DateTime;
 use mill_http::escape::escape_html;
 use mill_runtime::files::FileKind;
 
@@ -20,7 +20,7 @@ fn emit_entry(entry: &Entry, out: &mut Vec<u8>) {
         FileKind::Regular => "file",
         FileKind::Other => "other",
     };
-    let Civil {
+    let DateTime {
         year,
         month,
         day,
@@ -28,7 +28,7 @@ fn emit_entry(entry: &Entry, out: &mut Vec<u8>) {
         minute,
         second,
         ..
-    } = Civil::at(entry.modified, 0);
+    } = DateTime::at(entry.modified, 0);
     let size = match entry.kind {
         FileKind::Regular => format!(" size=\"{}\"", entry.len),
         FileKind::Directory | FileKind::Other => String::new(),

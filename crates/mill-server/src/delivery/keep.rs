@@ -4,7 +4,7 @@ use super::compressed::SOURCE_MAX;
 use crate::content::{Content, Part};
 use crate::exchange::h1::{Framing, HeadPlan};
 use crate::exchange::pace::Pace;
-use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, Specimen};
+use crate::hot::{CONTENT_MAX, HotAnswer, HotKey, LogTemplate};
 use crate::local::{FileOf, Local};
 use crate::request::Request;
 use crate::response::Response;
@@ -38,7 +38,7 @@ impl Kept {
             return;
         }
         if !request.location.log.access_logs.is_empty() {
-            answer.specimen = Some(Specimen::new(request, variables));
+            answer.log_template = Some(LogTemplate::new(request, variables));
         }
         local.hot.borrow_mut().insert(key, answer);
     }
@@ -91,7 +91,7 @@ pub(super) async fn prepare<E: Engine>(
         status: response.status.0,
         location: Arc::clone(&request.location),
         freshness,
-        specimen: None,
+        log_template: None,
     };
     Some(Kept {
         key,

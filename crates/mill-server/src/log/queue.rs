@@ -19,7 +19,7 @@ pub(super) const QUEUE_BYTES_MAX: usize = 4 << 20;
 
 /// Which log a line belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LogTarget {
     /// Opened before the server starts.
     Opened {
         path: Text,
@@ -53,7 +53,7 @@ pub(super) enum PlaceRef<'a> {
 /// Neighbouring lines of one log.
 #[derive(Debug)]
 pub(super) struct Piece {
-    pub(super) place: Place,
+    pub(super) place: LogTarget,
     pub(super) len: usize,
     pub(super) lines: u64,
 }
@@ -83,15 +83,15 @@ pub(super) struct Shared<Command> {
 }
 
 impl PlaceRef<'_> {
-    pub(super) fn is(self, place: &Place) -> bool {
+    pub(super) fn is(self, place: &LogTarget) -> bool {
         match (self, place) {
-            (Self::Opened { path, buffer }, Place::Opened { path: p, buffer: b }) => {
+            (Self::Opened { path, buffer }, LogTarget::Opened { path: p, buffer: b }) => {
                 path == p && buffer == *b
             }
-            (Self::Stderr, Place::Opened { path, .. }) => *path == STDERR,
+            (Self::Stderr, LogTarget::Opened { path, .. }) => *path == STDERR,
             (
                 Self::Evaluated { path, root, cache },
-                Place::Evaluated {
+                LogTarget::Evaluated {
                     path: p,
                     root: r,
                     cache: c,
@@ -101,17 +101,17 @@ impl PlaceRef<'_> {
         }
     }
 
-    pub(super) fn to_place(self) -> Place {
+    pub(super) fn to_place(self) -> LogTarget {
         match self {
-            Self::Opened { path, buffer } => Place::Opened {
+            Self::Opened { path, buffer } => LogTarget::Opened {
                 path: path.clone(),
                 buffer,
             },
-            Self::Stderr => Place::Opened {
+            Self::Stderr => LogTarget::Opened {
                 path: Text::from(STDERR),
                 buffer: None,
             },
-            Self::Evaluated { path, root, cache } => Place::Evaluated {
+            Self::Evaluated { path, root, cache } => LogTarget::Evaluated {
                 path: path.to_vec(),
                 root: root.to_vec(),
                 cache,
@@ -127,7 +127,7 @@ impl Waiting {
     }
 
     /// Adds lines; false if they do not fit.
-    pub(super) fn push(&mut self, place: &Place, bytes: &[u8], lines: u64) -> bool {
+    pub(super) fn push(&mut self, place: &LogTarget, bytes: &[u8], lines: u64) -> bool {
         if self.bytes.len() + bytes.len() > QUEUE_BYTES_MAX {
             return false;
         }
@@ -240,8 +240,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    fn opened(path: &str) -> Place {
-        Place::Opened {
+    fn opened(path: &str) -> LogTarget {
+        LogTarget::Opened {
             path: Text::from(path),
             buffer: None,
         }

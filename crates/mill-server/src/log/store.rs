@@ -3,7 +3,7 @@
 //! Without a clock or a thread of its own: the time comes in, so tests drive it.
 
 use super::evaluated_files::EvaluatedFiles;
-use super::queue::{Place, Waiting};
+use super::queue::{LogTarget, Waiting};
 use mill_config::Text;
 use mill_config::config::LogBuffer;
 use mill_runtime::time::{Duration, Instant};
@@ -89,9 +89,9 @@ impl<W: Write> Store<W> {
         }
     }
 
-    fn append(&mut self, place: &Place, bytes: &[u8], lines: u64, now: Instant) {
+    fn append(&mut self, place: &LogTarget, bytes: &[u8], lines: u64, now: Instant) {
         match place {
-            Place::Opened { path, buffer } => {
+            LogTarget::Opened { path, buffer } => {
                 let Some(index) = self.find_or_open(path) else {
                     self.outcome.lost += lines;
                     return;
@@ -103,7 +103,7 @@ impl<W: Write> Store<W> {
                 }
                 self.outcome.add(outcome);
             }
-            Place::Evaluated { path, root, cache } => {
+            LogTarget::Evaluated { path, root, cache } => {
                 let mut outcome = Outcome::default();
                 match self.evaluated.file(path, root, *cache, now, self.open) {
                     Ok(file) => file.append(path, bytes, lines, None, now, &mut outcome),

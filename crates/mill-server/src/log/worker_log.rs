@@ -2,7 +2,7 @@
 
 use super::LogSender;
 use super::local_time::Stamps;
-use super::queue::{Place, PlaceRef, QUEUE_BYTES_MAX};
+use super::queue::{LogTarget, PlaceRef, QUEUE_BYTES_MAX};
 use super::sender::Outlet;
 use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
@@ -36,7 +36,7 @@ struct Turn {
 /// The lines for one log.
 #[derive(Debug)]
 struct Batch {
-    place: Place,
+    place: LogTarget,
     bytes: Vec<u8>,
     lines: u64,
 }
@@ -136,7 +136,7 @@ impl WorkerLog {
             }
             let waiting_bytes = u64::try_from(waiting.bytes.len()).unwrap_or(u64::MAX);
             wake |= match &batch.place {
-                Place::Opened {
+                LogTarget::Opened {
                     buffer: Some(buffer),
                     ..
                 } => {
@@ -145,7 +145,7 @@ impl WorkerLog {
                             .flush
                             .is_some_and(|flush| !shared.looks_by(now + flush))
                 }
-                Place::Opened { buffer: None, .. } | Place::Evaluated { .. } => true,
+                LogTarget::Opened { buffer: None, .. } | LogTarget::Evaluated { .. } => true,
             };
             batch.bytes.clear();
             turn.spare.push(batch.bytes);
@@ -164,8 +164,8 @@ impl WorkerLog {
         let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
         for batch in turn.batches.drain(..) {
             let path = match batch.place {
-                Place::Opened { path, .. } => path.to_vec(),
-                Place::Evaluated { path, .. } => path,
+                LogTarget::Opened { path, .. } => path.to_vec(),
+                LogTarget::Evaluated { path, .. } => path,
             };
             files.entry(path).or_default().extend(batch.bytes);
         }

@@ -1,7 +1,7 @@
 //! Clocks.
 
 use crate::local::Local;
-use mill_http::date::{Civil, emit_time_iso8601, emit_time_local};
+use mill_http::date::{DateTime, emit_time_iso8601, emit_time_local};
 use mill_runtime::engine::Engine;
 use mill_runtime::time::UnixTime;
 use std::time::Duration;
@@ -59,19 +59,19 @@ fn clock<E: Engine>(local: &Local<E>) -> (i64, i32) {
 
 /// `Sunday, 06-Nov-1994 08:49:37 GMT`: the format that nginx's SSI module begins with.
 fn date(now: i64, offset_minutes: i32, zone: &str) -> Vec<u8> {
-    let civil = Civil::at(now, offset_minutes);
+    let date_time = DateTime::at(now, offset_minutes);
     let weekday = WEEKDAYS
-        .get(usize::from(civil.weekday))
+        .get(usize::from(date_time.weekday))
         .copied()
         .unwrap_or_default();
-    let month = usize::from(civil.month).checked_sub(1);
+    let month = usize::from(date_time.month).checked_sub(1);
     let month = month
         .and_then(|month| MONTHS.get(month))
         .copied()
         .unwrap_or_default();
     format!(
         "{weekday}, {:02}-{month}-{:04} {:02}:{:02}:{:02} {zone}",
-        civil.day, civil.year, civil.hour, civil.minute, civil.second
+        date_time.day, date_time.year, date_time.hour, date_time.minute, date_time.second
     )
     .into_bytes()
 }

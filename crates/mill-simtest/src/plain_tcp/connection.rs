@@ -1,7 +1,7 @@
 //! One connection (RFC 9293 3.3): its variables, its timers, and what its application does.
 
 use super::application::Application;
-use super::examiner::{Examiner, Told};
+use super::examiner::{Examiner, PeerKnowledge};
 use super::habits::Habits;
 use super::header::{ACK, RST, Segment};
 use super::host::Circumstances;
@@ -124,8 +124,8 @@ impl Connection {
         connection
     }
 
-    pub(super) fn told(&self) -> Told {
-        Told {
+    pub(super) fn told(&self) -> PeerKnowledge {
+        PeerKnowledge {
             iss: self.iss,
             sent: self.sent,
             edge: self.told_edge,

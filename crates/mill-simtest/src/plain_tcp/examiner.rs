@@ -26,7 +26,7 @@ pub(super) struct Examiner {
 
 /// What the other end knows: of what is beyond that, it can't speak.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Told {
+pub(super) struct PeerKnowledge {
     pub(super) iss: u32,
     /// One behind the highest number that was sent to it.
     pub(super) sent: u32,
@@ -59,7 +59,11 @@ impl Examiner {
     }
 
     /// What is wrong with a segment.
-    pub(super) fn examine(&mut self, segment: &Segment, told: &Told) -> Result<(), &'static str> {
+    pub(super) fn examine(
+        &mut self,
+        segment: &Segment,
+        told: &PeerKnowledge,
+    ) -> Result<(), &'static str> {
         if segment.reserved != 0 || segment.has(URG) || segment.urgent != 0 {
             return Err("reserved bits or urgent data");
         }
@@ -86,7 +90,7 @@ impl Examiner {
         self.examine_ack(segment, told)
     }
 
-    fn examine_syn(&mut self, segment: &Segment, told: &Told) -> Result<(), &'static str> {
+    fn examine_syn(&mut self, segment: &Segment, told: &PeerKnowledge) -> Result<(), &'static str> {
         let options = segment.options().map_err(|_| "options that do not fit")?;
         if segment.flags & (FIN | RST) != 0 || segment.ecn != 0 {
             return Err("a SYN with what does not belong to it");
@@ -118,7 +122,7 @@ impl Examiner {
 
     /// RFC 9293 3.10.7.4 and 3.5.2: a reset is somewhere in the window that was offered, or where an acknowledgement
     /// of ours pointed.
-    fn examine_reset(&self, segment: &Segment, told: &Told) -> Result<(), &'static str> {
+    fn examine_reset(&self, segment: &Segment, told: &PeerKnowledge) -> Result<(), &'static str> {
         let Some(irs) = self.irs else {
             // The answer to our SYN.
             let is_answer = segment.has(ACK) && segment.ack == told.iss.wrapping_add(1);
@@ -138,7 +142,7 @@ impl Examiner {
         &mut self,
         segment: &Segment,
         irs: u32,
-        told: &Told,
+        told: &PeerKnowledge,
     ) -> Result<(), &'static str> {
         // Senders need not go below 48 bytes, whatever a peer asks for (Linux's `tcp_min_snd_mss`).
         if segment.payload.len() > self.mss.max(48) {
@@ -192,7 +196,7 @@ impl Examiner {
         Ok(())
     }
 
-    fn examine_ack(&mut self, segment: &Segment, told: &Told) -> Result<(), &'static str> {
+    fn examine_ack(&mut self, segment: &Segment, told: &PeerKnowledge) -> Result<(), &'static str> {
         if !told.is_established {
             return Ok(());
         }

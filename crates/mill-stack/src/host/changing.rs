@@ -82,7 +82,7 @@ impl<Q: SendQueue> Host<Q> {
         self.link.mtu = mtu;
         self.next_hops.paths.set_link_mtu(mtu);
         let longest = segment_bytes_max(&self.link);
-        self.lending.set_segment_bytes_max(longest);
+        self.tcp_context.set_segment_bytes_max(longest);
         self.shorten_segments(mtu);
     }
 
@@ -118,7 +118,7 @@ impl<Q: SendQueue> Host<Q> {
                 continue;
             }
             let headers = if slot.flow.remote.is_ipv4() { 40 } else { 60 };
-            let env = &mut self.lending.env(slot.config, self.now);
+            let env = &mut self.tcp_context.env(slot.config, self.now);
             if slot.connection.on_smaller_link(mtu - headers, env) {
                 self.want_transmit(index);
                 self.arm(index);

@@ -17,7 +17,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(socket.index) else {
             return;
         };
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         let reset = slot.connection.close(env);
         let flow = slot.flow;
         self.discard_unread(socket.index);
@@ -92,7 +92,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let flow = slot.flow;
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         if let Some(reset) = slot.connection.abort(env) {
             self.send_own_reset(flow, reset);
         }

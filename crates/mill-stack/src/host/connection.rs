@@ -102,7 +102,7 @@ impl<Q: SendQueue> Host<Q> {
         let hash = flow.table_hash(self.secrets.table);
         let queue = slot.queue.take();
         if waits {
-            let env = &mut self.lending.env(slot.config, self.now);
+            let env = &mut self.tcp_context.env(slot.config, self.now);
             let time_wait = TimeWait::new(&slot.connection, env);
             self.make_room_in_time_wait();
             let number = self.time_wait.push(flow, time_wait);
@@ -114,7 +114,7 @@ impl<Q: SendQueue> Host<Q> {
             self.ports.on_vacant();
         }
         if let Some(slot) = self.slots.at_mut(index) {
-            self.lending
+            self.tcp_context
                 .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
         }
         self.end_fast_open(index);
@@ -141,7 +141,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let unread = core::mem::take(&mut slot.unread);
-        self.lending.sub_unread(unread.len());
+        self.tcp_context.sub_unread(unread.len());
         if let Unread::Gathered(gathered) = unread {
             self.buffers.put(gathered);
         }
@@ -153,7 +153,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
         };
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         if let Some(segment) = slot.connection.next_segment(0, env) {
             let flow = slot.flow;
             if segment.flags.has(Flags::RST) {
@@ -185,7 +185,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return false;
         };
-        self.lending.add_unread(bytes.len());
+        self.tcp_context.add_unread(bytes.len());
         let unread = &mut slot.unread;
         match (unread, held) {
             (unread @ Unread::Nothing, Some((id, start))) => {

@@ -44,7 +44,7 @@ impl<Q: SendQueue> Host<Q> {
             .next_timer()
             .is_some_and(|at| at.is_due(now))
         {
-            let env = &mut self.lending.env(slot.config, self.now);
+            let env = &mut self.tcp_context.env(slot.config, self.now);
             let events = slot.connection.on_timer(env);
             let is_reply = slot.flags.has(SlotFlags::REPLIES);
             if !events.is_empty() {
@@ -72,7 +72,7 @@ impl<Q: SendQueue> Host<Q> {
             .listeners
             .at(ListenerId(entry.listener))
             .map_or(0, |listener| listener.config);
-        let env = &mut self.lending.env(config, self.now);
+        let env = &mut self.tcp_context.env(config, self.now);
         match entry.half_open.on_timer(env) {
             Some(syn_ack) => {
                 let at = entry.half_open.retransmit_at;

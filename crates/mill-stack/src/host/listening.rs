@@ -27,8 +27,8 @@ impl<Q: SendQueue> Host<Q> {
         if address.port() == 0 {
             address.set_port(self.choose_listening_port(address)?);
         }
-        let config = config_with(self.lending.config(0), options);
-        let config = self.lending.number_of(config);
+        let config = config_with(self.tcp_context.config(0), options);
+        let config = self.tcp_context.number_of(config);
         self.listeners.insert(address, options, config)
     }
 
@@ -38,8 +38,8 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         found.options.each = each;
-        let config = config_with(self.lending.config(0), &found.options);
-        found.config = self.lending.number_of(config);
+        let config = config_with(self.tcp_context.config(0), &found.options);
+        found.config = self.tcp_context.number_of(config);
     }
 
     /// How many connections may be open on the word of a Fast Open cookie from now on; `None` is off

@@ -1,6 +1,5 @@
 //! Where frames go: route, next hop, its Ethernet address; and who waits for one.
 
-use crate::answers::Answer;
 use crate::config::{HostConfig, Neighboring};
 use crate::drop_reason::DropReason;
 use crate::host::Host;
@@ -9,6 +8,7 @@ use crate::link::LinkProperties;
 use crate::neighbor::{Neighbors, Resolution};
 use crate::path_mtu::PathMtus;
 use crate::queue::SendQueue;
+use crate::reply_queue::Answer;
 use crate::route::Routes;
 use crate::secrets::Secrets;
 use crate::slot::SlotFlags;
@@ -256,7 +256,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         while slot.connection.next_segment(queued, env).is_some() {
             self.counters.count_drop(reason);
         }
@@ -363,7 +363,7 @@ impl<Q: SendQueue> Host<Q> {
     /// number: what the link carries, which is what is announced and agreed on (RFC 6691 section 3, RFC 8201 5.3). What the
     /// path carries comes later, and changes.
     pub(crate) fn mss_to(&self, target: IpAddr, config: u16) -> u16 {
-        let mss_max = self.lending.config(config).mss_max;
+        let mss_max = self.tcp_context.config(config).mss_max;
         let mss = self.link.mtu.saturating_sub(headers(target));
         mss.min(mss_max.unwrap_or(u16::MAX))
     }

@@ -68,11 +68,12 @@ impl<Q: SendQueue> Host<Q> {
             ts_offset: self.secrets.timestamp_offset(&flow),
             mss: self.mss_to(flow.remote, config),
         };
-        let mut connection = Connection::connect(&opening, &mut self.lending.env(config, self.now));
+        let mut connection =
+            Connection::connect(&opening, &mut self.tcp_context.env(config, self.now));
         connection.set_nodelay(nodelay);
         let offer = self.offer_to(&flow, options);
         if let Some(offer) = offer {
-            let env = &mut self.lending.env(config, self.now);
+            let env = &mut self.tcp_context.env(config, self.now);
             connection.ask_fast_open(offer.cookie, offer.mss.saturating_sub(SYN_BYTES), env);
         }
         let index = self.slots.insert(connection, flow);
@@ -152,8 +153,8 @@ impl<Q: SendQueue> Host<Q> {
         if options == SocketOptions::default() {
             return 0;
         }
-        let config = config_of_each(self.lending.config(0).clone(), options);
-        self.lending.number_of(config)
+        let config = config_of_each(self.tcp_context.config(0).clone(), options);
+        self.tcp_context.number_of(config)
     }
 
     /// Our end: the address and port asked for, as far as they are.
@@ -231,7 +232,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(entry) = self.time_wait.at(number) else {
             return false;
         };
-        let config = self.lending.config(0);
+        let config = self.tcp_context.config(0);
         if !config.time_wait_reuse {
             return false;
         }

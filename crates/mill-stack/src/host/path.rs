@@ -37,7 +37,7 @@ impl<Q: SendQueue> Host<Q> {
         let remote = slot.flow.remote;
         let mtu = self.next_hops.paths.path_mtu(remote, self.now);
         let mss = mtu.saturating_sub(headers(remote));
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         slot.connection.on_path(mss, slot.mss_agreed, env);
         if slot.connection.mss() < slot.mss_agreed {
             slot.flags.set(SlotFlags::SMALL_PATH);
@@ -63,7 +63,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         let mss = mtu - headers(remote);
         if slot
             .connection
@@ -79,7 +79,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return;
         };
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         let Some(news) = slot.connection.take_path_news(env) else {
             return;
         };

@@ -75,7 +75,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         slot.connection.reserve_receive(bytes, env);
         self.want_transmit(socket.index);
     }
@@ -99,13 +99,13 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     fn consumed(&mut self, index: u32, count: usize) {
-        self.lending.sub_unread(count);
+        self.tcp_context.sub_unread(count);
         let Some(slot) = self.slots.at_mut(index) else {
             return;
         };
         if !slot.flags.has(SlotFlags::ENDED) {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
-            let env = &mut self.lending.env(slot.config, self.now);
+            let env = &mut self.tcp_context.env(slot.config, self.now);
             slot.connection.consumed(count, env);
             self.want_transmit(index);
         }

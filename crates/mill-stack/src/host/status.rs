@@ -79,12 +79,12 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     fn config_of(&self, slot: &Slot<Q>) -> &Config {
-        self.lending.config(slot.config)
+        self.tcp_context.config(slot.config)
     }
 
     /// What TCP counted.
     pub const fn tcp_counters(&self) -> &Counters {
-        &self.lending.shared.counters
+        &self.tcp_context.shared.counters
     }
 
     /// What the host counted.
@@ -102,7 +102,7 @@ impl<Q: SendQueue> Host<Q> {
             timers: self.timers.len() + self.syn_cache.timers.len(),
             held_frames: self.held.len(),
             buffers: self.buffers.in_use(),
-            unread_bytes: self.lending.receive_bytes(),
+            unread_bytes: self.tcp_context.receive_bytes(),
             fragment_bytes: self.datagrams.fragments.size_bytes(),
             waiting: self.answers.len()
                 + self.datagrams.outbox.len()

@@ -46,7 +46,7 @@ impl<Q: SendQueue> Host<Q> {
             return;
         }
         let queued = slot.queue.as_ref().map_or(0, |queue| queue.len());
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         slot.connection.end_message(queued, env);
     }
 
@@ -79,7 +79,7 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(slot) = self.slots.of_mut(socket)
             && !slot.flags.has(SlotFlags::ENDED)
         {
-            let env = &mut self.lending.env(slot.config, self.now);
+            let env = &mut self.tcp_context.env(slot.config, self.now);
             slot.connection.shutdown(env);
             self.after_command(socket.index);
         }
@@ -108,7 +108,7 @@ impl<Q: SendQueue> Host<Q> {
     /// How long data may stay unacknowledged from now on (`TCP_USER_TIMEOUT`); `None` is as the host's configuration
     /// says.
     pub fn set_user_timeout(&mut self, socket: SocketId, timeout: Option<Duration>) {
-        let timeout = timeout.or(self.lending.config(0).user_timeout);
+        let timeout = timeout.or(self.tcp_context.config(0).user_timeout);
         self.change_config(socket, |config| config.user_timeout = timeout);
         // What is left of a timer is counted anew when it is looked whether there is something to send.
         self.want_transmit(socket.index);
@@ -116,15 +116,15 @@ impl<Q: SendQueue> Host<Q> {
 
     /// How often the SYN is repeated (`TCP_SYNCNT`); `None` is as the host's configuration says.
     pub fn set_syn_retries(&mut self, socket: SocketId, retries_max: Option<u8>) {
-        let retries_max = retries_max.unwrap_or(self.lending.config(0).syn_retries_max);
+        let retries_max = retries_max.unwrap_or(self.tcp_context.config(0).syn_retries_max);
         self.change_config(socket, |config| config.syn_retries_max = retries_max);
     }
 
     fn change_config(&mut self, socket: SocketId, change: impl FnOnce(&mut Config)) {
         if let Some(slot) = self.slots.of_mut(socket) {
-            let mut config = self.lending.config(slot.config).clone();
+            let mut config = self.tcp_context.config(slot.config).clone();
             change(&mut config);
-            slot.config = self.lending.number_of(config);
+            slot.config = self.tcp_context.number_of(config);
         }
     }
 

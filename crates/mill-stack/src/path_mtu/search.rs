@@ -35,7 +35,7 @@ impl Search {
     }
 
     pub(super) fn note_probe(&mut self, now: Instant) {
-        self.at = now + PATIENCE;
+        self.at = now + TIMEOUT;
     }
 
     /// Says whether the search is over; the next one begins after a while, up to what the link carries.
@@ -67,4 +67,4 @@ const STEP_MIN: u16 = 8;
 const INTERVAL: Duration = Duration::from_secs(600);
 
 /// How long a probe is waited for. Connections that end with a probe on its way say nothing of it.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);

@@ -66,7 +66,7 @@ impl<Q: SendQueue> Host<Q> {
     ) -> Opened {
         let (iss, ts_offset, mss) = numbers;
         let config = self.listeners.at(id).map_or(0, |listener| listener.config);
-        let env = &mut self.lending.env(config, self.now);
+        let env = &mut self.tcp_context.env(config, self.now);
         let (connection, arrived) = Connection::accept_fast_open(syn, iss, ts_offset, mss, env);
         let index = self.establish(id, *flow, hash, None, connection);
         if let Some(slot) = self.slots.at_mut(index) {

@@ -55,7 +55,7 @@ impl<Q: SendQueue> Host<Q> {
             let numbers = (iss, ts_offset, mss);
             return Some(self.open_fast(id, flow, hash, syn, numbers));
         }
-        let env = &mut self.lending.env(config, self.now);
+        let env = &mut self.tcp_context.env(config, self.now);
         let half_open = HalfOpen::on_syn(syn, iss, ts_offset, mss, env);
         if is_cache_full {
             self.answer_with_cookie(id, config, flow, half_open);
@@ -105,7 +105,7 @@ impl<Q: SendQueue> Host<Q> {
             half_open.sack = false;
             half_open.ecn = false;
         }
-        let syn_ack = half_open.syn_ack(&mut self.lending.env(config, self.now));
+        let syn_ack = half_open.syn_ack(&mut self.tcp_context.env(config, self.now));
         if let Some(listener) = self.listeners.at_mut(id) {
             listener.cookies_until_ms = self.now.as_millis() + syn_cookie::VALID_MS;
         }
@@ -135,7 +135,7 @@ impl<Q: SendQueue> Host<Q> {
             self.forget_half_open(index);
             return self.on_cookie(&flow, hash, segment);
         }
-        let env = &mut self.lending.env(config, self.now);
+        let env = &mut self.tcp_context.env(config, self.now);
         let entry = self.syn_cache.at_mut(index)?;
         match entry.half_open.on_segment(segment, env) {
             HalfOpenOutcome::Established(connection) => {
@@ -222,7 +222,7 @@ impl<Q: SendQueue> Host<Q> {
         if !self.may_complete(id, 1, segment) {
             return None;
         }
-        let settings = self.lending.config(config);
+        let settings = self.tcp_context.config(config);
         let stamp = segment.options.timestamps.filter(|_| settings.timestamps);
         let agreed = stamp
             .map(|stamp| syn_cookie::options_of(stamp.echo).within(settings))
@@ -242,7 +242,7 @@ impl<Q: SendQueue> Host<Q> {
             sack: agreed.sack,
             ecn: agreed.ecn,
         };
-        let env = &mut self.lending.env(config, self.now);
+        let env = &mut self.tcp_context.env(config, self.now);
         match half_open.on_segment(segment, env) {
             HalfOpenOutcome::Established(connection) => {
                 self.counters.cookies_taken += 1;

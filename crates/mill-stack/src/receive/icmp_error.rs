@@ -27,7 +27,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return false;
         };
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         if !slot.connection.on_packet_too_big(seq, mss, env) {
             self.counters.paths_doubted += 1;
             return false;
@@ -57,7 +57,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return false;
         };
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         if slot.connection.on_unreachable(seq, hard, env) {
             slot.error = slot.error.or(Some(SocketError::Refused));
             if !slot.flags.has(SlotFlags::ESTABLISHED) {

@@ -175,7 +175,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at_mut(index) else {
             return News::default();
         };
-        let is_full = !segment.payload.is_empty() && self.lending.is_full();
+        let is_full = !segment.payload.is_empty() && self.tcp_context.is_full();
         let without_text;
         let segment = if is_full {
             without_text = Segment {
@@ -187,9 +187,9 @@ impl<Q: SendQueue> Host<Q> {
         } else {
             segment
         };
-        let env = &mut self.lending.env(slot.config, self.now);
+        let env = &mut self.tcp_context.env(slot.config, self.now);
         let arrived = slot.connection.on_segment(segment, env);
-        self.lending
+        self.tcp_context
             .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
         let has_learnt = arrived.events.has_any(Events::ESTABLISHED)
             && slot.flags.has(SlotFlags::FAST_OPEN_ASKED);
@@ -271,7 +271,7 @@ impl<Q: SendQueue> Host<Q> {
             .and_then(|slot| slot.connection.next_reassembled())
         {
             if let Some(slot) = self.slots.at_mut(index) {
-                self.lending
+                self.tcp_context
                     .count_reassembly(&mut slot.reassembly_bytes, &slot.connection);
                 if let Unread::Frame { id, .. } = slot.unread {
                     self.copy_out(index, id, link);
@@ -291,7 +291,7 @@ impl<Q: SendQueue> Host<Q> {
         segment: &Segment<'_>,
     ) -> Option<Opened> {
         let entry = self.time_wait.at_mut(number)?;
-        let env = &mut self.lending.env(0, self.now);
+        let env = &mut self.tcp_context.env(0, self.now);
         let ends_at = entry.time_wait.ends_at;
         let outcome = entry.time_wait.on_segment(segment, env);
         entry.note_prolonged(ends_at);
@@ -346,11 +346,11 @@ impl<Q: SendQueue> Host<Q> {
         };
         let hash = refused.flow.table_hash(self.secrets.table);
         let per_second = self.limits.answers_per_second;
-        let random = &mut self.lending.shared.random;
+        let random = &mut self.tcp_context.shared.random;
         if self.recent_resets.has(hash, self.now.tick())
             || self.resets.take(per_second, random, self.now)
         {
-            self.lending.shared.counters.resets_out += 1;
+            self.tcp_context.shared.counters.resets_out += 1;
             self.answer(refused.flow, reset);
         } else {
             self.drop_frame(DropReason::RateLimit);

@@ -231,7 +231,7 @@ mod tests {
                 let is_full = file.write_all(&(u64::MAX - 1).to_ne_bytes()).is_ok();
                 set_nonblocking(event.as_fd(), false).unwrap();
                 let until = signals.load(Ordering::Acquire) + 2;
-                let patience = clock::monotonic() + PATIENCE;
+                let patience = clock::monotonic() + TIMEOUT;
                 while is_full && !has_waited && signals.load(Ordering::Acquire) < until {
                     has_waited = clock::monotonic() > patience;
                     std::thread::yield_now();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     /// Longer than a thread that has something to do is kept from it by others.
-    const PATIENCE: Duration = Duration::from_secs(3);
+    const TIMEOUT: Duration = Duration::from_secs(3);
 
     #[test]
     fn nobody_is_kept_waiting_whenever_it_becomes_full() {

@@ -24,13 +24,13 @@ struct Common {
     completed: Consumer<u64>,
     shift: u32,
     options: XskOptions,
-    places: Box<[Place]>,
+    places: Box<[SharerState]>,
     recovered: Recovered,
 }
 
 /// What one socket does not have yet.
 #[derive(Debug, Default)]
-struct Place {
+struct SharerState {
     /// Frames that receive and were nobody's when the pool was opened, until the socket is.
     vacant: Vec<u32>,
     /// Addresses of its frames that have been sent.
@@ -84,13 +84,13 @@ impl XskPool {
             &mut own,
             is_exact,
         );
-        let places: io::Result<Box<[Place]>> = (0..options.sharers)
+        let places: io::Result<Box<[SharerState]>> = (0..options.sharers)
             .map(|place| {
                 let ring = rings.map(Ring::Fill, options.fill_ring())?;
                 let layout = rings.layout(Ring::Fill, options.fill_ring())?;
                 let share = options.receivers_of(place);
                 let sent = options.transmit_frames as usize;
-                Ok(Place {
+                Ok(SharerState {
                     vacant: share
                         .rev()
                         .filter(|number| frames.is_ours(*number))

@@ -44,7 +44,7 @@ mod reload;
 mod upgrade;
 
 /// Which process has the interface.
-mod succession;
+mod handover;
 
 /// Processes that are killed or stopped.
 mod signals;

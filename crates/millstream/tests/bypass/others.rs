@@ -40,8 +40,8 @@ impl Echo {
     /// A connection to it; the caller is in the clients' namespace.
     pub(crate) fn connect(&self, host: &str) -> TcpStream {
         let address: SocketAddr = format!("{host}:{}", self.port).parse().unwrap();
-        let stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let stream = TcpStream::connect_timeout(&address, TIMEOUT).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 }
@@ -176,7 +176,7 @@ fn ports_that_nobody_serves_are_refused_by_the_kernel() {
         topology.at_client(|| {
             for host in HOSTS {
                 let address: SocketAddr = format!("{host}:81").parse().unwrap();
-                let refused = TcpStream::connect_timeout(&address, PATIENCE).unwrap_err();
+                let refused = TcpStream::connect_timeout(&address, TIMEOUT).unwrap_err();
                 assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{host}");
             }
         });
@@ -189,7 +189,7 @@ fn datagrams_to_the_served_port_are_the_kernels() {
         let site = Site::new();
         let _server = Server::directory(&site.path(""), &["--stack", STACK]);
         let kernels = UdpSocket::bind("10.50.0.1:80").unwrap();
-        kernels.set_read_timeout(Some(PATIENCE)).unwrap();
+        kernels.set_read_timeout(Some(TIMEOUT)).unwrap();
         topology.at_client(|| {
             let socket = UdpSocket::bind("10.50.0.2:0").unwrap();
             socket.send_to(b"hello", "10.50.0.1:80").unwrap();
@@ -212,7 +212,7 @@ fn connections_that_the_kernel_had_go_on_there() {
         let mut new = topology.at_client(|| Client::connect(address).unwrap());
         assert_eq!(new.get("/").unwrap().content, b"hello\n");
         old.write_all(b"still").unwrap();
-        accepted.set_read_timeout(Some(PATIENCE)).unwrap();
+        accepted.set_read_timeout(Some(TIMEOUT)).unwrap();
         let mut bytes = [0; 5];
         accepted.read_exact(&mut bytes).unwrap();
         assert_eq!(&bytes, b"still");
@@ -233,4 +233,4 @@ fn the_servers_own_machine_reaches_it_by_the_kernel() {
 }
 
 /// What takes longer is not there.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);

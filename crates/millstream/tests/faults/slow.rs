@@ -40,7 +40,7 @@ impl Crowd {
             ..Self::default()
         };
         for _ in 0..CROWD {
-            let mut stream = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
+            let mut stream = TcpStream::connect_timeout(&address, TIMEOUT).unwrap();
             stream.write_all(request).unwrap();
             stream.set_nonblocking(true).unwrap();
             crowd.streams.push(stream);
@@ -115,7 +115,7 @@ fn slow_readers_are_waited_for_and_disturb_nobody() {
 }
 
 const CROWD: usize = 2000;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Pauses between bytes, and how many: five seconds in all.
 const TICK_MS: u64 = 100;

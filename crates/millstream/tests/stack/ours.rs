@@ -40,7 +40,7 @@ impl Ours {
     pub(crate) fn start(text: &str, transfer: Transfer, targets: Vec<SocketAddr>) -> Self {
         let specification = Specification::parse(text).unwrap();
         let mut made = Attached::make(&specification).unwrap();
-        let attached = made.seats.remove(0);
+        let attached = made.attachments.remove(0);
         let (mailbox, far) = passing::pair().unwrap();
         let (outcome, outcomes) = mpsc::channel();
         let (ready, is_ready) = mpsc::channel();

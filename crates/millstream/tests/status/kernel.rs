@@ -142,7 +142,7 @@ fn a_server_is_found_by_each_of_its_names() {
 }
 
 fn mill_socket(process: &str) -> PathBuf {
-    mill_server_host::status::place::own_folder().join(format!("{process}.socket"))
+    mill_server_host::status::socket_path::own_folder().join(format!("{process}.socket"))
 }
 
 #[test]

@@ -272,7 +272,7 @@ pub(super) fn ask_once(
     line.extend(words("-c1 -n1 --timeout 3s"));
     line.push(url(server));
     let mut child = start(setting, &line)?;
-    if child.wait(ONCE_PATIENCE).is_none() {
+    if child.wait(ONCE_TIMEOUT).is_none() {
         let name = client.name();
         return Err(Failure(format!("{name} did not end after one request")));
     }
@@ -288,7 +288,7 @@ pub(super) fn ask_once(
     }
 }
 
-const ONCE_PATIENCE: Duration = Duration::from_secs(10);
+const ONCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn start<'a>(setting: Setting<'a>, line: &[String]) -> Result<Child<'a>> {
     // What the run before has written is not to be taken for this one's.

@@ -32,11 +32,11 @@ pub(super) struct Server<'a> {
     pub(super) pids: Vec<u32>,
 }
 
-const START_PATIENCE: Duration = Duration::from_secs(10);
-const END_PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a started server may take for its first answer.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Of a head, before any server has been asked.
 const HEAD_BYTES: usize = 240;
@@ -86,7 +86,7 @@ impl<'a> Server<'a> {
     pub(super) fn stop(mut self) -> Result<()> {
         self.check()?;
         let name = self.kind.name();
-        match self.child.end(SIGTERM, END_PATIENCE) {
+        match self.child.end(SIGTERM, END_TIMEOUT) {
             Some(_) => Ok(()),
             None => Err(Failure(format!("{name} did not end on SIGTERM"))),
         }
@@ -106,7 +106,7 @@ impl<'a> Server<'a> {
                 let address = self.address;
                 let client = setting.topology.client();
                 let answer = self.wait_until(|_| {
-                    let answer = client.within(|| Answer::ask(address, ANSWER_PATIENCE));
+                    let answer = client.within(|| Answer::ask(address, ANSWER_TIMEOUT));
                     answer.ok()?.ok()
                 })?;
                 let expected = content::body(cell.body_bytes);
@@ -123,7 +123,7 @@ impl<'a> Server<'a> {
     }
 
     fn wait_until<T>(&mut self, mut look: impl FnMut(&mut Self) -> Option<T>) -> Result<T> {
-        let found = wait_for(START_PATIENCE, || {
+        let found = wait_for(START_TIMEOUT, || {
             let found = look(self).map(Ok);
             found.or_else(|| self.check().err().map(Err))
         });

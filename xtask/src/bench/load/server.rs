@@ -46,11 +46,11 @@ pub(super) struct Server<'a> {
     pub(super) pids: Vec<u32>,
 }
 
-const START_PATIENCE: Duration = Duration::from_secs(10);
-const END_PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a started server may take for its first answer, a delay included.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The responder does not sleep in the last moment before an answer is due, so that a delay is what
 /// was asked for to some microseconds.
@@ -97,12 +97,12 @@ impl<'a> Server<'a> {
             .current_dir(&folder);
         let mut child = Child::start(&lab.caretaker, &mut command, &output)?;
         let is_counting = service.delay.is_some();
-        let answered = wait_for(START_PATIENCE, || {
+        let answered = wait_for(START_TIMEOUT, || {
             let answer = if is_counting {
                 listens(port).then_some(0)
             } else {
                 let address = (Ipv4Addr::LOCALHOST, port).into();
-                let answer = Answer::ask(address, ANSWER_PATIENCE);
+                let answer = Answer::ask(address, ANSWER_TIMEOUT);
                 answer.ok().map(|answer| answer.wire_bytes)
             };
             answer.map(Some).or_else(|| child.ended().map(|_| None))
@@ -128,7 +128,7 @@ impl<'a> Server<'a> {
 
     /// Ends it in order. Returns what it wrote to its standard streams.
     pub(super) fn stop(mut self) -> Result<String> {
-        match self.child.end(SIGTERM, END_PATIENCE) {
+        match self.child.end(SIGTERM, END_TIMEOUT) {
             Some(_) => Ok(fs::read_to_string(&self.output).unwrap_or_default()),
             None => Err(Failure("the server did not end on SIGTERM".to_owned())),
         }

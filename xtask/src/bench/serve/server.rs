@@ -70,10 +70,10 @@ impl Programs {
 }
 
 /// A server under valgrind takes this long to start on a busy machine.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a server may take for an orderly end: under valgrind it writes its sums then.
-const END_PATIENCE: Duration = Duration::from_secs(15);
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Of one worker; no case has more.
 const CONNECTIONS_MAX: u32 = 16_384;
@@ -99,7 +99,7 @@ impl<'a> Server<'a> {
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&folder);
         let mut child = Child::start(&lab.caretaker, &mut command, &output)?;
-        let answer = wait_for(START_PATIENCE, || {
+        let answer = wait_for(START_TIMEOUT, || {
             let answer = Client::connect(port, case).and_then(|mut client| client.ask());
             match answer {
                 Ok(answer) => Some(Some(answer)),
@@ -124,7 +124,7 @@ impl<'a> Server<'a> {
 
     /// Ends it in order. Returns what it wrote to its standard streams.
     pub(super) fn stop(mut self) -> Result<String> {
-        match self.child.end(SIGTERM, END_PATIENCE) {
+        match self.child.end(SIGTERM, END_TIMEOUT) {
             Some(_) => Ok(fs::read_to_string(&self.output).unwrap_or_default()),
             None => Err(Failure("the server did not end on SIGTERM".to_owned())),
         }

@@ -65,7 +65,7 @@ fn count(
 fn wait_until_idle(pids: &[u32]) {
     let mut last = cpu_time(pids);
     let mut looks = 0;
-    let _or_patience_ends = wait_for(IDLE_PATIENCE, || {
+    let _or_patience_ends = wait_for(IDLE_TIMEOUT, || {
         let time = cpu_time(pids);
         looks = if time == last { looks + 1 } else { 0 };
         last = time;
@@ -73,7 +73,7 @@ fn wait_until_idle(pids: &[u32]) {
     });
 }
 
-const IDLE_PATIENCE: Duration = Duration::from_secs(5);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// This many looks without CPU time in between, 5 ms apart, are taken for idleness.
 const IDLE_LOOKS: u32 = 10;

@@ -2,7 +2,7 @@
 
 use crate::af_xdp::XdpTrouble;
 use crate::attach::Trouble;
-use crate::interface::{InterfaceTrouble, Passage};
+use crate::interface::{InterfaceFault, Passage};
 use crate::network::NetworkError;
 use crate::rights::{Right, Rights};
 use crate::specification::nearest::nearest;
@@ -70,36 +70,38 @@ pub(super) fn said_of_queue(trouble: XdpTrouble) -> Trouble {
     }
 }
 
-pub(super) fn said(trouble: InterfaceTrouble) -> Trouble {
+pub(super) fn said(trouble: InterfaceFault) -> Trouble {
     Trouble::Said(match trouble {
-        InterfaceTrouble::Gone => return Trouble::DeviceGone,
-        InterfaceTrouble::Passage(Passage::Down) => {
+        InterfaceFault::Gone => return Trouble::DeviceGone,
+        InterfaceFault::Passage(Passage::Down) => {
             String::from("the interface is down: connections wait until it is up again")
         }
-        InterfaceTrouble::Passage(Passage::NoCarrier) => String::from(
+        InterfaceFault::Passage(Passage::NoCarrier) => String::from(
             "the interface has no carrier: connections wait until somebody is at its other end",
         ),
-        InterfaceTrouble::Passage(Passage::Open) => {
+        InterfaceFault::Passage(Passage::Open) => {
             String::from("the interface is up again: connections go on")
         }
-        InterfaceTrouble::AddressesLeftOut(count) => {
+        InterfaceFault::AddressesLeftOut(count) => {
             format!("{count} addresses of the interface are one too many: the kernel serves them")
         }
-        InterfaceTrouble::MtuTooLarge(mtu) => format!(
+        InterfaceFault::MtuTooLarge(mtu) => format!(
             "packets of {mtu} bytes do not fit into packet memory, which was made for less: \
              longer ones are dropped until a restart"
         ),
-        InterfaceTrouble::NotGiven => String::from(
+        InterfaceFault::NotGiven => String::from(
             "another process has the interface and does not give it up, though it was asked to: \
              is the old worker process stopped? New connections are its own until then",
         ),
-        InterfaceTrouble::NotTaken(why) => {
+        InterfaceFault::NotTaken(why) => {
             format!("the interface can't be taken over from another process: {why}")
         }
-        InterfaceTrouble::RelayBroken => String::from(
+        InterfaceFault::RelayBroken => String::from(
             "what another process of an upgrade passes on makes no sense: frames on their way between the two are lost, \
              and they begin anew",
         ),
-        InterfaceTrouble::Deaf(why) => format!("changes of the interface are not followed: {why}"),
+        InterfaceFault::NetlinkLost(why) => {
+            format!("changes of the interface are not followed: {why}")
+        }
     })
 }

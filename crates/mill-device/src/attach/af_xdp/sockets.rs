@@ -1,8 +1,8 @@
 //! The sockets of a plan, with their memory, and who gets which.
 
-use super::joint::Joint;
 use super::plan::Plan;
 use super::sentences::not_bound;
+use super::shared_resources::SharedResources;
 use super::{AfXdp, Socket};
 use crate::af_xdp::setup;
 use crate::network::{LinkState, Network};
@@ -68,36 +68,40 @@ pub(super) fn make_sockets(
 }
 
 /// Gives each worker its sockets.
-pub(super) fn seats(
+pub(super) fn attachments(
     count: u32,
     (plan, sockets): (&Plan, Vec<Socket<OwnedFd>>),
     steering: &Steering,
     network: Network,
 ) -> io::Result<Vec<AfXdp<OwnedFd>>> {
-    let joint = Arc::new(Joint::new(count, plan.workers_a_queue));
-    let bell = match count > 1 && plan.workers_a_queue == 1 {
+    let shared = Arc::new(SharedResources::new(count, plan.workers_a_queue));
+    let doorbell = match count > 1 && plan.workers_a_queue == 1 {
         true => Some(eventfd::create()?),
         false => None,
     };
-    let mut seats = Vec::new();
+    let mut attachments = Vec::new();
     for worker in 0..count.max(1) {
         let [served, counters] = steering.rules().descriptors();
-        seats.push(AfXdp {
+        attachments.push(AfXdp {
             sockets: Vec::new(),
             table: [served.try_clone_to_owned()?, counters.try_clone_to_owned()?],
-            joint: Arc::clone(&joint),
-            bell: bell.as_ref().map(OwnedFd::try_clone).transpose()?,
+            shared: Arc::clone(&shared),
+            doorbell: doorbell.as_ref().map(OwnedFd::try_clone).transpose()?,
             worker,
             network: network.clone(),
         });
     }
     for (planned, socket) in plan.sockets.iter().zip(sockets) {
-        if let Some(seat) = seats.get_mut(planned.worker as usize) {
-            let at = if planned.sends { 0 } else { seat.sockets.len() };
-            seat.sockets.insert(at, socket);
+        if let Some(attachment) = attachments.get_mut(planned.worker as usize) {
+            let at = if planned.sends {
+                0
+            } else {
+                attachment.sockets.len()
+            };
+            attachment.sockets.insert(at, socket);
         }
     }
-    Ok(seats)
+    Ok(attachments)
 }
 
 /// Of a worker with several queues each has as many places as its part of the frames may need.

@@ -50,7 +50,7 @@ fn answer_arp(link: &mut AnyLink) {
 
 fn attach(text: &str) -> Result<AnyLink, AttachError> {
     let specification = Specification::parse(text).unwrap();
-    let attached = Attached::make(&specification)?.seats.remove(0);
+    let attached = Attached::make(&specification)?.attachments.remove(0);
     let second = attached.duplicate().unwrap();
     drop(attached);
     Ok(second

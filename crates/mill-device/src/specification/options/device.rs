@@ -43,7 +43,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
     option_of(
         Devices::AF_XDP,
         "mode",
-        Value::Word(&[
+        Value::Keyword(&[
             ("any", |to| to.af_xdp.mode = Mode::Any),
             ("native", |to| to.af_xdp.mode = Mode::Native),
             ("generic", |to| to.af_xdp.mode = Mode::Generic),
@@ -96,7 +96,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
     option_of(
         Devices::MEMIF,
         "role",
-        Value::Word(&[
+        Value::Keyword(&[
             ("master", |to| to.memif.role = Some(Role::Master)),
             ("slave", |to| to.memif.role = Some(Role::Slave)),
         ]),

@@ -6,7 +6,7 @@ use mill_stack::tcp::config::{Algorithm, EcnMode};
 pub(super) const OPTIONS: &[StackOption] = &[
     option(
         "congestion",
-        Value::Word(&[
+        Value::Keyword(&[
             ("cubic", |to| to.tcp.congestion = Algorithm::Cubic),
             ("reno", |to| to.tcp.congestion = Algorithm::Reno),
         ]),
@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
     ),
     option(
         "ecn",
-        Value::Word(&[
+        Value::Keyword(&[
             ("off", |to| to.tcp.ecn = EcnMode::Off),
             ("accept", |to| to.tcp.ecn = EcnMode::Accept),
             ("ask", |to| to.tcp.ecn = EcnMode::Ask),

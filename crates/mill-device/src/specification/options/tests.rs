@@ -109,7 +109,7 @@ fn every_option_with_a_range_has_its_bounds_tested() {
         let is_tested = BOUNDS.iter().any(|(name, ..)| *name == option.name);
         let has_range = match option.value {
             Value::Switch(_)
-            | Value::Word(_)
+            | Value::Keyword(_)
             | Value::Prefix(_)
             | Value::Address(_)
             | Value::Path(_)

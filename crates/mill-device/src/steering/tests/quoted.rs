@@ -143,11 +143,11 @@ fn an_error_about_a_connection_of_the_kernel_is_the_kernels() {
     bench.table.set_addresses(&[local.ip()]);
     let known = about(tcp(&local.to_string(), &peer.to_string()));
     let unknown = about(tcp(&local.to_string(), "127.0.0.9:9"));
-    bench.table.set_grace(true);
+    bench.table.set_kernel_flows(true);
     assert_eq!(bench.fate(&known), Fate::Kept);
     assert_eq!(bench.fate(&unknown), Fate::Ours);
     // The same where nobody listens any more, and connections go on.
-    bench.table.set_grace(false);
+    bench.table.set_kernel_flows(false);
     bench.table.serve(service, false);
     assert_eq!(bench.fate(&known), Fate::Kept);
     assert_eq!(bench.fate(&unknown), Fate::Ours);

@@ -27,7 +27,7 @@ pub(super) fn serve(address: &str, seconds: &str, out: &mut dyn Write) -> Result
         }
         if let Ok((stream, _)) = listener.accept() {
             // A client that went away is the end of its connection, not of the server.
-            let _ = answer(stream, left.max(PATIENCE_MIN));
+            let _ = answer(stream, left.max(TIMEOUT_MIN));
         }
     }
     Ok(())
@@ -142,17 +142,17 @@ const CHUNK: usize = 128 << 10;
 const COUNT_MAX: u32 = 1_000_000;
 
 /// For a connection that came in the last moment.
-const PATIENCE_MIN: Duration = Duration::from_secs(1);
+const TIMEOUT_MIN: Duration = Duration::from_secs(1);
 
 /// Answers later than this do not come any more.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn connect(address: &str, purpose: &[u8; 1]) -> Result<TcpStream, String> {
     let complain = |error: std::io::Error| format!("{address}: {error}");
     let mut stream = TcpStream::connect(address).map_err(complain)?;
     stream.set_nodelay(true).map_err(complain)?;
     stream
-        .set_read_timeout(Some(ANSWER_PATIENCE))
+        .set_read_timeout(Some(ANSWER_TIMEOUT))
         .map_err(complain)?;
     stream.write_all(purpose).map_err(complain)?;
     Ok(stream)

@@ -1,6 +1,6 @@
 //! Elements of SVG. Numbers are written with one decimal and are always finite; text is escaped here and nowhere else.
 
-use super::Place;
+use super::ChartTarget;
 use super::style::file_style;
 use crate::report::escape::markup;
 use std::fmt::Write;
@@ -124,9 +124,9 @@ impl Canvas {
     }
 
     /// The whole element, said to those who don't see it by title and description.
-    pub(super) fn emit(&self, title: &str, description: &str, at: Place<'_>) -> String {
+    pub(super) fn emit(&self, title: &str, description: &str, at: ChartTarget<'_>) -> String {
         // In a file nothing else keeps a distance from the edge.
-        let margin = if at == Place::File { MARGIN } else { 0.0 };
+        let margin = if at == ChartTarget::File { MARGIN } else { 0.0 };
         let start = place(-margin);
         let width = place(self.width + 2.0 * margin);
         let height = place(self.height + 2.0 * margin);
@@ -141,14 +141,14 @@ impl Canvas {
         } else {
             let _ = write!(out, " aria-labelledby=\"{id}-title {id}-desc\"");
         }
-        if at == Place::File {
+        if at == ChartTarget::File {
             out.push_str(" xmlns=\"http://www.w3.org/2000/svg\"");
         }
         let _ = writeln!(out, ">\n<title id=\"{id}-title\">{}</title>", markup(title));
         if !description.is_empty() {
             let _ = writeln!(out, "<desc id=\"{id}-desc\">{}</desc>", markup(description));
         }
-        if at == Place::File {
+        if at == ChartTarget::File {
             let _ = write!(
                 out,
                 "<style>{}</style>\n<rect class=\"paper\" x=\"{start}\" y=\"{start}\" width=\"{width}\" height=\"{height}\"/>\n",

@@ -20,7 +20,7 @@ fn coordinates(svg: &str) -> Vec<f64> {
 }
 
 fn check_sound(picture: &Picture) -> String {
-    let svg = draw(picture, Place::Page("picture"));
+    let svg = draw(picture, ChartTarget::Page("picture"));
     for word in ["NaN", "inf", "Infinity"] {
         assert!(!svg.contains(&format!("\"{word}")), "{word} in {svg}");
     }
@@ -35,7 +35,7 @@ fn check_sound(picture: &Picture) -> String {
         );
     }
     crate::report::tests::check_balanced(&svg);
-    crate::report::tests::check_balanced(&draw(picture, Place::File));
+    crate::report::tests::check_balanced(&draw(picture, ChartTarget::File));
     svg
 }
 
@@ -201,7 +201,7 @@ fn a_deep_profile_is_pruned_to_its_widest_frames() {
 
 #[test]
 fn a_picture_in_a_page_has_ids_of_its_own() {
-    let svg = draw(&example::scaling(), Place::Page("picture-7"));
+    let svg = draw(&example::scaling(), ChartTarget::Page("picture-7"));
     for part in svg.split(" id=\"").skip(1) {
         assert!(part.starts_with("picture-7-"), "{part}");
     }
@@ -210,7 +210,7 @@ fn a_picture_in_a_page_has_ids_of_its_own() {
 
 #[test]
 fn a_picture_in_a_file_brings_colours_and_a_background() {
-    let svg = draw(&example::scaling(), Place::File);
+    let svg = draw(&example::scaling(), ChartTarget::File);
     assert!(svg.contains(" xmlns=\"http://www.w3.org/2000/svg\""));
     assert!(
         svg.contains("<rect class=\"paper\" x=\"-14\" y=\"-14\""),

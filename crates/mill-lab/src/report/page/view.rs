@@ -3,7 +3,7 @@
 use super::Allowance;
 use super::table::TableView;
 use crate::findings::{Drawing, Findings, Picture};
-use crate::report::chart::{self, Place, draw};
+use crate::report::chart::{self, ChartTarget, draw};
 use crate::report::comparison::{Row, bars};
 use crate::report::legend::legend;
 use crate::report::words::{self, unbroken};
@@ -190,7 +190,7 @@ impl Figure {
     fn of(picture: &Picture, id: &str, allowance: Allowance) -> Self {
         Self {
             title: picture.title.clone(),
-            svg: Value::from_safe_string(draw(picture, Place::Page(id))),
+            svg: Value::from_safe_string(draw(picture, ChartTarget::Page(id))),
             caption: unbroken(&picture.caption),
             data: chart::figures(picture, allowance.figures),
         }

@@ -2,7 +2,7 @@
 
 use super::recorder::Row;
 use super::statistics::{ms, percentile_csv, processing_us, round_ms};
-use mill_http::date::Civil;
+use mill_http::date::DateTime;
 use std::io::{self, Write};
 
 /// When a run began, by the clock on the wall.
@@ -51,13 +51,13 @@ fn ctime(unix_seconds: i64, utc_offset_seconds: i32) -> String {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ];
-    let civil = Civil::at(unix_seconds, utc_offset_seconds / 60);
-    let day = DAYS.get(usize::from(civil.weekday)).unwrap_or(&"???");
-    let month = usize::from(civil.month).checked_sub(1);
+    let date_time = DateTime::at(unix_seconds, utc_offset_seconds / 60);
+    let day = DAYS.get(usize::from(date_time.weekday)).unwrap_or(&"???");
+    let month = usize::from(date_time.month).checked_sub(1);
     let month = month.and_then(|month| MONTHS.get(month)).unwrap_or(&"???");
     format!(
         "{day} {month} {:02} {:02}:{:02}:{:02} {:04}",
-        civil.day, civil.hour, civil.minute, civil.second, civil.year
+        date_time.day, date_time.hour, date_time.minute, date_time.second, date_time.year
     )
 }
 

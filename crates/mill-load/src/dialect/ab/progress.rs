@@ -3,7 +3,7 @@
 use super::arguments::Options;
 use super::files::Began;
 use super::recorder::Lines;
-use crate::ground::Watch;
+use crate::platform::Watch;
 use core::time::Duration;
 use std::io::Write;
 

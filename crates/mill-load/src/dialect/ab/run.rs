@@ -11,9 +11,9 @@ use super::request::{Request, render};
 use super::{html, statistics, strerror, usage};
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
-use crate::ground::{Ground, Hand};
 use crate::local::Abort;
 use crate::plan::{AfterFailure, Ending, Life, Plan, Stop};
+use crate::platform::{Platform, ThreadInput};
 use crate::request::{Batch, Rendered, Requests};
 use crate::silence::{remark, usual_rank};
 use crate::tally::Tally;
@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Carries out a command line; returns ab's exit status.
 pub(super) fn run(
     options: &Options,
-    ground: &impl Ground,
+    platform: &impl Platform,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
@@ -40,7 +40,7 @@ pub(super) fn run(
         return end(&Message::fatal("Request too long\n"), 0, out, err);
     };
     show(options, &request, out)?;
-    let plan = match plan(options, ground) {
+    let plan = match plan(options, platform) {
         Ok(plan) => plan,
         Err(message) => return end(&message, 0, out, err),
     };
@@ -51,13 +51,13 @@ pub(super) fn run(
         err.write_all(WINDOW_WARNING.as_bytes())?;
     }
     out.flush()?;
-    let hand = Hand {
+    let input = ThreadInput {
         requests: Requests::always(rendered(request)),
         recorder,
     };
-    let now = || began(ground);
+    let now = || began(platform);
     let mut progress = Progress::new(every, &now, out, err);
-    let ran = ground.run(&plan, vec![hand], &mut progress);
+    let ran = platform.run(&plan, vec![input], &mut progress);
     let (ran, part) = match ran.map(|mut ran| (ran.parts.pop(), ran)) {
         Ok((Some(part), ran)) => (ran, part),
         Ok((None, _)) => return end(&Message::fatal("ab: the run has no thread"), 0, out, err),
@@ -148,17 +148,17 @@ fn show(options: &Options, request: &Request, out: &mut dyn Write) -> io::Result
     out.write_all(&parts.concat())
 }
 
-fn plan(options: &Options, ground: &impl Ground) -> Result<Plan, Message> {
+fn plan(options: &Options, platform: &impl Platform) -> Result<Plan, Message> {
     let source = match &options.source {
         None => None,
-        Some(name) => resolve(ground, name, 0)?.first().map(SocketAddr::ip),
+        Some(name) => resolve(platform, name, 0)?.first().map(SocketAddr::ip),
     };
     let (host, port) = match &options.proxy {
         Some((name, port)) => (name.as_slice(), *port),
         None => (options.url.host.as_slice(), options.url.port),
     };
-    let addresses = resolve(ground, host, port)?;
-    let Some(address) = choose(ground, &addresses, source) else {
+    let addresses = resolve(platform, host, port)?;
+    let Some(address) = choose(platform, &addresses, source) else {
         let reason = "no address of the family that -B asks for";
         return Err(message::unresolved(&text(host), reason));
     };
@@ -189,9 +189,9 @@ fn plan(options: &Options, ground: &impl Ground) -> Result<Plan, Message> {
     Ok(plan)
 }
 
-fn resolve(ground: &impl Ground, host: &[u8], port: u16) -> Result<Vec<SocketAddr>, Message> {
+fn resolve(platform: &impl Platform, host: &[u8], port: u16) -> Result<Vec<SocketAddr>, Message> {
     let host = text(host);
-    ground
+    platform
         .resolve(&host, port)
         .map_err(|reason| message::unresolved(&host, &reason))
 }
@@ -199,7 +199,7 @@ fn resolve(ground: &impl Ground, host: &[u8], port: u16) -> Result<Vec<SocketAdd
 /// The first address that accepts connections, the last if none does: ab goes on to the next address of a name as
 /// long as nothing was answered. Nobody is asked if there is no choice.
 fn choose(
-    ground: &impl Ground,
+    platform: &impl Platform,
     addresses: &[SocketAddr],
     source: Option<IpAddr>,
 ) -> Option<SocketAddr> {
@@ -208,7 +208,7 @@ fn choose(
     let mut fitting = addresses.iter().copied().filter(|address| fits(&address));
     let mut chosen = fitting.next()?;
     for next in fitting {
-        if ground.accepts(chosen) {
+        if platform.accepts(chosen) {
             break;
         }
         chosen = next;
@@ -226,14 +226,14 @@ fn rendered(request: Request) -> Rendered {
     }
 }
 
-fn began(ground: &impl Ground) -> Began {
-    let clock = ground.wall_clock();
+fn began(platform: &impl Platform) -> Began {
+    let clock = platform.wall_clock();
     Began {
         unix_us: clock
             .seconds
             .saturating_mul(1_000_000)
             .saturating_add(i64::from(clock.nanos / 1000)),
-        utc_offset_seconds: ground.utc_offset_seconds(clock.seconds),
+        utc_offset_seconds: platform.utc_offset_seconds(clock.seconds),
     }
 }
 

@@ -3,9 +3,9 @@
 use super::main;
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
-use crate::ground::{Ground, GroundError, Hand, Machine, Ran, Watch};
 use crate::local::Abort;
 use crate::plan::{AfterFailure, Ending, Life, Plan};
+use crate::platform::{Machine, Platform, PlatformError, RunOutcome, ThreadInput, Watch};
 use crate::record::Record;
 use crate::request::Requests;
 use crate::sample::Sample;
@@ -52,7 +52,7 @@ impl Played {
     }
 }
 
-impl Ground for Played {
+impl Platform for Played {
     fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
         match host {
             "nowhere" => Err(String::from("Name or service not known")),
@@ -80,13 +80,13 @@ impl Ground for Played {
     fn run<R: Record>(
         &self,
         plan: &Plan,
-        mut hands: Vec<Hand<R>>,
+        mut inputs: Vec<ThreadInput<R>>,
         watch: &mut dyn Watch<R::Interval>,
-    ) -> Result<Ran<R>, GroundError> {
-        let Hand {
+    ) -> Result<RunOutcome<R>, PlatformError> {
+        let ThreadInput {
             requests,
             mut recorder,
-        } = hands.pop().expect("one thread");
+        } = inputs.pop().expect("one thread");
         let Requests::Mix(mix) = requests else {
             panic!("ab sends the same request always");
         };
@@ -132,7 +132,7 @@ impl Ground for Played {
             let interval = recorder.cut(at(0), &tally);
             watch.on_interval(0, Duration::ZERO, interval);
         }
-        Ok(Ran {
+        Ok(RunOutcome {
             parts: vec![Part {
                 recorder,
                 tally,
@@ -150,10 +150,10 @@ impl Ground for Played {
 }
 
 /// Output, errors, status.
-fn outcome(ground: &Played, line: &[&str]) -> (String, String, u8) {
+fn outcome(platform: &Played, line: &[&str]) -> (String, String, u8) {
     let arguments: Vec<Vec<u8>> = line.iter().copied().map(Vec::from).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let status = main(&arguments, ground, &mut out, &mut err);
+    let status = main(&arguments, platform, &mut out, &mut err);
     let text = |bytes| String::from_utf8(bytes).expect("text");
     (text(out), text(err), status)
 }
@@ -236,9 +236,9 @@ Percentage of the requests served within a certain time (ms)
 #[test]
 fn the_plan_is_what_the_options_say() {
     let plan = |line: &str| {
-        let ground = four();
-        outcome(&ground, &words(line));
-        ground.seen.take().expect("a run").0
+        let platform = four();
+        outcome(&platform, &words(line));
+        platform.seen.take().expect("a run").0
     };
     let plain = plan("-n 9 -c 3 a.example:81/");
     assert_eq!((plain.connections, plain.threads), (3, 1));
@@ -279,10 +279,10 @@ fn the_plan_is_what_the_options_say() {
 #[test]
 fn a_name_with_several_addresses_is_tried_in_their_order() {
     let chosen = |line: &str, refusing: &[&str]| {
-        let mut ground = four();
-        ground.refusing = refusing.iter().map(|text| text.parse().unwrap()).collect();
-        outcome(&ground, &words(line));
-        ground.seen.take().expect("a run").0.endpoints[0].to_string()
+        let mut platform = four();
+        platform.refusing = refusing.iter().map(|text| text.parse().unwrap()).collect();
+        outcome(&platform, &words(line));
+        platform.seen.take().expect("a run").0.endpoints[0].to_string()
     };
     assert_eq!(chosen("both/", &[]), "[::1]:80");
     assert_eq!(chosen("both/", &["[::1]:80"]), "127.0.0.1:80");
@@ -294,13 +294,13 @@ fn a_name_with_several_addresses_is_tried_in_their_order() {
 #[test]
 fn the_first_failure_ends_a_run_and_is_not_counted() {
     let reset = Failure::Stream(StreamError::Reset);
-    let mut ground = Played::new(&[
+    let mut platform = Played::new(&[
         Event::Answer([0, 1_000, 1_000, 3_000], 12, 200),
         Event::Answer([3_000, 1_000, 1_000, 3_000], 12, 200),
         Event::Fail(reset, 7_000),
     ]);
-    ground.aborted = Some(reset);
-    let (out, err, status) = outcome(&ground, &words("-n 9 a.example/"));
+    platform.aborted = Some(reset);
+    let (out, err, status) = outcome(&platform, &words("-n 9 a.example/"));
     let rest = "Benchmarking a.example (be patient)...Total of 2 requests completed\n";
     assert_eq!(out, format!("{BANNER}{rest}"));
     let (said, ours) = err.split_once("millstream: ").expect("a line of ours");
@@ -309,9 +309,9 @@ fn the_first_failure_ends_a_run_and_is_not_counted() {
     assert_eq!(status, 104);
 
     let refused = Failure::Connect(StreamError::Refused);
-    let mut ground = Played::new(&[Event::Fail(refused, 100)]);
-    ground.aborted = Some(refused);
-    let (out, err, status) = outcome(&ground, &words("-n 9 a.example/"));
+    let mut platform = Played::new(&[Event::Fail(refused, 100)]);
+    platform.aborted = Some(refused);
+    let (out, err, status) = outcome(&platform, &words("-n 9 a.example/"));
     assert_eq!(
         out,
         format!("{BANNER}Benchmarking a.example (be patient)...")
@@ -322,12 +322,12 @@ fn the_first_failure_ends_a_run_and_is_not_counted() {
 
 #[test]
 fn a_run_that_goes_on_counts_failures_once_and_leaves_them_out_of_the_times() {
-    let ground = Played::new(&[
+    let platform = Played::new(&[
         Event::Answer([0, 10_000, 10_000, 30_000], 12, 200),
         Event::Fail(Failure::Stream(StreamError::Reset), 40_000),
         Event::Fail(Failure::Connect(StreamError::Refused), 50_000),
     ]);
-    let (out, err, status) = outcome(&ground, &words("-r -n 3 a.example/"));
+    let (out, err, status) = outcome(&platform, &words("-r -n 3 a.example/"));
     let counts = "Complete requests:      3\nFailed requests:        2\n   \
                   (Connect: 1, Receive: 1, Length: 0, Exceptions: 0)\n";
     assert!(out.contains(counts), "{out}");
@@ -339,9 +339,9 @@ fn a_run_that_goes_on_counts_failures_once_and_leaves_them_out_of_the_times() {
 
 #[test]
 fn an_interrupted_run_tells_what_there_is_and_fails() {
-    let mut ground = four();
-    ground.interrupted = true;
-    let (out, err, status) = outcome(&ground, &words("-n 500 -w a.example/"));
+    let mut platform = four();
+    platform.interrupted = true;
+    let (out, err, status) = outcome(&platform, &words("-n 500 -w a.example/"));
     assert!(out.starts_with("<p>\n This is ApacheBench"), "{out}");
     assert!(
         out.contains("</p>\n<p>\n\n\nServer Software:        mill/1\n"),
@@ -354,20 +354,20 @@ fn an_interrupted_run_tells_what_there_is_and_fails() {
 
 #[test]
 fn long_runs_tell_their_progress_on_stderr() {
-    let ground = Played::new(&[Event::Answer([0, 0, 0, 50_000], 1, 200); 250]);
-    let (out, err, _) = outcome(&ground, &words("-n 250 a.example/"));
+    let platform = Played::new(&[Event::Answer([0, 0, 0, 50_000], 1, 200); 250]);
+    let (out, err, _) = outcome(&platform, &words("-n 250 a.example/"));
     assert!(out.contains("(be patient)\n\n\nServer"), "{out}");
     let told = "Completed 100 requests\nCompleted 200 requests\nFinished 250 requests\n";
     assert_eq!(err, told);
-    let (out, err, _) = outcome(&ground, &words("-q -n 250 a.example/"));
+    let (out, err, _) = outcome(&platform, &words("-q -n 250 a.example/"));
     assert!(out.contains("(be patient).....done\n"), "{out}");
     assert_eq!(err, "");
 }
 
 #[test]
 fn what_is_sent_and_received_is_shown_when_asked_for() {
-    let ground = Played::new(&[Event::Answer([0, 0, 0, 50_000], 1, 404)]);
-    let (out, _, _) = outcome(&ground, &words("-v 2 a.example/"));
+    let platform = Played::new(&[Event::Answer([0, 0, 0, 50_000], 1, 404)]);
+    let (out, _, _) = outcome(&platform, &words("-v 2 a.example/"));
     let request =
         "GET / HTTP/1.0\r\nHost: a.example\r\nUser-Agent: ApacheBench/2.3\r\nAccept: */*\r\n\r\n";
     let head = std::str::from_utf8(HEAD).unwrap();
@@ -382,11 +382,11 @@ fn what_is_sent_and_received_is_shown_when_asked_for() {
 fn a_body_is_sent_and_its_bytes_are_told() {
     let path = std::env::temp_dir().join(format!("mill-load-ab-body-{}", std::process::id()));
     std::fs::write(&path, "a=1").unwrap();
-    let ground = Played::new(&[Event::Answer([0, 0, 0, 1_000_000], 985, 200)]);
+    let platform = Played::new(&[Event::Answer([0, 0, 0, 1_000_000], 985, 200)]);
     let file = path.to_str().unwrap();
-    let (out, _, _) = outcome(&ground, &["-p", file, "a.example/"]);
+    let (out, _, _) = outcome(&platform, &["-p", file, "a.example/"]);
     std::fs::remove_file(&path).unwrap();
-    let (_, sent, is_head) = ground.seen.take().unwrap();
+    let (_, sent, is_head) = platform.seen.take().unwrap();
     assert!(sent.ends_with(b"\r\n\r\na=1"));
     assert!(!is_head);
     assert!(out.contains(&format!("Total body sent:        {}\n", sent.len())));
@@ -421,10 +421,10 @@ fn files_are_written_where_they_are_asked_for() {
 #[test]
 fn what_leads_to_no_run_has_abs_words_and_status() {
     let check = |line: &str, said: &str, status: u8| {
-        let ground = four();
-        let (_, err, exit) = outcome(&ground, &words(line));
+        let platform = four();
+        let (_, err, exit) = outcome(&platform, &words(line));
         assert_eq!((err.lines().next(), exit), (Some(said), status), "{line}");
-        assert!(ground.seen.take().is_none());
+        assert!(platform.seen.take().is_none());
     };
     check("", "ab: wrong number of arguments", 22);
     check("-n", "ab: option requires an argument -- n", 22);

@@ -5,7 +5,7 @@ use crate::dialect::wrk::report::Totals;
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::units::time_us;
 use crate::failure::FailureKind;
-use crate::ground::Ran;
+use crate::platform::RunOutcome;
 use crate::silence;
 use crate::tally::Tally;
 use core::time::Duration;
@@ -89,7 +89,7 @@ pub(crate) fn emit_after(
 
 /// How long answers usually took. Of those that took longer than wrk's timeout only the longest is known.
 pub(crate) fn usual<R>(
-    (ran, totals): (&Ran<R>, &Totals),
+    (ran, totals): (&RunOutcome<R>, &Totals),
     latency: &dyn Statistics,
     connections: u32,
 ) -> Duration {
@@ -105,7 +105,7 @@ pub(crate) fn usual<R>(
 
 /// What no column of wrk has: its latencies, and the averages of its rates, are of the time in which answers came.
 pub(crate) fn emit_unserved<R>(
-    ran: &Ran<R>,
+    ran: &RunOutcome<R>,
     connections: u32,
     usual: Duration,
     err: &mut dyn Write,

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 /// Merges the files that are named; returns the exit status. `arguments` come after the word `merge`.
 pub fn main(arguments: &[Vec<u8>], out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let told = match run(arguments) {
-        Ok(Asked::Help) => out.write_all(HELP.as_bytes()),
-        Ok(Asked::Merged(merged)) => merged.emit(out),
+        Ok(MergeCommand::Help) => out.write_all(HELP.as_bytes()),
+        Ok(MergeCommand::Merged(merged)) => merged.emit(out),
         Err(sentence) => {
             // Where the error output is closed, the status has to say it.
             let _ = writeln!(err, "millstream load merge: {sentence}");
@@ -26,7 +26,7 @@ pub fn main(arguments: &[Vec<u8>], out: &mut dyn Write, err: &mut dyn Write) -> 
     }
 }
 
-enum Asked {
+enum MergeCommand {
     Help,
     Merged(Box<Merged>),
 }
@@ -40,9 +40,9 @@ struct Merged {
     json_to_out: Option<Value>,
 }
 
-fn run(arguments: &[Vec<u8>]) -> Result<Asked, String> {
+fn run(arguments: &[Vec<u8>]) -> Result<MergeCommand, String> {
     let Some(request) = Request::parse(arguments)? else {
-        return Ok(Asked::Help);
+        return Ok(MergeCommand::Help);
     };
     let mut documents = Vec::new();
     let mut parts = Vec::new();
@@ -69,7 +69,7 @@ fn run(arguments: &[Vec<u8>]) -> Result<Asked, String> {
                 .map_err(|error| format!("--json {file}: {error}"))?;
         }
     }
-    Ok(Asked::Merged(Box::new(Merged {
+    Ok(MergeCommand::Merged(Box::new(Merged {
         names: request.files,
         parts,
         sum,

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::failure::FailureKind;
-use crate::ground::{LinkUse, ServerCpu, ThreadCpu};
 use crate::native::answers::Answers;
 use crate::native::measures::Measures;
+use crate::platform::{LinkUse, ServerCpu, ThreadCpu};
 use crate::tally::Tally;
 use mill_runtime::time::UnixTime;
 

@@ -3,7 +3,7 @@
 use super::values::{count, duration, life, moment, positive, small_count, some_duration};
 use super::words::{arrivals, file, header, interval, method, one_body, user, version};
 use super::{Body, Draft, addresses};
-use crate::native::part::Place;
+use crate::native::part::PartIndex;
 use crate::native::requirements::{LATENCIES, MostErrors, Requirement};
 use crate::native::search::Objective;
 use crate::native::sweep::Sweep;
@@ -340,7 +340,7 @@ pub(super) const TABLE: &[Entry] = &[
         },
     ),
     Entry::rare(Hidden, "--part N/COUNT", "", |draft, value| {
-        let place = Place::parse(value);
+        let place = PartIndex::parse(value);
         put(
             &mut draft.part,
             place.ok_or_else(|| String::from("no part")),

@@ -4,7 +4,7 @@ use super::*;
 use crate::native::requirements::MostErrors;
 use crate::native::sample_results::options;
 
-fn parse_words(words: &[&str]) -> Result<Asked, Refused> {
+fn parse_words(words: &[&str]) -> Result<LoadCommand, Refused> {
     let arguments: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
     parse(&arguments)
 }
@@ -136,7 +136,9 @@ fn network_and_processes() {
     });
     check("--server-pid 12", |options| options.server_pid = Some(12));
     check("--processes 4", |options| options.processes = 4);
-    check("--part 2/4", |options| options.part = Place::parse("2/4"));
+    check("--part 2/4", |options| {
+        options.part = PartIndex::parse("2/4")
+    });
     check("--search p99<5ms", |options| {
         options.search = Objective::parse("p99<5ms").ok();
         options.warm_up = Duration::from_secs(1);
@@ -315,7 +317,7 @@ fn control_characters_and_other_encodings_are_refused() {
 #[test]
 fn the_help_fits_and_the_long_one_has_everything() {
     let text = |word: &str| match parse_words(&[word, "--nonsense"]) {
-        Ok(Asked::Help(text)) => text,
+        Ok(LoadCommand::Help(text)) => text,
         other => panic!("{other:?}"),
     };
     let (screen, everything) = (text("--help"), text("--help-all"));

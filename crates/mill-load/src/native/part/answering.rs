@@ -1,8 +1,8 @@
 //! A crew for tests, whose parts do what they are told and bring results.
 
 use super::message::{Order, Said};
-use crate::ground::{Crew, FromPart, Team};
 use crate::native::merge::tests::part;
+use crate::platform::{ChildProcesses, FromPart, Launcher};
 use core::time::Duration;
 use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
@@ -34,12 +34,12 @@ impl Answering {
     }
 }
 
-impl Crew for Answering {
+impl Launcher for Answering {
     fn now(&self) -> Instant {
         Instant::from_nanos(1)
     }
 
-    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String> {
+    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String> {
         let mut says = VecDeque::new();
         for (part, own) in (0..).zip(arguments) {
             let line = String::from_utf8(own.join(&b' ')).map_err(|error| error.to_string())?;
@@ -60,7 +60,7 @@ impl Crew for Answering {
     fn obey(&self) {}
 }
 
-impl Team for AnsweringTeam {
+impl ChildProcesses for AnsweringTeam {
     fn send(&mut self, number: u32, line: &str) {
         assert!(matches!(Order::parse(line), Some(Order::Start(_))));
         let mut results = part(&[Duration::from_millis(1); 10]);

@@ -1,21 +1,21 @@
 //! The side that starts the others.
 
 use super::message::{Order, Said};
-use super::{PartError, Place};
-use crate::ground::{Crew, FromPart, Team};
+use super::{PartError, PartIndex};
 use crate::native::results::Results;
 use crate::native::series::Period;
+use crate::platform::{ChildProcesses, FromPart, Launcher};
 use core::time::Duration;
 
 /// Runs the command line `arguments` in `count` processes and returns what each measured. `on_period` is told of each
 /// part's intervals as they pass.
 pub fn conduct(
-    crew: &dyn Crew,
+    launcher: &dyn Launcher,
     arguments: &[Vec<u8>],
     count: u32,
-    on_period: &mut dyn FnMut(Place, &Period),
+    on_period: &mut dyn FnMut(PartIndex, &Period),
 ) -> Result<Vec<Results>, PartError> {
-    let places = (0..count).map(|index| Place { index, count });
+    let places = (0..count).map(|index| PartIndex { index, count });
     let all: Vec<Vec<Vec<u8>>> = places
         .map(|place| {
             let mut own = vec![b"--part".to_vec(), place.to_string().into_bytes()];
@@ -24,7 +24,7 @@ pub fn conduct(
         })
         .collect();
     let mut conductor = Conductor {
-        team: crew.start(&all).map_err(PartError)?,
+        children: launcher.start(&all).map_err(PartError)?,
         count,
         ready: vec![false; count as usize],
         results: vec![None; count as usize],
@@ -34,7 +34,7 @@ pub fn conduct(
         conductor.hear(on_period)?;
     }
     let lead = START_LEAD + START_LEAD_OF_PART * count;
-    conductor.say_to_all(Order::Start(crew.now() + lead));
+    conductor.say_to_all(Order::Start(launcher.now() + lead));
     while conductor.results.iter().any(Option::is_none) {
         conductor.hear(on_period)?;
     }
@@ -43,7 +43,7 @@ pub fn conduct(
 
 /// What is known of the parts.
 struct Conductor {
-    team: Box<dyn Team>,
+    children: Box<dyn ChildProcesses>,
     count: u32,
     ready: Vec<bool>,
     results: Vec<Option<Results>>,
@@ -52,8 +52,8 @@ struct Conductor {
 
 impl Conductor {
     /// Takes in the next thing that happens.
-    fn hear(&mut self, on_period: &mut dyn FnMut(Place, &Period)) -> Result<(), PartError> {
-        let (part, line) = match self.team.receive() {
+    fn hear(&mut self, on_period: &mut dyn FnMut(PartIndex, &Period)) -> Result<(), PartError> {
+        let (part, line) = match self.children.receive() {
             FromPart::Line(part, line) => (part, line),
             FromPart::Ended(part, how) => {
                 let is_done = self.results.get(part as usize).is_none_or(Option::is_some);
@@ -108,7 +108,7 @@ impl Conductor {
 
     fn say_to_all(&mut self, order: Order) {
         for part in 0..self.count {
-            self.team.send(part, &order.emit());
+            self.children.send(part, &order.emit());
         }
     }
 
@@ -119,8 +119,8 @@ impl Conductor {
         ))
     }
 
-    const fn place(&self, part: u32) -> Place {
-        Place {
+    const fn place(&self, part: u32) -> PartIndex {
+        PartIndex {
             index: part,
             count: self.count,
         }

@@ -2,24 +2,24 @@
 
 use super::conduct::VERSION;
 use super::message::{Order, Said};
-use super::{PartError, Place};
-use crate::ground::{Crew, Ground, Hand, Watch};
+use super::{PartError, PartIndex};
 use crate::native::recorder::{Interval, Recorder};
 use crate::native::results::Results;
 use crate::native::series::Series;
 use crate::plan::Plan;
+use crate::platform::{Launcher, Platform, ThreadInput, Watch};
 use core::time::Duration;
 use std::io::Write;
 
-/// Does one part of a run: `plan` is already [`Place::share`]d, `hands` are its threads'. Whatever happens is said
+/// Does one part of a run: `plan` is already [`PartIndex::share`]d, `inputs` are its threads'. Whatever happens is said
 /// on `out`, where the conductor listens; the error is for the exit status.
 pub fn perform(
-    ground: &impl Ground,
-    place: Place,
-    prepared: Result<(Plan, Vec<Hand<Recorder>>), String>,
+    platform: &impl Platform,
+    place: PartIndex,
+    prepared: Result<(Plan, Vec<ThreadInput<Recorder>>), String>,
     out: &mut dyn Write,
 ) -> Result<(), PartError> {
-    let done = run(ground, place, prepared, out);
+    let done = run(platform, place, prepared, out);
     match &done {
         Ok(results) => say(out, &Said::Result(Box::new(results.clone())))?,
         Err(PartError(sentence)) => say(out, &Said::Failed(sentence.clone()))?,
@@ -28,30 +28,30 @@ pub fn perform(
 }
 
 fn run(
-    ground: &impl Ground,
-    place: Place,
-    prepared: Result<(Plan, Vec<Hand<Recorder>>), String>,
+    platform: &impl Platform,
+    place: PartIndex,
+    prepared: Result<(Plan, Vec<ThreadInput<Recorder>>), String>,
     out: &mut dyn Write,
 ) -> Result<Results, PartError> {
     let version = String::from(VERSION);
     say(out, &Said::Hello { version })?;
-    let (mut plan, hands) = prepared.map_err(PartError)?;
-    let crew: &dyn Crew = ground.crew().map_err(|error| PartError(error.0))?;
+    let (mut plan, inputs) = prepared.map_err(PartError)?;
+    let launcher: &dyn Launcher = platform.launcher().map_err(|error| PartError(error.0))?;
     say(out, &Said::Ready)?;
-    let order = crew.order().as_deref().and_then(Order::parse);
+    let order = launcher.order().as_deref().and_then(Order::parse);
     let Some(Order::Start(at)) = order else {
         return Err(PartError(String::from(
             "the process that started this part went away before the run began",
         )));
     };
-    crew.obey();
+    launcher.obey();
     plan.begin = Some(at + place.offset(&plan));
     let mut teller = Teller {
         series: Series::new(plan.threads, plan.interval),
         out,
     };
-    let began = ground.wall_clock();
-    let ran = ground.run(&plan, hands, &mut teller);
+    let began = platform.wall_clock();
+    let ran = platform.run(&plan, inputs, &mut teller);
     let ran = ran.map_err(|error| PartError(error.0))?;
     let has_schedule = !matches!(plan.pace, crate::plan::Pace::Closed { .. });
     Ok(Results::of(ran, teller.series, began, has_schedule))

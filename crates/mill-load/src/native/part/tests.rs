@@ -2,10 +2,10 @@
 
 use super::message::{Order, Said};
 use super::*;
-use crate::ground::{Crew, FromPart, Team};
 use crate::native::merge::tests::part;
 use crate::native::results::Results;
 use crate::plan::Arrivals;
+use crate::platform::{ChildProcesses, FromPart, Launcher};
 use crate::target::Endpoint;
 use mill_runtime::time::Instant;
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 fn plans(count: u32, whole: &Plan) -> Vec<Plan> {
     let share = |index| {
         let mut plan = whole.clone();
-        Place { index, count }.share(&mut plan);
+        PartIndex { index, count }.share(&mut plan);
         plan
     };
     (0..count).map(share).collect()
@@ -24,7 +24,7 @@ fn plans(count: u32, whole: &Plan) -> Vec<Plan> {
 #[test]
 fn places_are_counted_from_one() {
     let check = |text: &str, expected: Option<(u32, u32)>| {
-        let place = Place::parse(text);
+        let place = PartIndex::parse(text);
         assert_eq!(
             place.map(|place| (place.index, place.count)),
             expected,
@@ -36,7 +36,7 @@ fn places_are_counted_from_one() {
     for text in ["", "0/4", "5/4", "1/0", "1", "a/b", "1/4/2"] {
         check(text, None);
     }
-    assert_eq!(Place { index: 1, count: 4 }.to_string(), "2/4");
+    assert_eq!(PartIndex { index: 1, count: 4 }.to_string(), "2/4");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn the_rate_is_split_and_even_arrivals_stay_even() {
     let parts = plans(4, &whole);
     let begins: Vec<Duration> = (0..4)
         .zip(&parts)
-        .map(|(index, plan)| Place { index, count: 4 }.offset(plan))
+        .map(|(index, plan)| PartIndex { index, count: 4 }.offset(plan))
         .collect();
     assert_eq!(begins, [0, 250, 500, 750].map(Duration::from_micros));
     let rate = |plan: &Plan| match plan.pace {
@@ -92,30 +92,30 @@ fn the_rate_is_split_and_even_arrivals_stay_even() {
 }
 
 /// A crew whose parts say what is given.
-struct Told {
+struct ScriptedLauncher {
     says: RefCell<VecDeque<FromPart>>,
     heard: Rc<RefCell<Vec<(u32, String)>>>,
     started: RefCell<Vec<String>>,
 }
 
-struct ToldTeam {
+struct ScriptedProcesses {
     says: VecDeque<FromPart>,
     heard: Rc<RefCell<Vec<(u32, String)>>>,
 }
 
-impl Crew for Told {
+impl Launcher for ScriptedLauncher {
     fn now(&self) -> Instant {
         Instant::from_nanos(5_000_000_000)
     }
 
-    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String> {
+    fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String> {
         for own in arguments {
             let line = own.join(&b' ');
             self.started
                 .borrow_mut()
                 .push(String::from_utf8(line).unwrap());
         }
-        Ok(Box::new(ToldTeam {
+        Ok(Box::new(ScriptedProcesses {
             says: self.says.take(),
             heard: Rc::clone(&self.heard),
         }))
@@ -128,7 +128,7 @@ impl Crew for Told {
     fn obey(&self) {}
 }
 
-impl Team for ToldTeam {
+impl ChildProcesses for ScriptedProcesses {
     fn send(&mut self, part: u32, line: &str) {
         self.heard.borrow_mut().push((part, String::from(line)));
     }
@@ -145,18 +145,18 @@ type Conducted = Result<Vec<Results>, PartError>;
 
 /// Conducts two parts that say this; returns the outcome and the orders they got.
 fn conducted(says: Vec<FromPart>) -> (Conducted, Vec<(u32, Order)>) {
-    let crew = Told {
+    let launcher = ScriptedLauncher {
         says: RefCell::new(says.into()),
         heard: Rc::default(),
         started: RefCell::default(),
     };
     let arguments = [b"-c".to_vec(), b"8".to_vec()];
-    let outcome = conduct(&crew, &arguments, 2, &mut |_, _| {});
+    let outcome = conduct(&launcher, &arguments, 2, &mut |_, _| {});
     assert_eq!(
-        *crew.started.borrow(),
+        *launcher.started.borrow(),
         ["--part 1/2 -c 8", "--part 2/2 -c 8"]
     );
-    let heard = crew.heard.borrow();
+    let heard = launcher.heard.borrow();
     let orders = heard
         .iter()
         .map(|(part, line)| (*part, Order::parse(line).unwrap()));

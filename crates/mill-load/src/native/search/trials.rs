@@ -1,12 +1,12 @@
 //! Each trial as a run of an open loop.
 
 use super::{Found, Objective, Outcome, Point, SEND_RATE_MIN, Search, Settings, Trial};
-use crate::ground::{Ground, GroundError, Hand, Unwatched};
 use crate::native::recorder::Recorder;
 use crate::native::requirements::Errors;
 use crate::native::results::Results;
 use crate::native::series::Series;
 use crate::plan::{Arrivals, Pace, Plan};
+use crate::platform::{Platform, PlatformError, ThreadInput, Unwatched};
 
 /// What a search brought.
 #[derive(Clone, Debug)]
@@ -23,17 +23,17 @@ pub struct Searched {
 /// Searches the highest rate that keeps `objective`. Each trial is `plan` at its own rate and duration, with new
 /// `hands`; `on_point` is told of each as it ends.
 pub fn search(
-    ground: &impl Ground,
+    platform: &impl Platform,
     (plan, arrivals): (&Plan, Arrivals),
-    hands: &dyn Fn() -> Vec<Hand<Recorder>>,
+    inputs: &dyn Fn() -> Vec<ThreadInput<Recorder>>,
     (objective, settings): (&Objective, Settings),
     on_point: &mut dyn FnMut(&Point),
-) -> Result<Searched, GroundError> {
+) -> Result<Searched, PlatformError> {
     let mut search = Search::new(settings);
     let mut points = Vec::new();
     let (mut results, mut interrupted) = (None, false);
     while let Some(trial) = search.next() {
-        let ran = run(ground, (plan, arrivals), hands(), trial)?;
+        let ran = run(platform, (plan, arrivals), inputs(), trial)?;
         if ran.interrupted {
             interrupted = true;
             break;
@@ -57,11 +57,11 @@ pub fn search(
 }
 
 fn run(
-    ground: &impl Ground,
+    platform: &impl Platform,
     (plan, arrivals): (&Plan, Arrivals),
-    hands: Vec<Hand<Recorder>>,
+    inputs: Vec<ThreadInput<Recorder>>,
     trial: Trial,
-) -> Result<Results, GroundError> {
+) -> Result<Results, PlatformError> {
     let mut plan = plan.clone();
     plan.pace = Pace::Open {
         rate: trial.rate,
@@ -69,8 +69,8 @@ fn run(
     };
     plan.stop.after = Some(trial.duration);
     plan.stop.requests = None;
-    let began = ground.wall_clock();
-    let ran = ground.run(&plan, hands, &mut Unwatched)?;
+    let began = platform.wall_clock();
+    let ran = platform.run(&plan, inputs, &mut Unwatched)?;
     let series = Series::new(plan.threads, plan.interval);
     Ok(Results::of(ran, series, began, true))
 }

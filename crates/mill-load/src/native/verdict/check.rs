@@ -1,6 +1,6 @@
 //! The comparison of one figure with its threshold.
 
-use super::Word;
+use super::VerdictKind;
 use super::thresholds::{Threshold, Unit};
 
 /// One thing that was looked at.
@@ -17,7 +17,7 @@ pub struct Check {
     /// What was seen; if it is not as it should be, what to do next.
     pub advice: String,
     /// What the run is if this check fails.
-    pub means: Option<Word>,
+    pub means: Option<VerdictKind>,
 }
 
 /// How a check went.
@@ -44,7 +44,7 @@ impl Check {
     pub(super) fn compare(
         threshold: &Threshold,
         figure: f64,
-        means: impl Into<Option<Word>>,
+        means: impl Into<Option<VerdictKind>>,
         seen: &str,
         advice: &str,
     ) -> Self {

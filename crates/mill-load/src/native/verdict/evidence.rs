@@ -1,7 +1,7 @@
 //! What is judged.
 
-use crate::ground::{Machine, ThreadCpu};
 use crate::plan::{Life, Opening, Pace, Plan};
+use crate::platform::{Machine, ThreadCpu};
 use crate::silence::{Silence, lost_share};
 use crate::tally::Tally;
 use core::time::Duration;

@@ -4,11 +4,11 @@ use super::check::Check;
 use super::evidence::Evidence;
 use super::steadiness::{drift, spread};
 use super::thresholds::{Subject, Thresholds};
-use super::{Level, Word};
+use super::{Level, VerdictKind};
 use crate::failure::FailureKind;
-use crate::ground::ThreadCpu;
 use crate::native::units;
 use crate::plan::{Life, Pace};
+use crate::platform::ThreadCpu;
 use crate::silence::{total, words};
 
 /// Every check that the evidence allows, in the order of reports.
@@ -52,7 +52,7 @@ fn silence(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Silence),
         (share * 100.0).min(100.0),
-        Word::Invalid,
+        VerdictKind::Invalid,
         &seen,
         "the server had ended, hung or stood still, or could not be reached, and the figures are of the rest; look at its log and repeat the run",
     ))
@@ -69,7 +69,7 @@ fn lost(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Lost),
         figure,
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!(
             "connections could not be served for {figure:.1} % of their time, because requests failed or were never answered{still}"
         ),
@@ -82,7 +82,7 @@ fn answers(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Answers),
         answered as f64,
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{answered} requests were answered"),
         "too few for the 99th percentile to mean something; run longer, and look at the errors",
     ))
@@ -103,7 +103,7 @@ fn duration(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Duration),
         seconds,
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{seconds:.2} s were measured{of_search}{interrupted}"),
         "too short to tell a steady state; run longer",
     ))
@@ -125,7 +125,7 @@ fn errors(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Errors),
         percent(failed, tally.started),
-        Word::Invalid,
+        VerdictKind::Invalid,
         &seen,
         "the figures are of those that did not; find the cause, or use fewer connections or a lower rate",
     ))
@@ -137,7 +137,7 @@ fn error_statuses(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::ErrorStatuses),
         percent(bad, tally.answered),
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{bad} answers had a status of 400 or more"),
         "what was measured are error pages; check the URL, the server's log and its limits",
     ))
@@ -168,7 +168,7 @@ fn connections(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Connections),
         percent(achieved, requested).min(100.0),
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{achieved} of {requested} {words}"),
         "the load was not the one asked for; check ulimit -n, the source ports, and the server's backlog and limits",
     ))
@@ -183,7 +183,7 @@ fn late_sends(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::LateSends),
         percent(late, evidence.due()),
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{late} requests began more than 1 ms late although a connection was idle"),
         "the client did not keep time; use more threads or a lower rate, and keep other work off its CPUs",
     ))
@@ -214,9 +214,9 @@ fn rate(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
         .busiest_thread()
         .is_some_and(|share| cpu.level(share * 100.0) == Level::Fail);
     let word = if client {
-        Word::ClientBound
+        VerdictKind::ClientBound
     } else {
-        Word::ServerBound
+        VerdictKind::ServerBound
     };
     let advice = if client {
         "the client's threads were busy; use more threads or more processes"
@@ -251,7 +251,7 @@ fn sizes(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Sizes),
         percent(differing, evidence.tally.answered),
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{differing} answers differed in status or length from the first"),
         "the same request had different answers; if that is meant, raise the threshold sizes",
     ))
@@ -262,7 +262,7 @@ fn steal(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Steal),
         figure,
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!("{figure:.1} % of the CPU time went to other guests of the host"),
         "the machine was not ours alone; repeat the run",
     ))
@@ -273,7 +273,7 @@ fn other_cpu(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::OtherCpu),
         figure,
-        Word::Invalid,
+        VerdictKind::Invalid,
         &format!(
             "{figure:.0} % of this machine's CPU time went to programs other than the load generator and the server"
         ),
@@ -286,7 +286,7 @@ fn client_cpu(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::ClientCpu),
         figure,
-        Word::ClientBound,
+        VerdictKind::ClientBound,
         &format!("the client's busiest thread used {figure:.0} % of a CPU"),
         "what was measured is the client; use more threads, more processes or another machine",
     ))
@@ -306,7 +306,7 @@ fn preemptions(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Preemptions),
         figure,
-        Word::ClientBound,
+        VerdictKind::ClientBound,
         &format!("a client's thread was put aside {figure:.0} times a second"),
         "something else wanted its CPU; give client and server CPUs of their own",
     ))
@@ -318,7 +318,7 @@ fn link(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::Link),
         figure,
-        Word::LinkBound,
+        VerdictKind::LinkBound,
         &format!(
             "{figure:.0} % of what {} can carry was used",
             link.interface
@@ -334,7 +334,7 @@ fn retransmissions(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked 
     let check = Check::compare(
         thresholds.of(Subject::Retransmissions),
         percent(again, sent),
-        Word::LinkBound,
+        VerdictKind::LinkBound,
         &format!("{again} of {sent} segments were sent again"),
         "the path loses segments; look at the interface's drops, and at the switches between",
     );
@@ -351,7 +351,7 @@ fn listen_overflows(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked
     Some(Check::compare(
         thresholds.of(Subject::ListenOverflows),
         percent(refused, evidence.tally.connects.max(refused)),
-        Word::ServerBound,
+        VerdictKind::ServerBound,
         &format!("{refused} connections found the server's queue full"),
         "the server accepts too slowly or its queue is short; raise its backlog and net.core.somaxconn",
     ))
@@ -362,7 +362,7 @@ fn rate_spread(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     Some(Check::compare(
         thresholds.of(Subject::RateSpread),
         figure,
-        Word::Unstable,
+        VerdictKind::Unstable,
         &format!("the rate varied by {figure:.1} % from interval to interval"),
         "a mean says little about it; look at the time series for stalls, and at other work on the machines",
     ))
@@ -382,7 +382,7 @@ fn rate_drift(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let seen = format!("the rate {verb} from {from} to {to} over the run");
     Some(if drift.is_significant {
         let advice = "it was no steady state; warm up longer, or find out what fills up";
-        Check::compare(threshold, figure, Word::Unstable, &seen, advice)
+        Check::compare(threshold, figure, VerdictKind::Unstable, &seen, advice)
     } else {
         let mut check = Check::compare(threshold, 0.0, None, &seen, "");
         check.advice = format!("{seen}, which chance explains.");

@@ -62,7 +62,7 @@ fn seconds(seconds: u64) -> Instant {
 
 fn hand(store: &mut Store<Scripted>, buffer: Option<LogBuffer>, lines: &str, at: u64) {
     let mut waiting = Waiting::default();
-    let place = Place::Opened {
+    let place = LogTarget::Opened {
         path: Text::from(PATH),
         buffer,
     };
@@ -230,7 +230,7 @@ fn hand_evaluated(
     at: u64,
 ) {
     let mut waiting = Waiting::default();
-    let place = Place::Evaluated {
+    let place = LogTarget::Evaluated {
         path: path.into(),
         root: b"/".to_vec(),
         cache,
@@ -297,7 +297,7 @@ fn the_cache_keeps_only_files_that_are_used_often_enough() {
 fn below_a_root_that_does_not_exist_no_log_is_created() {
     let mut store = Store::new(Vec::new(), open);
     let mut waiting = Waiting::default();
-    let place = Place::Evaluated {
+    let place = LogTarget::Evaluated {
         path: b"/a".to_vec(),
         root: b"/no such directory".to_vec(),
         cache: None,

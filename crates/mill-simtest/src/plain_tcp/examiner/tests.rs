@@ -3,7 +3,7 @@
 use super::*;
 
 /// Numbers from 1000 on; 2000 to 2100 were sent to it, and windows up to 1500 offered.
-const TOLD: Told = Told {
+const TOLD: PeerKnowledge = PeerKnowledge {
     iss: 2000,
     sent: 2100,
     edge: Some(1500),

@@ -67,7 +67,7 @@ impl<Q: SendQueue> Host<Q> {
             && slot.flags.has(SlotFlags::REPLIES)
             && slot
                 .connection
-                .info(self.lending.config(slot.config))
+                .info(self.tcp_context.config(slot.config))
                 .backoff
                 >= BACKOFF_TO_DOUBT
         {

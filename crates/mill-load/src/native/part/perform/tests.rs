@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::generator::Part;
-use crate::ground::{GroundError, Machine, Ran, Team};
 use crate::plan::{Arrivals, Pace};
+use crate::platform::{ChildProcesses, Machine, PlatformError, RunOutcome};
 use crate::record::Record;
 use crate::request::{Batch, Rendered, Requests};
 use crate::tally::Tally;
@@ -21,12 +21,12 @@ struct Quiet {
     fails: bool,
 }
 
-impl Crew for Quiet {
+impl Launcher for Quiet {
     fn now(&self) -> Instant {
         Instant::default()
     }
 
-    fn start(&self, _: &[Vec<Vec<u8>>]) -> Result<Box<dyn Team>, String> {
+    fn start(&self, _: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String> {
         Err(String::from("a part starts nobody"))
     }
 
@@ -39,7 +39,7 @@ impl Crew for Quiet {
     }
 }
 
-impl Ground for Quiet {
+impl Platform for Quiet {
     fn resolve(&self, _: &str, _: u16) -> Result<Vec<SocketAddr>, String> {
         Ok(Vec::new())
     }
@@ -56,22 +56,22 @@ impl Ground for Quiet {
         1
     }
 
-    fn crew(&self) -> Result<&dyn Crew, GroundError> {
+    fn launcher(&self) -> Result<&dyn Launcher, PlatformError> {
         Ok(self)
     }
 
     fn run<R: Record>(
         &self,
         plan: &Plan,
-        hands: Vec<Hand<R>>,
+        inputs: Vec<ThreadInput<R>>,
         watch: &mut dyn Watch<R::Interval>,
-    ) -> Result<Ran<R>, GroundError> {
+    ) -> Result<RunOutcome<R>, PlatformError> {
         assert!(
             self.obeyed.get(),
             "an order to stop must be heard from the beginning"
         );
         if self.fails {
-            return Err(GroundError(String::from("no thread left")));
+            return Err(PlatformError(String::from("no thread left")));
         }
         self.begin.set(plan.begin);
         let tally = Tally {
@@ -79,11 +79,11 @@ impl Ground for Quiet {
             answered: 5,
             ..Tally::default()
         };
-        let parts = hands.into_iter().zip(0..).map(|(mut hand, thread)| {
-            let interval = hand.recorder.cut(Instant::default(), &tally);
+        let parts = inputs.into_iter().zip(0..).map(|(mut input, thread)| {
+            let interval = input.recorder.cut(Instant::default(), &tally);
             watch.on_interval(thread, plan.interval, interval);
             Part {
-                recorder: hand.recorder,
+                recorder: input.recorder,
                 tally,
                 measured: plan.interval,
                 aborted: None,
@@ -92,7 +92,7 @@ impl Ground for Quiet {
                 script: None,
             }
         });
-        Ok(Ran {
+        Ok(RunOutcome {
             parts: parts.collect(),
             measured: plan.interval,
             interrupted: false,
@@ -101,30 +101,30 @@ impl Ground for Quiet {
     }
 }
 
-fn prepared() -> Result<(Plan, Vec<Hand<Recorder>>), String> {
+fn prepared() -> Result<(Plan, Vec<ThreadInput<Recorder>>), String> {
     let mut plan = Plan::new(Endpoint::example());
     plan.pace = Pace::Open {
         rate: 1000.0,
         arrivals: Arrivals::Uniform,
     };
-    let hand = Hand {
+    let input = ThreadInput {
         requests: Requests::always(Rendered {
             bytes: b"GET / HTTP/1.1\r\n\r\n".as_slice().into(),
             batch: Batch::ONE,
         }),
         recorder: Recorder::new(true),
     };
-    Ok((plan, vec![hand]))
+    Ok((plan, vec![input]))
 }
 
 /// Performs the second of two parts; returns what it said and whether that was a success.
 fn performed(
-    ground: &Quiet,
-    prepared: Result<(Plan, Vec<Hand<Recorder>>), String>,
+    platform: &Quiet,
+    prepared: Result<(Plan, Vec<ThreadInput<Recorder>>), String>,
 ) -> (Vec<Said>, bool) {
     let mut out = Vec::new();
-    let place = Place { index: 1, count: 2 };
-    let done = perform(ground, place, prepared, &mut out);
+    let place = PartIndex { index: 1, count: 2 };
+    let done = perform(platform, place, prepared, &mut out);
     let said = String::from_utf8(out).unwrap();
     let said = said.lines().map(|line| Said::parse(line).unwrap());
     (said.collect(), done.is_ok())
@@ -139,8 +139,8 @@ fn told_to_start() -> Quiet {
 
 #[test]
 fn a_part_begins_when_it_is_told_and_says_all_it_measured() {
-    let ground = told_to_start();
-    let (said, done) = performed(&ground, prepared());
+    let platform = told_to_start();
+    let (said, done) = performed(&platform, prepared());
     assert!(done);
     let [
         Said::Hello { .. },
@@ -154,13 +154,13 @@ fn a_part_begins_when_it_is_told_and_says_all_it_measured() {
     assert_eq!((period.answered, results.tally.answered), (5, 5));
     assert_eq!(results.began, UnixTime::from_seconds(77));
     // The other part begins at 1 ms; at 1000 a second each, the second one's arrivals lie between.
-    assert_eq!(ground.begin.get(), Some(Instant::from_nanos(1_500_000)));
+    assert_eq!(platform.begin.get(), Some(Instant::from_nanos(1_500_000)));
 }
 
 #[test]
 fn whatever_goes_wrong_is_said() {
-    let check = |ground: &Quiet, prepared, expected: &str| {
-        let (said, done) = performed(ground, prepared);
+    let check = |platform: &Quiet, prepared, expected: &str| {
+        let (said, done) = performed(platform, prepared);
         let Some(Said::Failed(sentence)) = said.last() else {
             panic!("{said:?}");
         };

@@ -1,7 +1,7 @@
 //! What the machine noticed, as JSON and back.
 
 use super::{count, duration, ns};
-use crate::ground::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
+use crate::platform::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use serde_json::{Value, json};
 
 pub(super) fn emit(machine: &Machine) -> Value {

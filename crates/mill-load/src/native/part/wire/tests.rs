@@ -1,8 +1,8 @@
 //! There and back.
 
 use super::*;
-use crate::ground::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use crate::native::merge::tests::part;
+use crate::platform::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};
 use crate::tally::Tally;
 
 const MS: Duration = Duration::from_millis(1);

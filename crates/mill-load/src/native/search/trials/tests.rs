@@ -3,8 +3,8 @@
 use super::*;
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
-use crate::ground::{Machine, Ran, Watch};
 use crate::native::search::Limit;
+use crate::platform::{Machine, RunOutcome, Watch};
 use crate::record::Record;
 use crate::request::{Batch, Rendered, Requests};
 use crate::sample::Sample;
@@ -36,7 +36,7 @@ fn model() -> Model {
     }
 }
 
-impl Ground for Model {
+impl Platform for Model {
     fn resolve(&self, _: &str, _: u16) -> Result<Vec<SocketAddr>, String> {
         Ok(Vec::new())
     }
@@ -56,16 +56,16 @@ impl Ground for Model {
     fn run<R: Record>(
         &self,
         plan: &Plan,
-        hands: Vec<Hand<R>>,
+        inputs: Vec<ThreadInput<R>>,
         _: &mut dyn Watch<R::Interval>,
-    ) -> Result<Ran<R>, GroundError> {
+    ) -> Result<RunOutcome<R>, PlatformError> {
         let Pace::Open { rate, .. } = plan.pace else {
-            return Err(GroundError(String::from("a trial is an open loop")));
+            return Err(PlatformError(String::from("a trial is an open loop")));
         };
         let time = if rate <= self.capacity { 1 } else { 20 };
         let sent = if rate <= self.sendable { 100 } else { 98 };
-        let parts = hands.into_iter().map(|hand| {
-            let mut recorder = hand.recorder;
+        let parts = inputs.into_iter().map(|input| {
+            let mut recorder = input.recorder;
             let mut tally = Tally {
                 started: sent,
                 never_started: 100 - sent,
@@ -91,7 +91,7 @@ impl Ground for Model {
             }
         });
         let run = self.runs.replace(self.runs.get() + 1);
-        Ok(Ran {
+        Ok(RunOutcome {
             parts: parts.collect(),
             measured: plan.stop.after.unwrap_or_default(),
             interrupted: run == self.interrupted_in,
@@ -120,8 +120,8 @@ fn sample(time: Duration) -> Sample {
 
 fn searched(model: &Model, objective: &str) -> Searched {
     let plan = Plan::new(Endpoint::example());
-    let hands = || {
-        vec![Hand {
+    let inputs = || {
+        vec![ThreadInput {
             requests: Requests::always(Rendered {
                 bytes: b"GET / HTTP/1.1\r\n\r\n".as_slice().into(),
                 batch: Batch::ONE,
@@ -134,7 +134,7 @@ fn searched(model: &Model, objective: &str) -> Searched {
     let searched = search(
         model,
         (&plan, Arrivals::Uniform),
-        &hands,
+        &inputs,
         (&objective, Settings::default()),
         &mut |_| told += 1,
     )

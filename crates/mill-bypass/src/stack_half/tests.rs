@@ -1,0 +1,218 @@
+//! What the link is told of listeners that come and go.
+
+use super::*;
+use alloc::string::String;
+use alloc::vec;
+use mill_runtime::files::FileError;
+use mill_stack::config::{HostConfig, Prefix, Route};
+use mill_stack::link::{Burst, FrameId, LinkProperties, Offload};
+use mill_stack::memory_link::MemoryLink;
+use mill_stack::polling::Polling;
+
+/// A link that remembers what it was told.
+struct RecordingLink {
+    link: MemoryLink,
+    told: Vec<String>,
+    frames_per_turn: usize,
+}
+
+impl Link for RecordingLink {
+    fn properties(&self) -> &LinkProperties {
+        self.link.properties()
+    }
+
+    fn receive(&mut self, burst: &mut Burst) {
+        self.link.receive(burst);
+    }
+
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        self.link.frame(id)
+    }
+
+    fn release(&mut self, id: FrameId) {
+        self.link.release(id);
+    }
+
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        self.link.reserve(len_max)
+    }
+
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        self.link.transmit(len, offload);
+    }
+
+    fn flush(&mut self) {}
+
+    fn frames_per_turn(&self) -> usize {
+        self.frames_per_turn
+    }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        let word = if on { "serve" } else { "stop" };
+        self.told.push(alloc::format!("{word} {}", service.address));
+    }
+
+    fn forget(&mut self, service: Service) {
+        self.told.push(alloc::format!("forget {}", service.address));
+    }
+}
+
+#[derive(Clone)]
+struct NoFile;
+
+impl FileBytes for NoFile {
+    fn read_at(&self, _offset: u64, _into: &mut [u8]) -> Result<usize, FileError> {
+        Ok(0)
+    }
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::from_nanos((1_000_000 + millis) * 1_000_000)
+}
+
+/// A stack on an interface that the kernel uses too.
+fn stack_half() -> StackHalf<RecordingLink, NoFile> {
+    let prefix = Prefix {
+        address: IpAddr::from([10, 0, 0, 1]),
+        len: 24,
+    };
+    let mut host = HostConfig::new(vec![prefix], [1; 16]);
+    host.neighbors = Neighboring::Kernel;
+    host.limits.burst_max = 8;
+    // Who is in the network is reached without a gateway.
+    host.routes = vec![Route::on_link(prefix)];
+    let link = RecordingLink {
+        link: MemoryLink::ethernet(1),
+        told: Vec::new(),
+        frames_per_turn: 16,
+    };
+    let options = StackOptions {
+        polling: Polling::Interrupt,
+        ..StackOptions::new(link, host)
+    };
+    StackHalf::new(options, at(0))
+}
+
+fn options() -> ListenOptions {
+    ListenOptions::new(Address::Ip("0.0.0.0:80".parse().unwrap()))
+}
+
+fn told(stack_half: &StackHalf<RecordingLink, NoFile>) -> Vec<String> {
+    core::mem::take(&mut stack_half.stack.borrow_mut().link.told)
+}
+
+fn turn(stack_half: &StackHalf<RecordingLink, NoFile>, millis: u64) {
+    let mut events = Events::default();
+    stack_half.receive(at(millis), &mut events);
+}
+
+#[test]
+fn a_listener_that_is_to_be_closed_lets_come_what_is_on_its_way() {
+    let stack_half = stack_half();
+    let listener = stack_half.listen(&options()).unwrap().unwrap();
+    assert_eq!(told(&stack_half), ["serve 0.0.0.0:80"]);
+    assert!(!stack_half.drain_listener(listener));
+    assert!(!stack_half.drain_listener(listener));
+    assert_eq!(told(&stack_half), ["stop 0.0.0.0:80"]);
+    let wait = stack_half.wait(Park::Forever, || at(0));
+    assert_eq!(wait, Wait::Inner(Park::Until(at(2))));
+    turn(&stack_half, 1);
+    assert!(!stack_half.drain_listener(listener));
+    turn(&stack_half, 2);
+    assert!(stack_half.drain_listener(listener));
+    stack_half.close_listener(listener);
+    turn(&stack_half, 900);
+    assert!(told(&stack_half).is_empty());
+    turn(&stack_half, 1000);
+    assert_eq!(told(&stack_half), ["forget 0.0.0.0:80"]);
+    turn(&stack_half, 5000);
+    assert!(told(&stack_half).is_empty());
+}
+
+#[test]
+fn a_listener_that_is_kept_after_all_serves_again() {
+    let stack_half = stack_half();
+    let listener = stack_half.listen(&options()).unwrap().unwrap();
+    assert!(!stack_half.drain_listener(listener));
+    stack_half.keep_listener(listener);
+    let expected = ["serve 0.0.0.0:80", "stop 0.0.0.0:80", "serve 0.0.0.0:80"];
+    assert_eq!(told(&stack_half), expected);
+    turn(&stack_half, 5000);
+    assert!(told(&stack_half).is_empty());
+    assert!(!stack_half.drain_listener(listener), "it begins anew");
+    assert_eq!(told(&stack_half), ["stop 0.0.0.0:80"]);
+}
+
+#[test]
+fn a_port_is_forgotten_when_its_last_connection_has_ended() {
+    let stack_half = stack_half();
+    let listener = stack_half.listen(&options()).unwrap().unwrap();
+    let (target, own) = (
+        "10.0.0.2:9".parse().unwrap(),
+        "10.0.0.1:80".parse().unwrap(),
+    );
+    let opened = {
+        let host = &mut stack_half.stack.borrow_mut().host;
+        host.connect(target, Some(own), true, 7).unwrap()
+    };
+    stack_half.close_listener(listener);
+    assert_eq!(told(&stack_half), ["serve 0.0.0.0:80", "stop 0.0.0.0:80"]);
+    turn(&stack_half, 1500);
+    assert!(told(&stack_half).is_empty());
+    stack_half.stack.borrow_mut().host.abort(opened);
+    turn(&stack_half, 3000);
+    assert_eq!(told(&stack_half), ["forget 0.0.0.0:80"]);
+    // Whoever listens again before that is served as ever.
+    let again = stack_half.listen(&options()).unwrap().unwrap();
+    stack_half.close_listener(again);
+    let again = stack_half.listen(&options()).unwrap().unwrap();
+    turn(&stack_half, 6000);
+    let expected = ["serve 0.0.0.0:80", "stop 0.0.0.0:80", "serve 0.0.0.0:80"];
+    assert_eq!(told(&stack_half), expected);
+    stack_half.close_listener(again);
+}
+
+#[test]
+fn two_listeners_at_a_place_end_with_the_last() {
+    let stack_half = stack_half();
+    let shared = ListenOptions {
+        share: Some(0),
+        ..options()
+    };
+    let Some(Ok(one)) = stack_half.listen(&shared) else {
+        panic!("it listens");
+    };
+    let other = ListenOptions {
+        share: Some(1),
+        ..options()
+    };
+    let Some(Ok(other)) = stack_half.listen(&other) else {
+        // Nobody shares a place of the stack's.
+        return;
+    };
+    told(&stack_half);
+    stack_half.close_listener(one);
+    assert!(told(&stack_half).is_empty());
+    stack_half.close_listener(other);
+    assert_eq!(told(&stack_half), ["stop 0.0.0.0:80"]);
+}
+
+#[test]
+fn a_turn_takes_no_more_than_its_share_and_the_next_one_follows_at_once() {
+    let stack_half = stack_half();
+    let mut peer = MemoryLink::ethernet(2);
+    for _ in 0..40 {
+        assert!(peer.reserve(60).is_some());
+        peer.transmit(60, Offload::default());
+    }
+    peer.carry(&mut stack_half.stack.borrow_mut().link.link);
+    let taken = || stack_half.stack.borrow().host.counters().frames_in;
+    for expected in [16, 32] {
+        turn(&stack_half, 1);
+        assert_eq!(taken(), expected);
+        assert!(stack_half.stack.borrow().has_more, "after {expected}");
+    }
+    turn(&stack_half, 1);
+    assert_eq!(taken(), 40);
+    assert!(!stack_half.stack.borrow().has_more);
+}

@@ -1,0 +1,89 @@
+//! A device goes from a process to its successor: what the one says of it, and what the other makes of that.
+
+use super::af_xdp::AfXdp;
+use super::{AttachError, Attached, Hold, Made, Wire};
+use crate::handover::OwnershipLock;
+use crate::specification::Specification;
+use crate::specification::device::Device;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A device as it is told to a successor.
+#[derive(Debug)]
+pub struct InheritedDevice<'a> {
+    /// What it is, in words that [`Attached::inherit`] knows.
+    pub text: String,
+    pub descriptors: Vec<BorrowedFd<'a>>,
+}
+
+impl Attached {
+    /// Whether a successor can have the device while we serve; if not, why.
+    pub fn can_export(&self) -> Result<(), &'static str> {
+        match (&self.wire, &self.ownership) {
+            (_, Some(_)) => Ok(()),
+            (Wire::Tap(_), None) => Err("a TAP device can't be handed over"),
+            (Wire::Memif(_), None) => Err("the other end of a memif would have to connect again"),
+            (Wire::AfXdp(attachment), None) if !attachment.has_one_queue() => {
+                Err("it has several queues (queue=)")
+            }
+            (Wire::AfXdp(_), None) => Err("its frames are being written to a file (--pcap)"),
+        }
+    }
+
+    /// The device for a successor, who holds it from then on too; `None` where there can't be one.
+    pub fn export<'a>(&'a self, hold: &'a Hold) -> Option<InheritedDevice<'a>> {
+        let (Wire::AfXdp(queue), Some(ownership)) = (&self.wire, &self.ownership) else {
+            return None;
+        };
+        let Hold(Some(held)) = hold else {
+            return None;
+        };
+        let mut descriptors: Vec<BorrowedFd<'a>> = vec![held.link()];
+        descriptors.extend(ownership.descriptors().map(AsFd::as_fd));
+        descriptors.extend(queue.descriptors().map(AsFd::as_fd));
+        Some(InheritedDevice {
+            text: queue.describe()?,
+            descriptors,
+        })
+    }
+
+    /// The device of a predecessor, who serves until a worker of ours takes it over.
+    pub fn inherit(
+        specification: &Specification,
+        text: &str,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Made, AttachError> {
+        let strange = || {
+            AttachError(format!(
+                "the old binary has a device that this one does not know ({text})"
+            ))
+        };
+        let Device::AfXdp { interface } = &specification.device else {
+            return Err(AttachError(format!(
+                "the device can't be changed together with the binary: the old one has {}",
+                text.split_whitespace()
+                    .skip(1)
+                    .take(2)
+                    .collect::<Vec<_>>()
+                    .join(":")
+            )));
+        };
+        if specification.pcap.is_some() {
+            let what = "--pcap begins with a start, not when the binary is changed";
+            return Err(AttachError(String::from(what)));
+        }
+        let mut descriptors = descriptors.into_iter();
+        let mut next = || descriptors.next().ok_or_else(strange);
+        let link = next()?;
+        let ownership = OwnershipLock::of([next()?, next()?, next()?]);
+        let queue = AfXdp::inherit(interface, &specification.af_xdp, text, descriptors)?;
+        Ok(Made {
+            attachments: vec![Self {
+                wire: Wire::AfXdp(queue),
+                ownership: Some(ownership),
+                pcap: None,
+            }],
+            hold: Hold::inherited(link),
+            notices: Vec::new(),
+        })
+    }
+}

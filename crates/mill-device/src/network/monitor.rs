@@ -1,0 +1,280 @@
+//! Follows what the kernel knows of an interface.
+//!
+//! Of its messages about addresses, routes and the interface only that there was one is used: then the whole is read
+//! again, because the kernel leaves out what follows from another change (routes go with their interface), and
+//! messages may be lost. Neighbours, of which there may be many, are followed one by one.
+
+use super::ask::{self, BUFFER_BYTES, KernelMessage};
+use super::probe::NeighborProbe;
+use super::read::{self, Touched};
+use super::{Asking, LinkState, Network, NetworkError};
+use mill_stack::config::{Prefix, Route};
+use mill_stack::wire::ethernet::MacAddress;
+use mill_sys::netlink::{Group, Heard, Netlink};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// An interface that is followed. It becomes readable (epoll) when something may have changed.
+#[derive(Debug)]
+pub struct NetlinkMonitor {
+    asking: Asking,
+    hearing: Netlink,
+    probe: NeighborProbe,
+    network: Network,
+    /// What is to be told at the next opportunity.
+    pending: Vec<Change>,
+    is_gone: bool,
+    overruns: u64,
+    buffer: Vec<u8>,
+}
+
+/// What has changed, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Link(LinkState),
+    Addresses(Vec<Prefix>),
+    /// As in [`Network`].
+    Routes {
+        routes: Vec<Route>,
+        elsewhere: Vec<Prefix>,
+    },
+    /// A neighbour's Ethernet address; `None` if it has none any more, or could not be found.
+    Neighbor {
+        address: IpAddr,
+        mac: Option<MacAddress>,
+    },
+    /// The interface is not there any more, and will not come back: one of the same name is another one.
+    Gone,
+}
+
+/// What is to be read again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dirty {
+    link: bool,
+    addresses: bool,
+    routes: bool,
+    neighbors: bool,
+}
+
+impl NetlinkMonitor {
+    /// Reads everything about the interface of this name in the network namespace of the caller, and hears of changes from
+    /// then on. It may be used from any thread.
+    pub fn of(name: &str) -> Result<Self, NetworkError> {
+        let asking = Asking::begin(name)?;
+        let failed = |cause| asking.failed("changes", cause);
+        // First, so that nothing changes unheard while all is read.
+        let hearing = Netlink::subscribe(&GROUPS).map_err(failed)?;
+        hearing.set_receive_buffer(RECEIVE_BYTES).map_err(failed)?;
+        let probe = NeighborProbe::new(name, asking.index()).map_err(failed)?;
+        Ok(Self {
+            network: asking.all()?,
+            asking,
+            hearing,
+            probe,
+            pending: Vec::new(),
+            is_gone: false,
+            overruns: 0,
+            buffer: vec![0; BUFFER_BYTES],
+        })
+    }
+
+    /// As it was when `changes` was called last.
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How often there were more messages than could be held; everything was read again then.
+    pub const fn overruns(&self) -> u64 {
+        self.overruns
+    }
+
+    /// Makes the kernel look for a neighbour, or look whether it is still there. The answer comes by `changes`, that which is
+    /// known already with the next call.
+    pub fn ask(&mut self, neighbor: IpAddr) -> io::Result<()> {
+        if let Some(mac) = self.network.neighbors.get(&neighbor) {
+            self.pending.push(Change::Neighbor {
+                address: neighbor,
+                mac: Some(*mac),
+            });
+        }
+        self.probe.probe(neighbor)
+    }
+
+    /// Appends what has changed since the last call; does not wait.
+    pub fn changes(&mut self, into: &mut Vec<Change>) -> Result<(), NetworkError> {
+        into.append(&mut self.pending);
+        let dirty = self.hear(into)?;
+        if self.is_gone {
+            return Ok(());
+        }
+        match self.read_again(dirty, into) {
+            // It may have gone since it was heard of.
+            Err(error) if error.is_gone() => {
+                self.go(into);
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn hear(&mut self, into: &mut Vec<Change>) -> Result<Dirty, NetworkError> {
+        let mut dirty = Dirty::default();
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let mut result = Ok(());
+        for _ in 0..DATAGRAMS_MAX {
+            match self.hearing.receive(&mut buffer) {
+                Ok(Heard::Messages(len)) => {
+                    let bytes = buffer.get(..len).unwrap_or_default();
+                    ask::for_each(bytes, |told, _| self.on_message(&told, &mut dirty, into));
+                }
+                Ok(Heard::Overrun) => {
+                    self.overruns += 1;
+                    dirty = Dirty::ALL;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => {
+                    result = Err(self.asking.failed("changes", error));
+                    break;
+                }
+            }
+        }
+        self.buffer = buffer;
+        result.map(|()| dirty)
+    }
+
+    fn on_message(&mut self, told: &KernelMessage, dirty: &mut Dirty, into: &mut Vec<Change>) {
+        let touched = match told {
+            KernelMessage::Route(message) => read::touched(message, self.asking.index()),
+            KernelMessage::Unknown(kind) => read::touched_by_unknown(*kind),
+            KernelMessage::End(_) => Touched::Nothing,
+        };
+        match touched {
+            Touched::Gone => self.go(into),
+            Touched::Link => {
+                dirty.link = true;
+                dirty.addresses = true;
+                dirty.routes = true;
+            }
+            Touched::Addresses => {
+                dirty.addresses = true;
+                dirty.routes = true;
+            }
+            Touched::Routes => dirty.routes = true,
+            Touched::Neighbors => dirty.neighbors = true,
+            Touched::Neighbor(address, mac) => self.on_neighbor(address, mac, into),
+            Touched::Nothing => {}
+        }
+    }
+
+    fn on_neighbor(&mut self, address: IpAddr, mac: Option<MacAddress>, into: &mut Vec<Change>) {
+        let neighbors = &mut self.network.neighbors;
+        let before = match mac {
+            Some(mac) => neighbors.insert(address, mac),
+            None => neighbors.remove(&address),
+        };
+        // That there is none is told also of whom nobody knew: somebody may wait for it.
+        if mac.is_none() || before != mac {
+            into.push(Change::Neighbor { address, mac });
+        }
+    }
+
+    fn go(&mut self, into: &mut Vec<Change>) {
+        if !self.is_gone {
+            self.is_gone = true;
+            into.push(Change::Gone);
+        }
+    }
+
+    fn read_again(&mut self, dirty: Dirty, into: &mut Vec<Change>) -> Result<(), NetworkError> {
+        if dirty.link {
+            let link = self.asking.link()?;
+            if link != self.network.link {
+                into.push(Change::Link(link.clone()));
+                self.network.link = link;
+            }
+        }
+        if dirty.addresses {
+            let addresses = self.asking.addresses()?;
+            if addresses != self.network.addresses {
+                into.push(Change::Addresses(addresses.clone()));
+                self.network.addresses = addresses;
+            }
+        }
+        if dirty.routes {
+            self.read_routes_again(into)?;
+        }
+        if dirty.neighbors {
+            self.read_neighbors_again(into)?;
+        }
+        Ok(())
+    }
+
+    fn read_routes_again(&mut self, into: &mut Vec<Change>) -> Result<(), NetworkError> {
+        let routes = std::mem::take(&mut self.network.routes);
+        let elsewhere = std::mem::take(&mut self.network.elsewhere);
+        self.asking.read_routes(&mut self.network)?;
+        if routes != self.network.routes || elsewhere != self.network.elsewhere {
+            into.push(Change::Routes {
+                routes: self.network.routes.clone(),
+                elsewhere: self.network.elsewhere.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn read_neighbors_again(&mut self, into: &mut Vec<Change>) -> Result<(), NetworkError> {
+        let now = self.asking.neighbors()?;
+        let before = std::mem::take(&mut self.network.neighbors);
+        for address in before.keys().filter(|address| !now.contains_key(address)) {
+            into.push(Change::Neighbor {
+                address: *address,
+                mac: None,
+            });
+        }
+        for (address, mac) in &now {
+            if before.get(address) != Some(mac) {
+                into.push(Change::Neighbor {
+                    address: *address,
+                    mac: Some(*mac),
+                });
+            }
+        }
+        self.network.neighbors = now;
+        Ok(())
+    }
+}
+
+impl AsFd for NetlinkMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.hearing.as_fd()
+    }
+}
+
+impl Dirty {
+    const ALL: Self = Self {
+        link: true,
+        addresses: true,
+        routes: true,
+        neighbors: true,
+    };
+}
+
+const GROUPS: [Group; 7] = [
+    Group::Links,
+    Group::Neighbors,
+    Group::AddressesV4,
+    Group::AddressesV6,
+    Group::RoutesV4,
+    Group::RoutesV6,
+    Group::NextHops,
+];
+
+/// Bytes of messages that may wait, as far as `net.core.rmem_max` allows: some thousands.
+const RECEIVE_BYTES: u32 = 1 << 20;
+
+/// Datagrams that are looked at in one call; what is left is readable still.
+const DATAGRAMS_MAX: u32 = 1024;
+
+#[cfg(test)]
+mod tests;

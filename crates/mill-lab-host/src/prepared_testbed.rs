@@ -1,0 +1,167 @@
+//! What stands between trials: topology, tuning, content. Made again only when a trial needs another.
+
+use crate::content;
+use crate::host::Host;
+use crate::host_folder::HostFolder;
+use crate::journal::Journal;
+use crate::limits;
+use crate::needs;
+use crate::system::Trouble;
+use crate::topology::{self, Testbed, TopologyError};
+use crate::tune;
+use mill_lab::recipe::{Content, Setup, Topology, TopologyKind, Tune};
+use mill_lab::record::TunedKey;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A ground that is tuned and has its content.
+#[derive(Debug)]
+pub struct PreparedTestbed {
+    pub testbed: Testbed,
+    pub tuned: Vec<TunedKey>,
+    /// What `prlimit` gives to servers and clients.
+    pub nofile: Option<u64>,
+    /// The folder on the server's host: content in `root`, and one folder for each system.
+    pub place: HostFolder,
+    made_of: (Topology, Tune, BTreeMap<String, Content>),
+    /// Where the journal was before.
+    mark: usize,
+}
+
+impl PreparedTestbed {
+    /// Makes everything that the setup needs, in the order in which the journal will undo it backwards.
+    pub fn make(setup: &Setup, scratch: &Path, journal: &mut Journal) -> Result<Self, Trouble> {
+        let mark = journal.mark();
+        match Self::raise(setup, scratch, journal, mark) {
+            Ok(prepared_testbed) => Ok(prepared_testbed),
+            Err(trouble) => {
+                journal.undo_to(mark);
+                Err(trouble)
+            }
+        }
+    }
+
+    fn raise(
+        setup: &Setup,
+        scratch: &Path,
+        journal: &mut Journal,
+        mark: usize,
+    ) -> Result<Self, Trouble> {
+        if let Some(name) = WRAPPERS
+            .into_iter()
+            .find(|name| needs::program(name).is_none())
+        {
+            return Err(Trouble::Absent(format!(
+                "not on this machine: needs {name} (util-linux)"
+            )));
+        }
+        let testbed = topology::raise(&setup.topology, journal).map_err(|error| match error {
+            TopologyError::Absent(reason) => Trouble::Absent(reason),
+            TopologyError::Failed(reason) => Trouble::Failed(reason),
+        })?;
+        let mut tuned = tune::apply(&setup.tune, &testbed, journal);
+        tuned.extend(not_made(&setup.topology));
+        let failed = |what: &dyn std::fmt::Display| {
+            Trouble::Failed(format!("{}: {what}", scratch.display()))
+        };
+        let place =
+            HostFolder::make(&testbed.server, scratch, journal).map_err(|error| failed(&error))?;
+        if let Some(size) = &setup.tune.tmpfs {
+            tuned.push(
+                content_in_memory(size, &place, &testbed, journal)
+                    .map_err(|error| failed(&error))?,
+            );
+        }
+        let files = setup.tune.limits.nofile;
+        let files = files.and_then(|wanted| limits::open_files(&testbed.server, wanted));
+        tuned.extend(files.iter().map(|files| files.tuned.clone()));
+        content::write(&setup.content, &place).map_err(|error| failed(&error))?;
+        Ok(Self {
+            testbed,
+            tuned,
+            nofile: files.map(|files| files.limit),
+            place,
+            made_of: (
+                setup.topology.clone(),
+                setup.tune.clone(),
+                setup.content.clone(),
+            ),
+            mark,
+        })
+    }
+
+    /// Whether a trial can be run on it as it is.
+    pub fn fits(&self, setup: &Setup) -> bool {
+        let (topology, tune, content) = &self.made_of;
+        *topology == setup.topology && *tune == setup.tune && *content == setup.content
+    }
+
+    /// Takes everything away; what could not be put back, in words.
+    pub fn undo(self, journal: &mut Journal) -> Vec<String> {
+        journal.undo_to(self.mark)
+    }
+}
+
+/// What a recipe asks of a link that this kind of topology does not make: said, because figures are of the link as it is.
+fn not_made(topology: &Topology) -> Vec<TunedKey> {
+    if !matches!(topology.kind, TopologyKind::Loopback | TopologyKind::Ssh) {
+        return Vec::new();
+    }
+    let asked = [
+        ("queues", topology.queues.map(|count| count.to_string())),
+        ("rate_gbit", topology.rate_gbit.map(|rate| rate.to_string())),
+        ("mtu", topology.mtu.map(|bytes| bytes.to_string())),
+    ];
+    let said = asked.into_iter().filter_map(|(key, wanted)| {
+        Some(TunedKey {
+            key: format!("topology.{key}"),
+            before: None,
+            wanted: wanted?,
+            problem: Some(String::from("absent: the lab does not make this link")),
+        })
+    });
+    said.collect()
+}
+
+/// What stands before each command, wherever it runs.
+const WRAPPERS: [&str; 2] = ["taskset", "prlimit"];
+
+/// The document root on a tmpfs of its own; over there it lies where the far side's /tmp does.
+fn content_in_memory(
+    size: &str,
+    place: &HostFolder,
+    testbed: &Testbed,
+    journal: &mut Journal,
+) -> std::io::Result<TunedKey> {
+    let root = place.folder().join("root");
+    if let Host::Remote(target) = &testbed.server {
+        return Ok(TunedKey {
+            key: format!("tmpfs on {}", root.display()),
+            before: None,
+            wanted: String::from(size),
+            problem: Some(format!(
+                "not mounted on {target}: the content lies on its disk"
+            )),
+        });
+    }
+    std::fs::create_dir_all(&root)?;
+    Ok(tune::tmpfs(size, &root, journal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_loopback_does_not_have_is_said() {
+        let mut topology = Topology {
+            rate_gbit: Some(10.0),
+            ..Topology::default()
+        };
+        let said = not_made(&topology);
+        assert_eq!(said.len(), 1);
+        assert_eq!(said[0].key, "topology.rate_gbit");
+        topology.kind = TopologyKind::Veth;
+        assert_eq!(not_made(&topology), []);
+    }
+}
