@@ -41,10 +41,7 @@ impl Connection {
         }
         let has_new_window = self.update_window(segment);
         self.timer.on_answer();
-        let has_business = |cold: &mut alloc::boxed::Box<Cold>| {
-            !cold.scoreboard.is_empty() || !cold.recovery.is_idle()
-        };
-        if let Some(mut cold) = self.cold.take_if(has_business) {
+        if let Some(mut cold) = self.cold.take_if(|cold| cold.is_sending()) {
             let acked_bytes = self.on_ack_in_flight(&mut cold, segment, has_new_window, env);
             acked.fin = acked_bytes > 0
                 && self.flags.has(ConnectionFlags::FIN_SENT)
@@ -135,8 +132,7 @@ impl Connection {
         self.take_round_trip(cold, &progress, env);
         self.recover(cold, &progress, env);
         if acked_bytes > 0 {
-            // What is left was sent a while ago, perhaps, and repairing losses takes time: that goes on.
-            cold.recovery.stalled_since = cold.scoreboard.front().map(|_| now);
+            cold.recovery.on_progress(cold.scoreboard.is_empty(), now);
             self.timer.on_progress();
         }
         self.arm_after_ack(cold, acked_bytes > 0, env);
@@ -150,7 +146,7 @@ impl Connection {
         let echo_us = progress.echo.and_then(|echo| self.echo_age_us(echo, env));
         // The first one may have waited for a delayed acknowledgement, which the timeout has to allow for; but when
         // acknowledgements were lost, it tells how long they were.
-        let original_at = if cold.recovery.phase == Phase::Open && progress.acked_bytes > 0 {
+        let original_at = if cold.recovery.phase() == Phase::Open && progress.acked_bytes > 0 {
             delivery.first_original_at
         } else {
             delivery.last_original_at

@@ -13,9 +13,9 @@
 use crate::congestion::CongestionDetail;
 use crate::env::Env;
 use crate::fast_open_client::Handshake;
+use crate::path_mtu::probe::PathSearch;
 use crate::reassembly::Reassembly;
 use crate::recovery::Recovery;
-use crate::recovery::frto::Frto;
 use crate::rto::RttEstimator;
 use crate::rto::timer::RetransmissionTimer;
 use crate::scoreboard::Scoreboard;
@@ -95,6 +95,10 @@ pub struct Cold {
     pub(crate) scoreboard: Scoreboard,
     pub(crate) recovery: Recovery,
     pub(crate) congestion: CongestionDetail,
+    /// Larger segments that are tried, or smaller ones.
+    pub(crate) path: PathSearch,
+    /// The end of the last segment that was sent smaller than a full one (Minshall's variant of Nagle's algorithm).
+    pub(crate) small_end: Option<SeqNumber>,
     pub(crate) reassembly: Reassembly,
     /// Until the handshake is complete, if it is with Fast Open or both sides opened at once.
     pub(crate) handshake: Option<Box<Handshake>>,
@@ -106,15 +110,29 @@ impl Cold {
     /// Nothing is lost, no probe is due, and recovery waits for nothing.
     #[inline]
     pub(crate) fn is_calm(&self) -> bool {
-        !self.recovery.probe.is_due
-            && self.recovery.frto == Frto::Off
-            && self.scoreboard.lost_bytes() == 0
+        self.recovery.is_calm() && self.scoreboard.lost_bytes() == 0
+    }
+
+    /// An acknowledgement means something: there is something in flight, or to be found out.
+    #[inline]
+    pub(crate) fn is_sending(&self) -> bool {
+        !self.scoreboard.is_empty() || !self.recovery.is_idle() || self.path.has_news()
+    }
+
+    /// Nothing in it has to be remembered.
+    fn is_idle(&self) -> bool {
+        !self.is_sending()
+            && self.reassembly.is_idle()
+            && self.handshake.is_none()
+            && self.message_ends.is_empty()
     }
 
     pub(crate) fn clear(&mut self) {
         self.scoreboard.clear();
         self.recovery = Recovery::default();
         self.congestion = CongestionDetail::default();
+        self.path = PathSearch::default();
+        self.small_end = None;
         self.reassembly.clear();
         self.handshake = None;
         self.message_ends.clear();
@@ -253,13 +271,7 @@ impl Connection {
     /// Gives the cold part back when nothing is in flight, nothing is out of order and recovery has nothing to
     /// remember.
     pub(crate) fn release_cold(&mut self, env: &mut Env<'_>) {
-        let is_idle = self.cold.as_ref().is_some_and(|cold| {
-            cold.scoreboard.is_empty()
-                && cold.recovery.is_idle()
-                && cold.reassembly.is_idle()
-                && cold.handshake.is_none()
-                && cold.message_ends.is_empty()
-        });
+        let is_idle = self.cold.as_ref().is_some_and(|cold| cold.is_idle());
         // Bytes before the FIN that ended the connection may still have to be fetched.
         let is_over = self.state == State::Closed
             && self

@@ -121,7 +121,7 @@ impl Connection {
         let sacked = scoreboard.outstanding_bytes() - scoreboard.lost_bytes() - self.pipe(cold);
         let retransmitted = scoreboard.resent_bytes();
         Flight {
-            state: match cold.recovery.phase {
+            state: match cold.recovery.phase() {
                 Phase::Open if sacked > 0 => CongestionState::Disorder,
                 Phase::Open => CongestionState::Open,
                 Phase::Reduced => CongestionState::Cwr,
@@ -132,7 +132,7 @@ impl Connection {
             // What a loss probe repeated was never held for lost; it is not told apart.
             lost: scoreboard.lost_bytes() + retransmitted,
             retransmitted,
-            reordering: cold.recovery.rack.reordered_bytes,
+            reordering: cold.recovery.reordered_bytes(),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Connection {
         // unacknowledged, so that a large write does not wait for itself.
         self.flags.has(ConnectionFlags::NODELAY)
             || cold
-                .and_then(|cold| cold.recovery.small_end)
+                .and_then(|cold| cold.small_end)
                 .is_none_or(|end| self.snd_una.is_at_or_after(end))
     }
 }
@@ -208,7 +208,7 @@ mod tests {
         let nagle = connection(0);
         check(&nagle, None, small, Plan::Send(10));
         check(&nagle, Some(&cold), small, Plan::Send(10));
-        cold.recovery.small_end = Some(SeqNumber(501));
+        cold.small_end = Some(SeqNumber(501));
         check(&nagle, Some(&cold), small, Plan::Wait);
         check(
             &nagle,
@@ -230,15 +230,17 @@ mod tests {
         );
         let nodelay = connection(ConnectionFlags::NODELAY);
         check(&nodelay, Some(&cold), small, Plan::Send(10));
-        cold.recovery.small_end = Some(SeqNumber(500));
+        cold.small_end = Some(SeqNumber(500));
         check(&nagle, Some(&cold), small, Plan::Send(10));
     }
 
     /// As in Linux: who waits is the last of the queue only.
     #[test]
     fn the_end_of_a_message_with_more_behind_it_leaves_whatever_holds_small_segments() {
-        let mut cold = Cold::default();
-        cold.recovery.small_end = Some(SeqNumber(501));
+        let cold = Cold {
+            small_end: Some(SeqNumber(501)),
+            ..Cold::default()
+        };
         let message = Room {
             unsent: 1_010,
             is_message: true,

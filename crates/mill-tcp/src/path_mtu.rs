@@ -76,7 +76,7 @@ impl Connection {
         }
         // Who tries smaller segments at this moment has a reason.
         let is_suspicious = self.cold.as_ref().is_some_and(|cold| {
-            let search = &cold.recovery.path;
+            let search = &cold.path;
             search.suspected.is_some() || search.news.is_some()
         });
         if !is_suspicious {
@@ -86,7 +86,7 @@ impl Connection {
 
     /// What was found out about the path since the last call; to be asked after `Events::PATH_MTU`.
     pub fn take_path_news(&mut self, env: &mut Env<'_>) -> Option<PathNews> {
-        let news = self.cold.as_mut()?.recovery.path.news.take();
+        let news = self.cold.as_mut()?.path.news.take();
         self.release_cold(env);
         news
     }
@@ -95,7 +95,7 @@ impl Connection {
     #[inline]
     pub(crate) fn has_path_news(&self) -> bool {
         let cold = self.cold.as_deref();
-        cold.is_some_and(|cold| cold.recovery.path.news.is_some())
+        cold.is_some_and(|cold| cold.path.has_news())
     }
 
     /// A congestion window of one smaller segment, as after a timeout, is one of a larger segment now: else nothing would
@@ -109,7 +109,7 @@ impl Connection {
         if let Some(mut cold) = self.cold.take() {
             // A probe of what is smaller than the path was before says nothing any more.
             self.end_path_probe(&mut cold, env);
-            cold.recovery.path = probe::PathSearch::default();
+            cold.path = probe::PathSearch::default();
             self.cold = Some(cold);
         }
         self.snd_mss = snd_mss;
@@ -121,7 +121,7 @@ impl Connection {
         let Some(mut cold) = self.cold.take() else {
             return false;
         };
-        let search = &cold.recovery.path;
+        let search = &cold.path;
         let len = search.probe_bytes;
         let is_refused = snd_mss < len && search.probe_end == Some(seq + u32::from(len));
         if is_refused {

@@ -4,6 +4,8 @@ use crate::arrived::Events;
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::rto::timer::TimerKind;
+use crate::send::Draft;
+use mill_wire::tcp::Flags;
 
 impl Connection {
     /// Nothing is in flight that would be acknowledged, and what waits can't leave: the timer asks. It is also the
@@ -35,6 +37,28 @@ impl Connection {
         self.flags.set(ConnectionFlags::PROBE_DUE, true);
         self.arm_next_window_probe(env);
         Events::default()
+    }
+
+    /// The persist timer has expired: whatever fits into the window, or a question where there is none (RFC 9293
+    /// 3.8.6.1).
+    pub(crate) fn next_window_probe(&mut self, unsent: u32, env: &mut Env<'_>) -> Draft {
+        self.flags.set(ConnectionFlags::PROBE_DUE, false);
+        let window = u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0);
+        let len = unsent.min(window).min(self.snd_mss.into());
+        if len > 0 && self.snd_una == self.snd_nxt {
+            // The override timeout of RFC 9293 3.8.6.2.1.
+            let has_fin = self.fin_waits() && len == unsent && window > len;
+            return self.send_new(len, has_fin, unsent - len, env);
+        }
+        env.shared.counters.window_probes += 1;
+        // As Linux asks: a byte that was acknowledged already, which makes the peer tell its window and can't be
+        // taken in part.
+        Draft {
+            seq: self.snd_una - 1,
+            len: 0,
+            flags: Flags::default(),
+            is_retransmission: true,
+        }
     }
 
     /// Whether data waits for a window.

@@ -10,52 +10,55 @@
 //!   Reduced: the network told by ECN
 //! ```
 
-use crate::congestion::Signal;
-use crate::connection::{Cold, Connection, ConnectionFlags};
-use crate::env::Env;
-use crate::path_mtu::probe::PathSearch;
-use crate::scoreboard::{Delivery, Moment};
+use crate::scoreboard::Moment;
+use duplicates::Duplicates;
+use frto::Frto;
+use loss_probe::LossProbe;
 use mill_wire::seq::SeqNumber;
+use prr::Prr;
+use rack::Rack;
+use undo::Undo;
+
+pub(crate) use progress::Progress;
+
+/// What an acknowledgement brings, and the way of recovery through it.
+mod progress;
 
 /// Losses by the time that segments have been away (RFC 8985 6).
-pub mod rack;
+mod rack;
+
+/// … and by duplicate acknowledgements, where the peer has no SACK (RFC 5681 3.2).
+mod duplicates;
 
 /// A probe in place of a timeout (RFC 8985 7).
-pub mod loss_probe;
+mod loss_probe;
 
 /// Proportional rate reduction (RFC 9937).
-pub mod prr;
+mod prr;
 
 /// A reduction that proved unneeded is taken back (RFC 4015).
-pub mod undo;
+mod undo;
 
 /// Spurious timeouts without options (RFC 5682).
-pub mod frto;
+mod frto;
 
-/// State of loss detection and recovery.
+/// State of loss detection and recovery. Its fields are this folder's; what others tell it are the transitions of the
+/// picture above, and what was sent.
 #[derive(Debug, Default)]
 pub struct Recovery {
-    pub(crate) phase: Phase,
+    phase: Phase,
     /// What was sent when the phase began lies before this (RecoveryPoint of RFC 6675 2).
-    pub(crate) end: SeqNumber,
-    pub(crate) rack: rack::Rack,
-    pub(crate) probe: loss_probe::LossProbe,
-    pub(crate) prr: prr::Prr,
-    pub(crate) undo: undo::Undo,
-    pub(crate) frto: frto::Frto,
-    /// Duplicate acknowledgements in a row, where the peer has no SACK (RFC 5681 2).
-    pub(crate) duplicates: u32,
-    /// Without SACK, duplicates below this are the echo of our own retransmissions (RFC 6582 3.2 step 1).
-    pub(crate) echoes_before: Option<SeqNumber>,
-    /// … as many of them as segments were sent again.
-    pub(crate) echoes: u32,
+    end: SeqNumber,
+    rack: Rack,
+    probe: LossProbe,
+    prr: Prr,
+    undo: Undo,
+    frto: Frto,
+    duplicates: Duplicates,
     /// Where the round trip ends in which RTTVAR has fallen already.
     rtt_round_end: Option<SeqNumber>,
-    /// The end of the last segment that was sent smaller than a full one (Minshall's variant of Nagle's algorithm).
-    pub(crate) small_end: Option<SeqNumber>,
     /// When the first unacknowledged byte was sent for the first time, if it was sent again.
-    pub(crate) stalled_since: Option<Moment>,
-    pub(crate) path: PathSearch,
+    stalled_since: Option<Moment>,
 }
 
 /// What is going on.
@@ -74,8 +77,147 @@ pub enum Phase {
 impl Recovery {
     /// Whether nothing is worth remembering once nothing is in flight. A loss probe that was acknowledged is: the
     /// next acknowledgement tells whether it had been needed.
-    pub fn is_idle(&self) -> bool {
-        self.phase == Phase::Open && self.probe.end.is_none() && self.path.news.is_none()
+    pub(crate) const fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Open) && !self.probe.is_out()
+    }
+
+    /// Neither a loss probe is due nor is F-RTO at work.
+    #[inline]
+    pub(crate) fn is_calm(&self) -> bool {
+        !self.probe.is_due() && self.frto == Frto::Off
+    }
+
+    pub(crate) const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// All that was sent when the phase began is acknowledged.
+    fn is_over(&self, ack: SeqNumber) -> bool {
+        ack.is_at_or_after(self.end)
+    }
+
+    /// Whether a timeout at `snd_una` is the first for this window of data, for which the threshold falls once.
+    pub(crate) fn is_new_loss(&self, snd_una: SeqNumber, timeouts: u8) -> bool {
+        self.phase == Phase::Open
+            || self.is_over(snd_una)
+            || (self.phase == Phase::Loss && timeouts == 0)
+    }
+
+    /// Losses were found (RFC 6675 5).
+    fn enter_recovery(&mut self, snd_nxt: SeqNumber) {
+        debug_assert!(matches!(self.phase, Phase::Open | Phase::Reduced));
+        self.phase = Phase::Recovery;
+        self.end = snd_nxt;
+        self.duplicates.expect_echoes(snd_nxt);
+    }
+
+    /// The network told of congestion (RFC 3168 6.1.2).
+    fn enter_reduced(&mut self, snd_nxt: SeqNumber) {
+        debug_assert_eq!(self.phase, Phase::Open);
+        self.phase = Phase::Reduced;
+        self.end = snd_nxt;
+        self.undo = Undo::default();
+    }
+
+    /// The retransmission timer expired (RFC 5681 3.1). `may_be_spurious`: F-RTO finds out (RFC 5682 2.1 step 1).
+    pub(crate) fn enter_loss(&mut self, snd_nxt: SeqNumber, may_be_spurious: bool) {
+        self.frto = if may_be_spurious {
+            Frto::FirstAck
+        } else {
+            Frto::Off
+        };
+        self.phase = Phase::Loss;
+        self.end = snd_nxt;
+        self.duplicates.expect_echoes(snd_nxt);
+        self.duplicates.forget();
+        self.probe = LossProbe::default();
+        self.rack.end_wait();
+    }
+
+    /// Something is sent again because of its size. Until that is acknowledged nothing else is concluded from what is
+    /// missing.
+    pub(crate) fn enter_loss_by_size(&mut self, snd_nxt: SeqNumber) {
+        debug_assert_eq!(self.phase, Phase::Open);
+        self.phase = Phase::Loss;
+        self.end = snd_nxt;
+        self.undo = Undo::default();
+        self.frto = Frto::Off;
+    }
+
+    /// All that was sent when the phase began is acknowledged.
+    fn leave(&mut self) {
+        self.frto = Frto::Off;
+        self.duplicates.forget();
+        self.rack.on_recovery_end();
+        self.phase = Phase::Open;
+    }
+
+    /// It was a mistake.
+    fn leave_undone(&mut self) {
+        self.undo = Undo::default();
+        self.frto = Frto::Off;
+        self.duplicates.forget();
+        self.phase = Phase::Open;
+    }
+
+    /// New data leaves, or lost data again.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, bytes: u32) {
+        self.prr.on_sent(bytes);
+    }
+
+    /// The first unacknowledged byte, which left at `at`, leaves again.
+    pub(crate) fn on_front_resent(&mut self, at: Moment) {
+        self.stalled_since.get_or_insert(at);
+    }
+
+    /// Something was acknowledged. What is left was sent a while ago, perhaps, and repairing losses takes time: that goes
+    /// on.
+    #[inline]
+    pub(crate) fn on_progress(&mut self, is_all: bool, now: Moment) {
+        self.stalled_since = (!is_all).then_some(now);
+    }
+
+    /// Since when nothing was acknowledged, if the first unacknowledged byte was sent again.
+    pub(crate) const fn stalled_since(&self) -> Option<Moment> {
+        self.stalled_since
+    }
+
+    /// Whether the timer's time has come to send a probe (RFC 8985 7.3).
+    #[inline]
+    pub(crate) const fn is_loss_probe_due(&self) -> bool {
+        self.probe.is_due()
+    }
+
+    /// RFC 8985 7.3: the probe leaves with the next `next_segment`.
+    pub(crate) const fn on_loss_probe_timer(&mut self) {
+        self.probe.on_timer();
+    }
+
+    /// What was lost is larger than the path takes: a probe that is out says nothing.
+    pub(crate) fn forget_loss_probe(&mut self) {
+        self.probe = LossProbe::default();
+    }
+
+    /// F-RTO sends new data in place of what is lost (RFC 5682 2.1 step 2 (b)).
+    #[inline]
+    pub(crate) fn is_frto_sending(&self) -> bool {
+        self.frto == Frto::SecondAck
+    }
+
+    /// RFC 5682 2.1 step 2 (b): new data has left since the timer expired.
+    pub(crate) fn has_sent_since(&self, snd_nxt: SeqNumber) -> bool {
+        snd_nxt.is_after(self.end)
+    }
+
+    /// No new data may leave by which F-RTO could decide.
+    pub(crate) const fn end_frto(&mut self) {
+        self.frto = Frto::Off;
+    }
+
+    /// How far a segment arrived at most behind one that was sent later, bytes.
+    pub(crate) const fn reordered_bytes(&self) -> u32 {
+        self.rack.reordered_bytes()
     }
 
     /// Whether RTTVAR may fall: it has not yet in the round trip that `snd_una` ends or goes on with.
@@ -93,196 +235,5 @@ impl Recovery {
     }
 }
 
-/// What one acknowledgement brought.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Progress {
-    pub(crate) ack: SeqNumber,
-    pub(crate) now: Moment,
-    pub(crate) delivery: Delivery,
-    /// Sequence numbers newly acknowledged, FIN included.
-    pub(crate) acked_bytes: u32,
-    /// Bytes of D-SACK blocks in it.
-    pub(crate) duplicate_bytes: u32,
-    /// RFC 5681 2: it only repeats the one before.
-    pub(crate) is_duplicate: bool,
-    /// TSecr, if the segment has one.
-    pub(crate) echo: Option<u32>,
-    /// TSecr tells of a segment that left before the newest one that arrived.
-    pub(crate) is_echo_older: bool,
-    /// ECE (RFC 3168 6.1.2).
-    pub(crate) is_congested: bool,
-}
-
-impl Connection {
-    /// What the acknowledgement means for loss recovery and the congestion window.
-    pub(crate) fn recover(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
-        if cold.recovery.path.suspected.is_some() {
-            self.confirm_black_hole(cold, progress);
-        }
-        self.update_rack(cold, progress);
-        self.end_loss_probe(cold, progress, env);
-        if progress.duplicate_bytes > 0 {
-            self.undo_by_dsack(cold, progress, env);
-        }
-        match cold.recovery.phase {
-            Phase::Open => {}
-            Phase::Reduced => self.leave_if_over(cold, progress),
-            Phase::Recovery => {
-                self.undo_by_timestamp(cold, progress, env);
-                self.leave_if_over(cold, progress);
-            }
-            Phase::Loss => {
-                self.undo_by_timestamp(cold, progress, env);
-                self.on_ack_in_frto(cold, progress, env);
-                self.leave_if_over(cold, progress);
-            }
-        }
-        let lost_bytes = self.find_losses(cold, progress, env);
-        self.on_losses(cold, progress, lost_bytes, env);
-        if progress.is_congested {
-            self.on_congestion_echo(cold, progress, env);
-        }
-        if cold.recovery.is_reducing() {
-            self.reduce_window(cold, progress, lost_bytes > 0);
-        } else if progress.acked_bytes > 0 {
-            self.grow_window(cold, progress, env);
-        }
-    }
-
-    /// Losses begin fast recovery, unless one is under way.
-    #[inline]
-    pub(crate) fn on_losses(
-        &mut self,
-        cold: &mut Cold,
-        progress: &Progress,
-        lost_bytes: u32,
-        env: &mut Env<'_>,
-    ) {
-        let lost_bytes = if cold.recovery.path.probe_end.is_some() {
-            self.judge_path_probe(cold, progress, lost_bytes, env)
-        } else {
-            lost_bytes
-        };
-        if lost_bytes > 0 && matches!(cold.recovery.phase, Phase::Open | Phase::Reduced) {
-            self.enter_recovery(cold, progress, env);
-        }
-    }
-
-    /// Bytes found lost by this acknowledgement.
-    fn find_losses(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) -> u32 {
-        if self.flags.has(ConnectionFlags::SACK) {
-            if cold.scoreboard.sacked_bytes() == 0 && cold.recovery.phase == Phase::Open {
-                // Nothing arrived ahead of what is missing: nothing left before it.
-                cold.recovery.rack.is_pending = false;
-                return 0;
-            }
-            self.detect_losses(cold, progress.now, env)
-        } else {
-            self.count_duplicates(cold, progress)
-        }
-    }
-
-    /// Loss detection for a peer without SACK (RFC 5681 3.2, RFC 6582). Limited transmit (RFC 3042) follows from
-    /// the pipe, from which each duplicate takes a segment.
-    fn count_duplicates(&mut self, cold: &mut Cold, progress: &Progress) -> u32 {
-        let mss = u32::from(self.snd_mss);
-        let recovery = &mut cold.recovery;
-        if progress.acked_bytes > 0 {
-            if recovery.phase != Phase::Recovery {
-                recovery.duplicates = 0;
-                return 0;
-            }
-            // RFC 6582 3.2 step 3: a partial acknowledgement tells of the next loss. But for the segment that was
-            // sent again, what it acknowledges is what the duplicates stood for.
-            let explained = (progress.acked_bytes / mss).saturating_sub(1);
-            recovery.duplicates = recovery.duplicates.saturating_sub(explained);
-            return cold.scoreboard.mark_head_lost(mss);
-        }
-        if !progress.is_duplicate || cold.scoreboard.is_empty() {
-            return 0;
-        }
-        if recovery.phase == Phase::Loss && !self.snd_nxt.is_after(recovery.end) {
-            // RFC 5681 3.1: after a timeout one segment leaves, until it is acknowledged.
-            return 0;
-        }
-        let is_new_loss = matches!(recovery.phase, Phase::Open | Phase::Reduced);
-        let may_be_echo = recovery
-            .echoes_before
-            .is_some_and(|end| self.snd_una.is_at_or_before(end));
-        if is_new_loss && may_be_echo && recovery.echoes > 0 {
-            recovery.echoes -= 1;
-            return 0;
-        }
-        recovery.duplicates = recovery.duplicates.saturating_add(1);
-        let is_loss = is_new_loss && recovery.duplicates == DUPLICATES_OF_LOSS;
-        if is_loss {
-            cold.scoreboard.mark_head_lost(mss)
-        } else {
-            0
-        }
-    }
-
-    /// RFC 6675 5 (4), RFC 9438 4.6.
-    fn enter_recovery(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
-        let was_reduced = cold.recovery.phase == Phase::Reduced;
-        cold.recovery.phase = Phase::Recovery;
-        cold.recovery.end = self.snd_nxt;
-        cold.recovery.echoes_before = Some(self.snd_nxt);
-        cold.recovery.echoes = 0;
-        env.shared.counters.recoveries += 1;
-        self.start_undo(cold);
-        // One reduction for a window of data, whether ECN or a loss told of it first (RFC 3168 6.1.2).
-        if !was_reduced {
-            self.on_congestion(cold, Signal::Loss, env);
-            self.start_reduction(cold, progress);
-        }
-        if self.flags.has(ConnectionFlags::ECN) {
-            self.flags.set(ConnectionFlags::CWR_DUE, true);
-        }
-    }
-
-    /// RFC 3168 6.1.2: ECE is as a loss, once a round trip, and the peer is told by CWR.
-    fn on_congestion_echo(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
-        if cold.recovery.phase != Phase::Open || cold.scoreboard.is_empty() {
-            return;
-        }
-        cold.recovery.phase = Phase::Reduced;
-        cold.recovery.end = self.snd_nxt;
-        cold.recovery.undo = undo::Undo::default();
-        self.flags.set(ConnectionFlags::CWR_DUE, true);
-        env.shared.counters.ecn_reductions += 1;
-        self.on_congestion(cold, Signal::Echo, env);
-        self.start_reduction(cold, progress);
-    }
-
-    /// All that was sent when the phase began is acknowledged.
-    fn leave_if_over(&mut self, cold: &mut Cold, progress: &Progress) {
-        if cold.recovery.phase == Phase::Open || progress.ack.is_before(cold.recovery.end) {
-            return;
-        }
-        if cold.recovery.is_reducing() {
-            // RFC 9937 6: whatever the window was in the end.
-            self.cwnd = self.ssthresh.max(u32::from(self.snd_mss));
-        }
-        cold.recovery.frto = frto::Frto::Off;
-        cold.recovery.duplicates = 0;
-        cold.recovery.rack.on_recovery_end();
-        cold.recovery.phase = Phase::Open;
-    }
-
-    /// What is assumed to be in the network (RFC 6675 4); without SACK each duplicate acknowledgement stands for a
-    /// segment that has left it (RFC 5681 3.2 step 4).
-    pub(crate) fn pipe(&self, cold: &Cold) -> u32 {
-        let pipe = cold.scoreboard.pipe();
-        if cold.recovery.duplicates == 0 {
-            return pipe;
-        }
-        // However many duplicates come, the segment that they ask for has not arrived.
-        let mss = u32::from(self.snd_mss);
-        let arrived = cold.recovery.duplicates.saturating_mul(mss);
-        pipe.saturating_sub(arrived.min(cold.scoreboard.outstanding_bytes().saturating_sub(mss)))
-    }
-}
-
-/// RFC 5681 3.2, RFC 8985 6.2 step 4 (DupThresh).
-pub(crate) const DUPLICATES_OF_LOSS: u32 = 3;
+#[cfg(test)]
+mod tests;

@@ -4,9 +4,6 @@ use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::nagle::{Plan, Room};
 use crate::recovery::Phase;
-use crate::recovery::frto::Frto;
-use crate::recovery::loss_probe::LossProbe;
-use crate::recovery::undo::Undo;
 use crate::rto::timer::TimerKind;
 use crate::scoreboard::Moment;
 use crate::segment::{Ecn, SegmentOut};
@@ -15,9 +12,6 @@ use mill_wire::tcp::Flags;
 
 /// Messages that share no segment with the next one.
 mod message;
-
-/// Probes: of the window, of the end of a flight.
-mod probe;
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +61,7 @@ impl Connection {
     }
 
     /// FIN is to be sent behind the queue, and was not.
-    fn fin_waits(&self) -> bool {
+    pub(crate) fn fin_waits(&self) -> bool {
         self.flags.has(ConnectionFlags::FIN_QUEUED) && !self.flags.has(ConnectionFlags::FIN_SENT)
     }
 
@@ -91,7 +85,7 @@ impl Connection {
     #[inline]
     fn next_retransmission(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
         let cold = self.cold.as_ref()?;
-        let is_probe_due = cold.recovery.probe.is_due;
+        let is_probe_due = cold.recovery.is_loss_probe_due();
         if !is_probe_due && cold.scoreboard.lost_bytes() == 0 {
             return None;
         }
@@ -109,14 +103,14 @@ impl Connection {
     }
 
     fn resend_lost(&mut self, cold: &mut Cold, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
-        if cold.recovery.frto == Frto::SecondAck {
+        if cold.recovery.is_frto_sending() {
             // RFC 5682 2.1 step 2 (b): new data in place of retransmissions, if there is any that may be sent; then
             // step 3 waits for what becomes of it.
             let may_send = unsent > 0 && self.window_end().is_after(self.snd_nxt);
-            if may_send || self.snd_nxt.is_after(cold.recovery.end) {
+            if may_send || cold.recovery.has_sent_since(self.snd_nxt) {
                 return None;
             }
-            cold.recovery.frto = Frto::Off;
+            cold.recovery.end_frto();
         }
         let mss = u32::from(self.snd_mss);
         let entry = cold.scoreboard.next_lost()?;
@@ -130,13 +124,13 @@ impl Connection {
             _ => return None,
         };
         if entry.start == self.snd_una {
-            cold.recovery.stalled_since.get_or_insert(entry.at);
+            cold.recovery.on_front_resent(entry.at);
         }
         cold.scoreboard.resend_lost(len, Moment::of(env.now));
         self.note_usage(cold, self.pipe(cold), false);
-        cold.recovery.prr.sent_bytes = cold.recovery.prr.sent_bytes.saturating_add(len);
+        cold.recovery.on_sent(len);
         let counters = &mut env.shared.counters;
-        counters.fast_retransmits += u64::from(cold.recovery.phase == Phase::Recovery);
+        counters.fast_retransmits += u64::from(cold.recovery.phase() == Phase::Recovery);
         if entry.start == self.snd_una && !self.timer.runs_as(TimerKind::Reordering) {
             self.arm_timeout(env);
         }
@@ -148,18 +142,18 @@ impl Connection {
     #[inline]
     fn give_up_frto(&mut self, unsent: u32, env: &mut Env<'_>) -> Option<Draft> {
         let cold = self.cold.as_ref()?;
-        if cold.recovery.frto != Frto::SecondAck || cold.scoreboard.pipe() > 0 {
+        if !cold.recovery.is_frto_sending() || cold.scoreboard.pipe() > 0 {
             return None;
         }
         let mut cold = self.cold.take()?;
-        cold.recovery.frto = Frto::Off;
+        cold.recovery.end_frto();
         let draft = self.resend_lost(&mut cold, unsent, env);
         self.cold = Some(cold);
         draft
     }
 
     /// A segment of `len` sequence numbers once more; FIN is the last of them if it was sent there.
-    fn draft_again(
+    pub(crate) fn draft_again(
         &self,
         cold: &mut Cold,
         seq: SeqNumber,
@@ -290,23 +284,22 @@ impl Connection {
             self.flags.set(ConnectionFlags::CWR_DUE, false);
         }
         let mut cold = self.cold.take().unwrap_or_else(|| env.shared.pool.take());
-        let is_probe = cold.recovery.path.probe_end == Some(end);
-        let is_whole = !has_fin && len.is_multiple_of(self.snd_mss.into()) && !is_probe;
+        let is_probe = cold.path.is_probe_end(end);
+        let is_small = has_fin || !len.is_multiple_of(self.snd_mss.into());
         // A message does not share an entry with the next, so that they are not sent again together either.
-        let may_join = is_whole && !ends_message;
+        let may_join = !is_small && !is_probe && !ends_message;
         cold.scoreboard
             .push(seq, end, may_join, Moment::of(env.now));
         self.snd_nxt = end;
         self.sent_at = env.tick();
-        if !is_whole {
-            cold.recovery.small_end = Some(end);
+        if is_small && !is_probe {
+            cold.small_end = Some(end);
         }
         if is_last {
             // What is written from now on is held again.
             self.flags.set(ConnectionFlags::PUSH_DUE, false);
         }
-        let prr = &mut cold.recovery.prr;
-        prr.sent_bytes = prr.sent_bytes.saturating_add(len);
+        cold.recovery.on_sent(len);
         let flight_bytes = self.pipe(&cold);
         self.note_usage(&mut cold, flight_bytes, false);
         self.arm_after_send(&cold, env);
@@ -327,13 +320,9 @@ impl Connection {
         };
         cold.scoreboard.mark_larger_lost(self.snd_mss.into());
         if cold.scoreboard.lost_bytes() > 0 {
-            cold.recovery.probe = LossProbe::default();
-            if cold.recovery.phase == Phase::Open {
-                // Until they are acknowledged nothing else is concluded from what is missing.
-                cold.recovery.phase = Phase::Loss;
-                cold.recovery.end = self.snd_nxt;
-                cold.recovery.undo = Undo::default();
-                cold.recovery.frto = Frto::Off;
+            cold.recovery.forget_loss_probe();
+            if cold.recovery.phase() == Phase::Open {
+                cold.recovery.enter_loss_by_size(self.snd_nxt);
             }
         }
         self.cwnd = self.cwnd.max(self.snd_mss.into());

@@ -97,7 +97,7 @@ impl Sender {
         connection
             .cold
             .as_ref()
-            .map_or(Phase::Open, |cold| cold.recovery.phase)
+            .map_or(Phase::Open, |cold| cold.recovery.phase())
     }
 
     pub(crate) fn cwnd(&mut self) -> u32 {

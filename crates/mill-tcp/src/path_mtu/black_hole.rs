@@ -21,7 +21,7 @@ impl Connection {
             return;
         };
         if env.config.mtu_probing && timeouts >= timeouts_min {
-            let search = &mut cold.recovery.path;
+            let search = &mut cold.path;
             search.suspected = search.suspected.or(Some(self.snd_mss));
             self.snd_mss = mss - options;
         }
@@ -33,7 +33,7 @@ impl Connection {
         if progress.acked_bytes == 0 {
             return;
         }
-        let search = &mut cold.recovery.path;
+        let search = &mut cold.path;
         if let Some(lost) = search.suspected.take() {
             let options = options_bytes(self);
             search.news = Some(PathNews::BlackHole {

@@ -10,8 +10,6 @@ use crate::connection::{Cold, Connection};
 use crate::env::Env;
 use crate::nagle::Room;
 use crate::path_mtu::{PathNews, options_bytes};
-use crate::recovery::frto::Frto;
-use crate::recovery::undo::Undo;
 use crate::recovery::{Phase, Progress};
 use crate::send::Draft;
 use mill_wire::seq::SeqNumber;
@@ -20,13 +18,38 @@ use mill_wire::seq::SeqNumber;
 #[derive(Debug, Default)]
 pub(crate) struct PathSearch {
     /// Payload bytes of the probe that is to leave, or is out; 0 is none.
-    pub(crate) probe_bytes: u16,
+    pub(super) probe_bytes: u16,
     /// Where the probe that is out ends.
-    pub(crate) probe_end: Option<SeqNumber>,
+    pub(super) probe_end: Option<SeqNumber>,
     /// Segments of so many bytes of payload seem not to arrive: smaller ones are being tried.
-    pub(crate) suspected: Option<u16>,
+    pub(super) suspected: Option<u16>,
     /// For the owner.
-    pub(crate) news: Option<PathNews>,
+    pub(super) news: Option<PathNews>,
+}
+
+impl PathSearch {
+    /// The owner has something to hear.
+    #[inline]
+    pub(crate) const fn has_news(&self) -> bool {
+        self.news.is_some()
+    }
+
+    /// Smaller segments are being tried.
+    #[inline]
+    pub(crate) const fn is_suspicious(&self) -> bool {
+        self.suspected.is_some()
+    }
+
+    #[inline]
+    pub(crate) const fn is_probe_out(&self) -> bool {
+        self.probe_end.is_some()
+    }
+
+    /// Whether what ends there is the probe.
+    #[inline]
+    pub(crate) fn is_probe_end(&self, end: SeqNumber) -> bool {
+        self.probe_end == Some(end)
+    }
 }
 
 impl Connection {
@@ -42,9 +65,9 @@ impl Connection {
         if self.unsent(queued) < u32::from(probe_bytes) + self.bytes_behind_probe() {
             return false;
         }
-        let search = &mut self.cold_part(env).recovery;
-        let is_calm = search.phase == Phase::Open;
-        let search = &mut search.path;
+        let cold = self.cold_part(env);
+        let is_calm = cold.recovery.phase() == Phase::Open;
+        let search = &mut cold.path;
         let is_busy = search.probe_bytes > 0 || search.suspected.is_some();
         if !is_calm || is_busy || search.news.is_some() {
             return false;
@@ -62,7 +85,7 @@ impl Connection {
     #[inline]
     pub(crate) fn path_probe_bytes(&self, room: &Room) -> Option<u32> {
         let cold = self.cold.as_deref()?;
-        let search = &cold.recovery.path;
+        let search = &cold.path;
         // What ends a message shares no segment with the next one.
         if search.probe_bytes == 0 || search.probe_end.is_some() || room.is_message {
             return None;
@@ -70,7 +93,7 @@ impl Connection {
         let len = u32::from(search.probe_bytes);
         let behind = self.bytes_behind_probe();
         let has_room = room.window >= len + behind && room.congestion >= len;
-        let may_leave = cold.recovery.phase == Phase::Open
+        let may_leave = cold.recovery.phase() == Phase::Open
             && !cold.scoreboard.is_full()
             && room.unsent >= len + behind
             && has_room
@@ -81,23 +104,17 @@ impl Connection {
     /// The probe leaves.
     pub(crate) fn send_path_probe(&mut self, len: u32, env: &mut Env<'_>) -> Draft {
         let end = self.snd_nxt + len;
-        let small_end = self.cold.as_mut().and_then(|cold| {
-            cold.recovery.path.probe_end = Some(end);
-            cold.recovery.small_end
-        });
+        if let Some(cold) = &mut self.cold {
+            cold.path.probe_end = Some(end);
+        }
         env.shared.counters.path_probes += 1;
         // More is behind it: that is how its loss is found.
-        let draft = self.send_new(len, false, 1, env);
-        if let Some(cold) = &mut self.cold {
-            // It is not small: nothing waits for it.
-            cold.recovery.small_end = small_end;
-        }
-        draft
+        self.send_new(len, false, 1, env)
     }
 
     /// The MSS that a segment's frames have: a probe is one frame.
     pub(crate) fn frame_mss(&self, draft: &Draft) -> u16 {
-        let probe = self.cold.as_ref().map(|cold| &cold.recovery.path);
+        let probe = self.cold.as_ref().map(|cold| &cold.path);
         match probe {
             Some(search)
                 if search.probe_end == Some(draft.seq + draft.len)
@@ -118,7 +135,7 @@ impl Connection {
         lost_bytes: u32,
         env: &mut Env<'_>,
     ) -> u32 {
-        let search = &mut cold.recovery.path;
+        let search = &mut cold.path;
         let Some(end) = search.probe_end else {
             return lost_bytes;
         };
@@ -138,11 +155,8 @@ impl Connection {
         self.end_path_probe(cold, env);
         cold.scoreboard.lose(start, end);
         // RFC 4821 7.6.1: the loss of a probe alone says nothing of congestion.
-        if lost_bytes <= u32::from(len) && cold.recovery.phase == Phase::Open {
-            cold.recovery.phase = Phase::Loss;
-            cold.recovery.end = self.snd_nxt;
-            cold.recovery.undo = Undo::default();
-            cold.recovery.frto = Frto::Off;
+        if lost_bytes <= u32::from(len) && cold.recovery.phase() == Phase::Open {
+            cold.recovery.enter_loss_by_size(self.snd_nxt);
             return 0;
         }
         lost_bytes
@@ -150,7 +164,7 @@ impl Connection {
 
     /// The probe that is out has not arrived.
     pub(crate) fn end_path_probe(&mut self, cold: &mut Cold, env: &mut Env<'_>) -> bool {
-        let search = &mut cold.recovery.path;
+        let search = &mut cold.path;
         if search.probe_end.take().is_none() {
             return false;
         }

@@ -1,12 +1,12 @@
 //! Spurious timeouts found without options (RFC 5682).
 
+use super::{Phase, Progress};
 use crate::connection::{Cold, Connection};
 use crate::env::Env;
-use crate::recovery::{Phase, Progress};
 
 /// Where the algorithm is (RFC 5682 2.1, 3.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Frto {
+pub(super) enum Frto {
     /// Not at work: conventional recovery.
     #[default]
     Off,
@@ -27,7 +27,7 @@ impl Connection {
         if cold.recovery.phase != Phase::Loss {
             return;
         }
-        let is_all = progress.ack.is_at_or_after(cold.recovery.end);
+        let is_all = cold.recovery.is_over(progress.ack);
         let has_advanced = progress.acked_bytes > 0;
         cold.recovery.frto = match cold.recovery.frto {
             // Step 2 (b): a part was acknowledged. (a): a duplicate, or all: nothing can be told.

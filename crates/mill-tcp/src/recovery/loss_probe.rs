@@ -1,23 +1,47 @@
 //! A probe in place of a timeout, when the last segments of a flight are lost (RFC 8985 7).
 
+use super::{Phase, Progress};
 use crate::congestion::Signal;
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
-use crate::recovery::{Phase, Progress};
+use crate::scoreboard::Moment;
+use crate::send::Draft;
 use mill_wire::seq::SeqNumber;
+use mill_wire::tcp::Flags;
 
 /// RFC 8985 7.1.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LossProbe {
+pub(super) struct LossProbe {
     /// TLP.end_seq, while a probe is out.
-    pub(crate) end: Option<SeqNumber>,
+    end: Option<SeqNumber>,
     /// TLP.is_retrans: it was a segment sent again, not a new one.
-    pub(crate) is_retransmission: bool,
+    is_retransmission: bool,
     /// The timer has expired: the probe leaves next.
-    pub(crate) is_due: bool,
+    is_due: bool,
 }
 
 impl LossProbe {
+    /// Whether the next acknowledgement tells if it had been needed.
+    pub(super) const fn is_out(&self) -> bool {
+        self.end.is_some()
+    }
+
+    #[inline]
+    pub(super) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    pub(super) const fn on_timer(&mut self) {
+        debug_assert!(self.end.is_none(), "one probe at a time");
+        self.is_due = true;
+    }
+
+    /// It leaves, and ends at `end`.
+    const fn on_sent(&mut self, end: SeqNumber, is_retransmission: bool) {
+        self.end = Some(end);
+        self.is_retransmission = is_retransmission;
+    }
+
     /// A segment that was sent again as a probe may still arrive.
     pub(super) const fn is_out_again(&self) -> bool {
         self.end.is_some() && self.is_retransmission
@@ -48,6 +72,52 @@ impl Connection {
             TIMER_SLACK_US
         };
         Some(2 * u64::from(self.rtt.srtt_us()) + slack_us)
+    }
+
+    /// RFC 8985 7.3: a new segment if there is one, else the last one again; beyond the congestion window, if need
+    /// be.
+    pub(crate) fn next_loss_probe(
+        &mut self,
+        cold: &mut Cold,
+        unsent: u32,
+        env: &mut Env<'_>,
+    ) -> Option<Draft> {
+        cold.recovery.probe.is_due = false;
+        if cold.recovery.phase != Phase::Open || cold.scoreboard.is_empty() {
+            return None;
+        }
+        let mss = u32::from(self.snd_mss);
+        env.shared.counters.loss_probes += 1;
+        let window = u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0);
+        let len = unsent.min(window).min(mss);
+        let now = Moment::of(env.now);
+        let draft = if len > 0 && !cold.scoreboard.is_full() {
+            let seq = self.snd_nxt;
+            cold.scoreboard.push(seq, seq + len, len == mss, now);
+            self.snd_nxt = seq + len;
+            self.sent_at = env.tick();
+            cold.recovery.probe.on_sent(seq + len, false);
+            Draft {
+                seq,
+                len,
+                flags: if len == unsent {
+                    Flags::PSH
+                } else {
+                    Flags::default()
+                },
+                is_retransmission: false,
+            }
+        } else {
+            let front_at = cold.scoreboard.front()?.at;
+            let tail = cold.scoreboard.resend_tail(mss, now)?;
+            if tail.start == self.snd_una {
+                cold.recovery.on_front_resent(front_at);
+            }
+            cold.recovery.probe.on_sent(self.snd_nxt, true);
+            self.draft_again(cold, tail.start, tail.len(), unsent, env)
+        };
+        self.arm_timeout(env);
+        Some(draft)
     }
 
     /// RFC 8985 7.4.2: whether the episode is over, and whether the probe repaired a loss.

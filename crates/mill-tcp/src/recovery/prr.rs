@@ -1,20 +1,26 @@
 //! Proportional rate reduction (RFC 9937, which follows 6937): the window goes down to its target while data keeps
 //! flowing, one segment out for so many delivered.
 
+use super::{Phase, Progress};
 use crate::connection::{Cold, Connection};
-use crate::recovery::{Phase, Progress};
 
 /// RFC 9937 6.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Prr {
+pub(super) struct Prr {
     /// Bytes delivered and sent since the reduction began.
-    pub(crate) delivered_bytes: u32,
-    pub(crate) sent_bytes: u32,
+    delivered_bytes: u32,
+    sent_bytes: u32,
     /// RecoverFS: what was in flight when it began.
-    pub(crate) flight_bytes: u32,
+    flight_bytes: u32,
 }
 
 impl Prr {
+    /// prr_out of RFC 9937 6.
+    #[inline]
+    pub(super) const fn on_sent(&mut self, bytes: u32) {
+        self.sent_bytes = self.sent_bytes.saturating_add(bytes);
+    }
+
     /// Bytes that may leave at this acknowledgement: sndcnt of RFC 9937 6.
     fn allowance(&self, delivered: u32, pipe: u32, ssthresh: u32, mss: u32, is_safe: bool) -> u32 {
         let backlog = self.delivered_bytes.saturating_sub(self.sent_bytes);
@@ -49,7 +55,7 @@ impl Connection {
     pub(super) fn reduce_window(&mut self, cold: &mut Cold, progress: &Progress, has_losses: bool) {
         let mss = u32::from(self.snd_mss);
         let mut delivered = progress.delivery.bytes;
-        if progress.is_duplicate && cold.recovery.duplicates > 0 {
+        if progress.is_duplicate && cold.recovery.duplicates.count() > 0 {
             // RFC 9937 6: without SACK a duplicate stands for one segment.
             delivered = delivered.max(mss);
         }

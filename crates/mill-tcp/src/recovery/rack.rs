@@ -1,15 +1,16 @@
 //! Losses by the time that segments have been away (RFC 8985 6).
 
+use super::duplicates::DUPLICATES_OF_LOSS;
+use super::{Phase, Progress};
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
-use crate::recovery::{DUPLICATES_OF_LOSS, Phase, Progress};
 use crate::scoreboard::Moment;
 use crate::scoreboard::delivery::{Newest, is_sent_after};
 use mill_wire::seq::SeqNumber;
 
 /// RFC 8985 5.2.
 #[derive(Clone, Copy, Debug)]
-pub struct Rack {
+pub(super) struct Rack {
     /// Of all that has arrived, what was sent last: RACK.xmit_ts and RACK.end_seq.
     newest: Option<Newest>,
     /// RACK.rtt, microseconds.
@@ -21,9 +22,9 @@ pub struct Rack {
     /// RACK.dsack_round: no second step in this round trip.
     dsack_round_end: Option<SeqNumber>,
     /// The farthest that a segment arrived behind one that was sent later, bytes; told to whoever asks, not used here.
-    pub(crate) reordered_bytes: u32,
+    reordered_bytes: u32,
     /// Something may turn out to be lost when its time is over; then RACK wants the timer.
-    pub(crate) is_pending: bool,
+    is_pending: bool,
 }
 
 impl Default for Rack {
@@ -41,6 +42,16 @@ impl Default for Rack {
 }
 
 impl Rack {
+    /// Nothing may turn out to be lost by its time alone.
+    #[inline]
+    pub(super) const fn end_wait(&mut self) {
+        self.is_pending = false;
+    }
+
+    pub(super) const fn reordered_bytes(&self) -> u32 {
+        self.reordered_bytes
+    }
+
     /// RFC 8985 6.2 step 4: a window widened by D-SACKs narrows after so many recoveries without one.
     pub(super) const fn on_recovery_end(&mut self) {
         self.recoveries_left = self.recoveries_left.saturating_sub(1);

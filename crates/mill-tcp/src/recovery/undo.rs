@@ -1,12 +1,12 @@
 //! A reduction that proved unneeded is taken back (RFC 4015): by D-SACK (RFC 3708), timestamps (RFC 3522) or F-RTO.
 
+use super::{Phase, Progress};
 use crate::connection::{Cold, Connection};
 use crate::env::Env;
-use crate::recovery::{Phase, Progress, frto};
 
 /// What a reduction has to remember.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Undo {
+pub(super) struct Undo {
     before: Option<Before>,
     /// Bytes sent again since, and how many of them the peer says it got twice.
     resent_bytes: u32,
@@ -45,7 +45,7 @@ impl Connection {
     /// Bytes leave again.
     pub(crate) fn note_resent(&self, cold: &mut Cold, bytes: u32, env: &Env<'_>) {
         let segments = bytes.div_ceil(self.snd_mss.into());
-        cold.recovery.echoes = cold.recovery.echoes.saturating_add(segments);
+        cold.recovery.duplicates.on_resent(segments);
         let undo = &mut cold.recovery.undo;
         undo.resent_bytes = undo.resent_bytes.saturating_add(bytes);
         undo.first_resent
@@ -101,10 +101,7 @@ impl Connection {
         self.w_max = before.w_max;
         cold.congestion.begin_epoch_anew();
         cold.scoreboard.forget_lost();
-        cold.recovery.undo = Undo::default();
-        cold.recovery.frto = frto::Frto::Off;
-        cold.recovery.duplicates = 0;
-        cold.recovery.phase = Phase::Open;
+        cold.recovery.leave_undone();
         env.shared.counters.undone += 1;
     }
 }

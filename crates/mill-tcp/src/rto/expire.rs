@@ -5,8 +5,6 @@ use crate::arrived::Events;
 use crate::congestion::Signal;
 use crate::connection::{Cold, Connection, ConnectionFlags};
 use crate::env::Env;
-use crate::recovery::frto::Frto;
-use crate::recovery::loss_probe::LossProbe;
 use crate::recovery::{Phase, Progress};
 use crate::scoreboard::{Mark, Moment};
 
@@ -44,8 +42,7 @@ impl Connection {
         let now = Moment::of(env.now);
         match kind {
             TimerKind::LossProbe => {
-                // RFC 8985 7.3: the probe leaves with the next `next_segment`.
-                cold.recovery.probe.is_due = true;
+                cold.recovery.on_loss_probe_timer();
                 self.arm_timeout(env);
                 Events::default()
             }
@@ -100,11 +97,10 @@ impl Connection {
 
     /// RFC 5681 3.1: what is in flight is lost, and slow start begins anew.
     fn enter_loss(&mut self, cold: &mut Cold, now: Moment, env: &mut Env<'_>) {
-        let phase = cold.recovery.phase;
-        // The threshold falls once for a window of data, not for each timeout in it.
-        let is_new = phase == Phase::Open
-            || self.snd_una.is_at_or_after(cold.recovery.end)
-            || (phase == Phase::Loss && self.timer.timeouts() == 0);
+        let recovery = &cold.recovery;
+        let is_new = recovery.is_new_loss(self.snd_una, self.timer.timeouts());
+        // RFC 5682 2.1 step 1, 3.1: not in the midst of another recovery.
+        let may_be_spurious = is_new && recovery.phase() != Phase::Recovery && self.snd_wnd > 0;
         if is_new {
             self.start_undo(cold);
             self.on_congestion(cold, Signal::Timeout, env);
@@ -125,19 +121,7 @@ impl Connection {
             0
         };
         cold.scoreboard.mark_lost_on_timeout(away_us_max, now);
-        // RFC 5682 2.1 step 1, 3.1: not in the midst of another recovery.
-        cold.recovery.frto = if is_new && phase != Phase::Recovery && self.snd_wnd > 0 {
-            Frto::FirstAck
-        } else {
-            Frto::Off
-        };
-        cold.recovery.phase = Phase::Loss;
-        cold.recovery.end = self.snd_nxt;
-        cold.recovery.echoes_before = Some(self.snd_nxt);
-        cold.recovery.echoes = 0;
-        cold.recovery.duplicates = 0;
-        cold.recovery.probe = LossProbe::default();
-        cold.recovery.rack.is_pending = false;
+        cold.recovery.enter_loss(self.snd_nxt, may_be_spurious);
         // One segment may leave, beside what is not held for lost because it left a moment ago.
         self.cwnd = self.pipe(cold).saturating_add(self.snd_mss.into());
     }
@@ -148,7 +132,7 @@ impl Connection {
     pub(crate) fn stalled_ms(&self, env: &Env<'_>) -> u32 {
         let front = self.cold.as_ref().and_then(|cold| {
             let front = cold.scoreboard.front()?;
-            Some(cold.recovery.stalled_since.unwrap_or(front.at))
+            Some(cold.recovery.stalled_since().unwrap_or(front.at))
         });
         match front {
             Some(since) => Moment::of(env.now).since(since) / 1_000,

@@ -111,7 +111,8 @@ fn everything_arrives_over_every_wire() {
         pair.command(SERVER, |connection, env| connection.take_path_news(env));
         let server = pair.connection(SERVER);
         assert!(!server.timer.is_running(), "seed {seed}");
-        let is_probe = |cold: &Cold| cold.recovery.probe.end.is_some();
+        let is_probe =
+            |cold: &Cold| cold.recovery.phase() == Phase::Open && !cold.recovery.is_idle();
         assert!(server.cold.as_deref().is_none_or(is_probe), "seed {seed}");
     }
 }

@@ -190,7 +190,7 @@ fn a_wrong_suspicion_is_taken_back_by_one_probe() {
     assert_eq!(probe(&mut pair, 1460), Some(PathNews::Arrived(1460)));
     assert_eq!(pair.connection(SERVER).mss(), 1448);
     let phase = pair.connection(SERVER).cold.as_ref();
-    assert!(phase.is_none_or(|cold| cold.recovery.phase == Phase::Open));
+    assert!(phase.is_none_or(|cold| cold.recovery.phase() == Phase::Open));
 }
 
 #[test]

@@ -393,7 +393,7 @@ fn losses_found_before_a_loss_probe_left_are_sent_again_at_once() {
     sender.wait_ms(20);
     // Its timer has expired, and the device had no room.
     if let Some(cold) = &mut sender.connection().cold {
-        cold.recovery.probe.is_due = true;
+        cold.recovery.on_loss_probe_timer();
     }
     let mut reports = sender.ack(0);
     let mss = sender.mss();
