@@ -202,6 +202,11 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         self.note_changes();
     }
 
+    /// Has a connection reported by the next poll, which does not wait, whether it changes or not.
+    pub(crate) fn report_next(&mut self, ready: Ready) {
+        self.ready.push(ready);
+    }
+
     /// The tasks of the connections that changed.
     pub(crate) fn report(&mut self, tasks: &mut Vec<TaskId>) {
         let changed = self.ready.drain(..);

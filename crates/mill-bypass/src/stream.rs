@@ -16,10 +16,11 @@ use mill_runtime::payload::Payload;
 use mill_runtime::stream::{
     Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported,
 };
+use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use mill_stack::link::Link;
 use mill_stack::queue::SendQueue;
-use mill_stack::socket::SocketId;
+use mill_stack::socket::{Ready, SocketId};
 
 /// A stream of a [`crate::bypass::BypassEngine`]; closes its connection when dropped.
 pub struct BypassStream<L: Link, I: Engine>(Which<L, I>)
@@ -115,6 +116,13 @@ where
         match &self.0 {
             Which::Stack(stream) => stream.shutdown(),
             Which::Inner(stream) => stream.shutdown(),
+        }
+    }
+
+    fn set_task(&self, task: TaskId) {
+        match &self.0 {
+            Which::Stack(stream) => stream.set_task(task),
+            Which::Inner(stream) => stream.set_task(task),
         }
     }
 
@@ -283,6 +291,13 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
         if !core::mem::replace(&mut slot.flags.shutdown, true) {
             stack.host.shutdown(slot.socket);
         }
+    }
+
+    fn set_task(&self, task: TaskId) {
+        let mut stack = self.stack();
+        let (socket, token) = (stack.slots.slot(self.index).socket, task.to_bits());
+        stack.host.set_token(socket, token);
+        stack.report_next(Ready { token, socket });
     }
 
     fn set(&self, option: StreamOption) {

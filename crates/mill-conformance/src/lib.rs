@@ -51,6 +51,9 @@ mod file_payloads;
 /// FIN and RST, both ways.
 mod ending;
 
+/// A stream goes from one task to another.
+mod handing_over;
+
 /// Accepting: pauses, limits, clients that are gone, and the end of it.
 mod accepting;
 
@@ -123,6 +126,12 @@ behaviours! { $
         what_was_gathered_leaves_before_the_stream_closes,
         a_worker_that_is_dropped_ends_its_connections,
         tcp_tells_what_it_measured,
+    }
+    handing_over {
+        a_stream_wakes_the_task_that_it_was_handed_to_and_no_longer_the_former_one,
+        what_arrived_before_the_hand_over_wakes_the_new_task,
+        a_queue_that_empties_wakes_the_new_task,
+        a_task_that_waits_for_a_reset_stream_learns_of_it_after_the_hand_over,
     }
     accepting {
         a_listener_that_pauses_accepts_nobody_until_it_goes_on,

@@ -203,6 +203,8 @@ impl Stream for ScriptedStream {
 
     fn shutdown(&self) {}
 
+    fn set_task(&self, _: TaskId) {}
+
     fn set(&self, _: StreamOption) -> Result<(), Unsupported> {
         Err(Unsupported)
     }

@@ -2,6 +2,7 @@
 
 use crate::address::Address;
 use crate::payload::Payload;
+use crate::tasks::TaskId;
 use crate::time::{Duration, Instant};
 use core::future::{Future, poll_fn};
 use core::task::Poll;
@@ -93,6 +94,11 @@ pub trait Stream: 'static {
 
     /// Sends FIN after everything that was handed over; reading goes on.
     fn shutdown(&self);
+
+    /// From now on `task` is reported when the stream changes, and no longer the one that was given before: the stream is
+    /// handed over. The next [`crate::engine::Engine::poll`] reports `task` in any case, so that it learns what came
+    /// before; what that poll has already reported to the former task stays a report too many for it.
+    fn set_task(&self, task: TaskId);
 
     fn set(&self, option: StreamOption) -> Result<(), Unsupported>;
 

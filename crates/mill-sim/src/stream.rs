@@ -9,6 +9,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::stream::{
     Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported,
 };
+use mill_runtime::tasks::TaskId;
 use std::cell::RefMut;
 use std::task::Poll;
 
@@ -65,13 +66,7 @@ impl Stream for SimStream {
         let len = payload.len();
         let piece = match payload {
             Payload::Copy(bytes) => Piece::Copy(bytes.to_vec(), 0),
-            Payload::Shared(bytes, range) => {
-                assert!(
-                    bytes.get(range.clone()).is_some(),
-                    "a range lies within its bytes"
-                );
-                Piece::Shared(bytes, range)
-            }
+            Payload::Shared(bytes, range) => Piece::Shared(bytes, range),
             Payload::File { file, offset, len } => Piece::File { file, offset, len },
         };
         self.network().write(self.end, piece, len);
@@ -91,6 +86,10 @@ impl Stream for SimStream {
 
     fn shutdown(&self) {
         self.network().shutdown(self.end);
+    }
+
+    fn set_task(&self, task: TaskId) {
+        self.network().hand_over(self.end, task);
     }
 
     fn set(&self, option: StreamOption) -> Result<(), Unsupported> {

@@ -218,7 +218,7 @@ impl Inner {
     }
 
     /// Has a slot reported in the next turn without epoll.
-    fn resume_next_turn(&self, index: u32) {
+    pub(super) fn resume_next_turn(&self, index: u32) {
         let mut slots = self.slots.borrow_mut();
         let token = slots.token(index);
         if let Some(slot) = slots.slot(index)

@@ -8,6 +8,7 @@ use mill_runtime::payload::Payload;
 use mill_runtime::stream::{
     Readable, Stream, StreamError, StreamOption, TransportInfo, Unsupported,
 };
+use mill_runtime::tasks::TaskId;
 use mill_sys::address::Peer;
 use mill_sys::socket;
 use std::fmt;
@@ -58,6 +59,11 @@ impl Stream for KernelStream {
 
     fn shutdown(&self) {
         self.engine.shutdown(self.index);
+    }
+
+    fn set_task(&self, task: TaskId) {
+        self.engine.with_slot(self.index, |slot| slot.task = task);
+        self.engine.resume_next_turn(self.index);
     }
 
     fn set(&self, option: StreamOption) -> Result<(), Unsupported> {

@@ -80,6 +80,13 @@ impl<Q: SendQueue> Host<Q> {
         self.want_transmit(socket.index);
     }
 
+    /// The connection's changes are reported with another token from now on.
+    pub fn set_token(&mut self, socket: SocketId, token: u64) {
+        if let Some(slot) = self.slots.of_mut(socket) {
+            slot.token = token;
+        }
+    }
+
     /// Appends the connections that changed since the last call, each once: bytes or an end to read, bytes
     /// acknowledged, established, failed.
     pub fn take_ready(&mut self, into: &mut Vec<Ready>) {
