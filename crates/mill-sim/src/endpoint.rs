@@ -116,10 +116,6 @@ pub(crate) enum Piece {
     },
 }
 
-/// A file is shorter than promised.
-#[derive(Debug)]
-pub(crate) struct FileEnded;
-
 impl Endpoint {
     pub(crate) fn new(local: Address, peer: Address, link: Link) -> Self {
         Self {
@@ -167,7 +163,7 @@ impl Sending {
     }
 
     /// Takes up to `len_max` bytes off the queue.
-    pub(crate) fn next_segment(&mut self, len_max: u64) -> Result<Vec<u8>, FileEnded> {
+    pub(crate) fn next_segment(&mut self, len_max: u64) -> Result<Vec<u8>, StreamError> {
         let mut segment = Vec::new();
         while let Some(piece) = self.queue.front_mut() {
             let room = len_max - segment.len() as u64;
@@ -242,7 +238,7 @@ impl Piece {
         }
     }
 
-    fn take(&mut self, len_max: u64, segment: &mut Vec<u8>) -> Result<(), FileEnded> {
+    fn take(&mut self, len_max: u64, segment: &mut Vec<u8>) -> Result<(), StreamError> {
         let room = usize::try_from(len_max).unwrap_or(usize::MAX);
         match self {
             Self::Copy(bytes, taken) => {
@@ -252,14 +248,13 @@ impl Piece {
             }
             Self::Shared(bytes, range) => {
                 let end = range.end.min(range.start.saturating_add(room));
-                segment.extend_from_slice(&bytes[range.start..end]);
+                let piece = bytes.get(range.start..end);
+                segment.extend_from_slice(piece.ok_or(StreamError::Truncated)?);
                 range.start = end;
             }
             Self::File { file, offset, len } => {
                 let wanted = len_max.min(*len);
-                if !file.append_to(*offset, wanted, segment) {
-                    return Err(FileEnded);
-                }
+                file.append_to(*offset, wanted, segment)?;
                 *offset += wanted;
                 *len -= wanted;
             }

@@ -7,6 +7,7 @@ use crate::agenda::Event;
 use crate::network::Net;
 use mill_bypass::FileBytes;
 use mill_runtime::files::{DirectoryEntry, FileError, FileErrorKind, Files, Metadata, Symlinks};
+use mill_runtime::stream::StreamError;
 use mill_runtime::time::{Duration, UnixTime};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -289,18 +290,22 @@ impl Files for SimFiles {
 }
 
 impl SimFile {
-    /// Appends a part of the file as it is now; false if it ends before `len` bytes.
-    pub(crate) fn append_to(&self, offset: u64, len: u64, target: &mut Vec<u8>) -> bool {
+    /// Appends a part of the file as it is now; fails if it ends before `len` bytes, or if it is no regular file.
+    pub(crate) fn append_to(
+        &self,
+        offset: u64,
+        len: u64,
+        target: &mut Vec<u8>,
+    ) -> Result<(), StreamError> {
         let Content::Regular(bytes) = &self.0.node.content else {
-            return false;
+            return Err(StreamError::Other(EINVAL));
         };
+        let (start, len) = (usize::try_from(offset), usize::try_from(len));
+        let (start, len) = (start.unwrap_or(usize::MAX), len.unwrap_or(usize::MAX));
         let bytes = bytes.borrow();
-        let (Ok(start), Ok(len)) = (usize::try_from(offset), usize::try_from(len)) else {
-            return false;
-        };
         let range = bytes.get(start..start.saturating_add(len));
-        target.extend_from_slice(range.unwrap_or_default());
-        range.is_some()
+        target.extend_from_slice(range.ok_or(StreamError::Truncated)?);
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Network;
 use crate::agenda::{Event, Item};
 use crate::client::{Action, Reading};
-use crate::endpoint::{EndpointId, FileEnded, Fin, Owner, Piece};
+use crate::endpoint::{EndpointId, Fin, Owner, Piece};
 use mill_runtime::stream::{Readable, StreamError};
 use mill_runtime::time::Duration;
 use std::task::Poll;
@@ -60,9 +60,9 @@ impl Network {
             let len_max = end.link.segments.next_len_max(&mut self.random).min(room);
             match sending.next_segment(len_max) {
                 Ok(segment) => self.depart(id, Item::Segment(segment)),
-                Err(FileEnded) => {
+                Err(error) => {
                     self.reset(id);
-                    self.end(id).error = Some(StreamError::Truncated);
+                    self.end(id).error = Some(error);
                     self.report(id);
                 }
             }

@@ -1,4 +1,12 @@
-//! Servers written over any engine, run in the simulated world.
+//! Servers written over any engine, run in the simulated world; and what every engine must do.
+
+/// What every engine must do.
+mod engine {
+    mill_conformance::conformance!(crate::testbed::Sim);
+}
+
+/// A world as a testbed.
+mod testbed;
 
 /// The servers that the tests run, and the worker they run on.
 mod server;

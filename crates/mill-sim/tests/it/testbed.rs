@@ -1,0 +1,137 @@
+//! A world as a testbed for what every engine must do.
+
+use mill_conformance::stream_peer::{PeerNetwork, StreamPeer, turn};
+use mill_conformance::{Directory, Listener, Testbed};
+use mill_runtime::address::Address;
+use mill_runtime::engine::{Engine, ListenOptions, Park};
+use mill_runtime::time::{Duration, Instant};
+use mill_sim::engine::SimEngine;
+use mill_sim::files::SimFiles;
+use mill_sim::link::Link;
+use mill_sim::world::World;
+use std::cell::{Cell, RefCell};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// The world of this test, which has a thread of its own, and the engine of its peers.
+pub(crate) struct TestWorld {
+    world: World,
+    peers: SimEngine,
+    servers: Cell<u8>,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<TestWorld>> = const { RefCell::new(None) };
+}
+
+fn with_world<R>(look: impl FnOnce(&TestWorld) -> R) -> R {
+    WORLD.with_borrow_mut(|world| {
+        look(world.get_or_insert_with(|| {
+            let world = World::new(5);
+            world.set_link(Link {
+                window_bytes: WINDOW_BYTES,
+                ..Link::IDEAL
+            });
+            let peers = world.engine();
+            TestWorld {
+                world,
+                peers,
+                servers: Cell::new(0),
+            }
+        }))
+    })
+}
+
+/// Each server has an address of its own.
+pub(crate) struct Sim;
+
+impl PeerNetwork for Sim {
+    type Engine = SimEngine;
+
+    fn peers() -> SimEngine {
+        with_world(|world| world.peers.clone())
+    }
+}
+
+impl Testbed for Sim {
+    type Engine = SimEngine;
+    type Peer = StreamPeer<Self>;
+    type Directory = SimDirectory;
+
+    const TIMEOUT: Duration = Duration::from_secs(300);
+
+    fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self> {
+        let (engine, address) = with_world(|world| {
+            world.servers.set(world.servers.get() + 1);
+            let ip = Ipv4Addr::new(10, 0, 0, world.servers.get());
+            (world.world.engine(), SocketAddr::from((ip, 80)))
+        });
+        let options = ListenOptions {
+            send_buffer_bytes: send_buffer_bytes.map(|bytes| bytes.max(SEND_BUFFER_BYTES_MIN)),
+            ..ListenOptions::new(Address::Ip(address))
+        };
+        let id = engine.listen(&options).expect("the address is free").id;
+        Listener {
+            testbed: Self,
+            engine,
+            id,
+            address,
+        }
+    }
+
+    fn turn(&mut self, until: Instant) {
+        turn(&Self::peers(), Park::Until(until));
+    }
+}
+
+/// A directory of the world's files.
+pub(crate) struct SimDirectory {
+    files: SimFiles,
+    path: String,
+}
+
+impl Directory for SimDirectory {
+    fn new(name: &str) -> Self {
+        let files = with_world(|world| world.world.files().clone());
+        let path = format!("/{name}");
+        files.create_directory(&path);
+        Self { files, path }
+    }
+
+    fn path(&self, name: &str) -> Vec<u8> {
+        self.at(name).into_bytes()
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Vec<u8> {
+        self.files.write(&self.at(name), bytes);
+        self.path(name)
+    }
+
+    fn truncate(&self, name: &str, len: usize) {
+        self.files.set_len(&self.at(name), len);
+    }
+
+    fn rename(&self, from: &str, to: &str) {
+        self.files.replace(&self.at(to), b"renamed");
+        self.files.remove(&self.at(from));
+    }
+
+    fn remove(&self, name: &str) {
+        self.files.remove(&self.at(name));
+    }
+}
+
+impl SimDirectory {
+    fn at(&self, name: &str) -> String {
+        if name.is_empty() {
+            self.path.clone()
+        } else {
+            format!("{}/{name}", self.path)
+        }
+    }
+}
+
+/// Bytes: what is lost when a stream closes over more than a window is no more than at kernel sockets.
+const WINDOW_BYTES: u64 = 1 << 20;
+
+/// Bytes: Linux's smallest send buffer (`SOCK_MIN_SNDBUF`).
+const SEND_BUFFER_BYTES_MIN: usize = 4608;
