@@ -1,11 +1,11 @@
-//! Any of the links, as one type: so one engine serves all, and no call per frame goes through `dyn`.
+//! A device's link of whatever kind, as one type, so that one engine serves all; and what passes is recorded if that is
+//! asked for.
 
+use crate::device_link::DeviceLink;
 use crate::forwarding::WorkerForwarding;
-use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
 use crate::memif::MemifLink;
-use crate::nowhere::Nowhere;
-use crate::pcap::CapturedLink;
+use crate::pcap::Recorder;
 use crate::pcap::sink::FrameSender;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
@@ -17,114 +17,88 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A device as it is or captured; a TAP device also over a bad wire.
+/// A link, and a recorder of what the stack sees of it while frames are captured.
 #[derive(Debug)]
-pub enum AnyLink {
-    Tap(TapLink),
-    CapturedTap(CapturedLink<TapLink>),
-    Impaired(ImpairedLink),
-    /// The file shows what the stack sees.
-    CapturedImpaired(CapturedLink<ImpairedLink>),
-    Memif(MemifLink),
-    CapturedMemif(CapturedLink<MemifLink>),
-    AfXdp(InterfaceLink),
-    CapturedAfXdp(CapturedLink<InterfaceLink>),
-    /// The interface is another process's, at present or for good.
-    Standby(Box<StandbyLink>),
-    /// For the moment in which one of these becomes another.
-    Moving(Nowhere),
+pub struct AnyLink {
+    device: DeviceLink,
+    recorder: Option<Recorder>,
 }
 
 impl AnyLink {
+    pub fn new(device: DeviceLink, recorder: Option<Recorder>) -> Self {
+        Self { device, recorder }
+    }
+
     /// The interface, if it is one of this machine's.
     pub fn interface(&self) -> Option<&InterfaceLink> {
-        match self {
-            Self::AfXdp(link) => Some(link),
-            Self::CapturedAfXdp(link) => Some(link.inner()),
+        match &self.device {
+            DeviceLink::AfXdp(link) => Some(link),
             _ => None,
         }
     }
 
     /// The same, to be asked more.
     pub fn interface_mut(&mut self) -> Option<&mut InterfaceLink> {
-        match self {
-            Self::AfXdp(link) => Some(link),
-            Self::CapturedAfXdp(link) => Some(link.inner_mut()),
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => Some(link),
             _ => None,
-        }
-    }
-
-    /// Has what passes given to a queue, from now on. False if it is written down already.
-    pub fn begin_capture(&mut self, frames: FrameSender) -> bool {
-        let (captured, has_begun) = match std::mem::replace(self, Self::Moving(Nowhere)) {
-            Self::Tap(link) => (
-                Self::CapturedTap(CapturedLink::for_a_while(link, frames)),
-                true,
-            ),
-            Self::Impaired(link) => {
-                let link = CapturedLink::for_a_while(link, frames);
-                (Self::CapturedImpaired(link), true)
-            }
-            Self::Memif(link) => (
-                Self::CapturedMemif(CapturedLink::for_a_while(link, frames)),
-                true,
-            ),
-            Self::AfXdp(link) => (
-                Self::CapturedAfXdp(CapturedLink::for_a_while(link, frames)),
-                true,
-            ),
-            other => (other, false),
-        };
-        *self = captured;
-        has_begun
-    }
-
-    /// Ends what [`Self::begin_capture`] has begun.
-    pub fn end_capture(&mut self) {
-        *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
-            Self::CapturedTap(link) => Self::Tap(link.into_inner()),
-            Self::CapturedImpaired(link) => Self::Impaired(link.into_inner()),
-            Self::CapturedMemif(link) => Self::Memif(link.into_inner()),
-            Self::CapturedAfXdp(link) => Self::AfXdp(link.into_inner()),
-            other => other,
-        };
-    }
-
-    /// Its kind, as the first word of a specification.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Tap(_) | Self::CapturedTap(_) | Self::Impaired(_) | Self::CapturedImpaired(_) => {
-                "tap"
-            }
-            Self::Memif(_) | Self::CapturedMemif(_) => "memif",
-            Self::AfXdp(_) | Self::CapturedAfXdp(_) => "af_xdp",
-            Self::Standby(_) => "af_xdp",
-            Self::Moving(_) => "none",
         }
     }
 
     /// The way to an interface that another process has, if it is one.
     pub fn standby(&self) -> Option<&StandbyLink> {
-        match self {
-            Self::Standby(link) => Some(link),
+        match &self.device {
+            DeviceLink::Standby(link) => Some(link),
             _ => None,
         }
     }
 
     /// The memif, if it is one.
     pub fn memif(&self) -> Option<&MemifLink> {
-        match self {
-            Self::Memif(link) => Some(link),
-            Self::CapturedMemif(link) => Some(link.inner()),
+        match &self.device {
+            DeviceLink::Memif(link) => Some(link),
             _ => None,
         }
     }
 
+    fn tap(&self) -> Option<&TapLink> {
+        match &self.device {
+            DeviceLink::Tap(link) => Some(link),
+            DeviceLink::Impaired(link) => Some(link.inner()),
+            _ => None,
+        }
+    }
+
+    /// Its kind, as the first word of a specification.
+    pub fn kind(&self) -> &'static str {
+        match &self.device {
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => "tap",
+            DeviceLink::Memif(_) => "memif",
+            DeviceLink::AfXdp(_) | DeviceLink::Standby(_) => "af_xdp",
+            DeviceLink::Moving(_) => "none",
+        }
+    }
+
+    /// Gives what passes to a queue, from now on. False if it is recorded already, or if another process has the interface.
+    pub fn begin_capture(&mut self, frames: FrameSender) -> bool {
+        if self.recorder.is_some() || self.standby().is_some() {
+            return false;
+        }
+        self.recorder = Some(Recorder::to_queue(frames));
+        true
+    }
+
+    /// Ends what [`Self::begin_capture`] has begun.
+    pub fn end_capture(&mut self) {
+        self.recorder = None;
+    }
+
     /// What ends a wait beside frames, if there is anything.
     pub fn control_fd(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Standby(link) => Some(link.control_fd()),
-            _ => self.interface().map(InterfaceLink::control_fd),
+        match &self.device {
+            DeviceLink::AfXdp(link) => Some(link.control_fd()),
+            DeviceLink::Standby(link) => Some(link.control_fd()),
+            _ => None,
         }
     }
 
@@ -142,146 +116,114 @@ impl AnyLink {
 
     /// The other workers of the device.
     pub fn forwarding(&self) -> Option<&WorkerForwarding> {
-        match self {
-            Self::Tap(link) => link.forwarding(),
-            Self::CapturedTap(link) => link.inner().forwarding(),
-            _ => self.interface()?.forwarding(),
+        match self.tap() {
+            Some(link) => link.forwarding(),
+            None => self.interface()?.forwarding(),
         }
     }
 
     /// Has frames end waits by this watcher, from when on and as long as they come to this process. It comes back where the
     /// descriptor of the link stays the same, which can be watched as well.
     pub fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
-        match self {
-            Self::AfXdp(link) => link.set_watcher(watcher),
-            Self::Standby(link) => {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.set_watcher(watcher),
+            DeviceLink::Standby(link) => {
                 link.set_watcher(watcher);
                 None
             }
             _ => Some(watcher),
         }
     }
-
-    fn given(link: InterfaceLink) -> Self {
-        match link.give() {
-            Ok(standby) => Self::Standby(standby),
-            Err(link) => Self::AfXdp(*link),
-        }
-    }
-
-    /// Gives the device to another process that asks for it, or takes one that has become ours.
-    #[cold]
-    fn change_places(&mut self) {
-        *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
-            Self::AfXdp(link) => Self::given(link),
-            // Somebody writes down for a while what passes. It ends with what is written by then.
-            Self::CapturedAfXdp(link) => Self::given(link.into_inner()),
-            Self::Standby(link) => match InterfaceLink::take(link.into_parts()) {
-                Ok(link) => Self::AfXdp(*link),
-                Err(standby) => Self::Standby(standby),
-            },
-            other => other,
-        };
-    }
-}
-
-/// The same expression for whichever it is.
-macro_rules! each {
-    ($any:expr, $link:ident => $expression:expr) => {
-        match $any {
-            AnyLink::Tap($link) => $expression,
-            AnyLink::CapturedTap($link) => $expression,
-            AnyLink::Impaired($link) => $expression,
-            AnyLink::CapturedImpaired($link) => $expression,
-            AnyLink::Memif($link) => $expression,
-            AnyLink::CapturedMemif($link) => $expression,
-            AnyLink::AfXdp($link) => $expression,
-            AnyLink::CapturedAfXdp($link) => $expression,
-            AnyLink::Standby($link) => $expression,
-            AnyLink::Moving($link) => $expression,
-        }
-    };
 }
 
 impl Link for AnyLink {
     fn properties(&self) -> &LinkProperties {
-        each!(self, link => link.properties())
+        self.device.properties()
     }
 
     fn receive(&mut self, burst: &mut Burst) {
-        each!(self, link => link.receive(burst));
+        let before = burst.as_slice().len();
+        self.device.receive(burst);
+        if let Some(recorder) = &mut self.recorder {
+            let new = burst.as_slice().get(before..).unwrap_or_default();
+            recorder.received(&mut self.device, new);
+        }
     }
 
     fn frame(&mut self, id: FrameId) -> &mut [u8] {
-        each!(self, link => link.frame(id))
+        self.device.frame(id)
     }
 
     fn release(&mut self, id: FrameId) {
-        each!(self, link => link.release(id));
+        self.device.release(id);
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        each!(self, link => link.reserve(len_max))
+        self.device.reserve(len_max)
     }
 
     fn transmit(&mut self, len: usize, offload: Offload) {
-        each!(self, link => link.transmit(len, offload));
+        if let Some(recorder) = &mut self.recorder {
+            recorder.transmits(&mut self.device, len, offload);
+        }
+        self.device.transmit(len, offload);
     }
 
     fn flush(&mut self) {
-        each!(self, link => link.flush());
+        self.device.flush();
     }
 
     fn serve(&mut self, service: Service, on: bool) {
-        each!(self, link => link.serve(service, on));
+        self.device.serve(service, on);
     }
 
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        each!(self, link => link.open_ports(ports));
+        self.device.open_ports(ports);
     }
 
     fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        each!(self, link => link.brings(remote, local_port))
+        self.device.brings(remote, local_port)
     }
 
     fn resolve(&mut self, address: IpAddr) {
-        each!(self, link => link.resolve(address));
+        self.device.resolve(address);
     }
 
     fn forget(&mut self, service: Service) {
-        each!(self, link => link.forget(service));
+        self.device.forget(service);
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        each!(self, link => link.hand_over(frame))
+        self.device.hand_over(frame)
     }
 
     #[inline]
     fn is_behind(&self) -> bool {
-        each!(self, link => link.is_behind())
+        self.device.is_behind()
     }
 
     #[inline]
     fn frames_per_turn(&self) -> usize {
-        each!(self, link => link.frames_per_turn())
+        self.device.frames_per_turn()
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        each!(self, link => link.take_changes(into));
-        let is_due = match self {
-            Self::AfXdp(link) => link.is_asked(),
-            Self::CapturedAfXdp(link) => link.inner().is_asked(),
-            Self::Standby(link) => link.is_owner(),
+        self.device.take_changes(into);
+        let is_due = match &self.device {
+            DeviceLink::AfXdp(link) => link.is_asked(),
+            DeviceLink::Standby(link) => link.is_owner(),
             _ => false,
         };
         if is_due {
-            self.change_places();
+            // A capture ends with what is recorded by then.
+            self.recorder = None;
+            self.device.change_places();
         }
     }
 }
 
 impl AsFd for AnyLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        each!(self, link => link.as_fd())
+        self.device.as_fd()
     }
 }

@@ -13,10 +13,11 @@ mod af_xdp;
 pub mod inherited_device;
 
 use crate::any::AnyLink;
+use crate::device_link::DeviceLink;
 use crate::handover::OwnershipLock;
 use crate::impair::ImpairedLink;
 use crate::network::{ENODEV, ENXIO};
-use crate::pcap::CapturedLink;
+use crate::pcap::Recorder;
 use crate::specification::Specification;
 use crate::specification::device::Device;
 use crate::steering::Steering;
@@ -195,8 +196,8 @@ impl Attached {
             Wire::Memif(memif) => memif.descriptor().into_iter().collect(),
             Wire::AfXdp(queue) => queue.descriptors().collect(),
         };
-        let of_chair = self.ownership.iter().flat_map(OwnershipLock::descriptors);
-        let all = of_wire.into_iter().chain(of_chair).chain(&self.pcap);
+        let of_lock = self.ownership.iter().flat_map(OwnershipLock::descriptors);
+        let all = of_wire.into_iter().chain(of_lock).chain(&self.pcap);
         all.map(AsFd::as_fd)
     }
 
@@ -206,40 +207,28 @@ impl Attached {
         specification: &Specification,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<AnyLink> {
-        let pcap = self.pcap.map(File::from);
         let on_gone = on_trouble.clone();
-        let on_error = Box::new(move |error| on_trouble(Trouble::Capture(error)));
-        Ok(match self.wire {
+        let recorder = self.pcap.map(|file| {
+            let on_error = Box::new(move |error| on_trouble(Trouble::Capture(error)));
+            Recorder::to_file(File::from(file), on_error)
+        });
+        let device = match self.wire {
             Wire::Tap(tap) => {
                 let tap = tap.link(specification, move || on_gone(Trouble::DeviceGone))?;
                 let impairment = specification.impairment;
-                match (pcap, impairment.is_none()) {
-                    (None, true) => AnyLink::Tap(tap),
-                    (None, false) => AnyLink::Impaired(ImpairedLink::new(tap, impairment)),
-                    (Some(file), true) => {
-                        AnyLink::CapturedTap(CapturedLink::new(tap, file, on_error))
-                    }
-                    (Some(file), false) => {
-                        let impaired = ImpairedLink::new(tap, impairment);
-                        AnyLink::CapturedImpaired(CapturedLink::new(impaired, file, on_error))
-                    }
+                if impairment.is_none() {
+                    DeviceLink::Tap(tap)
+                } else {
+                    DeviceLink::Impaired(ImpairedLink::new(tap, impairment))
                 }
             }
-            Wire::AfXdp(queue) => match (queue.link(self.ownership, on_gone)?, pcap) {
-                (Placed::There(link), None) => AnyLink::AfXdp(*link),
-                (Placed::There(link), Some(file)) => {
-                    AnyLink::CapturedAfXdp(CapturedLink::new(*link, file, on_error))
-                }
-                (Placed::Standby(link), _) => AnyLink::Standby(link),
+            Wire::AfXdp(queue) => match queue.link(self.ownership, on_gone)? {
+                Placed::There(link) => DeviceLink::AfXdp(*link),
+                Placed::Standby(link) => DeviceLink::Standby(link),
             },
-            Wire::Memif(memif) => {
-                let memif = memif.link(specification, on_gone)?;
-                match pcap {
-                    None => AnyLink::Memif(memif),
-                    Some(file) => AnyLink::CapturedMemif(CapturedLink::new(memif, file, on_error)),
-                }
-            }
-        })
+            Wire::Memif(memif) => DeviceLink::Memif(memif.link(specification, on_gone)?),
+        };
+        Ok(AnyLink::new(device, recorder))
     }
 }
 

@@ -48,7 +48,7 @@ mod vnet;
 /// The memory of received frames.
 mod frames;
 
-/// Writes down what passes, for tcpdump and Wireshark.
+/// Records what passes a link, for tcpdump and Wireshark.
 pub mod pcap;
 
 /// Completes checksums, for those who look at frames.
@@ -60,7 +60,10 @@ mod segment;
 /// A bad wire: loses, swaps, doubles and spoils frames.
 pub mod impair;
 
-/// Any of the above, as one type.
+/// The links, one variant for each kind of device.
+pub mod device_link;
+
+/// Any of them as one type, recorded or not.
 pub mod any;
 
 /// What the kernel knows of an interface.

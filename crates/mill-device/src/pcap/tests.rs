@@ -1,6 +1,8 @@
 //! Frames in, the bytes of a file out.
 
 use super::*;
+use crate::any::AnyLink;
+use crate::device_link::DeviceLink;
 use crate::impair::{ImpairedLink, Impairment};
 use crate::pair::{drain, pair, put, send};
 use mill_stack::link::PartialChecksum;
@@ -31,8 +33,13 @@ fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-fn no_error() -> Box<dyn FnMut(io::Error) + Send> {
-    Box::new(|error| panic!("{error}"))
+fn recorder(file: &File) -> Recorder {
+    let file = file.try_clone().unwrap();
+    Recorder::to_file(file, Box::new(|error| panic!("{error}")))
+}
+
+fn recorded(device: DeviceLink, file: &File) -> AnyLink {
+    AnyLink::new(device, Some(recorder(file)))
 }
 
 /// TCP over IPv4 without data, with a wrong checksum.
@@ -50,7 +57,7 @@ fn segment() -> Vec<u8> {
 fn both_directions_are_written_in_their_order() {
     let file = passing::memory_file(c"pcap").unwrap();
     let (link, far) = pair();
-    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    let mut link = recorded(DeviceLink::Tap(link), &file);
     assert!(send(&mut link, 1, 60));
     put(&far, 0, &[2; 70_000 - 5_000]);
     assert_eq!(drain(&mut link), [vec![2; 65_000]]);
@@ -65,7 +72,7 @@ fn both_directions_are_written_in_their_order() {
 fn checksums_that_were_left_to_the_device_are_right_in_the_file_and_untouched_on_the_way() {
     let file = passing::memory_file(c"pcap").unwrap();
     let (link, far) = pair();
-    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    let mut link = recorded(DeviceLink::Tap(link), &file);
     let partial = segment();
     put(&far, 1, &partial);
     assert_eq!(drain(&mut link), std::slice::from_ref(&partial));
@@ -96,7 +103,7 @@ fn a_file_goes_on_where_another_process_has_left_it() {
     let file = passing::memory_file(c"pcap").unwrap();
     for byte in 1..4 {
         let (link, _far) = pair();
-        let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+        let mut link = recorded(DeviceLink::Tap(link), &file);
         assert!(send(&mut link, byte, 60));
     }
     assert_eq!(
@@ -111,7 +118,8 @@ fn a_file_that_cannot_be_written_is_told_once_and_stops_nothing() {
     let on_error = move |error: io::Error| sender.send(error.raw_os_error()).unwrap();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let (link, far) = pair();
-    let mut link = CapturedLink::new(link, full, Box::new(on_error));
+    let recorder = Recorder::to_file(full, Box::new(on_error));
+    let mut link = AnyLink::new(DeviceLink::Tap(link), Some(recorder));
     for byte in 0..3 {
         assert!(send(&mut link, byte, 60));
         put(&far, 0, &[byte; 60]);
@@ -124,15 +132,16 @@ fn a_file_that_cannot_be_written_is_told_once_and_stops_nothing() {
 #[test]
 fn the_buffer_is_bounded() {
     let file = passing::memory_file(c"pcap").unwrap();
-    let (link, far) = pair();
-    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
-    let capacity = link.recorder.buffer.capacity();
+    let (mut link, far) = pair();
+    let mut recorder = recorder(&file);
+    let capacity = recorder.buffer.capacity();
     for _ in 0..20 {
         assert!(send(&mut link, 7, 65_000));
+        recorder.transmits(&mut link, 65_000, Offload::default());
         crate::pair::take(&far).unwrap();
     }
-    assert_eq!(link.recorder.buffer.capacity(), capacity);
-    drop(link);
+    assert_eq!(recorder.buffer.capacity(), capacity);
+    drop(recorder);
     assert_eq!(records(&contents(&file)).len(), 20);
 }
 
@@ -145,8 +154,30 @@ fn the_file_shows_the_second_copies_that_an_impaired_wire_brings() {
         ..Impairment::default()
     };
     let link = ImpairedLink::new(link, twice);
-    let mut link = CapturedLink::new(link, file.try_clone().unwrap(), no_error());
+    let mut link = recorded(DeviceLink::Impaired(link), &file);
     put(&far, 0, &[7; 60]);
     assert_eq!(drain(&mut link).len(), 2);
     assert_eq!(records(&contents(&file)), [[7; 60], [7; 60]]);
+}
+
+#[test]
+fn a_queue_gets_what_passes_between_the_beginning_and_the_end_of_a_capture() {
+    let (link, far) = pair();
+    let mut link = AnyLink::new(DeviceLink::Tap(link), None);
+    let (frames, queue) = sink::queue(FrameFilter::default());
+    let pass = |link: &mut AnyLink, byte| {
+        assert!(send(link, byte, 60));
+        put(&far, 0, &[byte; 61]);
+        assert_eq!(drain(link), [[byte; 61]]);
+    };
+    pass(&mut link, 1);
+    assert!(link.begin_capture(frames.clone()));
+    assert!(!link.begin_capture(frames.clone()), "there is one already");
+    pass(&mut link, 2);
+    link.end_capture();
+    pass(&mut link, 3);
+    let mut bytes = FILE_HEADER.to_vec();
+    bytes.extend(queue.blocks.try_iter().flatten());
+    assert_eq!(records(&bytes), [vec![2; 60], vec![2; 61]]);
+    assert!(link.begin_capture(frames));
 }

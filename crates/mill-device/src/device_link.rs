@@ -1,0 +1,143 @@
+//! The links, one variant for each kind of device: so no call per frame goes through `dyn`.
+
+use crate::impair::ImpairedLink;
+use crate::interface::InterfaceLink;
+use crate::memif::MemifLink;
+use crate::nowhere::Nowhere;
+use crate::standby::StandbyLink;
+use crate::tap::TapLink;
+use mill_stack::link::{
+    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A device's link.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a worker has one, and every frame would follow the pointer of a box"
+)]
+#[derive(Debug)]
+pub enum DeviceLink {
+    Tap(TapLink),
+    Impaired(ImpairedLink),
+    Memif(MemifLink),
+    AfXdp(InterfaceLink),
+    /// The interface is another process's, at present or for good.
+    Standby(Box<StandbyLink>),
+    /// While one of these becomes another.
+    Moving(Nowhere),
+}
+
+impl DeviceLink {
+    /// Gives the device to another process that asks for it, or takes one that has become ours.
+    #[cold]
+    pub(crate) fn change_places(&mut self) {
+        *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
+            Self::AfXdp(link) => match link.give() {
+                Ok(standby) => Self::Standby(standby),
+                Err(link) => Self::AfXdp(*link),
+            },
+            Self::Standby(link) => match InterfaceLink::take(link.into_parts()) {
+                Ok(link) => Self::AfXdp(*link),
+                Err(standby) => Self::Standby(standby),
+            },
+            other => other,
+        };
+    }
+}
+
+/// The same expression for whichever it is.
+macro_rules! each {
+    ($any:expr, $link:ident => $expression:expr) => {
+        match $any {
+            DeviceLink::Tap($link) => $expression,
+            DeviceLink::Impaired($link) => $expression,
+            DeviceLink::Memif($link) => $expression,
+            DeviceLink::AfXdp($link) => $expression,
+            DeviceLink::Standby($link) => $expression,
+            DeviceLink::Moving($link) => $expression,
+        }
+    };
+}
+
+impl Link for DeviceLink {
+    fn properties(&self) -> &LinkProperties {
+        each!(self, link => link.properties())
+    }
+
+    #[inline]
+    fn receive(&mut self, burst: &mut Burst) {
+        each!(self, link => link.receive(burst));
+    }
+
+    #[inline]
+    fn frame(&mut self, id: FrameId) -> &mut [u8] {
+        each!(self, link => link.frame(id))
+    }
+
+    #[inline]
+    fn release(&mut self, id: FrameId) {
+        each!(self, link => link.release(id));
+    }
+
+    #[inline]
+    fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
+        each!(self, link => link.reserve(len_max))
+    }
+
+    #[inline]
+    fn transmit(&mut self, len: usize, offload: Offload) {
+        each!(self, link => link.transmit(len, offload));
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        each!(self, link => link.flush());
+    }
+
+    fn serve(&mut self, service: Service, on: bool) {
+        each!(self, link => link.serve(service, on));
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        each!(self, link => link.open_ports(ports));
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        each!(self, link => link.brings(remote, local_port))
+    }
+
+    fn resolve(&mut self, address: IpAddr) {
+        each!(self, link => link.resolve(address));
+    }
+
+    fn forget(&mut self, service: Service) {
+        each!(self, link => link.forget(service));
+    }
+
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        each!(self, link => link.hand_over(frame))
+    }
+
+    #[inline]
+    fn is_behind(&self) -> bool {
+        each!(self, link => link.is_behind())
+    }
+
+    #[inline]
+    fn frames_per_turn(&self) -> usize {
+        each!(self, link => link.frames_per_turn())
+    }
+
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        each!(self, link => link.take_changes(into));
+    }
+}
+
+impl AsFd for DeviceLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        each!(self, link => link.as_fd())
+    }
+}
