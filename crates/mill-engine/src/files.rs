@@ -1,11 +1,39 @@
-//! Files through the kernel: each call returns at once.
+//! Files through the kernel. What its caches hold is answered at once; what waits for a disk is done by a helper thread,
+//! while the worker serves others.
+//!
+//! The first try of each call is one that does not wait: a path is opened only if all its names are in the kernel's memory
+//! (`RESOLVE_CACHED`), a file is read as far as it is in the page cache (`RWF_NOWAIT`). It costs no system call more than
+//! one that waits, but for [`Files::metadata`], which takes three instead of one. A directory is always listed by a
+//! helper thread: no call lists only what is in memory. [`Files::real_path`] waits.
+//!
+//! Where the kernel cannot tell whether a path or a file is in memory (before Linux 5.12, in some sandboxes, on overlayfs),
+//! the worker waits, as nginx's does. A file system that is neither in memory nor able to tell (FUSE, for one)
+//! is read by helper threads alone.
 
+/// What a failed system call means.
+mod error;
+/// Helper threads.
+mod pool;
+/// How the files of each file system are read.
+mod reading;
+/// From a path to an open file.
+mod walk;
+
+pub use pool::PoolLimits;
+
+use error::{failed, is_cold};
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
     DirectoryEntry, FileError, FileErrorKind, FileKind, Files, Metadata, Symlinks,
 };
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::tasks::TaskId;
 use mill_runtime::time::UnixTime;
-use mill_sys::file::{self, Status};
+use mill_sys::epoll::{Epoll, Interest};
+use mill_sys::file::{self, IfCold, Status};
+use pool::Pool;
+use reading::{FileSystems, Reading};
+use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,51 +41,160 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::rc::Rc;
 
-/// The file system of the process. Calls block on a cold disk, as nginx's do without `aio`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KernelFiles;
+/// The file system of the process, as one worker sees it. Without a scheduler, or made by `default`, all calls wait where
+/// they are made.
+#[derive(Debug, Default)]
+pub struct KernelFiles {
+    limits: PoolLimits,
+    /// Where the pool reports what is done, and as what.
+    report_to: Option<(Rc<Epoll>, u64)>,
+    scheduler: OnceCell<Rc<Scheduler>>,
+    /// Made at the first call that would wait; `None` where the system refuses what it needs.
+    pool: OnceCell<Option<Pool>>,
+    /// Whether the kernel can say that a path is not in its memory.
+    looks_up: OnceCell<bool>,
+    file_systems: FileSystems,
+}
 
 /// An open file or directory.
 #[derive(Clone, Debug)]
-pub struct KernelFile(Rc<OwnedFd>);
+pub struct KernelFile(Rc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    descriptor: OwnedFd,
+    device: u64,
+    reading: Cell<Reading>,
+}
 
 impl KernelFile {
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.descriptor.as_fd()
     }
 }
 
+/// What a stack of our own reads of a file to send it. It waits for the disk.
 impl FileBytes for KernelFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
         file::read_at(self.as_fd(), offset, into).map_err(failed("pread()"))
     }
 }
 
+impl KernelFiles {
+    /// What helper threads have done is reported by `epoll` as `token`: then [`Self::collect`].
+    pub(crate) fn new(limits: PoolLimits, epoll: Rc<Epoll>, token: u64) -> Self {
+        Self {
+            limits,
+            report_to: Some((epoll, token)),
+            ..Self::default()
+        }
+    }
+
+    /// Appends the tasks whose files are ready to `tasks`.
+    pub(crate) fn collect(&self, tasks: &mut Vec<TaskId>) {
+        if let Some(Some(pool)) = self.pool.get() {
+            pool.collect(tasks);
+        }
+    }
+
+    /// Has `call`, which waits for a disk, done by a helper thread.
+    async fn perform<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, FileError> {
+        let (Some(scheduler), Some(pool)) = (self.scheduler.get(), self.pool()) else {
+            return call();
+        };
+        match pool.submit(scheduler, call) {
+            Ok(answer) => answer.await,
+            Err(pool::Full) => Err(POOL_FULL),
+        }
+    }
+
+    fn pool(&self) -> Option<&Pool> {
+        let make = || {
+            let (epoll, token) = self.report_to.as_ref()?;
+            let pool = Pool::new(self.limits).ok()?;
+            epoll.add(pool.signal(), EACH_SIGNAL, *token).ok()?;
+            Some(pool)
+        };
+        self.pool.get_or_init(make).as_ref()
+    }
+
+    /// What the first try of opening a path does where it would have to wait.
+    fn first_try(&self) -> IfCold {
+        if *self.looks_up.get_or_init(can_look_up_cached) {
+            IfCold::Fail
+        } else {
+            IfCold::Wait
+        }
+    }
+
+    fn opened(&self, (descriptor, metadata): (OwnedFd, Metadata)) -> (KernelFile, Metadata) {
+        let device = metadata.device;
+        let reading = Cell::new(self.file_systems.reading(device));
+        let opened = Opened {
+            descriptor,
+            device,
+            reading,
+        };
+        (KernelFile(Rc::new(opened)), metadata)
+    }
+
+    /// Reads what is in memory; `None` if the worker would have to wait.
+    fn read_cached_at(
+        &self,
+        file: &KernelFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Option<Result<usize, FileError>> {
+        if file.0.reading.get() == Reading::Asked {
+            let read = file::read_cached_at(file.as_fd(), offset, buffer);
+            match read.map_err(failed("pread()")) {
+                Err(error) if is_cold(&error) => return None,
+                Err(error) if error::is_unsupported(&error) => {
+                    file.0.reading.set(Reading::Unknown);
+                }
+                read => return Some(read),
+            }
+        }
+        match file.0.reading.get() {
+            Reading::InWorker => Some(FileBytes::read_at(file, offset, buffer)),
+            Reading::Asked | Reading::Unknown | Reading::ByHelper => None,
+        }
+    }
+}
+
 impl Files for KernelFiles {
     type File = KernelFile;
+
+    fn set_scheduler(&self, scheduler: &Rc<Scheduler>) {
+        // An engine has one worker.
+        let _ = self.scheduler.set(Rc::clone(scheduler));
+    }
 
     async fn open(
         &self,
         path: &[u8],
         symlinks: Symlinks,
     ) -> Result<(KernelFile, Metadata), FileError> {
-        let opened = match symlinks {
-            Symlinks::Follow => file::open(path).map_err(failed("open()"))?,
-            checked => open_checked(path, checked).map_err(failed("openat()"))?,
-        };
-        let status = file::status_of(opened.as_fd()).map_err(failed("fstat()"))?;
-        Ok((KernelFile(Rc::new(opened)), metadata(&status)))
+        match open(path, symlinks, self.first_try()) {
+            Err(error) if is_cold(&error) => {}
+            found => return found.map(|found| self.opened(found)),
+        }
+        let path = path.to_vec();
+        let call = move || open(&path, symlinks, IfCold::Wait);
+        self.perform(call).await.map(|found| self.opened(found))
     }
 
     async fn metadata(&self, path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
-        let status = match symlinks {
-            Symlinks::Follow => file::status(path).map_err(failed("stat()"))?,
-            checked => {
-                let opened = open_checked(path, checked).map_err(failed("openat()"))?;
-                file::status_of(opened.as_fd()).map_err(failed("fstat()"))?
-            }
-        };
-        Ok(metadata(&status))
+        match examine(path, symlinks, self.first_try()) {
+            Err(error) if is_cold(&error) => {}
+            found => return found,
+        }
+        let path = path.to_vec();
+        self.perform(move || examine(&path, symlinks, IfCold::Wait))
+            .await
     }
 
     async fn read_at(
@@ -66,28 +203,30 @@ impl Files for KernelFiles {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, FileError> {
-        file::read_at(file.as_fd(), offset, buffer).map_err(failed("pread()"))
+        if let Some(read) = self.read_cached_at(file, offset, buffer) {
+            return read;
+        }
+        // A descriptor of the helper thread's own: the task may be gone before it is done.
+        let own = file.as_fd().try_clone_to_owned().map_err(failed("dup()"))?;
+        let (len, is_unknown) = (buffer.len(), file.0.reading.get() == Reading::Unknown);
+        let call = move || {
+            let kind = is_unknown.then(|| reading::kind_of(own.as_fd()));
+            Ok((read(own.as_fd(), offset, len)?, kind))
+        };
+        let (bytes, kind) = self.perform(call).await?;
+        if let Some(kind) = kind {
+            let learnt = self.file_systems.learn(file.0.device, kind);
+            file.0.reading.set(learnt);
+        }
+        if let Some(filled) = buffer.get_mut(..bytes.len()) {
+            filled.copy_from_slice(&bytes);
+        }
+        Ok(bytes.len())
     }
 
     async fn list(&self, path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
-        let entries = std::fs::read_dir(OsStr::from_bytes(path)).map_err(failed("opendir()"))?;
-        let mut listed = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(failed("readdir()"))?;
-            let path = entry.path();
-            let path = path.as_os_str().as_bytes();
-            let status = file::status(path).or_else(|error| match error.raw_os_error() {
-                // A link that leads nowhere is an entry, too: the link itself.
-                Some(ENOENT | ELOOP) => link_status(path),
-                _ => Err(error),
-            });
-            let metadata = status.ok().as_ref().map(metadata);
-            listed.push(DirectoryEntry {
-                name: entry.file_name().into_vec(),
-                metadata,
-            });
-        }
-        Ok(listed)
+        let path = path.to_vec();
+        self.perform(move || list(&path)).await
     }
 
     fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
@@ -97,70 +236,67 @@ impl Files for KernelFiles {
     }
 }
 
-/// Opens component by component, examining each link on the way (`disable_symlinks`).
-fn open_checked(path: &[u8], symlinks: Symlinks) -> io::Result<OwnedFd> {
-    let (from, same_owner) = match symlinks {
-        Symlinks::Follow => return file::open(path),
-        Symlinks::Refuse { from } => (from, false),
-        Symlinks::RefuseUnlessSameOwner { from } => (from, true),
+fn open(path: &[u8], symlinks: Symlinks, cold: IfCold) -> Result<(OwnedFd, Metadata), FileError> {
+    let opened = walk::open(path, symlinks, cold).map_err(failed(open_call(symlinks)))?;
+    let status = file::status_of(opened.as_fd()).map_err(failed("fstat()"))?;
+    Ok((opened, metadata(&status)))
+}
+
+/// The status of what is at `path`. A call that must not wait opens it for examination: stat(2) always waits.
+fn examine(path: &[u8], symlinks: Symlinks, cold: IfCold) -> Result<Metadata, FileError> {
+    let status = match (symlinks, cold) {
+        (Symlinks::Follow, IfCold::Wait) => file::status(path).map_err(failed("stat()"))?,
+        (Symlinks::Follow, IfCold::Fail) => match file::open_path(None, path, true, cold) {
+            Ok(found) => file::status_of(found.as_fd()).map_err(failed("stat()"))?,
+            // No descriptor is left, and stat(2) takes none.
+            Err(error) if error::is_exhausted(&error) => {
+                file::status(path).map_err(failed("stat()"))?
+            }
+            Err(error) => return Err(failed("stat()")(error)),
+        },
+        (checked, cold) => return Ok(open(path, checked, cold)?.1),
     };
-    let (trusted, rest) = path.split_at_checked(from).unwrap_or((&[], path));
-    let trusted = if trusted.is_empty() { b"/" } else { trusted };
-    let mut directory = file::open_path(None, trusted, true)?;
-    let (parents, name) = match rest.iter().rposition(|byte| *byte == b'/') {
-        Some(slash) => rest.split_at(slash + 1),
-        None => rest.split_at(0),
-    };
-    let parents = parents.split(|byte| *byte == b'/');
-    for parent in parents.filter(|name| !name.is_empty()) {
-        directory = open_parent(directory.as_fd(), parent, same_owner)?;
-    }
-    if name.is_empty() {
-        // With a slash at its end the path names what is in the directory under this name: itself. For a file the
-        // kernel says ENOTDIR.
-        return file::open_within(directory.as_fd(), b".");
-    }
-    match file::open_beneath(directory.as_fd(), name) {
-        Err(error) if same_owner && error.raw_os_error() == Some(ELOOP) => {
-            let link = link_status_in(directory.as_fd(), name)?;
-            owned_as(&link, file::open_within(directory.as_fd(), name)?)
-        }
-        opened => opened,
+    Ok(metadata(&status))
+}
+
+const fn open_call(symlinks: Symlinks) -> &'static str {
+    match symlinks {
+        Symlinks::Follow => "open()",
+        _ => "openat()",
     }
 }
 
-/// Opens a directory on the way.
-fn open_parent(directory: BorrowedFd<'_>, name: &[u8], same_owner: bool) -> io::Result<OwnedFd> {
-    let opened = file::open_path(Some(directory), name, false)?;
-    let status = file::status_of(opened.as_fd())?;
-    if !status.is_symlink() {
-        return Ok(opened);
-    }
-    if same_owner {
-        return owned_as(&status, file::open_path(Some(directory), name, true)?);
-    }
-    // What the kernel says of a link where a directory was asked for, and nginx passes on.
-    Err(io::Error::from_raw_os_error(ENOTDIR))
+fn read(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Vec<u8>, FileError> {
+    let mut bytes = vec![0; len];
+    let count = file::read_at(file, offset, &mut bytes).map_err(failed("pread()"))?;
+    bytes.truncate(count);
+    Ok(bytes)
 }
 
-/// Passes on what a link led to, if it has the link's owner. What is examined is what was opened: nobody can put
-/// another file in its place between the two.
-fn owned_as(link: &Status, target: OwnedFd) -> io::Result<OwnedFd> {
-    if file::status_of(target.as_fd())?.owner == link.owner {
-        Ok(target)
-    } else {
-        Err(io::Error::from_raw_os_error(ELOOP))
+fn list(path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
+    let entries = std::fs::read_dir(OsStr::from_bytes(path)).map_err(failed("opendir()"))?;
+    let mut listed = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed("readdir()"))?;
+        let path = entry.path();
+        let path = path.as_os_str().as_bytes();
+        let status = file::status(path).or_else(|error| match error.raw_os_error() {
+            // A link that leads nowhere is an entry, too: the link itself.
+            Some(ENOENT | ELOOP) => link_status(path),
+            _ => Err(error),
+        });
+        let metadata = status.ok().as_ref().map(metadata);
+        listed.push(DirectoryEntry {
+            name: entry.file_name().into_vec(),
+            metadata,
+        });
     }
-}
-
-/// Examines a link in a directory.
-fn link_status_in(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<Status> {
-    file::status_of(file::open_path(Some(directory), name, false)?.as_fd())
+    Ok(listed)
 }
 
 /// Examines a link, not what it leads to.
 fn link_status(path: &[u8]) -> io::Result<Status> {
-    file::status_of(file::open_path(None, path, false)?.as_fd())
+    file::status_of(file::open_path(None, path, false, IfCold::Wait)?.as_fd())
 }
 
 fn metadata(status: &Status) -> Metadata {
@@ -184,35 +320,29 @@ fn metadata(status: &Status) -> Metadata {
     }
 }
 
-fn failed(call: &'static str) -> impl Fn(io::Error) -> FileError {
-    move |error| {
-        let code = error.raw_os_error().unwrap_or(0);
-        FileError {
-            kind: kind_of(code),
-            call,
-            code,
-        }
+/// Whether the kernel knows `RESOLVE_CACHED`, and nothing forbids it.
+fn can_look_up_cached() -> bool {
+    match file::open_path(None, b"/", true, IfCold::Fail) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     }
 }
 
-fn kind_of(code: i32) -> FileErrorKind {
-    match code {
-        ENOENT => FileErrorKind::NotFound,
-        ENOTDIR => FileErrorKind::NotDirectory,
-        ENAMETOOLONG => FileErrorKind::NameTooLong,
-        EACCES | EPERM => FileErrorKind::PermissionDenied,
-        ELOOP => FileErrorKind::Symlink,
-        EMFILE | ENFILE => FileErrorKind::Exhausted,
-        _ => FileErrorKind::Other,
-    }
-}
+/// As many calls wait for a helper thread as may.
+const POOL_FULL: FileError = FileError {
+    kind: FileErrorKind::Overloaded,
+    call: "thread pool",
+    code: 0,
+};
 
-/// Linux's error numbers (asm-generic/errno.h), the same on every architecture for these.
-const EPERM: i32 = 1;
+/// The pool's signal is never read.
+const EACH_SIGNAL: Interest = Interest {
+    readable: true,
+    writable: false,
+    edge: true,
+    exclusive: false,
+};
+
+/// Linux's error numbers (asm-generic/errno.h).
 const ENOENT: i32 = 2;
-const EACCES: i32 = 13;
-const ENOTDIR: i32 = 20;
-const ENFILE: i32 = 23;
-const EMFILE: i32 = 24;
-const ENAMETOOLONG: i32 = 36;
 const ELOOP: i32 = 40;

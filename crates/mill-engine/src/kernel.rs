@@ -32,7 +32,7 @@ mod stream;
 
 pub use stream::KernelStream;
 
-use crate::files::KernelFiles;
+use crate::files::{KernelFiles, PoolLimits};
 use crate::wall_clock::WallClock;
 use buffers::{Gather, Inbound};
 use listeners::Listeners;
@@ -67,6 +67,8 @@ pub struct KernelOptions {
     pub exact_waits: bool,
     /// Where to show that the thread sleeps: until when at the latest, in nanoseconds of the clock, and 0 afterwards.
     pub parked_until: Option<&'static AtomicU64>,
+    /// The helper threads that wait for disks.
+    pub file_pool: PoolLimits,
 }
 
 /// A worker's connections on kernel sockets. Clones are handles on the same engine.
@@ -75,7 +77,7 @@ pub struct KernelEngine(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    epoll: Epoll,
+    epoll: Rc<Epoll>,
     files: KernelFiles,
     mailbox: Option<OwnedFd>,
     /// Mail that came while the mailbox was looked through for something else: to be reported without epoll.
@@ -104,14 +106,15 @@ struct Inner {
 impl KernelEngine {
     /// Costs two system calls, with a mailbox five.
     pub fn new(options: KernelOptions) -> io::Result<Self> {
-        let epoll = Epoll::new()?;
+        let epoll = Rc::new(Epoll::new()?);
         if let Some(mailbox) = &options.mailbox {
             socket::set_nonblocking(mailbox.as_fd())?;
             epoll.add(mailbox.as_fd(), LEVEL_READABLE, MAILBOX_TOKEN)?;
         }
+        let files = KernelFiles::new(options.file_pool, Rc::clone(&epoll), FILES_TOKEN);
         Ok(Self(Rc::new(Inner {
             epoll,
-            files: KernelFiles,
+            files,
             mailbox: options.mailbox,
             has_mail: Cell::new(false),
             watched: RefCell::default(),
@@ -398,6 +401,7 @@ impl Inner {
                         self.leave_mailbox();
                     }
                 }
+                FILES_TOKEN => self.files.collect(&mut events.ready),
                 // Its other end is gone: it would be reported for ever.
                 token @ WATCH_TOKEN_MIN..=WATCH_TOKEN_MAX => {
                     if report.finished() {
@@ -494,6 +498,7 @@ const MAILBOX_TOKEN: u64 = u64::MAX;
 const WATCH_TOKEN_MAX: u64 = u64::MAX - 1;
 const WATCH_TOKEN_MIN: u64 = u64::MAX - 128;
 const WATCHER_TOKEN: u64 = WATCH_TOKEN_MIN;
+const FILES_TOKEN: u64 = WATCH_TOKEN_MIN - 1;
 
 const LEVEL_READABLE: Interest = Interest {
     readable: true,

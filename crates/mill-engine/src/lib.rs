@@ -15,7 +15,7 @@ pub mod kernel;
 /// Wall-clock time.
 mod wall_clock;
 
-/// Files through the kernel: each call returns at once.
+/// Files through the kernel, with helper threads for what waits for a disk.
 pub mod files;
 
 /// Kernel sockets beside a stack of our own, as the programs run them.
@@ -25,5 +25,5 @@ pub mod combined;
 pub mod offer;
 
 pub use combined::{Bypass, CombinedEngine};
-pub use files::{KernelFile, KernelFiles};
+pub use files::{KernelFile, KernelFiles, PoolLimits};
 pub use kernel::{KernelEngine, KernelOptions, KernelStream};

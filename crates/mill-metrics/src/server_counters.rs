@@ -87,6 +87,9 @@ counters! {
         /// Files that turned out shorter than their announced length while being sent; the
         /// connection was closed so that the client sees it.
         files_truncated: Counter of Events,
+        /// Requests that were answered with 503 because so many waited for a disk already that they
+        /// could not wait as well (`max_queue` of `thread_pool`).
+        files_refused: Counter of Events,
     }
 }
 

@@ -1,14 +1,20 @@
 //! The file system as the server needs it.
 
+use crate::scheduler::Scheduler;
 use crate::time::UnixTime;
+use alloc::rc::Rc;
 use alloc::vec::Vec;
 use core::future::Future;
 
 /// Files to serve. Paths are bytes without NUL, absolute. Every call may have to wait for a disk, so each
-/// is a future; an engine whose calls return at once resolves it at its first poll.
+/// is a future: other tasks run meanwhile. It is resolved at its first poll where nothing has to be waited for. Dropping it
+/// cancels the call.
 pub trait Files: 'static {
     /// An open file; clones refer to the same opening, the last one closes it.
     type File: Clone + 'static;
+
+    /// The scheduler of the worker whose tasks call: what takes time wakes them. Said once, before the first call.
+    fn set_scheduler(&self, _scheduler: &Rc<Scheduler>) {}
 
     /// Opens a file or directory for reading and says what it is. Never waits for the other end of a FIFO.
     fn open(
@@ -61,7 +67,7 @@ pub struct Metadata {
     /// Identifies the file together with `device`.
     pub inode: u64,
     pub device: u64,
-    /// Someone may execute it.
+    /// At least one class of users may execute it.
     pub executable: bool,
 }
 
@@ -101,5 +107,7 @@ pub enum FileErrorKind {
     Symlink,
     /// No more descriptors.
     Exhausted,
+    /// So many calls wait for disks that no further one may.
+    Overloaded,
     Other,
 }

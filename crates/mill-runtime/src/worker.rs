@@ -1,6 +1,7 @@
 //! The turn of a core: poll, accept, expire timers, run ready tasks, settle, park.
 
 use crate::engine::{Accept, DrainListener, Engine, Events, ListenerId, Park};
+use crate::files::Files;
 use crate::scheduler::Scheduler;
 use crate::tasks::{Due, Polled, TaskId, Tasks};
 use crate::time::{Duration, Instant};
@@ -74,6 +75,7 @@ where
 {
     /// `accepted` is called for each new connection and returns its task.
     pub fn new(engine: E, scheduler: Rc<Scheduler>, accepted: Accepted) -> Self {
+        engine.files().set_scheduler(&scheduler);
         let timers = TimerWheel::new(scheduler.now());
         let spawned_timers = TimerWheel::new(scheduler.now());
         Self {

@@ -15,7 +15,7 @@ use crate::open_files::failure;
 use crate::request::Request;
 use crate::request::document::document_path;
 use crate::response::Response;
-use crate::static_file::{refuse_path, stays_in_root};
+use crate::static_file::{overloaded, refuse_path, stays_in_root};
 use crate::variables;
 use mill_config::config::settings::AutoindexFormat;
 use mill_config::config::{LogLevel, Variable};
@@ -184,6 +184,9 @@ fn failed<E: Engine>(
             (LogLevel::Error, Status::NOT_FOUND)
         }
         FileErrorKind::PermissionDenied => (LogLevel::Error, Status::FORBIDDEN),
+        FileErrorKind::Overloaded => {
+            return Answer::Status(overloaded(error, path, request, local));
+        }
         _ => (LogLevel::Crit, Status::INTERNAL_SERVER_ERROR),
     };
     let message = failure(error, path);

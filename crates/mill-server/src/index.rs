@@ -8,7 +8,7 @@ use crate::log::{Errno, Text};
 use crate::open_files::{Lookup, failure};
 use crate::request::Request;
 use crate::request::document::document_path;
-use crate::static_file::{refuse_path, stays_in_root};
+use crate::static_file::{overloaded, refuse_path, stays_in_root};
 use crate::variables;
 use mill_config::config::LogLevel;
 use mill_http::method::Method;
@@ -57,6 +57,9 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
         };
         match error.kind {
             FileErrorKind::Symlink => return Answer::Status(Status::FORBIDDEN),
+            FileErrorKind::Overloaded => {
+                return Answer::Status(overloaded(&error, &path, request, local));
+            }
             FileErrorKind::NotDirectory
             | FileErrorKind::NameTooLong
             | FileErrorKind::PermissionDenied => return missing(&error, &path, request, local),
@@ -113,6 +116,10 @@ async fn test_directory<E: Engine>(
     };
     match error.kind {
         FileErrorKind::Symlink => Some(Answer::Status(Status::FORBIDDEN)),
+        FileErrorKind::Overloaded => {
+            let status = overloaded(&error, directory, request, local);
+            Some(Answer::Status(status))
+        }
         FileErrorKind::NotFound => Some(missing(&error, path, request, local)),
         // The search for the index file in it was allowed, so it is there.
         FileErrorKind::PermissionDenied => None,

@@ -100,6 +100,9 @@ fn failed<E: Engine>(
     local: &Local<E>,
 ) -> Answer<FileOf<E>> {
     let (level, status) = match error.kind {
+        FileErrorKind::Overloaded => {
+            return Answer::Status(overloaded(error, path, request, local));
+        }
         FileErrorKind::NotFound | FileErrorKind::NotDirectory | FileErrorKind::NameTooLong => {
             (LogLevel::Error, Status::NOT_FOUND)
         }
@@ -115,6 +118,19 @@ fn failed<E: Engine>(
         local.log_error(Some(request), level, format_args!("{message}"));
     }
     Answer::Status(status)
+}
+
+/// The status for a file for which too many requests wait already (`max_queue` of `thread_pool`), and its log line.
+pub(crate) fn overloaded<E: Engine>(
+    error: &FileError,
+    path: &[u8],
+    request: &Request,
+    local: &Local<E>,
+) -> Status {
+    local.counters.borrow_mut().files_refused += 1;
+    let message = failure(error, path);
+    local.log_error(Some(request), LogLevel::Error, format_args!("{message}"));
+    Status::SERVICE_UNAVAILABLE
 }
 
 /// A FIFO, a socket, a device.

@@ -1,5 +1,15 @@
 //! Opening and examining files for serving: never waits for a FIFO's other end, never follows a refused link.
 
+/// Which kind of file system a file is on.
+mod fstatfs;
+/// Opening only what is in the kernel's cache of names.
+mod openat2;
+/// Reading only what is in the page cache.
+mod preadv2;
+
+pub use fstatfs::{FileSystem, file_system};
+pub use preadv2::read_cached_at;
+
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
@@ -31,29 +41,35 @@ impl Status {
         self.mode & libc::S_IFMT == libc::S_IFLNK
     }
 
-    /// Somebody may execute it.
+    /// At least one class of users may execute it.
     pub fn is_executable(&self) -> bool {
         self.mode & (libc::S_IXUSR | libc::S_IXGRP | libc::S_IXOTH) != 0
     }
 }
 
-/// Opens for reading, without blocking, closed on exec. One system call.
-pub fn open(path: &[u8]) -> io::Result<OwnedFd> {
-    open_at(libc::AT_FDCWD, path, libc::O_RDONLY)
+/// What a call does whose answer is not in the kernel's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfCold {
+    /// It waits for the disk.
+    Wait,
+    /// It fails with EAGAIN; with ENOSYS, EINVAL or EPERM where the kernel cannot tell (before Linux 5.12, or in a sandbox).
+    Fail,
+}
+
+/// Opens for reading, closed on exec; never waits for the other end of a FIFO. One system call.
+pub fn open(path: &[u8], cold: IfCold) -> io::Result<OwnedFd> {
+    open_at(libc::AT_FDCWD, path, libc::O_RDONLY, cold)
 }
 
 /// Opens a component relative to `directory`; a symbolic link is refused with `ELOOP`.
-pub fn open_beneath(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
-    open_at(
-        directory.as_raw_fd(),
-        name,
-        libc::O_RDONLY | libc::O_NOFOLLOW,
-    )
+pub fn open_beneath(directory: BorrowedFd<'_>, name: &[u8], cold: IfCold) -> io::Result<OwnedFd> {
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW;
+    open_at(directory.as_raw_fd(), name, flags, cold)
 }
 
 /// Opens a component relative to `directory`, following a symbolic link.
-pub fn open_within(directory: BorrowedFd<'_>, name: &[u8]) -> io::Result<OwnedFd> {
-    open_at(directory.as_raw_fd(), name, libc::O_RDONLY)
+pub fn open_within(directory: BorrowedFd<'_>, name: &[u8], cold: IfCold) -> io::Result<OwnedFd> {
+    open_at(directory.as_raw_fd(), name, libc::O_RDONLY, cold)
 }
 
 /// Opens for examination only (`O_PATH`), links included.
@@ -61,13 +77,11 @@ pub fn open_path(
     directory: Option<BorrowedFd<'_>>,
     name: &[u8],
     follow: bool,
+    cold: IfCold,
 ) -> io::Result<OwnedFd> {
     let directory = directory.map_or(libc::AT_FDCWD, |directory| directory.as_raw_fd());
-    open_at(
-        directory,
-        name,
-        libc::O_PATH | if follow { 0 } else { libc::O_NOFOLLOW },
-    )
+    let flags = libc::O_PATH | if follow { 0 } else { libc::O_NOFOLLOW };
+    open_at(directory, name, flags, cold)
 }
 
 /// Examines what `path` leads to.
@@ -89,8 +103,7 @@ pub fn status_of(file: BorrowedFd<'_>) -> io::Result<Status> {
 
 /// Reads at `offset`; 0 at the end.
 pub fn read_at(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let offset =
-        i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+    let offset = offset_of(offset)?;
     // SAFETY: pointer and length describe `buffer`, which is ours through the call.
     let count = unsafe {
         libc::pread(
@@ -103,15 +116,22 @@ pub fn read_at(file: BorrowedFd<'_>, offset: u64, buffer: &mut [u8]) -> io::Resu
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-fn open_at(directory: RawFd, path: &[u8], flags: i32) -> io::Result<OwnedFd> {
+fn offset_of(offset: u64) -> io::Result<i64> {
+    i64::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))
+}
+
+fn open_at(directory: RawFd, path: &[u8], flags: i32, cold: IfCold) -> io::Result<OwnedFd> {
     let path = c_string(path)?;
     let flags = flags | libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY;
+    if cold == IfCold::Fail {
+        return openat2::open_cached(directory, &path, flags);
+    }
     // SAFETY: the path is NUL-terminated and lives through the call.
     let descriptor = unsafe { libc::openat(directory, path.as_ptr(), flags) };
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel just gave us this descriptor, nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

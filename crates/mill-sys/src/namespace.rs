@@ -1,4 +1,4 @@
-//! Network namespaces of threads.
+//! Namespaces of threads.
 
 use crate::process::check;
 use std::io;
@@ -17,6 +17,13 @@ pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
 pub fn leave_network() -> io::Result<()> {
     // SAFETY: unshare(2) takes no pointer.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })
+}
+
+/// Gives the calling thread a mount namespace of its own, with what is mounted now. Threads and processes that it starts
+/// inherit it; what is mounted there vanishes with the last of them, if it was made private first.
+pub fn leave_mounts() -> io::Result<()> {
+    // SAFETY: unshare(2) takes no pointer.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })
 }
 
 #[cfg(test)]

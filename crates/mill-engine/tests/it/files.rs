@@ -89,13 +89,14 @@ fn now<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn open(path: &[u8], symlinks: Symlinks) -> Result<(KernelFile, Metadata), FileError> {
-    now(KernelFiles.open(path, symlinks))
+    now(KernelFiles::default().open(path, symlinks))
 }
 
 fn read(path: &[u8], symlinks: Symlinks) -> Result<Vec<u8>, FileErrorKind> {
     let (file, _) = open(path, symlinks).map_err(|error| error.kind)?;
     let mut buffer = [0; 64];
-    let count = now(KernelFiles.read_at(&file, 0, &mut buffer)).map_err(|error| error.kind)?;
+    let count =
+        now(KernelFiles::default().read_at(&file, 0, &mut buffer)).map_err(|error| error.kind)?;
     Ok(buffer[..count].to_vec())
 }
 
@@ -111,14 +112,20 @@ fn what_is_opened_says_what_it_is() {
         (FileKind::Regular, 7, true)
     );
     assert_eq!(
-        now(KernelFiles.metadata(&path, Symlinks::Follow)),
+        now(KernelFiles::default().metadata(&path, Symlinks::Follow)),
         Ok(opened)
     );
     let mut buffer = [0; 4];
-    assert_eq!(now(KernelFiles.read_at(&file, 5, &mut buffer)), Ok(2));
+    assert_eq!(
+        now(KernelFiles::default().read_at(&file, 5, &mut buffer)),
+        Ok(2)
+    );
     assert_eq!(&buffer[..2], b"nt");
-    assert_eq!(now(KernelFiles.read_at(&file, 7, &mut buffer)), Ok(0));
-    let beyond = now(KernelFiles.read_at(&file, u64::MAX, &mut buffer));
+    assert_eq!(
+        now(KernelFiles::default().read_at(&file, 7, &mut buffer)),
+        Ok(0)
+    );
+    let beyond = now(KernelFiles::default().read_at(&file, u64::MAX, &mut buffer));
     assert_eq!(beyond.unwrap_err().call, "pread()");
     let (_, opened) = open(&directory.path(""), Symlinks::Follow).unwrap();
     assert_eq!(opened.kind, FileKind::Directory);
@@ -162,12 +169,12 @@ fn errors_have_kinds() {
             kind,
             "{name:?}"
         );
-        let examined = now(KernelFiles.metadata(&path, Symlinks::Follow));
+        let examined = now(KernelFiles::default().metadata(&path, Symlinks::Follow));
         assert_eq!(examined.unwrap_err().kind, kind, "{name:?}");
         let checked = open(&path, Symlinks::RefuseUnlessSameOwner { from: 0 });
         assert_eq!(checked.unwrap_err().kind, kind, "{name:?}");
     }
-    assert!(now(KernelFiles.list(&directory.path("absent"))).is_err());
+    assert!(now(KernelFiles::default().list(&directory.path("absent"))).is_err());
 }
 
 /// `d/f`, and links of the test's owner and of a stranger to both.
@@ -221,7 +228,7 @@ fn links_are_followed_refused_or_followed_to_what_their_owner_owns() {
             assert_eq!(checked, same_owner, "{name} from {from}");
         }
         let kind = |kind: Result<Metadata, FileError>| kind.map(|_| ()).map_err(|error| error.kind);
-        let examined = now(KernelFiles.metadata(&path, Symlinks::Refuse { from }));
+        let examined = now(KernelFiles::default().metadata(&path, Symlinks::Refuse { from }));
         assert_eq!(kind(examined), refuse.map(|_| ()), "{name}");
     }
 }
@@ -285,7 +292,7 @@ fn a_refused_link_is_said_to_be_refused_by_openat() {
 #[test]
 fn a_directory_lists_what_its_links_lead_to() {
     let directory = linked();
-    let mut listed = now(KernelFiles.list(&directory.path(""))).unwrap();
+    let mut listed = now(KernelFiles::default().list(&directory.path(""))).unwrap();
     listed.sort_by(|one, other| one.name.cmp(&other.name));
     let kinds: Vec<_> = listed
         .iter()
@@ -313,10 +320,10 @@ fn a_directory_lists_what_its_links_lead_to() {
 fn the_real_path_has_no_links() {
     let directory = linked();
     for name in ["own", "chain", "foreign-dir/f", "d/../d/./f"] {
-        let real = KernelFiles.real_path(&directory.path(name));
+        let real = KernelFiles::default().real_path(&directory.path(name));
         assert_eq!(real, Ok(directory.path("d/f")), "{name}");
     }
-    let error = KernelFiles
+    let error = KernelFiles::default()
         .real_path(&directory.path("dangling"))
         .unwrap_err();
     assert_eq!(

@@ -4,9 +4,11 @@ use crate::local::Local;
 use crate::log::Text;
 use crate::open_files::{Lookup, failure};
 use crate::request::Request;
+use crate::static_file::overloaded;
 use crate::variables;
 use mill_config::config::settings::Document;
 use mill_config::config::{LogLevel, Template};
+use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileErrorKind, Files, Metadata};
 use std::sync::Arc;
@@ -78,21 +80,25 @@ pub fn has_document<E: Engine>(request: &Request, local: &Local<E>) -> bool {
     false
 }
 
-/// What is at a path, through the open-file cache. What should not happen is logged.
+/// What is at a path, through the open-file cache. What should not happen is logged. An error is the status of a request
+/// that cannot be told now.
 pub(super) async fn examine<E: Engine>(
     path: &[u8],
     request: &mut Request,
     local: &Local<E>,
-) -> Option<Metadata> {
+) -> Result<Option<Metadata>, Status> {
     let lookup = Lookup::of(path, request, local);
     let error = match local
         .open_files
         .test(local.engine.files(), path, &lookup)
         .await
     {
-        Ok(found) => return Some(found.metadata),
+        Ok(found) => return Ok(Some(found.metadata)),
         Err(error) => error,
     };
+    if error.kind == FileErrorKind::Overloaded {
+        return Err(overloaded(&error, path, request, local));
+    }
     let expected = matches!(
         error.kind,
         FileErrorKind::NotFound | FileErrorKind::NotDirectory | FileErrorKind::NameTooLong
@@ -101,7 +107,7 @@ pub(super) async fn examine<E: Engine>(
         let failure = failure(&error, path);
         local.log_error(Some(request), LogLevel::Crit, format_args!("{failure}"));
     }
-    None
+    Ok(None)
 }
 
 /// What `$realpath_root` was found to be.

@@ -27,7 +27,10 @@ pub(super) async fn choose<E: Engine>(request: &mut Request, local: &Local<E>) -
     for candidate in &try_files.candidates {
         let name = below_root(&candidate.path, request, local);
         let path = [root, &name].concat();
-        let found = examine(&path, request, local).await;
+        let found = match examine(&path, request, local).await {
+            Ok(found) => found,
+            Err(status) => return ControlFlow::Break(Answer::Status(status)),
+        };
         let is_wanted =
             |found: Metadata| (found.kind == FileKind::Directory) == candidate.directory;
         if found.is_some_and(is_wanted) {

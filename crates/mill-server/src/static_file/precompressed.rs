@@ -69,7 +69,9 @@ fn log_failure<E: Engine>(error: &FileError, path: &[u8], request: &Request, loc
         FileErrorKind::NotFound | FileErrorKind::NotDirectory | FileErrorKind::NameTooLong => {
             return;
         }
-        FileErrorKind::PermissionDenied | FileErrorKind::Symlink => LogLevel::Error,
+        FileErrorKind::PermissionDenied | FileErrorKind::Symlink | FileErrorKind::Overloaded => {
+            LogLevel::Error
+        }
         FileErrorKind::Exhausted | FileErrorKind::Other => LogLevel::Crit,
     };
     let message = failure(error, path);

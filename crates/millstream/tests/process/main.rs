@@ -37,3 +37,6 @@ mod directory;
 
 /// Logs that cannot be written to.
 mod logs;
+
+/// Files on a disk that is slow, or does not answer.
+mod slow_disk;

@@ -109,7 +109,7 @@ async fn passes<E: Engine>(
     if !path.starts_with(b"/") {
         path = [&*request.site.config.main.prefix, &path].concat();
     }
-    let found = examine(&path, request, local).await;
+    let found = examine(&path, request, local).await.unwrap_or_default();
     found.is_some_and(|found| is(test, &found))
 }
 

@@ -1,0 +1,55 @@
+//! What a failed system call means for the one that asked for the file.
+
+use mill_runtime::files::{FileError, FileErrorKind};
+use std::io;
+
+pub(super) fn failed(call: &'static str) -> impl Fn(io::Error) -> FileError {
+    move |error| {
+        let code = error.raw_os_error().unwrap_or(0);
+        FileError {
+            kind: kind_of(code),
+            call,
+            code,
+        }
+    }
+}
+
+/// The call was not to wait, and would have had to.
+pub(super) const fn is_cold(error: &FileError) -> bool {
+    error.code == EAGAIN
+}
+
+/// The kernel or the file system does not know what was asked for.
+pub(super) const fn is_unsupported(error: &FileError) -> bool {
+    matches!(error.code, EOPNOTSUPP | ENOSYS)
+}
+
+/// No descriptor is left.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+}
+
+fn kind_of(code: i32) -> FileErrorKind {
+    match code {
+        ENOENT => FileErrorKind::NotFound,
+        ENOTDIR => FileErrorKind::NotDirectory,
+        ENAMETOOLONG => FileErrorKind::NameTooLong,
+        EACCES | EPERM => FileErrorKind::PermissionDenied,
+        ELOOP => FileErrorKind::Symlink,
+        EMFILE | ENFILE => FileErrorKind::Exhausted,
+        _ => FileErrorKind::Other,
+    }
+}
+
+/// Linux's error numbers (asm-generic/errno.h), the same on every architecture for these.
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const EAGAIN: i32 = 11;
+const EACCES: i32 = 13;
+const ENOTDIR: i32 = 20;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ENAMETOOLONG: i32 = 36;
+const ELOOP: i32 = 40;
+const ENOSYS: i32 = 38;
+const EOPNOTSUPP: i32 = 95;
