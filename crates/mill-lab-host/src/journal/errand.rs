@@ -55,6 +55,11 @@ pub(crate) fn run_to(
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.trim().lines().last().unwrap_or_default();
+    if is_lacking(host, said, output.status.code()) {
+        let program = argv.first().copied().unwrap_or_default();
+        let needs = format!("needs {program}");
+        return Err(io::Error::new(io::ErrorKind::NotFound, needs));
+    }
     let kind = if said.contains("No such file or directory") {
         io::ErrorKind::NotFound
     } else if said.contains("ermission denied") || said.contains("not permitted") {
@@ -65,6 +70,16 @@ pub(crate) fn run_to(
     let line = words.iter().map(|word| quoted(word)).collect::<Vec<_>>();
     let text = format!("{}: {said} ({})", line.join(" "), output.status);
     Err(io::Error::new(kind, text))
+}
+
+/// Whether the program itself was not found on a host that another program, ip(8) or a remote shell, starts it on.
+fn is_lacking(host: &Host, said: &str, code: Option<i32>) -> bool {
+    match host {
+        Host::Local => false,
+        Host::Namespace(_) => said.starts_with("exec of "),
+        // POSIX sh, "Exit Status for Commands".
+        Host::Remote(_) => code == Some(127),
+    }
 }
 
 /// Unlike `Host::wrap` without a terminal at the far side, which would change what is read and written.
