@@ -169,9 +169,10 @@ fn an_open_loop_sends_what_is_due_and_each_thread_tells_its_intervals() {
         let mut seen = Seen::default();
         let ran = run(&KernelPlatform::default(), &plan, &mut seen);
         let tally = ran.tally();
-        // 300 are due in the measured period, whatever the machine is busy with.
+        // 300 are due in half a second; a thread that gets no CPU at its end makes the period longer.
         let due = tally.started + tally.never_started;
-        assert!((298..=303).contains(&due), "{tally:?}");
+        let due_max = u64::try_from(ran.measured.as_micros() * 600 / 1_000_000).unwrap() + 4;
+        assert!((298..=due_max).contains(&due), "{tally:?}");
         for thread in 0..3 {
             assert!(seen.threads.contains(&thread), "{:?}", seen.threads);
         }
