@@ -7,6 +7,11 @@ use crate::recovery::Progress;
 use crate::scoreboard::Moment;
 use mill_wire::seq::SeqNumber;
 
+pub(crate) use window::CongestionWindow;
+
+/// The window and its threshold.
+mod window;
+
 /// RFC 9438.
 pub mod cubic;
 
@@ -61,13 +66,12 @@ impl Connection {
     /// it is one of 1 s, a SYN may be sent again because the path is long, so only the second time counts, as in
     /// Linux (`tcp_init_transfer`).
     pub(crate) fn begin_congestion(&mut self, syn_retransmits: u8, env: &mut Env<'_>) {
-        self.ssthresh = SSTHRESH_UNKNOWN;
-        self.w_max = 0;
-        self.cwnd = if syn_retransmits > 1 {
+        let cwnd = if syn_retransmits > 1 {
             self.snd_mss.into()
         } else {
             self.initial_window(env)
         };
+        self.congestion = CongestionWindow::initial(cwnd);
     }
 
     /// IW, bytes.
@@ -95,32 +99,34 @@ impl Connection {
     pub(crate) fn grow_window(&mut self, cold: &mut Cold, progress: &Progress, env: &Env<'_>) {
         // What had been reported before counted then.
         let mut acked = progress.acked_bytes.min(progress.delivery.bytes);
-        let is_slow_start = self.cwnd < self.ssthresh;
+        let is_slow_start = self.congestion.is_slow_start();
         if is_slow_start && env.config.hystart {
             acked = self.hystart_share(cold, progress, acked);
         }
         let usage = &cold.congestion.usage;
         // In slow start a window used by half may grow, as it doubles in the next round trip.
-        let is_used = usage.is_limited || (is_slow_start && self.cwnd / 2 < usage.flight_bytes_max);
+        let window = &mut self.congestion;
+        let is_used =
+            usage.is_limited || (is_slow_start && window.cwnd / 2 < usage.flight_bytes_max);
         if !is_used {
             // RFC 9438 5.8: time in which the window could not grow is no time of the curve.
             cold.congestion.begin_epoch_anew();
             return;
         }
-        if self.cwnd < self.ssthresh {
-            let room = self.ssthresh - self.cwnd;
+        if window.is_slow_start() {
+            let room = window.ssthresh - window.cwnd;
             // RFC 5681 3.1 counts at most one segment an acknowledgement; bytes are counted here instead (as RFC 3465
             // does), without its limit, because merged segments are acknowledged together.
-            self.cwnd = self.cwnd.saturating_add(acked.min(room));
+            window.cwnd = window.cwnd.saturating_add(acked.min(room));
             acked = acked.saturating_sub(room);
         }
-        if acked > 0 && self.cwnd >= self.ssthresh {
+        if acked > 0 && !window.is_slow_start() {
             match env.config.congestion {
                 Algorithm::Cubic => self.grow_as_cubic(cold, acked, progress.now),
                 Algorithm::Reno => self.grow_as_reno(cold, acked),
             }
         }
-        self.cwnd = self.cwnd.min(CWND_MAX);
+        self.congestion.cwnd = self.congestion.cwnd.min(CWND_MAX);
     }
 
     /// Sets `ssthresh`, and after a timeout the window; else the reduction goes on from there.
@@ -128,14 +134,14 @@ impl Connection {
         let mss = u32::from(self.snd_mss);
         let target = match env.config.congestion {
             Algorithm::Cubic => self.reduce_as_cubic(cold),
-            Algorithm::Reno => self.cwnd / 2,
+            Algorithm::Reno => self.congestion.cwnd / 2,
         };
-        self.ssthresh = target.max(2 * mss);
+        self.congestion.ssthresh = target.max(2 * mss);
         cold.congestion.begin_epoch_anew();
         cold.congestion.hystart.end();
         if signal == Signal::Timeout {
             // LW of RFC 5681 3.1.
-            self.cwnd = mss;
+            self.congestion.cwnd = mss;
         }
     }
 
@@ -144,41 +150,37 @@ impl Connection {
     /// first window. For when data leaves, as asking twice would halve twice; gives the window as it is then.
     pub(crate) fn restart_after_idle(&mut self, env: &Env<'_>) -> u32 {
         if !env.config.slow_start_after_idle {
-            return self.cwnd;
+            return self.congestion.cwnd;
         }
         let idle_ms = u32::try_from(env.tick().since(self.sent_at)).unwrap_or(0);
         let rto_ms = u32::try_from(self.rto_base_us(env.config) / 1_000).unwrap_or(u32::MAX);
         let Some(halvings) = idle_ms.checked_div(rto_ms).filter(|&count| count > 0) else {
-            return self.cwnd;
+            return self.congestion.cwnd;
         };
-        if self.ssthresh != SSTHRESH_UNKNOWN {
-            // What was possible is remembered, so that slow start goes back there.
-            self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
-        }
-        let restart = self.initial_window(env).min(self.cwnd);
-        self.cwnd = self.cwnd.checked_shr(halvings).unwrap_or(0).max(restart);
-        self.cwnd
+        let initial = self.initial_window(env);
+        self.congestion.on_idle(halvings, initial);
+        self.congestion.cwnd
     }
 
     /// Adds `amount * acked / cwnd` bytes, and keeps what is below one.
     pub(super) fn grow_by_share(&mut self, cold: &mut Cold, amount: u32, acked: u32) {
-        let cwnd = u64::from(self.cwnd.max(1));
+        let cwnd = u64::from(self.congestion.cwnd.max(1));
         let product = u64::from(amount) * u64::from(acked) + cold.congestion.growth_rest;
         cold.congestion.growth_rest = product % cwnd;
         let growth = u32::try_from(product / cwnd).unwrap_or(u32::MAX);
-        self.cwnd = self.cwnd.saturating_add(growth);
+        self.congestion.cwnd = self.congestion.cwnd.saturating_add(growth);
     }
 
     /// A round-trip sample for the algorithms that look at delay.
     #[inline]
     pub(crate) fn on_delay(&mut self, cold: &mut Cold, rtt_us: u32) {
-        if self.cwnd < self.ssthresh {
+        if self.congestion.is_slow_start() {
             cold.congestion.hystart.on_sample(rtt_us);
         }
     }
 
     fn hystart_share(&mut self, cold: &mut Cold, progress: &Progress, acked: u32) -> u32 {
-        if self.ssthresh != SSTHRESH_UNKNOWN {
+        if !self.congestion.is_first_slow_start() {
             // RFC 9406 4.3: for the first slow start of a connection only.
             return acked;
         }
@@ -187,15 +189,12 @@ impl Connection {
             hystart::Growth::Full => acked,
             hystart::Growth::Slow => acked / hystart::SLOW_DIVISOR,
             hystart::Growth::Over => {
-                self.ssthresh = self.cwnd;
+                self.congestion.ssthresh = self.congestion.cwnd;
                 acked
             }
         }
     }
 }
-
-/// "Arbitrarily high" (RFC 5681 3.1): no loss has been seen yet.
-pub(crate) const SSTHRESH_UNKNOWN: u32 = u32::MAX;
 
 /// The largest window of TCP (RFC 7323 2.3), bytes: more can't be in flight.
 pub(crate) const CWND_MAX: u32 = 1 << 30;

@@ -10,7 +10,7 @@
 //!  taken   may be received: the window that was advertised
 //! ```
 
-use crate::congestion::CongestionDetail;
+use crate::congestion::{CongestionDetail, CongestionWindow};
 use crate::env::Env;
 use crate::fast_open_client::Handshake;
 use crate::path_mtu::probe::PathSearch;
@@ -57,11 +57,8 @@ pub struct Connection {
     pub(crate) ts_recent: u32,
     /// Added to the clock in our timestamps, so that they do not tell how long this machine has been up.
     pub(crate) ts_offset: u32,
-    /// Congestion window and threshold, bytes (RFC 5681 2).
-    pub(crate) cwnd: u32,
-    pub(crate) ssthresh: u32,
-    /// CUBIC's window before its last reduction, bytes (RFC 9438 4.1.2); outlives the cold part.
-    pub(crate) w_max: u32,
+    /// Congestion window and threshold (RFC 5681 2).
+    pub(crate) congestion: CongestionWindow,
     /// How long a round trip takes (RFC 6298 2).
     pub(crate) rtt: RttEstimator,
     /// The retransmission timer, or what stands in its place: probe, reordering, persist.

@@ -98,11 +98,9 @@ impl Connection {
         cold.is_some_and(|cold| cold.path.has_news())
     }
 
-    /// A congestion window of one smaller segment, as after a timeout, is one of a larger segment now: else nothing would
-    /// ever leave (RFC 5681 4.1 counts the loss window in segments).
     fn take_larger(&mut self, snd_mss: u16) {
         self.snd_mss = snd_mss;
-        self.cwnd = self.cwnd.max(snd_mss.into());
+        self.congestion.on_mss(snd_mss.into());
     }
 
     fn take_smaller(&mut self, snd_mss: u16, env: &mut Env<'_>) {

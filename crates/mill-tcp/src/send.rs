@@ -114,7 +114,7 @@ impl Connection {
         }
         let mss = u32::from(self.snd_mss);
         let entry = cold.scoreboard.next_lost()?;
-        let room = self.cwnd.saturating_sub(self.pipe(cold));
+        let room = self.congestion.room(self.pipe(cold));
         let len = whole_segments(entry.len(), room.min(env.segment_bytes_max.max(mss)), mss)?;
         let window = self.window_end().since(entry.start);
         let len = match u32::try_from(window) {
@@ -205,7 +205,7 @@ impl Connection {
             unsent: together,
             is_message: together < unsent,
             window: u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0),
-            congestion: self.cwnd.saturating_sub(pipe),
+            congestion: self.congestion.room(pipe),
             segment_max: env.segment_bytes_max,
         };
         let mut may_be_idle = is_first;
@@ -325,7 +325,7 @@ impl Connection {
                 cold.recovery.enter_loss_by_size(self.snd_nxt);
             }
         }
-        self.cwnd = self.cwnd.max(self.snd_mss.into());
+        self.congestion.on_mss(self.snd_mss.into());
         self.cold = Some(cold);
     }
 }

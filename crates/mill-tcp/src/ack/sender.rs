@@ -102,6 +102,6 @@ impl Sender {
 
     pub(crate) fn cwnd(&mut self) -> u32 {
         let mss = self.mss();
-        self.connection().cwnd / mss
+        self.connection().congestion.cwnd() / mss
     }
 }

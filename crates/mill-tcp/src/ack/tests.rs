@@ -92,7 +92,7 @@ fn three_duplicates_of_reports_are_a_loss_and_two_are_not() {
     assert_eq!(sender.acked(0, &[(1, 4)]), [(0, 1)]);
     assert_eq!(sender.phase(), Phase::Recovery);
     // RFC 9438 4.6.
-    assert_eq!(sender.connection().ssthresh, 7 * MSS);
+    assert_eq!(sender.connection().congestion.ssthresh(), 7 * MSS);
     assert_eq!(sender.pair.sides[SERVER].shared.counters.recoveries, 1);
     sender.wait_ms(20);
     assert_eq!(sender.acked(10, &[]), []);
@@ -320,7 +320,7 @@ fn congestion_echoes_reduce_once_a_round_trip_and_are_answered() {
     answered += check(&mut sender, 4, 1);
     answered += check(&mut sender, 6, 1);
     assert_eq!(answered, 1);
-    assert_eq!(sender.connection().ssthresh / MSS, 7);
+    assert_eq!(sender.connection().congestion.ssthresh() / MSS, 7);
     // Beyond what was sent when it began, a new echo is a new signal.
     sender.wait_ms(10);
     let all = (sender.connection().snd_nxt - sender.start) / MSS;
@@ -344,11 +344,11 @@ fn acknowledgements_of_single_bytes_grow_the_window_by_bytes() {
     let mut sender = Sender::new(&Config::default());
     sender.write(30);
     sender.wait_ms(20);
-    let before = sender.connection().cwnd;
+    let before = sender.connection().congestion.cwnd();
     for byte in 1..=100 {
         let mut draft = sender.ack(0);
         draft.ack = sender.start + byte;
         sender.give(&draft);
     }
-    assert_eq!(sender.connection().cwnd, before + 100);
+    assert_eq!(sender.connection().congestion.cwnd(), before + 100);
 }

@@ -73,7 +73,7 @@ impl Connection {
     /// RFC 9438 4.3 to 4.5: `acked` bytes of new data in congestion avoidance.
     pub(super) fn grow_as_cubic(&mut self, cold: &mut Cold, acked: u32, now: Moment) {
         let mss = u32::from(self.snd_mss);
-        let (cwnd, w_max) = (self.cwnd, self.w_max);
+        let (cwnd, w_max) = (self.congestion.cwnd, self.congestion.w_max);
         let cubic = &mut cold.congestion.cubic;
         let prior_bytes = cubic.prior_bytes.max(w_max);
         let epoch = cubic
@@ -86,7 +86,7 @@ impl Connection {
         let estimate = u32::try_from(epoch.estimate >> 16).unwrap_or(u32::MAX);
         let elapsed_ms = millis_between(now, epoch.start);
         if epoch.window(elapsed_ms, mss) < estimate {
-            self.cwnd = cwnd.max(estimate);
+            self.congestion.cwnd = cwnd.max(estimate);
             return;
         }
         // RFC 9438 4.4, 4.5: the way to the window of one round trip later, at most half a window.
@@ -97,14 +97,14 @@ impl Connection {
 
     /// RFC 9438 4.6, 4.7: remembers the window for the next curve, and returns what it goes down to.
     pub(super) fn reduce_as_cubic(&mut self, cold: &mut Cold) -> u32 {
-        cold.congestion.cubic.prior_bytes = self.cwnd;
+        cold.congestion.cubic.prior_bytes = self.congestion.cwnd;
         // Fast convergence: a flow that did not come back to its old window leaves more to the others.
-        self.w_max = if self.cwnd < self.w_max {
-            times(self.cwnd, 85, 100)
+        self.congestion.w_max = if self.congestion.cwnd < self.congestion.w_max {
+            times(self.congestion.cwnd, 85, 100)
         } else {
-            self.cwnd
+            self.congestion.cwnd
         };
-        times(self.cwnd, BETA_PERCENT, 100)
+        times(self.congestion.cwnd, BETA_PERCENT, 100)
     }
 }
 

@@ -299,7 +299,7 @@ fn the_first_window_is_one_segment_after_two_losses_of_the_handshake() {
         let HalfOpenOutcome::Established(connection) = world.give(&draft(Flags::ACK, 0, 0)) else {
             panic!("established");
         };
-        let segments = connection.cwnd / u32::from(connection.snd_mss);
+        let segments = connection.congestion.cwnd() / u32::from(connection.snd_mss);
         assert_eq!(
             (segments, connection.timer.backoff()),
             (expected, 0),
@@ -311,7 +311,7 @@ fn the_first_window_is_one_segment_after_two_losses_of_the_handshake() {
         pair.connect();
         pair.run_for(Duration::from_secs(5));
         let connection = pair.connection(CLIENT);
-        let segments = connection.cwnd / u32::from(connection.snd_mss);
+        let segments = connection.congestion.cwnd() / u32::from(connection.snd_mss);
         assert_eq!(segments, expected, "{losses}");
     }
 }

@@ -97,7 +97,7 @@ impl Connection {
             && !cold.scoreboard.is_full()
             && room.unsent >= len + behind
             && has_room
-            && self.cwnd >= len + behind;
+            && self.congestion.cwnd() >= len + behind;
         may_leave.then_some(len)
     }
 

@@ -144,7 +144,7 @@ impl Connection {
             env.shared.counters.loss_probe_recoveries += 1;
             if cold.recovery.phase == Phase::Open {
                 self.on_congestion(cold, Signal::Loss, env);
-                self.cwnd = self.ssthresh;
+                self.congestion.on_reduction_end(self.snd_mss.into());
             }
         } else if progress.is_duplicate && progress.delivery.bytes == 0 {
             // A pure duplicate: the peer got it twice, and has no D-SACK to say so.

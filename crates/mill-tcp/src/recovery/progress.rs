@@ -130,8 +130,7 @@ impl Connection {
             return;
         }
         if cold.recovery.is_reducing() {
-            // RFC 9937 6: whatever the window was in the end.
-            self.cwnd = self.ssthresh.max(u32::from(self.snd_mss));
+            self.congestion.on_reduction_end(self.snd_mss.into());
         }
         cold.recovery.leave();
     }

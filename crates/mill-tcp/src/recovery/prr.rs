@@ -66,12 +66,13 @@ impl Connection {
         let pipe = self.pipe(cold);
         let prr = &mut cold.recovery.prr;
         prr.delivered_bytes = prr.delivered_bytes.saturating_add(delivered);
-        let mut allowance = prr.allowance(delivered, pipe, self.ssthresh, mss, is_safe);
+        let mut allowance =
+            prr.allowance(delivered, pipe, self.congestion.ssthresh(), mss, is_safe);
         if prr.sent_bytes == 0 && cold.recovery.phase == Phase::Recovery {
             // The first retransmission leaves at once.
             allowance = allowance.max(mss);
         }
-        self.cwnd = pipe.saturating_add(allowance).max(mss);
+        self.congestion.on_reduction_step(pipe, allowance, mss);
     }
 }
 

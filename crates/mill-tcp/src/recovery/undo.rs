@@ -1,13 +1,15 @@
 //! A reduction that proved unneeded is taken back (RFC 4015): by D-SACK (RFC 3708), timestamps (RFC 3522) or F-RTO.
 
 use super::{Phase, Progress};
+use crate::congestion::CongestionWindow;
 use crate::connection::{Cold, Connection};
 use crate::env::Env;
 
 /// What a reduction has to remember.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    before: Option<Before>,
+    /// The window before the reduction.
+    before: Option<CongestionWindow>,
     /// Bytes sent again since, and how many of them the peer says it got twice.
     resent_bytes: u32,
     duplicate_bytes: u32,
@@ -15,23 +17,11 @@ pub(super) struct Undo {
     first_resent: Option<u32>,
 }
 
-/// The window before the reduction.
-#[derive(Clone, Copy, Debug)]
-struct Before {
-    cwnd: u32,
-    ssthresh: u32,
-    w_max: u32,
-}
-
 impl Connection {
     /// Called before the window is reduced.
     pub(crate) fn start_undo(&self, cold: &mut Cold) {
         cold.recovery.undo = Undo {
-            before: Some(Before {
-                cwnd: self.cwnd,
-                ssthresh: self.ssthresh,
-                w_max: self.w_max,
-            }),
+            before: Some(self.congestion),
             // A loss probe that is on its way may come twice, too.
             resent_bytes: if cold.recovery.probe.is_out_again() {
                 self.snd_mss.into()
@@ -96,9 +86,7 @@ impl Connection {
         let Some(before) = cold.recovery.undo.before else {
             return;
         };
-        self.cwnd = self.cwnd.max(before.cwnd);
-        self.ssthresh = self.ssthresh.max(before.ssthresh);
-        self.w_max = before.w_max;
+        self.congestion.restore(&before);
         cold.congestion.begin_epoch_anew();
         cold.scoreboard.forget_lost();
         cold.recovery.leave_undone();

@@ -123,7 +123,8 @@ impl Connection {
         cold.scoreboard.mark_lost_on_timeout(away_us_max, now);
         cold.recovery.enter_loss(self.snd_nxt, may_be_spurious);
         // One segment may leave, beside what is not held for lost because it left a moment ago.
-        self.cwnd = self.pipe(cold).saturating_add(self.snd_mss.into());
+        let pipe = self.pipe(cold);
+        self.congestion.on_timeout(pipe, self.snd_mss.into());
     }
 
     /// Milliseconds since the first unacknowledged byte was sent for the first time, or since something was acknowledged

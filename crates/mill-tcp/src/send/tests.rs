@@ -85,12 +85,13 @@ fn check_window(pair: &Pair, seed: u64, world: &World) {
     let Peer::Open(connection) = &pair.sides[SERVER].peer else {
         return;
     };
-    let (cwnd, mss) = (connection.cwnd, u32::from(connection.snd_mss));
-    let is_sane = cwnd >= mss && cwnd <= 16 * 1024 * 1024 && connection.ssthresh >= 2 * mss;
+    let (cwnd, mss) = (connection.congestion.cwnd(), u32::from(connection.snd_mss));
+    let is_sane =
+        cwnd >= mss && cwnd <= 16 * 1024 * 1024 && connection.congestion.ssthresh() >= 2 * mss;
     assert!(
         is_sane,
         "seed {seed}: window {cwnd}, threshold {} in {world:?}",
-        connection.ssthresh
+        connection.congestion.ssthresh()
     );
 }
 
@@ -231,14 +232,14 @@ fn fin_alone_is_retransmitted_until_it_is_acknowledged() {
 fn a_smaller_mss_sends_what_is_in_flight_again_in_smaller_segments() {
     let mut sender = Sender::new(&Config::default());
     sender.write(5);
-    let cwnd = sender.connection().cwnd;
+    let cwnd = sender.connection().congestion.cwnd();
     let from = sender.pair.log.len();
     let seq = sender.start;
     assert!(sender.pair.command(SERVER, |connection, env| {
         connection.on_packet_too_big(seq, 1_012, env)
     }));
     sender.pair.flush();
-    assert_eq!(sender.connection().cwnd, cwnd);
+    assert_eq!(sender.connection().congestion.cwnd(), cwnd);
     let sent = numbers_of(&sender.pair, from);
     let expected: Vec<_> = (0..7)
         .map(|number| (number * 1_000, 1_000))
@@ -247,7 +248,7 @@ fn a_smaller_mss_sends_what_is_in_flight_again_in_smaller_segments() {
     assert_eq!(sent, expected);
     sender.acked(5, &[]);
     assert_eq!(
-        (sender.phase(), sender.connection().ssthresh),
+        (sender.phase(), sender.connection().congestion.ssthresh()),
         (Phase::Open, u32::MAX)
     );
 }
@@ -336,7 +337,7 @@ fn acknowledgements_in_a_storm_send_nothing_and_change_nothing() {
     sender.wait_ms(20);
     sender.acked(10, &[]);
     let from = sender.pair.log.len();
-    let cwnd = sender.connection().cwnd;
+    let cwnd = sender.connection().congestion.cwnd();
     let mut draft = sender.ack(10);
     for number in 0..1_000 {
         // Reports of one byte each, as many as there can be.
@@ -345,7 +346,7 @@ fn acknowledgements_in_a_storm_send_nothing_and_change_nothing() {
         draft.options.sack.push(start, start + 1);
         sender.give(&draft);
     }
-    assert!(sender.connection().cwnd <= cwnd);
+    assert!(sender.connection().congestion.cwnd() <= cwnd);
     let entries = sender.connection().cold.as_ref().unwrap().scoreboard.len();
     assert!(entries < 2_000, "{entries}");
     // Never more than was acknowledged and reported left.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::{Algorithm, Config};
-use crate::congestion::{SSTHRESH_UNKNOWN, Signal};
+use crate::congestion::{CongestionWindow, Signal};
 use crate::env::{Env, Shared};
 use crate::random::Random;
 use crate::recovery::Progress;
@@ -88,8 +88,7 @@ impl Flow {
         let connection = Connection {
             snd_mss: 1_448,
             rtt,
-            cwnd: 10 * Self::MSS,
-            ssthresh: SSTHRESH_UNKNOWN,
+            congestion: CongestionWindow::initial(10 * Self::MSS),
             ..Connection::default()
         };
         Self {
@@ -119,13 +118,13 @@ impl Flow {
         let env = Self::env(self.now, &self.config, &mut self.shared);
         self.connection
             .on_congestion(&mut self.cold, Signal::Loss, &env);
-        self.connection.cwnd = self.connection.ssthresh;
+        self.connection.congestion.cwnd = self.connection.congestion.ssthresh;
     }
 
     /// One round trip, two segments an acknowledgement.
     fn round(&mut self) {
         let env = Self::env(self.now, &self.config, &mut self.shared);
-        let mut left = self.connection.cwnd;
+        let mut left = self.connection.congestion.cwnd;
         while left > 0 {
             let acked_bytes = left.min(2 * Self::MSS);
             let progress = Progress {
@@ -134,7 +133,7 @@ impl Flow {
                 delivery: delivery_of(acked_bytes),
                 ..Progress::default()
             };
-            let flight = self.connection.cwnd;
+            let flight = self.connection.congestion.cwnd;
             self.connection.note_usage(&mut self.cold, flight, true);
             self.connection.grow_window(&mut self.cold, &progress, &env);
             left -= acked_bytes;
@@ -144,7 +143,7 @@ impl Flow {
     }
 
     fn segments(&self) -> f64 {
-        f64::from(self.connection.cwnd) / f64::from(Self::MSS)
+        f64::from(self.connection.congestion.cwnd) / f64::from(Self::MSS)
     }
 }
 
@@ -152,8 +151,8 @@ impl Flow {
 fn a_flow_goes_along_the_curve_back_to_its_old_window() {
     // A long way: Reno would be slower than the curve.
     let mut flow = Flow::new(Algorithm::Cubic, 100);
-    flow.connection.cwnd = 1_000 * Flow::MSS;
-    flow.connection.ssthresh = 500 * Flow::MSS;
+    flow.connection.congestion.cwnd = 1_000 * Flow::MSS;
+    flow.connection.congestion.ssthresh = 500 * Flow::MSS;
     flow.lose();
     assert!((flow.segments() - 700.0).abs() < 1.0, "{}", flow.segments());
     for round in 0..120 {
@@ -173,8 +172,8 @@ fn a_flow_goes_along_the_curve_back_to_its_old_window() {
 #[test]
 fn on_short_ways_a_flow_is_as_fast_as_reno() {
     let mut flow = Flow::new(Algorithm::Cubic, 5);
-    flow.connection.cwnd = 40 * Flow::MSS;
-    flow.connection.ssthresh = 40 * Flow::MSS;
+    flow.connection.congestion.cwnd = 40 * Flow::MSS;
+    flow.connection.congestion.ssthresh = 40 * Flow::MSS;
     flow.lose();
     for round in 1..=15 {
         flow.round();
@@ -191,9 +190,9 @@ fn on_short_ways_a_flow_is_as_fast_as_reno() {
 #[test]
 fn reno_grows_by_a_segment_a_round_trip() {
     let mut flow = Flow::new(Algorithm::Reno, 50);
-    flow.connection.cwnd = 40 * Flow::MSS;
+    flow.connection.congestion.cwnd = 40 * Flow::MSS;
     flow.lose();
-    assert_eq!(flow.connection.cwnd, 20 * Flow::MSS);
+    assert_eq!(flow.connection.congestion.cwnd, 20 * Flow::MSS);
     for round in 1..=10 {
         flow.round();
         let expected = 20.0 + f64::from(round);
@@ -209,8 +208,8 @@ fn reno_grows_by_a_segment_a_round_trip() {
 fn slow_start_doubles_and_ends_at_the_threshold() {
     let mut flow = Flow::new(Algorithm::Cubic, 50);
     flow.round();
-    assert_eq!(flow.connection.cwnd, 20 * Flow::MSS);
-    flow.connection.ssthresh = 30 * Flow::MSS;
+    assert_eq!(flow.connection.congestion.cwnd, 20 * Flow::MSS);
+    flow.connection.congestion.ssthresh = 30 * Flow::MSS;
     flow.round();
     let segments = flow.segments();
     assert!((30.0..31.0).contains(&segments), "{segments}");
@@ -220,8 +219,8 @@ fn slow_start_doubles_and_ends_at_the_threshold() {
 fn what_is_not_used_does_not_grow() {
     let check = |flight_segments: u32, is_limited: bool, slow_start: bool, grows: bool| {
         let mut flow = Flow::new(Algorithm::Cubic, 50);
-        flow.connection.ssthresh = if slow_start {
-            SSTHRESH_UNKNOWN
+        flow.connection.congestion.ssthresh = if slow_start {
+            u32::MAX
         } else {
             10 * Flow::MSS
         };
@@ -236,7 +235,7 @@ fn what_is_not_used_does_not_grow() {
         };
         flow.connection.grow_window(&mut flow.cold, &progress, &env);
         assert_eq!(
-            flow.connection.cwnd > 10 * Flow::MSS,
+            flow.connection.congestion.cwnd > 10 * Flow::MSS,
             grows,
             "{flight_segments} {slow_start}"
         );
@@ -250,22 +249,22 @@ fn what_is_not_used_does_not_grow() {
 #[test]
 fn a_flow_that_did_not_come_back_leaves_more_to_others() {
     let mut flow = Flow::new(Algorithm::Cubic, 50);
-    flow.connection.cwnd = 100 * Flow::MSS;
+    flow.connection.congestion.cwnd = 100 * Flow::MSS;
     flow.lose();
-    assert_eq!(flow.connection.w_max, 100 * Flow::MSS);
-    assert_eq!(flow.connection.ssthresh, 70 * Flow::MSS);
-    flow.connection.cwnd = 99 * Flow::MSS;
+    assert_eq!(flow.connection.congestion.w_max, 100 * Flow::MSS);
+    assert_eq!(flow.connection.congestion.ssthresh, 70 * Flow::MSS);
+    flow.connection.congestion.cwnd = 99 * Flow::MSS;
     flow.lose();
-    assert_eq!(flow.connection.w_max, 99 * Flow::MSS * 85 / 100);
-    flow.connection.cwnd = flow.connection.w_max;
+    assert_eq!(flow.connection.congestion.w_max, 99 * Flow::MSS * 85 / 100);
+    flow.connection.congestion.cwnd = flow.connection.congestion.w_max;
     flow.lose();
-    assert_eq!(flow.connection.w_max, 99 * Flow::MSS * 85 / 100);
+    assert_eq!(flow.connection.congestion.w_max, 99 * Flow::MSS * 85 / 100);
 }
 
 #[test]
 fn the_threshold_is_two_segments_at_least() {
     let mut flow = Flow::new(Algorithm::Cubic, 50);
-    flow.connection.cwnd = Flow::MSS;
+    flow.connection.congestion.cwnd = Flow::MSS;
     flow.lose();
-    assert_eq!(flow.connection.ssthresh, 2 * Flow::MSS);
+    assert_eq!(flow.connection.congestion.ssthresh, 2 * Flow::MSS);
 }

@@ -74,7 +74,11 @@ fn a_larger_segment_that_does_not_arrive_costs_a_retransmission_and_nothing_else
         assert_eq!((counters.path_probes, counters.path_probes_lost), (1, 1));
         assert_eq!((counters.timeouts, counters.recoveries), (0, 0), "{sack}");
         assert_eq!(counters.retransmitted, 2, "the probe, in two segments");
-        assert_eq!(pair.connection(SERVER).ssthresh, u32::MAX, "{sack}");
+        assert_eq!(
+            pair.connection(SERVER).congestion.ssthresh(),
+            u32::MAX,
+            "{sack}"
+        );
     }
 }
 
@@ -213,7 +217,7 @@ fn segments_follow_what_is_known_of_the_path_both_ways() {
 #[test]
 fn a_window_of_one_segment_grows_with_the_segments() {
     let mut pair = behind(1460, 1220, &Config::default());
-    pair.connection(SERVER).cwnd = 1208;
+    pair.connection(SERVER).congestion.on_timeout(0, 1_208);
     pair.command(SERVER, |connection, env| {
         connection.on_path(1460, 1448, env);
     });

@@ -211,14 +211,14 @@ fn a_timeout_sends_one_segment_and_slow_start_begins_anew() {
     let sent = sender.wait_ms(230);
     assert_eq!(sent, [(0, 1)]);
     assert_eq!((sender.phase(), sender.cwnd()), (Phase::Loss, 1));
-    assert_eq!(sender.connection().ssthresh / sender.mss(), 7);
+    assert_eq!(sender.connection().congestion.ssthresh() / sender.mss(), 7);
     // There is no new data to find out with (RFC 5682): the rest is sent again.
     assert_eq!(sender.acked(1, &[]), [(1, 1), (2, 1)]);
     assert_eq!(sender.acked(3, &[]), [(3, 1), (4, 1), (5, 1), (6, 1)]);
     assert_eq!(sender.acked(10, &[]), []);
     assert_eq!(sender.phase(), Phase::Open);
     // A second timeout of the same window would not have reduced the threshold again.
-    assert_eq!(sender.connection().ssthresh / sender.mss(), 7);
+    assert_eq!(sender.connection().congestion.ssthresh() / sender.mss(), 7);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn repeated_timeouts_of_one_window_reduce_the_threshold_once() {
     sender.write(10);
     sender.wait_ms(1_000);
     assert!(sender.connection().timer.backoff() >= 2);
-    assert_eq!(sender.connection().ssthresh / sender.mss(), 7);
+    assert_eq!(sender.connection().congestion.ssthresh() / sender.mss(), 7);
 }
 
 #[test]
