@@ -89,19 +89,18 @@ impl Connection {
     /// RFC 9293 3.10.7.4, fifth, with the range of RFC 5961 5.2.
     fn refuse_ack(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Option<Arrived> {
         if self.state == State::SynReceived {
-            let is_known = segment.ack.is_at_or_after(self.snd_una)
-                && segment.ack.is_at_or_before(self.snd_nxt + self.syn_text());
+            let is_known = segment.ack.is_at_or_after(self.snd.una())
+                && segment
+                    .ack
+                    .is_at_or_before(self.snd.nxt() + self.syn_text());
             // Fast Open counts from behind the SYN.
-            if is_known && (segment.ack != self.snd_una || self.is_fast_open()) {
+            if is_known && (segment.ack != self.snd.una() || self.is_fast_open()) {
                 return None;
             }
             self.answer_with_reset(segment.ack);
             return Some(Arrived::dropped(SegmentDrop::BadAck));
         }
-        let oldest = self.snd_una - self.snd_wnd_max;
-        let is_known =
-            segment.ack.is_at_or_after(oldest) && segment.ack.is_at_or_before(self.snd_nxt);
-        if is_known {
+        if self.snd.is_acceptable_ack(segment.ack) {
             return None;
         }
         self.challenge(env);

@@ -5,7 +5,6 @@ use crate::env::Env;
 use crate::recovery::{Phase, Progress};
 use crate::scoreboard::{Delivery, Moment};
 use crate::segment::Segment;
-use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
 #[cfg(test)]
@@ -30,30 +29,32 @@ impl Connection {
     /// (RFC 5961 5.2).
     #[inline]
     pub(crate) fn on_ack(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Acked {
-        debug_assert!(segment.ack.is_at_or_before(self.snd_nxt));
+        debug_assert!(segment.ack.is_at_or_before(self.snd.nxt()));
         let mut acked = Acked::default();
-        if !self.state.is_synchronized() && segment.ack.is_after(self.snd_una) {
-            self.snd_una += 1;
+        if !self.state.is_synchronized() && segment.ack.is_after(self.snd.una()) {
+            self.snd.on_syn_acknowledged();
             acked.syn = true;
         }
-        if segment.ack.is_before(self.snd_una) {
+        if segment.ack.is_before(self.snd.una()) {
             return acked;
         }
-        let has_new_window = self.update_window(segment);
+        let wnd = self.window_of(segment);
+        let has_new_window = self.snd.update_window(segment.seq, segment.ack, wnd);
         self.timer.on_answer();
         if let Some(mut cold) = self.cold.take_if(|cold| cold.is_sending()) {
             let acked_bytes = self.on_ack_in_flight(&mut cold, segment, has_new_window, env);
             acked.fin = acked_bytes > 0
                 && self.flags.has(ConnectionFlags::FIN_SENT)
-                && self.snd_una == self.snd_nxt;
+                && self.snd.is_all_acknowledged();
             acked.bytes = acked_bytes - u32::from(acked.fin);
             self.cold = Some(cold);
         } else {
             debug_assert_eq!(
-                segment.ack, self.snd_una,
+                segment.ack,
+                self.snd.una(),
                 "only what is in flight is acknowledged"
             );
-            self.snd_una = segment.ack;
+            self.snd.on_ack(segment.ack);
         }
         if has_new_window {
             self.on_window_while_idle(env);
@@ -61,27 +62,10 @@ impl Connection {
         acked
     }
 
-    /// RFC 9293 3.10.7.4, fifth: a window from a segment that is not older than the last one that told it. Says
-    /// whether the window is another now. Called before SND.UNA moves.
-    ///
-    /// What acknowledges something new is newer too, whatever its number (as in Linux): a retransmission has an
-    /// old one, and if its window were left aside SND.UNA would carry the right edge with it, beyond what was
-    /// offered.
+    /// The window that a segment tells, in bytes (RFC 7323 2.3).
     #[inline]
-    fn update_window(&mut self, segment: &Segment<'_>) -> bool {
-        debug_assert!(segment.ack.is_at_or_after(self.snd_una));
-        let is_newer = segment.seq.is_after(self.snd_wl1)
-            || (segment.seq == self.snd_wl1 && segment.ack.is_at_or_after(self.snd_wl2))
-            || segment.ack.is_after(self.snd_una);
-        if !is_newer {
-            return false;
-        }
-        let before = self.snd_wnd;
-        self.snd_wnd = u32::from(segment.window) << self.snd_wind_shift;
-        self.snd_wnd_max = self.snd_wnd_max.max(self.snd_wnd);
-        self.snd_wl1 = self.snd_wl1.max(segment.seq);
-        self.snd_wl2 = self.snd_wl2.max(segment.ack);
-        self.snd_wnd != before
+    pub(crate) fn window_of(&self, segment: &Segment<'_>) -> u32 {
+        u32::from(segment.window) << self.snd_wind_shift
     }
 
     /// An acknowledgement while something is in flight; returns the sequence numbers it acknowledged.
@@ -94,11 +78,10 @@ impl Connection {
     ) -> u32 {
         let now = Moment::of(env.now);
         let ack = segment.ack;
-        let acked_bytes = ack - self.snd_una;
+        let acked_bytes = self.snd.on_ack(ack);
         let mut delivery = Delivery::default();
         if acked_bytes > 0 {
             cold.scoreboard.acknowledge(ack, &mut delivery);
-            self.snd_una = ack;
         }
         let sack = &segment.options.sack;
         let duplicate_bytes = if self.flags.has(ConnectionFlags::SACK) && !sack.is_empty() {
@@ -179,10 +162,10 @@ impl Connection {
             self.on_delay(cold, shortest);
         }
         if let Some(rtt_us) = sample {
-            let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+            let snd = &self.snd;
             let recovery = &mut cold.recovery;
             self.rtt
-                .on_sample(rtt_us, || recovery.begins_rtt_round(snd_una, snd_nxt));
+                .on_sample(rtt_us, || recovery.begins_rtt_round(snd.una(), snd.nxt()));
             self.timer.end_backoff();
         } else if progress.acked_bytes > 0 {
             self.timer.keep_backoff();
@@ -238,15 +221,9 @@ impl Connection {
     /// still too little for it has to wait for one timeout at most (RFC 9293 3.8.6.2.1). The timer goes on and keeps its
     /// count: a window that opens by a byte and closes is no progress, however often that happens.
     fn on_window_while_idle(&mut self, env: &Env<'_>) {
-        if self.is_persisting() && self.snd_wnd > 0 {
+        if self.is_persisting() && self.snd.wnd() > 0 {
             self.hasten_window_probe(env);
         }
-    }
-
-    /// The right edge of the peer's window.
-    #[inline]
-    pub(crate) fn window_end(&self) -> SeqNumber {
-        self.snd_una + self.snd_wnd
     }
 }
 

@@ -57,7 +57,7 @@ impl Connection {
     /// is the peer's. So it stands for no acknowledgement: if it did, two ends whose windows are both closed, and whose
     /// timers run in step, would each throw away what the other waits for.
     fn is_probe(&self, seq: SeqNumber, flags: Flags) -> bool {
-        seq.is_before(self.snd_nxt) && !flags.has_any(Flags::SYN | Flags::FIN)
+        seq.is_before(self.snd.nxt()) && !flags.has_any(Flags::SYN | Flags::FIN)
     }
 
     /// An acknowledgement alone, if one is due.
@@ -66,7 +66,7 @@ impl Connection {
             return None;
         }
         env.shared.counters.acks_out += 1;
-        Some(self.make_segment(self.snd_nxt, Flags::ACK, 0, 0, env))
+        Some(self.make_segment(self.snd.nxt(), Flags::ACK, 0, 0, env))
     }
 
     /// Data arrived in order: the acknowledgement goes out now or soon.

@@ -50,7 +50,7 @@ impl Connection {
         let is_told = match self.state {
             State::Closed | State::SynSent => false,
             State::Closing | State::LastAck => {
-                !self.flags.has(ConnectionFlags::FIN_SENT) || self.snd_nxt - self.snd_una > 1
+                !self.flags.has(ConnectionFlags::FIN_SENT) || self.snd.in_flight() > 1
             }
             _ => true,
         };

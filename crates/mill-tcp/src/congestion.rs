@@ -84,8 +84,11 @@ impl Connection {
     #[inline]
     pub(crate) fn note_usage(&self, cold: &mut Cold, flight_bytes: u32, is_limited: bool) {
         let usage = &mut cold.congestion.usage;
-        if usage.end.is_none_or(|end| self.snd_una.is_at_or_after(end)) {
-            usage.end = Some(self.snd_nxt);
+        if usage
+            .end
+            .is_none_or(|end| self.snd.una().is_at_or_after(end))
+        {
+            usage.end = Some(self.snd.nxt());
             usage.flight_bytes_max = flight_bytes;
             usage.is_limited = is_limited;
         } else {
@@ -185,7 +188,7 @@ impl Connection {
             return acked;
         }
         let hystart = &mut cold.congestion.hystart;
-        match hystart.on_ack(progress.ack, self.snd_nxt) {
+        match hystart.on_ack(progress.ack, self.snd.nxt()) {
             hystart::Growth::Full => acked,
             hystart::Growth::Slow => acked / hystart::SLOW_DIVISOR,
             hystart::Growth::Over => {

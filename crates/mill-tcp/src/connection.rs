@@ -1,10 +1,6 @@
 //! The connection: its variables, getters and commands.
 //!
 //! ```text
-//!        snd_una            snd_nxt                    snd_una + snd_wnd
-//! -------|==================|--------------------------|---------->  send sequence space
-//!        sent, not acked     may be sent                may not be sent yet
-//!
 //!        rcv_nxt                                       rcv_adv
 //! -------|---------------------------------------------|---------->  receive sequence space
 //!  taken   may be received: the window that was advertised
@@ -19,6 +15,7 @@ use crate::recovery::Recovery;
 use crate::rto::RttEstimator;
 use crate::rto::timer::RetransmissionTimer;
 use crate::scoreboard::Scoreboard;
+use crate::send_space::SendSpace;
 use crate::state::State;
 use crate::time::Tick;
 use alloc::boxed::Box;
@@ -29,15 +26,8 @@ use mill_wire::seq::SeqNumber;
 /// One connection, two cache lines. Names are those of RFC 9293 3.3.1 where it has one.
 #[derive(Debug, Default)]
 pub struct Connection {
-    pub(crate) snd_una: SeqNumber,
-    /// Next to send for the first time; what is sent again does not move it back. Behind FIN once that is sent.
-    pub(crate) snd_nxt: SeqNumber,
-    /// Bytes, scaled.
-    pub(crate) snd_wnd: u32,
-    pub(crate) snd_wl1: SeqNumber,
-    pub(crate) snd_wl2: SeqNumber,
-    /// The largest window that the peer has offered (RFC 9293 3.8.6.2.1; RFC 5961 5.2 MAX.SND.WND).
-    pub(crate) snd_wnd_max: u32,
+    /// What was sent, what may be, and the peer's window.
+    pub(crate) snd: SendSpace,
     pub(crate) rcv_nxt: SeqNumber,
     /// The right edge of the window as the peer knows it; never moves left.
     pub(crate) rcv_adv: SeqNumber,
@@ -168,7 +158,7 @@ impl ConnectionFlags {
     pub(crate) const SYN_RETRANSMITTED: u32 = 1 << 16;
     /// A window probe has to be sent (RFC 9293 3.8.6.1).
     pub(crate) const PROBE_DUE: u32 = 1 << 18;
-    /// A RST with the sequence number in `snd_wl2` has to be sent; see `reset.rs`.
+    /// A RST with the number `SendSpace::reset_seq` has to be sent; see `reset.rs`.
     pub(crate) const RST_DUE: u32 = 1 << 19;
     /// A keep-alive probe has to be sent (RFC 9293 3.8.4).
     pub(crate) const KEEPALIVE_DUE: u32 = 1 << 20;

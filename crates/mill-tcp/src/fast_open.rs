@@ -9,7 +9,7 @@
 //!   ACK                   ------>   ESTABLISHED
 //! ```
 //!
-//! For the send side the SYN counts as acknowledged from the beginning: `snd_una` is the number behind it, so that it
+//! For the send side the SYN counts as acknowledged from the beginning: SND.UNA is the number behind it, so that it
 //! lies at the front of the owner's queue. `ConnectionFlags::FAST_OPEN` says that it is not yet.
 
 use crate::arrived::{Arrived, Events, SegmentDrop};
@@ -18,6 +18,7 @@ use crate::env::Env;
 use crate::handshake::{Agreement, syn_ack_options, syn_window};
 use crate::rto::timer::TimerKind;
 use crate::segment::{Segment, SegmentOut};
+use crate::send_space::SendSpace;
 use crate::state::State;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
@@ -37,12 +38,7 @@ impl Connection {
         let window = syn_window(env.config);
         let text_at = syn.seq + 1;
         let mut connection = Self {
-            snd_una: iss + 1,
-            snd_nxt: iss + 1,
-            snd_wl1: syn.seq,
-            snd_wl2: iss + 1,
-            snd_wnd: u32::from(syn.window),
-            snd_wnd_max: u32::from(syn.window),
+            snd: SendSpace::behind_syn(iss, syn.seq, syn.window),
             rcv_nxt: text_at,
             rcv_adv: text_at + u32::from(window),
             last_ack_sent: text_at,
@@ -99,7 +95,7 @@ impl Connection {
         };
         let window = u16::try_from(self.rcv_wnd()).unwrap_or(u16::MAX);
         SegmentOut {
-            seq: self.snd_una - 1,
+            seq: self.snd.una() - 1,
             ack: self.rcv_nxt,
             flags: Flags::SYN | Flags::ACK | ecn,
             window,

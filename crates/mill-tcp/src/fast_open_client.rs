@@ -9,7 +9,7 @@
 //!   (no answer) SYN, plain  --------->    in case it was the option or the text that a box on the way drops
 //! ```
 //!
-//! Until the handshake is complete the text counts as not sent: `snd_nxt` stands behind the SYN, so that whatever the
+//! Until the handshake is complete the text counts as not sent: SND.NXT stands behind the SYN, so that whatever the
 //! peer has not taken leaves as new data does, with nothing to undo. What was sent is remembered here, to know which
 //! acknowledgements are right.
 
@@ -42,7 +42,7 @@ impl Connection {
         env: &mut Env<'_>,
     ) {
         debug_assert_eq!(self.state, State::SynSent);
-        debug_assert!(self.snd_nxt == self.snd_una, "the SYN has left");
+        debug_assert!(self.snd.is_all_acknowledged(), "the SYN has left");
         let text_max = text_max.min(self.snd_mss.saturating_sub(SYN_OPTIONS_BYTES));
         *self.handshake_part(env) = Handshake {
             option,
@@ -82,12 +82,10 @@ impl Connection {
         if let Some(cold) = &mut self.cold {
             cold.handshake = None;
         }
-        let acked = ack - self.snd_nxt;
-        debug_assert!(acked <= sent && self.snd_una == self.snd_nxt);
+        let acked = ack - self.snd.nxt();
+        debug_assert!(acked <= sent && self.snd.is_all_acknowledged());
         if acked > 0 {
-            self.snd_una = ack;
-            self.snd_nxt = ack;
-            self.snd_wl2 = ack;
+            self.snd.on_syn_text_acknowledged(ack);
             self.flags
                 .set(ConnectionFlags::SYN_TEXT_TAKEN, acked == sent);
         }
@@ -103,8 +101,8 @@ impl Connection {
     /// A router says that the SYN was too large, which its text has made it: a plain one leaves at once. It counts as
     /// the first, for nothing was lost.
     pub(crate) fn on_syn_too_big(&mut self, seq: SeqNumber, mss: u16) -> bool {
-        let end = self.snd_nxt + self.syn_text();
-        let is_ours = seq.is_at_or_after(self.snd_una) && seq.is_before(end);
+        let end = self.snd.nxt() + self.syn_text();
+        let is_ours = seq.is_at_or_after(self.snd.una()) && seq.is_before(end);
         let was_repeated = self.flags.has(ConnectionFlags::SYN_RETRANSMITTED);
         if self.syn_text() == 0 || !is_ours || was_repeated {
             return false;
@@ -113,7 +111,7 @@ impl Connection {
             cold.handshake = None;
         }
         self.snd_mss = mss;
-        self.snd_nxt = self.snd_una;
+        self.snd.take_syn_back();
         self.flags.set(ConnectionFlags::SYN_DUE, true);
         true
     }

@@ -89,7 +89,7 @@ impl Connection {
             rcv_mss: self.rcv_mss,
             cwnd: self.congestion.cwnd(),
             ssthresh: self.congestion.ssthresh(),
-            snd_wnd: self.snd_wnd,
+            snd_wnd: self.snd.wnd(),
             rcv_wnd: self.rcv_wnd(),
             in_flight: self.in_flight(),
             congestion_state: flight.state,

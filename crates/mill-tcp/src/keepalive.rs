@@ -33,7 +33,7 @@ impl Connection {
         };
         // What is in flight is asked for by retransmission, and what waits for a window by its own probes, which find out as
         // well and have limits of their own: keep-alive rests meanwhile, as in Linux.
-        let is_asked_for = self.snd_una != self.snd_nxt || self.is_persisting();
+        let is_asked_for = !self.snd.is_all_acknowledged() || self.is_persisting();
         let silent_ms = env.tick().since(self.heard_at);
         let idle_ms = millis(keepalive.idle);
         if is_asked_for || (self.timer.probes() == 0 && silent_ms < idle_ms) {
@@ -59,7 +59,7 @@ impl Connection {
             return None;
         }
         self.flags.set(ConnectionFlags::KEEPALIVE_DUE, false);
-        let seq = self.snd_nxt - 1;
+        let seq = self.snd.nxt() - 1;
         Some(self.make_segment(seq, Flags::ACK, 0, 0, env))
     }
 

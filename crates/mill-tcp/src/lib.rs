@@ -117,6 +117,9 @@ pub mod congestion;
 /// What to send now.
 mod next_segment;
 
+/// The send sequence space.
+mod send_space;
+
 /// Data: new, lost, or to probe with.
 mod send;
 

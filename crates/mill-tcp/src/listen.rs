@@ -6,6 +6,7 @@ use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::handshake::{Agreement, syn_ack_options, syn_window, wind_shift};
 use crate::segment::{Segment, SegmentOut};
+use crate::send_space::SendSpace;
 use crate::time::Tick;
 use crate::timestamps;
 use mill_wire::seq::SeqNumber;
@@ -244,12 +245,7 @@ impl HalfOpen {
     fn connection(&self, segment: &Segment<'_>, env: &mut Env<'_>) -> Connection {
         let rcv_nxt = self.irs + 1;
         let mut connection = Connection {
-            snd_una: self.iss + 1,
-            snd_nxt: self.iss + 1,
-            snd_wl1: self.irs,
-            snd_wl2: self.iss + 1,
-            snd_wnd: u32::from(self.window),
-            snd_wnd_max: u32::from(self.window),
+            snd: SendSpace::behind_syn(self.iss, self.irs, self.window),
             rcv_nxt,
             rcv_adv: rcv_nxt + u32::from(syn_window(env.config)),
             last_ack_sent: rcv_nxt,

@@ -55,7 +55,7 @@ impl Connection {
             return Plan::Congested;
         }
         // RFC 9293 3.8.6.2.1 (3): at least half of the largest window that the peer ever had.
-        if !is_all && len >= self.snd_wnd_max / 2 {
+        if !is_all && len >= self.snd.wnd_max() / 2 {
             return Plan::Send(len);
         }
         Plan::Wait
@@ -75,13 +75,14 @@ impl Connection {
         self.flags.has(ConnectionFlags::NODELAY)
             || cold
                 .and_then(|cold| cold.small_end)
-                .is_none_or(|end| self.snd_una.is_at_or_after(end))
+                .is_none_or(|end| self.snd.una().is_at_or_after(end))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::send_space::SendSpace;
     use mill_wire::seq::SeqNumber;
 
     const ROOM: Room = Room {
@@ -95,8 +96,7 @@ mod tests {
     fn connection(flags: u32) -> Connection {
         let mut connection = Connection {
             snd_mss: 1_000,
-            snd_wnd_max: 10_000,
-            snd_una: SeqNumber(500),
+            snd: SendSpace::with_window_max(SeqNumber(500), 10_000),
             ..Connection::default()
         };
         connection.flags.set(flags, true);
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_small_window_is_used_from_half_of_the_largest_one_on() {
         let mut connection = connection(ConnectionFlags::NODELAY);
-        connection.snd_wnd_max = 1_600;
+        connection.snd = SendSpace::with_window_max(SeqNumber(500), 1_600);
         check(
             &connection,
             None,

@@ -47,7 +47,7 @@ impl Connection {
             | ConnectionFlags::PUSH_DUE;
         let is_quiet = self.state == State::Established
             && !self.flags.has(DUE)
-            && queued == u64::from(self.snd_nxt - self.snd_una)
+            && queued == u64::from(self.snd.in_flight())
             && self.cold.as_ref().is_none_or(|cold| cold.is_calm());
         if is_quiet {
             self.flags.set(ConnectionFlags::APP_LIMITED, true);

@@ -35,7 +35,7 @@ impl Connection {
     /// headers but TCP options). Believed only if that segment is in flight and the MSS smaller and not absurd
     /// (RFC 5927 7.2, RFC 8201 4); says whether it was.
     pub fn on_packet_too_big(&mut self, seq: SeqNumber, mss: u16, env: &mut Env<'_>) -> bool {
-        let is_in_flight = seq.is_at_or_after(self.snd_una) && seq.is_before(self.snd_nxt);
+        let is_in_flight = self.snd.is_unacknowledged(seq);
         let snd_mss = mss.saturating_sub(options_bytes(self));
         let is_smaller = mss >= PATH_MSS_MIN && snd_mss < self.snd_mss;
         if self.state == State::SynSent && is_smaller {
@@ -137,7 +137,7 @@ impl Connection {
     /// connection is Closed now.
     pub fn on_unreachable(&mut self, seq: SeqNumber, hard: bool, env: &mut Env<'_>) -> bool {
         // RFC 5927 4: the SYN it quotes is ours.
-        let is_ours = seq == self.snd_una && self.snd_nxt != self.snd_una;
+        let is_ours = seq == self.snd.una() && self.snd.is_unacknowledged(seq);
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
         if hard && is_opening && is_ours {
             self.end(Events::REFUSED, env);

@@ -43,9 +43,9 @@ impl Connection {
     /// 3.8.6.1).
     pub(crate) fn next_window_probe(&mut self, unsent: u32, env: &mut Env<'_>) -> Draft {
         self.flags.set(ConnectionFlags::PROBE_DUE, false);
-        let window = u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0);
+        let window = self.snd.window_room();
         let len = unsent.min(window).min(self.snd_mss.into());
-        if len > 0 && self.snd_una == self.snd_nxt {
+        if len > 0 && self.snd.is_all_acknowledged() {
             // The override timeout of RFC 9293 3.8.6.2.1.
             let has_fin = self.fin_waits() && len == unsent && window > len;
             return self.send_new(len, has_fin, unsent - len, env);
@@ -54,7 +54,7 @@ impl Connection {
         // As Linux asks: a byte that was acknowledged already, which makes the peer tell its window and can't be
         // taken in part.
         Draft {
-            seq: self.snd_una - 1,
+            seq: self.snd.una() - 1,
             len: 0,
             flags: Flags::default(),
             is_retransmission: true,

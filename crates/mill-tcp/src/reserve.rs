@@ -21,7 +21,7 @@ impl Connection {
 
     /// Bytes of the owner's queue that were sent and are not acknowledged; SYN and FIN may be among them.
     pub fn in_flight(&self) -> u32 {
-        self.snd_nxt - self.snd_una
+        self.snd.in_flight()
     }
 }
 

@@ -33,16 +33,16 @@ impl Connection {
 
     /// `next_segment` will give a RST with this sequence number, which is what the peer expects next.
     pub(crate) fn answer_with_reset(&mut self, seq: SeqNumber) {
-        // Before the handshake is complete and after the end nobody compares windows.
-        debug_assert!(!self.state.is_synchronized(), "snd_wl2 is in use");
-        self.snd_wl2 = seq;
+        // Before the handshake is complete and after the end no windows are compared.
+        debug_assert!(!self.state.is_synchronized(), "SND.WL2 is in use");
+        self.snd.keep_reset_seq(seq);
         self.flags.set(ConnectionFlags::RST_DUE, true);
     }
 
-    /// The handshake is complete: from now on `snd_wl2` tells how new a window is (RFC 9293 3.10.7.4, fifth), and a RST
+    /// The handshake is complete: from now on SND.WL2 tells how new a window is (RFC 9293 3.10.7.4, fifth), and a RST
     /// that waits for the device would end what has just begun.
     pub(crate) fn forget_reset(&mut self) {
-        self.snd_wl2 = self.snd_una;
+        self.snd.forget_reset_seq();
         self.flags.set(ConnectionFlags::RST_DUE, false);
     }
 
@@ -53,7 +53,7 @@ impl Connection {
         self.flags.set(ConnectionFlags::RST_DUE, false);
         env.shared.counters.resets_out += 1;
         Some(SegmentOut {
-            seq: self.snd_wl2,
+            seq: self.snd.reset_seq(),
             flags: Flags::RST,
             ..SegmentOut::default()
         })
@@ -63,7 +63,7 @@ impl Connection {
     pub(crate) fn reset_of_abort(&self, env: &mut Env<'_>) -> SegmentOut {
         env.shared.counters.resets_out += 1;
         SegmentOut {
-            seq: self.snd_nxt,
+            seq: self.snd.nxt(),
             ack: self.rcv_nxt,
             flags: Flags::RST | Flags::ACK,
             window: self.window_field(),

@@ -26,7 +26,7 @@ impl Connection {
         }
         for &(start, end) in blocks {
             // What was never sent, or makes no sense, is as if it were not there; as is what `ack` covers already.
-            let is_sent = end.is_at_or_before(self.snd_nxt) && start.is_before(end);
+            let is_sent = end.is_at_or_before(self.snd.nxt()) && start.is_before(end);
             if is_sent && end.is_after(ack) && start.is_at_or_after(ack) {
                 cold.scoreboard.sack(start, end, delivery);
             }
@@ -41,11 +41,11 @@ impl Connection {
         let len = end.since(start);
         let is_before_ack = end.is_at_or_before(ack)
             && ack.since(start) > 0
-            && ack - start <= self.snd_wnd_max.max(SENT_LATELY_BYTES);
+            && ack - start <= self.snd.wnd_max().max(SENT_LATELY_BYTES);
         let is_inside_second = blocks.get(1).is_some_and(|second| {
             start.is_at_or_after(second.0)
                 && end.is_at_or_before(second.1)
-                && second.1.is_at_or_before(self.snd_nxt)
+                && second.1.is_at_or_before(self.snd.nxt())
                 && start.is_at_or_after(ack)
         });
         if len > 0 && (is_before_ack || is_inside_second) {

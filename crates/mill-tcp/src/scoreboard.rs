@@ -1,7 +1,7 @@
 //! What was sent and is not acknowledged, segment by segment (RFC 6675 2, RFC 8985 5).
 //!
 //! ```text
-//!   front = snd_una                                              back = snd_nxt
+//!   front = SND.UNA                                              back = SND.NXT
 //!   | sacked | lost | in flight (again) | lost | sacked | in flight | in flight |
 //!                     ^ in `resent` too  ^ lost_at        ^ fresh_at
 //! ```

@@ -32,7 +32,7 @@ impl Connection {
             | u32::from((segment.flags.0 & !Flags::PSH.0) ^ Flags::ACK.0)
             | (segment.seq.0 ^ self.rcv_nxt.0)
             | u32::from(segment.payload.len().wrapping_sub(1) >= self.rcv_wnd() as usize)
-            | u32::from(segment.ack.0.wrapping_sub(self.snd_una.0) > self.snd_nxt - self.snd_una)
+            | u32::from(segment.ack.0.wrapping_sub(self.snd.una().0) > self.snd.in_flight())
             | u32::from(segment.ecn == Ecn::Congested)
             | u32::from(self.has_gap());
         let is_timestamp_good = match segment.options.timestamps {
@@ -47,7 +47,7 @@ impl Connection {
         env.shared.counters.short_path += 1;
         self.heard(segment, env);
         let acked = if self.says_nothing_new(segment) {
-            self.snd_wl1 = segment.seq;
+            self.snd.on_repeated(segment.seq);
             Acked::default()
         } else {
             self.on_ack(segment, env)
@@ -62,9 +62,7 @@ impl Connection {
 
     /// Nothing acknowledged, and the window's right edge where it was.
     fn says_nothing_new(&self, segment: &Segment<'_>) -> bool {
-        segment.ack == self.snd_una
-            && u32::from(segment.window) << self.snd_wind_shift == self.snd_wnd
-            && segment.options.sack.is_empty()
+        self.snd.repeats(segment.ack, self.window_of(segment)) && segment.options.sack.is_empty()
     }
 
     /// RFC 9293 3.10.7.4, whole.
@@ -102,7 +100,7 @@ impl Connection {
 
     pub(crate) fn acked_events(&self, acked: &Acked) -> Events {
         let mut events = Events::default();
-        if acked.bytes > 0 && self.snd_una == self.snd_nxt {
+        if acked.bytes > 0 && self.snd.is_all_acknowledged() {
             events |= Events::ALL_ACKED;
         }
         if self.has_path_news() {

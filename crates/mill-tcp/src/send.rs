@@ -52,7 +52,7 @@ impl Connection {
     /// Bytes of the queue that were never sent; more than 32 bits of them are as good as 2^30.
     pub(crate) fn unsent(&self, queued: u64) -> u32 {
         let fin = u64::from(self.flags.has(ConnectionFlags::FIN_SENT));
-        let sent = u64::from(self.snd_nxt - self.snd_una) - fin;
+        let sent = u64::from(self.snd.in_flight()) - fin;
         debug_assert!(
             queued >= sent,
             "{queued} queued, {sent} sent and not acknowledged"
@@ -67,7 +67,7 @@ impl Connection {
 
     /// What was decided on, with everything that the receiving side has to say.
     pub(crate) fn finish(&mut self, draft: &Draft, env: &mut Env<'_>) -> SegmentOut {
-        let offset = draft.seq.since(self.snd_una);
+        let offset = draft.seq.since(self.snd.una());
         let offset = u32::try_from(offset).unwrap_or(0);
         let mut segment = self.make_segment(draft.seq, draft.flags, draft.len, offset, env);
         segment.is_retransmission = draft.is_retransmission;
@@ -106,8 +106,8 @@ impl Connection {
         if cold.recovery.is_frto_sending() {
             // RFC 5682 2.1 step 2 (b): new data in place of retransmissions, if there is any that may be sent; then
             // step 3 waits for what becomes of it.
-            let may_send = unsent > 0 && self.window_end().is_after(self.snd_nxt);
-            if may_send || cold.recovery.has_sent_since(self.snd_nxt) {
+            let may_send = unsent > 0 && self.snd.window_room() > 0;
+            if may_send || cold.recovery.has_sent_since(self.snd.nxt()) {
                 return None;
             }
             cold.recovery.end_frto();
@@ -116,14 +116,14 @@ impl Connection {
         let entry = cold.scoreboard.next_lost()?;
         let room = self.congestion.room(self.pipe(cold));
         let len = whole_segments(entry.len(), room.min(env.segment_bytes_max.max(mss)), mss)?;
-        let window = self.window_end().since(entry.start);
+        let window = self.snd.window_end().since(entry.start);
         let len = match u32::try_from(window) {
             Ok(window) if window > 0 => len.min(window),
             // A window that shrank: its first byte is asked for all the same (RFC 9293 3.8.6).
-            _ if entry.start == self.snd_una => len.min(mss),
+            _ if entry.start == self.snd.una() => len.min(mss),
             _ => return None,
         };
-        if entry.start == self.snd_una {
+        if entry.start == self.snd.una() {
             cold.recovery.on_front_resent(entry.at);
         }
         cold.scoreboard.resend_lost(len, Moment::of(env.now));
@@ -131,7 +131,7 @@ impl Connection {
         cold.recovery.on_sent(len);
         let counters = &mut env.shared.counters;
         counters.fast_retransmits += u64::from(cold.recovery.phase() == Phase::Recovery);
-        if entry.start == self.snd_una && !self.timer.runs_as(TimerKind::Reordering) {
+        if entry.start == self.snd.una() && !self.timer.runs_as(TimerKind::Reordering) {
             self.arm_timeout(env);
         }
         Some(self.draft_again(cold, entry.start, len, unsent, env))
@@ -164,7 +164,7 @@ impl Connection {
         self.note_resent(cold, len, env);
         let mss = u32::from(self.snd_mss);
         env.shared.counters.retransmitted += u64::from(len.div_ceil(mss));
-        let is_last = seq + len == self.snd_nxt;
+        let is_last = seq + len == self.snd.nxt();
         let has_fin = is_last && self.flags.has(ConnectionFlags::FIN_SENT);
         let payload = len - u32::from(has_fin);
         let mut flags = Flags::default();
@@ -199,12 +199,12 @@ impl Connection {
         if unsent == 0 && !fin_waits {
             return None;
         }
-        let is_first = self.snd_una == self.snd_nxt;
+        let is_first = self.snd.is_all_acknowledged();
         let pipe = self.cold.as_ref().map_or(0, |cold| self.pipe(cold));
         let mut room = Room {
             unsent: together,
             is_message: together < unsent,
-            window: u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0),
+            window: self.snd.window_room(),
             congestion: self.congestion.room(pipe),
             segment_max: env.segment_bytes_max,
         };
@@ -260,7 +260,7 @@ impl Connection {
         left: u32,
         env: &mut Env<'_>,
     ) -> Draft {
-        let seq = self.snd_nxt;
+        let seq = self.snd.nxt();
         let end = seq + len + u32::from(has_fin);
         debug_assert!(end.is_after(seq));
         if self.is_persisting() {
@@ -290,7 +290,7 @@ impl Connection {
         let may_join = !is_small && !is_probe && !ends_message;
         cold.scoreboard
             .push(seq, end, may_join, Moment::of(env.now));
-        self.snd_nxt = end;
+        self.snd.on_sent(end);
         self.sent_at = env.tick();
         if is_small && !is_probe {
             cold.small_end = Some(end);
@@ -322,7 +322,7 @@ impl Connection {
         if cold.scoreboard.lost_bytes() > 0 {
             cold.recovery.forget_loss_probe();
             if cold.recovery.phase() == Phase::Open {
-                cold.recovery.enter_loss_by_size(self.snd_nxt);
+                cold.recovery.enter_loss_by_size(self.snd.nxt());
             }
         }
         self.congestion.on_mss(self.snd_mss.into());

@@ -9,6 +9,7 @@ use crate::env::Env;
 use crate::handshake::{Agreement, TIMESTAMPS_BYTES, syn_window, wind_shift};
 use crate::rto::timer::TimerKind;
 use crate::segment::{Segment, SegmentOut};
+use crate::send_space::SendSpace;
 use crate::state::State;
 use crate::time::Duration;
 use mill_wire::tcp::Flags;
@@ -18,8 +19,7 @@ impl Connection {
     /// An active open (RFC 9293 3.10.1): SYN-SENT. `next_segment` gives the SYN.
     pub fn connect(opening: &Opening, env: &mut Env<'_>) -> Self {
         let mut connection = Self {
-            snd_una: opening.iss,
-            snd_nxt: opening.iss,
+            snd: SendSpace::before_syn(opening.iss),
             ts_offset: opening.ts_offset,
             snd_mss: opening.mss,
             state: State::SynSent,
@@ -48,9 +48,11 @@ impl Connection {
     pub(crate) fn syn_sent_arrives(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
         // First: an acknowledgement of anything but our SYN is answered with RST.
         let acknowledges = segment.flags.has(Flags::ACK);
-        let acknowledges_syn = self.snd_nxt != self.snd_una
-            && segment.ack.is_at_or_after(self.snd_nxt)
-            && segment.ack.is_at_or_before(self.snd_nxt + self.syn_text());
+        let acknowledges_syn = !self.snd.is_all_acknowledged()
+            && segment.ack.is_at_or_after(self.snd.nxt())
+            && segment
+                .ack
+                .is_at_or_before(self.snd.nxt() + self.syn_text());
         if acknowledges && !acknowledges_syn {
             if !segment.flags.has(Flags::RST) {
                 self.answer_with_reset(segment.ack);
@@ -89,8 +91,7 @@ impl Connection {
         self.last_ack_sent = self.rcv_nxt;
         self.heard_at = env.tick();
         // So that the rule for window updates (RFC 9293 3.10.7.4, fifth) accepts the window of this segment.
-        self.snd_wl1 = segment.seq - 1;
-        self.snd_wl2 = self.snd_una;
+        self.snd.expect_window_of_syn(segment.seq);
         self.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
     }
 
@@ -110,9 +111,7 @@ impl Connection {
 
     /// Both sides opened at once (RFC 9293 3.5, figure 8): SYN-ACK, and the text of the segment is left to be sent again.
     fn become_syn_received(&mut self, segment: &Segment<'_>) -> Arrived {
-        self.snd_wnd = u32::from(segment.window);
-        self.snd_wnd_max = self.snd_wnd;
-        self.snd_wl1 = segment.seq;
+        self.snd.set_window_of_syn(segment.seq, segment.window);
         self.state = State::SynReceived;
         self.flags.set(ConnectionFlags::SYN_DUE, true);
         Arrived::default()
@@ -128,7 +127,7 @@ impl Connection {
         self.forget_reset();
         let rtt_ms = self.syn_rtt_ms(env);
         let of_syn = Segment {
-            ack: self.snd_nxt,
+            ack: self.snd.nxt(),
             ..*segment
         };
         let mut acked = self.on_ack(&of_syn, env);
@@ -170,8 +169,8 @@ impl Connection {
     /// The SYN, or in SYN-RECEIVED the SYN-ACK. `queued` are the bytes of the owner's queue.
     pub(crate) fn next_syn(&mut self, queued: u64, env: &mut Env<'_>) -> SegmentOut {
         self.flags.set(ConnectionFlags::SYN_DUE, false);
-        let is_retransmission = self.snd_nxt != self.snd_una;
-        self.snd_nxt = self.snd_una + 1;
+        let is_retransmission = !self.snd.is_all_acknowledged();
+        self.snd.on_syn_sent();
         self.sent_at = env.tick();
         self.arm_syn_timer(env);
         if is_retransmission && self.state == State::SynSent {
@@ -179,7 +178,7 @@ impl Connection {
             env.shared.counters.retransmitted += 1;
         }
         let mut syn = SegmentOut {
-            seq: self.snd_una,
+            seq: self.snd.una(),
             flags: Flags::SYN,
             window: syn_window(env.config),
             is_retransmission,

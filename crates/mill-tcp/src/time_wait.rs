@@ -44,7 +44,7 @@ impl TimeWait {
     /// From a connection that said `Events::TIME_WAIT`.
     pub fn new(connection: &Connection, env: &mut Env<'_>) -> Self {
         Self {
-            snd_nxt: connection.snd_nxt,
+            snd_nxt: connection.snd.nxt(),
             rcv_nxt: connection.rcv_nxt,
             window: connection.window_field(),
             timestamps: connection.flags.has(ConnectionFlags::TIMESTAMPS),

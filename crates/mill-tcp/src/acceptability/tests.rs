@@ -83,7 +83,7 @@ fn an_acknowledgement_is_believed_in_its_range_only() {
     check(with_ack(0), None, 0);
     check(with_ack(1), Some(SegmentDrop::BadAck), 1);
     let mut pair = Pair::alone(&Config::default());
-    let wnd_max = i32::try_from(pair.connection(SERVER).snd_wnd_max).unwrap();
+    let wnd_max = i32::try_from(pair.connection(SERVER).snd.wnd_max()).unwrap();
     check(with_ack(-wnd_max), None, 0);
     check(with_ack(-wnd_max - 1), Some(SegmentDrop::BadAck), 1);
 }

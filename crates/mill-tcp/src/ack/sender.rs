@@ -23,7 +23,7 @@ impl Sender {
         let mut pair = Pair::established(config);
         // Its acknowledgements are the test's.
         pair.wire.lost = 1_000;
-        let start = pair.connection(SERVER).snd_nxt;
+        let start = pair.connection(SERVER).snd.nxt();
         let mss = pair.connection(SERVER).snd_mss.into();
         Self { pair, start, mss }
     }

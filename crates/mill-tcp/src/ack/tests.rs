@@ -71,7 +71,7 @@ fn a_window_is_taken_from_what_is_not_older_or_acknowledges_more() {
         }
         sender.give(&draft);
         let connection = sender.connection();
-        let is_other = connection.snd_wnd >> connection.snd_wind_shift == 77;
+        let is_other = connection.snd.wnd() >> connection.snd_wind_shift == 77;
         assert_eq!(is_other, is_taken, "{seq}, {acked} acknowledged");
     };
     check(0, 2, true);
@@ -323,9 +323,9 @@ fn congestion_echoes_reduce_once_a_round_trip_and_are_answered() {
     assert_eq!(sender.connection().congestion.ssthresh() / MSS, 7);
     // Beyond what was sent when it began, a new echo is a new signal.
     sender.wait_ms(10);
-    let all = (sender.connection().snd_nxt - sender.start) / MSS;
+    let all = (sender.connection().snd.nxt() - sender.start) / MSS;
     sender.acked(all, &[]);
-    let next = (sender.connection().snd_nxt - sender.start) / MSS;
+    let next = (sender.connection().snd.nxt() - sender.start) / MSS;
     check(&mut sender, next - 1, 2);
 }
 

@@ -221,7 +221,7 @@ fn an_acknowledgement_has_the_next_number() {
     pair.flush();
     let draft = pair.draft(SERVER).with_payload(b"x");
     let (_, sent) = pair.give(SERVER, &draft);
-    let next = pair.connection(SERVER).snd_nxt;
+    let next = pair.connection(SERVER).snd.nxt();
     assert_eq!((sent[0].flags, sent[0].seq), (Flags::ACK, next));
 }
 
@@ -241,7 +241,7 @@ fn a_probe_does_not_stand_for_an_acknowledgement_that_is_due() {
         pair.connection(SERVER).flags.set(probe, true);
         pair.flush();
         pair.run_for(Duration::from_millis(100));
-        let next = pair.connection(SERVER).snd_nxt;
+        let next = pair.connection(SERVER).snd.nxt();
         let sent = pair.sent_since(before, SERVER);
         let asked = sent.iter().filter(|it| it.seq != next).count();
         let acks = sent.iter().filter(|it| it.seq == next);

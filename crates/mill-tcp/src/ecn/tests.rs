@@ -35,7 +35,7 @@ fn a_mark_is_echoed_at_once_and_until_the_peer_has_slowed_down() {
             let is_at_once = connection
                 .flags
                 .has(crate::connection::ConnectionFlags::ACK_NOW);
-            let segment = connection.make_segment(connection.snd_nxt, Flags::ACK, 0, 0, env);
+            let segment = connection.make_segment(connection.snd.nxt(), Flags::ACK, 0, 0, env);
             (is_at_once, segment.flags.has(Flags::ECE))
         })
     };

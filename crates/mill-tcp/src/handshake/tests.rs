@@ -145,5 +145,5 @@ fn windows_of_syns_are_not_scaled() {
         ..Config::default()
     };
     let mut pair = Pair::established(&config);
-    assert_eq!(pair.connection(CLIENT).snd_wnd, 65_535);
+    assert_eq!(pair.connection(CLIENT).snd.wnd(), 65_535);
 }

@@ -50,7 +50,7 @@ fn a_peer_that_answers_is_asked_again_after_the_idle_time() {
     let connection = pair.connection(SERVER);
     assert_eq!(
         (probe.seq + 1, probe.flags, probe.len),
-        (connection.snd_nxt, Flags::ACK, 0)
+        (connection.snd.nxt(), Flags::ACK, 0)
     );
     assert_eq!(connection.state(), State::Established);
     assert_eq!(pair.sides[SERVER].shared.counters.keepalive_probes, 3);

@@ -110,7 +110,10 @@ fn the_right_acknowledgement_makes_a_connection() {
         panic!("established");
     };
     assert_eq!(connection.state(), State::Established);
-    assert_eq!((connection.snd_una, connection.snd_nxt), (ISS + 1, ISS + 1));
+    assert_eq!(
+        (connection.snd.una(), connection.snd.nxt()),
+        (ISS + 1, ISS + 1)
+    );
     assert_eq!(connection.rcv_nxt, IRS + 1);
     assert_eq!((connection.mss(), connection.snd_wind_shift), (1188, 3));
     assert_eq!(connection.rtt.srtt_us() / 1000, 30);

@@ -69,9 +69,9 @@ impl Pair {
             });
         Draft {
             seq: connection.rcv_nxt,
-            ack: connection.snd_nxt,
+            ack: connection.snd.nxt(),
             flags: Flags::ACK,
-            window: u16::try_from(connection.snd_wnd >> connection.snd_wind_shift).unwrap(),
+            window: u16::try_from(connection.snd.wnd() >> connection.snd_wind_shift).unwrap(),
             options: TcpOptions {
                 timestamps,
                 ..TcpOptions::default()

@@ -78,7 +78,7 @@ impl World {
         let mut draft = self.pair.draft(to);
         let (una, nxt) = {
             let connection = self.pair.connection(to);
-            (connection.snd_una, connection.snd_nxt)
+            (connection.snd.una(), connection.snd.nxt())
         };
         draft.seq = self.near(draft.seq);
         draft.ack = match self.below(3) {
@@ -139,7 +139,7 @@ impl World {
                     .command(who, |connection, env| connection.shutdown(env));
             }
             5 => {
-                let seq = self.pair.connection(who).snd_una;
+                let seq = self.pair.connection(who).snd.una();
                 let mss = u16::try_from(self.below(1500)).unwrap();
                 self.pair.command(who, |connection, env| {
                     connection.on_packet_too_big(seq, mss, env)
@@ -165,7 +165,7 @@ impl World {
                 "{} unread",
                 connection.unread_bytes()
             );
-            assert!(connection.snd_una.is_at_or_before(connection.snd_nxt));
+            assert!(connection.snd.una().is_at_or_before(connection.snd.nxt()));
             assert!(connection.rcv_nxt.is_at_or_before(connection.rcv_adv));
         }
     }

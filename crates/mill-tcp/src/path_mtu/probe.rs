@@ -103,7 +103,7 @@ impl Connection {
 
     /// The probe leaves.
     pub(crate) fn send_path_probe(&mut self, len: u32, env: &mut Env<'_>) -> Draft {
-        let end = self.snd_nxt + len;
+        let end = self.snd.nxt() + len;
         if let Some(cold) = &mut self.cold {
             cold.path.probe_end = Some(end);
         }
@@ -156,7 +156,7 @@ impl Connection {
         cold.scoreboard.lose(start, end);
         // RFC 4821 7.6.1: the loss of a probe alone says nothing of congestion.
         if lost_bytes <= u32::from(len) && cold.recovery.phase() == Phase::Open {
-            cold.recovery.enter_loss_by_size(self.snd_nxt);
+            cold.recovery.enter_loss_by_size(self.snd.nxt());
             return 0;
         }
         lost_bytes

@@ -10,7 +10,7 @@ fn check(seq: i32, mss: u16, believed: bool) {
     let mut pair = Pair::alone(&Config::default());
     pair.write(SERVER, &pattern(5 * 1448));
     pair.flush();
-    let una = pair.connection(SERVER).snd_una;
+    let una = pair.connection(SERVER).snd.una();
     let seq = mill_wire::seq::SeqNumber(una.0.wrapping_add_signed(seq));
     let result = pair.command(SERVER, |connection, env| {
         connection.on_packet_too_big(seq, mss, env)
@@ -42,7 +42,7 @@ fn only_a_smaller_size_that_makes_sense_is_believed() {
 #[test]
 fn nothing_is_believed_while_nothing_is_in_flight() {
     let mut pair = Pair::established(&Config::default());
-    let una = pair.connection(SERVER).snd_una;
+    let una = pair.connection(SERVER).snd.una();
     assert!(!pair.command(SERVER, |connection, env| {
         connection.on_packet_too_big(una, 1000, env)
     }));
@@ -57,7 +57,7 @@ fn what_was_too_large_is_sent_again_at_once() {
     let first = pair.log.len();
     pair.wire.lose.extend(first..first + 10);
     pair.flush();
-    let una = pair.connection(SERVER).snd_una;
+    let una = pair.connection(SERVER).snd.una();
     pair.run_for(Duration::from_millis(5));
     let before = pair.log.len();
     assert!(pair.command(SERVER, |connection, env| {
@@ -99,7 +99,7 @@ fn an_established_connection_goes_on_after_a_hard_error() {
     let mut pair = Pair::established(&Config::default());
     pair.write(SERVER, b"data");
     pair.flush();
-    let una = pair.connection(SERVER).snd_una;
+    let una = pair.connection(SERVER).snd.una();
     assert!(!pair.command(SERVER, |connection, env| {
         connection.on_unreachable(una, true, env)
     }));

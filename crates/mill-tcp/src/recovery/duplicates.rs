@@ -74,12 +74,12 @@ impl Connection {
         if !progress.is_duplicate || cold.scoreboard.is_empty() {
             return 0;
         }
-        if recovery.phase == Phase::Loss && !self.snd_nxt.is_after(recovery.end) {
+        if recovery.phase == Phase::Loss && !self.snd.nxt().is_after(recovery.end) {
             // RFC 5681 3.1: after a timeout one segment leaves, until it is acknowledged.
             return 0;
         }
         let may_be_new = matches!(recovery.phase, Phase::Open | Phase::Reduced);
-        if recovery.duplicates.on_duplicate(self.snd_una, may_be_new) {
+        if recovery.duplicates.on_duplicate(self.snd.una(), may_be_new) {
             cold.scoreboard.mark_head_lost(mss)
         } else {
             0

@@ -88,13 +88,13 @@ impl Connection {
         }
         let mss = u32::from(self.snd_mss);
         env.shared.counters.loss_probes += 1;
-        let window = u32::try_from(self.window_end().since(self.snd_nxt)).unwrap_or(0);
+        let window = self.snd.window_room();
         let len = unsent.min(window).min(mss);
         let now = Moment::of(env.now);
         let draft = if len > 0 && !cold.scoreboard.is_full() {
-            let seq = self.snd_nxt;
+            let seq = self.snd.nxt();
             cold.scoreboard.push(seq, seq + len, len == mss, now);
-            self.snd_nxt = seq + len;
+            self.snd.on_sent(seq + len);
             self.sent_at = env.tick();
             cold.recovery.probe.on_sent(seq + len, false);
             Draft {
@@ -110,10 +110,10 @@ impl Connection {
         } else {
             let front_at = cold.scoreboard.front()?.at;
             let tail = cold.scoreboard.resend_tail(mss, now)?;
-            if tail.start == self.snd_una {
+            if tail.start == self.snd.una() {
                 cold.recovery.on_front_resent(front_at);
             }
-            cold.recovery.probe.on_sent(self.snd_nxt, true);
+            cold.recovery.probe.on_sent(self.snd.nxt(), true);
             self.draft_again(cold, tail.start, tail.len(), unsent, env)
         };
         self.arm_timeout(env);

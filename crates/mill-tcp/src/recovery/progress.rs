@@ -99,7 +99,7 @@ impl Connection {
     /// RFC 6675 5 (4), RFC 9438 4.6.
     fn enter_recovery(&mut self, cold: &mut Cold, progress: &Progress, env: &mut Env<'_>) {
         let was_reduced = cold.recovery.phase == Phase::Reduced;
-        cold.recovery.enter_recovery(self.snd_nxt);
+        cold.recovery.enter_recovery(self.snd.nxt());
         env.shared.counters.recoveries += 1;
         self.start_undo(cold);
         // One reduction for a window of data, whether ECN or a loss told of it first (RFC 3168 6.1.2).
@@ -117,7 +117,7 @@ impl Connection {
         if cold.recovery.phase != Phase::Open || cold.scoreboard.is_empty() {
             return;
         }
-        cold.recovery.enter_reduced(self.snd_nxt);
+        cold.recovery.enter_reduced(self.snd.nxt());
         self.flags.set(ConnectionFlags::CWR_DUE, true);
         env.shared.counters.ecn_reductions += 1;
         self.on_congestion(cold, Signal::Echo, env);

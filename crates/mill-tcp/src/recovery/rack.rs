@@ -91,7 +91,7 @@ impl Connection {
             rack.dsack_round_end = None;
         }
         if progress.duplicate_bytes > 0 && rack.dsack_round_end.is_none() {
-            rack.dsack_round_end = Some(self.snd_nxt);
+            rack.dsack_round_end = Some(self.snd.nxt());
             rack.window_quarters = rack.window_quarters.saturating_add(1);
             rack.recoveries_left = RECOVERIES_OF_WIDE_WINDOW;
         }

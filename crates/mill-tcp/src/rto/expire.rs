@@ -50,7 +50,7 @@ impl Connection {
                 // RFC 8985 6.3.
                 let lost_bytes = self.detect_losses(cold, now, env);
                 let progress = Progress {
-                    ack: self.snd_una,
+                    ack: self.snd.una(),
                     now,
                     ..Progress::default()
                 };
@@ -91,16 +91,16 @@ impl Connection {
         };
         let silence_ms = u128::try_from(env.tick().since(self.heard_at)).unwrap_or(0);
         let is_only_closed =
-            self.snd_wnd == 0 && !is_orphan && silence_ms < env.config.rto_max.as_millis();
+            self.snd.wnd() == 0 && !is_orphan && silence_ms < env.config.rto_max.as_millis();
         self.timer.timeouts() >= retries_max && !is_only_closed
     }
 
     /// RFC 5681 3.1: what is in flight is lost, and slow start begins anew.
     fn enter_loss(&mut self, cold: &mut Cold, now: Moment, env: &mut Env<'_>) {
         let recovery = &cold.recovery;
-        let is_new = recovery.is_new_loss(self.snd_una, self.timer.timeouts());
+        let is_new = recovery.is_new_loss(self.snd.una(), self.timer.timeouts());
         // RFC 5682 2.1 step 1, 3.1: not in the midst of another recovery.
-        let may_be_spurious = is_new && recovery.phase() != Phase::Recovery && self.snd_wnd > 0;
+        let may_be_spurious = is_new && recovery.phase() != Phase::Recovery && self.snd.wnd() > 0;
         if is_new {
             self.start_undo(cold);
             self.on_congestion(cold, Signal::Timeout, env);
@@ -121,7 +121,7 @@ impl Connection {
             0
         };
         cold.scoreboard.mark_lost_on_timeout(away_us_max, now);
-        cold.recovery.enter_loss(self.snd_nxt, may_be_spurious);
+        cold.recovery.enter_loss(self.snd.nxt(), may_be_spurious);
         // One segment may leave, beside what is not held for lost because it left a moment ago.
         let pipe = self.pipe(cold);
         self.congestion.on_timeout(pipe, self.snd_mss.into());

@@ -125,7 +125,7 @@ fn the_short_path_keeps_the_window_update_rule_going() {
     update.window += 5;
     pair.give(SERVER, &update);
     let expected = u32::from(update.window) << 7;
-    assert_eq!(pair.connection(SERVER).snd_wnd, expected);
+    assert_eq!(pair.connection(SERVER).snd.wnd(), expected);
 }
 
 #[test]

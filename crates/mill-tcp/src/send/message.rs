@@ -17,8 +17,8 @@ impl Connection {
         }
         let is_syn_open = matches!(self.state, State::SynSent | State::SynReceived);
         let syn = u32::from(is_syn_open && !self.is_fast_open());
-        let end = self.snd_una + syn + queued;
-        if end.is_at_or_before(self.snd_nxt) {
+        let end = self.snd.una() + syn + queued;
+        if end.is_at_or_before(self.snd.nxt()) {
             return;
         }
         self.flags.set(ConnectionFlags::MESSAGES, true);
@@ -39,7 +39,7 @@ impl Connection {
     }
 
     fn rest_of_message(&mut self, unsent: u32) -> u32 {
-        let sent = self.snd_nxt;
+        let sent = self.snd.nxt();
         let Some(cold) = &mut self.cold else {
             return unsent;
         };
@@ -148,7 +148,7 @@ mod tests {
         pair.flush();
         pair.run_for(Duration::from_millis(20));
         let mut draft = pair.draft(SERVER);
-        draft.ack = pair.connection(SERVER).snd_una;
+        draft.ack = pair.connection(SERVER).snd.una();
         let begin = draft.ack + 400 + 2 * MSS + 300;
         draft.options.sack.push(begin, begin + MSS);
         let before = pair.log.len();

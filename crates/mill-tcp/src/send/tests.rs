@@ -141,7 +141,7 @@ fn a_transfer_crosses_the_end_of_the_number_space() {
         pair.sides[SERVER].queue.is_empty()
     });
     assert!(pair.sides[CLIENT].received == bytes);
-    let acked = pair.connection(SERVER).snd_una;
+    let acked = pair.connection(SERVER).snd.una();
     assert!(acked.0 < 300_000, "it crossed: {acked:?}");
 }
 

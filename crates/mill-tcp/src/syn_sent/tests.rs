@@ -47,7 +47,7 @@ fn a_syn_ack_completes_the_handshake() {
         (1, draft.seq + 1, Flags::ACK)
     );
     let connection = pair.connection(CLIENT);
-    assert_eq!((connection.mss(), connection.snd_wnd), (1000, 5000));
+    assert_eq!((connection.mss(), connection.snd.wnd()), (1000, 5000));
     assert_eq!(connection.next_timer(), None);
 }
 

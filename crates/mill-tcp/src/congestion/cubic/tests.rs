@@ -219,11 +219,7 @@ fn slow_start_doubles_and_ends_at_the_threshold() {
 fn what_is_not_used_does_not_grow() {
     let check = |flight_segments: u32, is_limited: bool, slow_start: bool, grows: bool| {
         let mut flow = Flow::new(Algorithm::Cubic, 50);
-        flow.connection.congestion.ssthresh = if slow_start {
-            u32::MAX
-        } else {
-            10 * Flow::MSS
-        };
+        flow.connection.congestion.ssthresh = if slow_start { u32::MAX } else { 10 * Flow::MSS };
         let env = Flow::env(flow.now, &flow.config, &mut flow.shared);
         let flight = flight_segments * Flow::MSS;
         flow.connection

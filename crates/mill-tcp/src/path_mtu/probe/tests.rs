@@ -131,7 +131,7 @@ fn a_router_may_refuse_a_probe() {
     pair.wire.lost = 1000;
     pair.write(SERVER, &pattern(1208));
     pair.flush();
-    let probe = pair.connection(SERVER).snd_nxt;
+    let probe = pair.connection(SERVER).snd.nxt();
     pair.write(SERVER, &pattern(9 * 1208));
     assert!(want(&mut pair, 1460));
     pair.flush();

@@ -284,7 +284,7 @@ fn new_data_after_a_timeout_finds_out_that_it_was_spurious() {
         sender.write(30);
         let sent = sender.wait_ms(500);
         assert!(sent.contains(&(0, 1)), "{sent:?}");
-        let new = (sender.connection().snd_nxt - sender.start) / sender.mss();
+        let new = (sender.connection().snd.nxt() - sender.start) / sender.mss();
         // RFC 5682 2.1 step 2 (b): two new segments.
         let sent = sender.acked(1, &[]);
         assert_eq!(sent, [(new, 1), (new + 1, 1)], "sack {sack}");
