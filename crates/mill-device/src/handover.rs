@@ -1,18 +1,30 @@
-//! Who has a device, of several processes that could: one has it at a time, and it goes from one to the next without a frame
-//! lost.
+//! Handover of a device between processes: exactly one process owns the device at any time, and ownership moves from
+//! process to process without losing a frame.
+//!
+//! The lock is made with the device, and each process has descriptors of it: a file to lock, and a queue of requests.
+//! The owner is the process whose descriptor table holds the lock on the file; the kernel releases the lock however
+//! that process ends. All other processes stand by. They form a chain that starts at the owner, the newest process
+//! first: the predecessor is the next process towards the device, the successor the next one away from it. A standby
+//! process sends through its predecessor, and each process hands frames that match none of its own connections to its
+//! successor; both go over a [`Relay`], one for each such pair of peers.
 //!
 //! ```text
-//! the lock        made with the device; each process has it: a file to lock, and a queue of requests
-//! owner           the process whose table of descriptors has locked the file. The kernel unlocks it, however it ends
-//! TAKE, JOIN      a request: "give me the device", "let me be behind you", with one end of a channel of two
-//! GIVEN           in the channel: the device is yours from here on, and I am behind you; with the relay
-//! WELCOME         you are behind me; with the relay
-//! LEAVING         to who is behind: whoever serves may take the device back
+//! N, a new process               O, the owner               S, its successor
+//!  │  TAKE + end of a channel     │                          │
+//!  ├─ request queue ─────────────▶│                          │     "give me the device"
+//!  │                              │ stops using the rings    │
+//!  │◀──────────── GIVEN + relay ──┤                          │     "it is yours; I am your successor"
+//!  │                              │ unlocks the file         │
+//!  │ locks the file               │                          │     the chain is now N, O, S
+//!  │                              │                          │
+//!  ├─ LEAVING ───────────────────▶│                          │     "I serve no port; whoever does may TAKE"
+//!  ╳ ends: O locks the file       │                          │     or, if another process already has,
+//!                                 ├─ JOIN + end of a channel, on the request queue ─▶ the new owner
+//!                                 │◀── WELCOME + relay ─ the last process of the chain, to which JOIN is forwarded
 //! ```
 //!
-//! Who is behind another sends and receives through him: what the other does not know is handed over to him. So processes
-//! stand in a row, the newest first. A channel ends with either of the two; who has lost the one before him takes the device, if
-//! nobody has it, or joins the row again.
+//! A channel connects two peers, and its end tells either one that the other is gone. A process that loses its
+//! predecessor locks the file if it is free, and otherwise sends JOIN.
 
 use crate::relay::{FarEnd, Relay};
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
@@ -22,16 +34,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// What the processes share that may have the device.
+/// The lock of a device, as each process that may own the device holds it.
 #[derive(Clone, Debug)]
 pub struct OwnershipLock<D = OwnedFd> {
     lock: D,
-    /// Requests go in at the one end and come out at the other.
-    asking: D,
-    asked: D,
+    /// Requests are written to the first and read, by the owner, from the second.
+    request_sender: D,
+    request_receiver: D,
 }
 
-/// A link's part in the handover.
+/// One link's part in the handover: the lock, and what ends the link's waits.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     ownership: OwnershipLock,
@@ -40,14 +52,14 @@ pub(crate) struct Endpoint {
     watcher: Option<Watcher>,
 }
 
-/// Somebody else who has the same device, and how to talk to him.
+/// The predecessor or the successor, and the means to exchange messages and frames with it.
 #[derive(Debug)]
 pub(crate) struct PeerProcess {
     pub(crate) relay: Relay,
     channel: OwnedFd,
 }
 
-/// What somebody asks for.
+/// A request as the owner reads it.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) request_kind: RequestKind,
@@ -60,77 +72,77 @@ pub(crate) enum RequestKind {
     Join,
 }
 
-/// What comes in a channel.
+/// What arrives in a channel.
 #[derive(Debug)]
 pub(crate) enum Message {
     Given(FarEnd),
     Welcome(FarEnd),
     Leaving,
-    /// Of somebody further behind.
+    /// A request of a process further down the chain, forwarded.
     Join(OwnedFd),
-    /// The other is gone, or says what we don't understand.
+    /// The peer is gone, or sent something unknown.
     End,
 }
 
-/// What is at which source.
+/// What a descriptor in the endpoint's epoll set stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
     Network,
     Requests,
     Timer,
-    /// Talk with the process before us, and with the one behind.
-    Before,
-    Behind,
-    DoorbellBefore,
-    DoorbellBehind,
+    /// Messages of the predecessor and of the successor.
+    Predecessor,
+    Successor,
+    PredecessorDoorbell,
+    SuccessorDoorbell,
 }
 
-/// The sources at which something is.
+/// The sources that were ready at the last poll.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadySources(u32);
 
 impl OwnershipLock {
     pub fn new() -> io::Result<Self> {
-        let (asking, asked) = passing::pair()?;
-        for end in [&asking, &asked] {
+        let (request_sender, request_receiver) = passing::pair()?;
+        for end in [&request_sender, &request_receiver] {
             descriptor::set_nonblocking(end.as_fd(), true)?;
         }
         let lock = passing::memory_file(c"millstream-handover")?;
         Ok(Self {
             lock: lock.into(),
-            asking,
-            asked,
+            request_sender,
+            request_receiver,
         })
     }
 
-    /// Of three descriptors, in the order of [`Self::descriptors`].
+    /// Makes the lock of three descriptors, in the order of [`Self::descriptors`].
     pub fn of(descriptors: [OwnedFd; 3]) -> Self {
-        let [lock, asking, asked] = descriptors;
+        let [lock, request_sender, request_receiver] = descriptors;
         Self {
             lock,
-            asking,
-            asked,
+            request_sender,
+            request_receiver,
         }
     }
 }
 
 impl<D> OwnershipLock<D> {
     pub fn descriptors(&self) -> [&D; 3] {
-        [&self.lock, &self.asking, &self.asked]
+        [&self.lock, &self.request_sender, &self.request_receiver]
     }
 
     pub fn try_map<E>(&self, copy: impl Fn(&D) -> io::Result<E>) -> io::Result<OwnershipLock<E>> {
         Ok(OwnershipLock {
             lock: copy(&self.lock)?,
-            asking: copy(&self.asking)?,
-            asked: copy(&self.asked)?,
+            request_sender: copy(&self.request_sender)?,
+            request_receiver: copy(&self.request_receiver)?,
         })
     }
 }
 
 impl Endpoint {
-    /// Sits down. Whether the device is ours then: nobody else had it.
-    pub(crate) fn at(ownership: OwnershipLock) -> io::Result<(Self, bool)> {
+    /// Joins the contest for the device; the second value is whether this process owns it now.
+    pub(crate) fn new(ownership: OwnershipLock) -> io::Result<(Self, bool)> {
         let mut endpoint = Self {
             ownership,
             sources: Epoll::new()?,
@@ -145,26 +157,28 @@ impl Endpoint {
         Ok((endpoint, is_ours))
     }
 
-    /// Makes the device ours if it is nobody's; requests come to us then.
+    /// Locks the file if it is free. The owner then receives the requests.
     pub(crate) fn lock(&mut self) -> bool {
         let is_ours = lock::lock_for_table(&self.ownership.lock).is_ok();
         if is_ours {
-            // It is there already if the device was ours before.
-            let asked = self.ownership.asked.as_fd();
-            let _ = self.sources.add(asked, LEVEL, EventSource::Requests as u64);
+            // The source is registered already if this process owned the device before.
+            let request_receiver = self.ownership.request_receiver.as_fd();
+            let _ = self
+                .sources
+                .add(request_receiver, LEVEL, EventSource::Requests as u64);
         }
         is_ours
     }
 
-    /// The device is not ours any more: nothing of it may be touched from here on.
+    /// Gives ownership up: the device must not be touched from here on.
     pub(crate) fn unlock(&mut self) {
-        let _ = self.sources.remove(self.ownership.asked.as_fd());
-        // It can't fail: the descriptor is that of a file that was locked.
+        let _ = self.sources.remove(self.ownership.request_receiver.as_fd());
+        // Unlocking cannot fail for a descriptor of a file that was locked.
         let _ = lock::unlock_for_table(&self.ownership.lock);
     }
 
-    /// Asks whoever has the device, whose answer comes in a channel.
-    pub(crate) fn ask(&self, request_kind: RequestKind) -> io::Result<OwnedFd> {
+    /// Sends a request to the owner, which answers in the channel that is returned.
+    pub(crate) fn send_request(&self, request_kind: RequestKind) -> io::Result<OwnedFd> {
         let (near, far) = passing::pair()?;
         for end in [&near, &far] {
             descriptor::set_nonblocking(end.as_fd(), true)?;
@@ -173,22 +187,22 @@ impl Endpoint {
             RequestKind::Take => TAKE,
             RequestKind::Join => JOIN,
         };
-        say(&self.ownership.asking, kind, &[far.as_fd()])?;
-        self.open(EventSource::Before, near.as_fd());
+        send_message(&self.ownership.request_sender, kind, &[far.as_fd()])?;
+        self.open(EventSource::Predecessor, near.as_fd());
         Ok(near)
     }
 
-    /// The next request, of those that came to whoever has the device.
+    /// The next request that still stands. Only the owner may read them.
     pub(crate) fn request(&self) -> Option<Request> {
         loop {
-            let (kind, descriptors) = heard(&self.ownership.asked).ok()??;
+            let (kind, descriptors) = receive_message(&self.ownership.request_receiver).ok()??;
             let Some(channel) = descriptors.into_iter().next() else {
                 continue;
             };
             let request_kind = match kind {
                 TAKE => RequestKind::Take,
                 JOIN => RequestKind::Join,
-                // Who asks what we don't know finds that the channel is over.
+                // An unknown request: dropping its channel is the answer.
                 _ => continue,
             };
             let request = Request {
@@ -201,24 +215,24 @@ impl Endpoint {
         }
     }
 
-    /// Has what comes at a source end waits.
+    /// Lets a source end waits.
     pub(crate) fn open(&self, source: EventSource, descriptor: BorrowedFd<'_>) {
         let interest = match source {
-            // Nobody reads a doorbell: each ring counts.
-            EventSource::DoorbellBefore | EventSource::DoorbellBehind => EDGE,
+            // A doorbell's eventfd is never read, so it is edge-triggered: each write is an event.
+            EventSource::PredecessorDoorbell | EventSource::SuccessorDoorbell => EDGE,
             _ => LEVEL,
         };
-        // There are few sources; one that can't be watched is looked at when another is.
+        // The set is small; a source that cannot be added is polled when another one is ready.
         let _ = self.sources.add(descriptor, interest, source as u64);
     }
 
     pub(crate) fn close(&self, descriptor: BorrowedFd<'_>) {
-        // Of a channel the other may have more descriptors, hence it has to be said.
+        // Closing is not enough: the peer may hold duplicates of the descriptor, and epoll watches the open file.
         let _ = self.sources.remove(descriptor);
     }
 
-    /// The sources at which something is now.
-    pub(crate) fn look(&self) -> ReadySources {
+    /// Polls all sources without waiting.
+    pub(crate) fn poll(&self) -> ReadySources {
         let mut events = [Event::EMPTY; 8];
         let reports = self.sources.wait(&mut events, Some(Duration::ZERO));
         let mut ready = ReadySources::default();
@@ -228,32 +242,32 @@ impl Endpoint {
         ready
     }
 
-    /// Ends waits at all sources, at the latest after so long.
+    /// Ends waits at the latest after this time; `None` disarms the timer.
     pub(crate) fn set_timer(&self, after: Option<Duration>) {
-        // Without it whoever waits is woken by others.
+        // If the timer fails, other sources still end the wait.
         let _ = self.timer.set(after);
     }
 
-    /// Has frames of the device end waits, by way of whoever waits.
+    /// Sets what lets the device's frames end the engine's waits.
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
         self.watcher = Some(watcher);
     }
 
     pub(crate) fn watch(&self, device: BorrowedFd<'_>) {
         if let Some(watcher) = &self.watcher {
-            // Frames are found by whatever else ends a wait, then.
+            // On failure frames are found when something else ends the wait.
             let _ = watcher.watch(device);
         }
     }
 
-    pub(crate) fn leave(&self, device: BorrowedFd<'_>) {
+    pub(crate) fn unwatch(&self, device: BorrowedFd<'_>) {
         if let Some(watcher) = &self.watcher {
             let _ = watcher.leave(device);
         }
     }
 }
 
-/// Readable while something is at a source.
+/// Readable while a source is ready.
 impl AsFd for Endpoint {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.sources.as_fd()
@@ -261,23 +275,23 @@ impl AsFd for Endpoint {
 }
 
 impl Request {
-    /// Whether who has asked is gone, or has what he asked for, by somebody's end: then it means nothing any more, and
-    /// perhaps it was we.
+    /// Whether the requester is gone or was already served, perhaps by this process: another owner may have answered
+    /// and released the device since.
     pub(crate) fn is_over(&self) -> bool {
-        // Before he is answered he says nothing.
-        !matches!(heard(&self.channel), Ok(None))
+        // A requester sends nothing before it is answered.
+        !matches!(receive_message(&self.channel), Ok(None))
     }
 }
 
 impl PeerProcess {
-    /// Says to who has asked what he is to us from now on, and gives him his end of a relay.
+    /// Answers a request: the requester becomes this process's peer and gets the far end of a new relay.
     pub(crate) fn admit(request: Request) -> io::Result<Self> {
         let (relay, far) = Relay::new()?;
-        Self::say_admitted(request, relay, far)
+        Self::admit_over(request, relay, far)
     }
 
-    /// The same with a relay that was made before.
-    pub(crate) fn say_admitted(request: Request, relay: Relay, far: FarEnd) -> io::Result<Self> {
+    /// As [`Self::admit`], over a relay that exists already.
+    pub(crate) fn admit_over(request: Request, relay: Relay, far: FarEnd) -> io::Result<Self> {
         let Request {
             request_kind,
             channel,
@@ -288,11 +302,11 @@ impl PeerProcess {
         };
         let [ours, theirs] = &far.doorbells;
         let descriptors = [far.memory.as_fd(), ours.as_fd(), theirs.as_fd()];
-        say(&channel, kind, &descriptors)?;
+        send_message(&channel, kind, &descriptors)?;
         Ok(Self { relay, channel })
     }
 
-    /// Takes the relay that came in a channel.
+    /// Accepts the relay that arrived in a channel.
     pub(crate) fn joined(channel: OwnedFd, far: FarEnd) -> io::Result<Self> {
         Ok(Self {
             relay: Relay::join(far)?,
@@ -300,19 +314,19 @@ impl PeerProcess {
         })
     }
 
-    /// What it says next; `None` if nothing.
+    /// The next message; `None` if there is none yet.
     pub(crate) fn next_message(&self) -> Option<Message> {
         next_message(&self.channel)
     }
 
-    pub(crate) fn say_leaving(&self) {
-        // Who is gone is noticed.
-        let _ = say(&self.channel, LEAVING, &[]);
+    pub(crate) fn send_leaving(&self) {
+        // If the peer is gone, the end of the channel tells it.
+        let _ = send_message(&self.channel, LEAVING, &[]);
     }
 
-    /// Passes on that somebody wants to be behind.
-    pub(crate) fn pass_on(&self, request: &Request) {
-        let _ = say(&self.channel, JOIN, &[request.channel.as_fd()]);
+    /// Forwards a request to join down the chain.
+    pub(crate) fn forward(&self, request: &Request) {
+        let _ = send_message(&self.channel, JOIN, &[request.channel.as_fd()]);
     }
 
     pub(crate) fn open(&self, endpoint: &Endpoint, [talk, doorbell]: [EventSource; 2]) {
@@ -326,9 +340,9 @@ impl PeerProcess {
     }
 }
 
-/// What comes next in a channel; `None` if nothing.
+/// The next message of a channel; `None` if there is none yet.
 pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
-    let (kind, descriptors) = match heard(channel) {
+    let (kind, descriptors) = match receive_message(channel) {
         Ok(Some(heard)) => heard,
         Ok(None) => return None,
         Err(_) => return Some(Message::End),
@@ -338,14 +352,14 @@ pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
         let doorbells = [first, second];
         Some(FarEnd { memory, doorbells })
     };
-    let next_message = match kind {
+    let message = match kind {
         GIVEN => far_end(descriptors).map(Message::Given),
         WELCOME => far_end(descriptors).map(Message::Welcome),
         LEAVING => Some(Message::Leaving),
         JOIN => descriptors.into_iter().next().map(Message::Join),
         _ => None,
     };
-    Some(next_message.unwrap_or(Message::End))
+    Some(message.unwrap_or(Message::End))
 }
 
 impl ReadySources {
@@ -354,12 +368,12 @@ impl ReadySources {
     }
 }
 
-fn say(to: &OwnedFd, kind: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+fn send_message(to: &OwnedFd, kind: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     passing::send(to.as_fd(), &[VERSION, kind], descriptors)
 }
 
-/// `None` if nothing is said; an error at the end, also of understanding.
-fn heard(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
+/// `None` if nothing has arrived; an error at the end of the channel, and for what is no message of this version.
+fn receive_message(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
     let mut bytes = [0; 2];
     match passing::receive(from.as_fd(), &mut bytes) {
         Ok((2, descriptors)) if bytes[0] == VERSION => Ok(Some((bytes[1], descriptors))),
@@ -369,7 +383,7 @@ fn heard(from: &OwnedFd) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
     }
 }
 
-/// Of what is said and of the relay: a program that speaks another is no successor.
+/// Version of the messages and of the relay's format. A process of another version cannot take part.
 pub(crate) const VERSION: u8 = 1;
 
 const TAKE: u8 = 1;

@@ -29,8 +29,8 @@ mod kernel_flows;
 
 /// How the interface goes from one process to another.
 mod passing;
+use passing::Handover;
 pub(crate) use passing::OpenQueue;
-use passing::Succession;
 
 /// An interface as the stack uses it.
 pub struct InterfaceLink {
@@ -53,7 +53,7 @@ pub struct InterfaceLink {
     on_fault: FaultCallback,
     wanted: Wanted,
     /// Other processes that could have the interface, if there can be any.
-    handover: Option<Box<Succession>>,
+    handover: Option<Box<Handover>>,
 }
 
 /// Whether frames pass an interface.
@@ -233,7 +233,7 @@ impl Link for InterfaceLink {
     #[inline]
     fn receive(&mut self, burst: &mut Burst) {
         if let Some(handover) = &self.handover
-            && handover.waits_to_serve(&self.wanted)
+            && handover.must_defer_frames(&self.wanted)
         {
             return;
         }
@@ -280,7 +280,7 @@ impl Link for InterfaceLink {
     #[inline]
     fn is_behind(&self) -> bool {
         let handover = self.handover.as_ref();
-        self.queues.is_behind() || handover.is_some_and(|handover| handover.has_left())
+        self.queues.is_behind() || handover.is_some_and(|handover| handover.has_backlog())
     }
 
     fn serve(&mut self, service: Service, on: bool) {
@@ -346,7 +346,7 @@ impl Link for InterfaceLink {
         self.kernel_flows.look(&self.table, addresses);
         if let Some(handover) = &mut self.handover {
             let around = (&self.table, &self.wanted);
-            handover.look(&mut self.queues, around, &mut self.on_fault);
+            handover.poll(&mut self.queues, around, &mut self.on_fault);
         }
         let mut heard = std::mem::take(&mut self.heard);
         if let Err(error) = self.monitor.changes(&mut heard) {

@@ -1,8 +1,8 @@
-//! Frames between two processes that share a device: the one that has it, and another that sends and receives through it.
+//! Frames between a process and its successor in the chain of [`crate::handover`].
 //!
-//! Two rings in shared memory, one each way, and two descriptors that wake who sleeps. Both ends are processes of ours, but
-//! perhaps of two versions: whatever the other has written is copied before it is checked, and an end that finds nonsense
-//! uses the relay no more.
+//! Two rings in shared memory, one for each direction, and an eventfd for each end as doorbell. The processes may run
+//! different versions of the program: what the peer has written is copied before it is checked, and an end that finds
+//! invalid data stops using the relay.
 
 use mill_stack::link::ReceivedChecksum;
 use mill_sys::eventfd;
@@ -12,22 +12,22 @@ use ring::{Reader, Ring, Writer};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// One way of it.
+/// The ring of one direction.
 mod ring;
 
-/// What is said about a frame.
+/// What accompanies a frame.
 mod note;
 
 pub use note::Note;
 
-/// One end. Frames that are put are seen by the other end after [`Relay::publish`].
+/// One end of a relay. The other end sees frames after [`Relay::publish`].
 #[derive(Debug)]
 pub struct Relay {
     memory: SharedMemory,
     outgoing: Writer,
     incoming: Reader,
-    own_bell: OwnedFd,
-    other_bell: OwnedFd,
+    own_doorbell: OwnedFd,
+    peer_doorbell: OwnedFd,
     counters: RelayCounters,
 }
 
@@ -38,20 +38,20 @@ pub struct RelayCounters {
     pub received_bytes: u64,
     pub transmitted: u64,
     pub transmitted_bytes: u64,
-    /// Frames that found no room.
+    /// Frames dropped for lack of room.
     pub lost: u64,
 }
 
-/// What the other end is made of, in another process.
+/// The descriptors that the other process needs to open its end.
 #[derive(Debug)]
 pub struct FarEnd {
     pub memory: OwnedFd,
-    /// The maker's doorbell, and the other's.
+    /// The doorbell of the end that made the relay, and the one of the other end.
     pub doorbells: [OwnedFd; 2],
 }
 
 impl Relay {
-    /// Makes the memory; the maker's end of it, and what the other end is.
+    /// Makes a relay: this end, and the descriptors for the other one.
     pub fn new() -> io::Result<(Self, FarEnd)> {
         let memory = SharedMemory::create("millstream-relay", MEMORY_BYTES, Pages::Small)?;
         let doorbells = [eventfd::create()?, eventfd::create()?];
@@ -60,42 +60,46 @@ impl Relay {
             memory: memory.as_fd().try_clone_to_owned()?,
             doorbells,
         };
-        let relay = Self::over(memory, [THERE, BACK], [own, other]);
+        let relay = Self::over(memory, [MAKER_TO_PEER, PEER_TO_MAKER], [own, other]);
         Ok((relay, far))
     }
 
-    /// The end that somebody else has sent.
+    /// Opens the end whose descriptors another process has sent.
     pub fn join(far: FarEnd) -> io::Result<Self> {
         let memory = SharedMemory::open(far.memory)?;
         if memory.len() < MEMORY_BYTES || !memory.is_sealed() {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }
         let [other, own] = far.doorbells;
-        Ok(Self::over(memory, [BACK, THERE], [own, other]))
+        Ok(Self::over(
+            memory,
+            [PEER_TO_MAKER, MAKER_TO_PEER],
+            [own, other],
+        ))
     }
 
     fn over(
         memory: SharedMemory,
         [outgoing, incoming]: [Ring; 2],
-        [own_bell, other_bell]: [OwnedFd; 2],
+        [own_doorbell, peer_doorbell]: [OwnedFd; 2],
     ) -> Self {
         Self {
             memory,
             outgoing: Writer::new(outgoing),
             incoming: Reader::new(incoming),
-            own_bell,
-            other_bell,
+            own_doorbell,
+            peer_doorbell,
             counters: RelayCounters::default(),
         }
     }
 
-    /// Wakes this end when frames have come: its readers need not read it, but be told of each change.
+    /// The eventfd that tells this end of new frames. It is never read: watch it edge-triggered.
     pub fn doorbell_fd(&self) -> BorrowedFd<'_> {
-        self.own_bell.as_fd()
+        self.own_doorbell.as_fd()
     }
 
-    /// Passes on what waits, by `pass`, which takes the frame of so many bytes; `false` of it is that it can't yet, and the
-    /// frame waits. Whether one does, of whose time to go nobody tells.
+    /// Calls `pass` with the length of each waiting frame, until it returns `false` because it cannot take the frame
+    /// yet. Whether a frame is left; nothing rings when it could be taken.
     pub fn carry(&mut self, mut pass: impl FnMut(&mut Self, usize) -> bool) -> bool {
         while let Some(len) = self.waiting() {
             if !pass(self, len) {
@@ -104,24 +108,24 @@ impl Relay {
             }
         }
         if self.release() {
-            // It came while we went.
-            self.ring_own_bell();
+            // A frame arrived while the last ones were being taken.
+            self.ring_own_doorbell();
         }
         false
     }
 
-    /// Has this end woken as if a frame had come.
-    fn ring_own_bell(&self) {
-        // It can't be waited for what does not work; it is looked again with the next frame.
-        let _ = eventfd::signal(self.own_bell.as_fd());
+    /// Wakes this end as if a frame had arrived.
+    fn ring_own_doorbell(&self) {
+        // On failure the ring is polled with the next frame.
+        let _ = eventfd::signal(self.own_doorbell.as_fd());
     }
 
-    /// Whether there is room for a frame of so many bytes.
+    /// Whether there is room for a frame of `len` bytes.
     pub fn has_room(&mut self, len: usize) -> bool {
         self.outgoing.has_room(&self.memory, NOTE_BYTES + len)
     }
 
-    /// Puts a frame in; `false`, and counted, if there is no room.
+    /// Writes a frame into the ring. `false` if there is no room; the frame counts as lost then.
     pub fn put(&mut self, note: &Note, frame: &[u8]) -> bool {
         let parts = [&note.to_bytes()[..], frame];
         let is_put = self.outgoing.put(&self.memory, parts);
@@ -134,15 +138,15 @@ impl Relay {
         is_put
     }
 
-    /// Lets the other end see what was put, and wakes it if it may sleep.
+    /// Makes written frames visible to the other end, and rings its doorbell if it may be asleep.
     pub fn publish(&mut self) {
         if self.outgoing.publish(&self.memory) {
-            // As above.
-            let _ = eventfd::signal(self.other_bell.as_fd());
+            // As in `ring_own_doorbell`.
+            let _ = eventfd::signal(self.peer_doorbell.as_fd());
         }
     }
 
-    /// Bytes of the frame that waits, at least one; `None` if none does, or if there is nothing but nonsense.
+    /// Length of the next frame, at least 1; `None` if there is none, or if the ring's contents are invalid.
     #[inline]
     pub fn waiting(&mut self) -> Option<usize> {
         loop {
@@ -155,7 +159,7 @@ impl Relay {
         }
     }
 
-    /// Takes the frame that waits into `to`, as long as it; what does not fit is lost.
+    /// Copies the next frame to the start of `to`. A frame that does not fit is dropped.
     pub fn take(&mut self, to: &mut [u8]) -> Option<Note> {
         let len = self.waiting()?;
         let mut note = [0; NOTE_BYTES];
@@ -172,7 +176,8 @@ impl Relay {
         Some(Note::from_bytes(&note))
     }
 
-    /// Gives the room of what was taken back. Whether more has come meanwhile, for which nobody was woken.
+    /// Returns the room of taken frames to the other end. Whether frames have arrived meanwhile without a ring of the
+    /// doorbell.
     pub fn release(&mut self) -> bool {
         self.incoming.release(&self.memory)
     }
@@ -181,14 +186,14 @@ impl Relay {
         self.counters
     }
 
-    /// Nothing that the other end says makes sense any more.
+    /// Whether the other end has written invalid data.
     pub fn is_broken(&self) -> bool {
         self.incoming.is_broken()
     }
 }
 
 impl Note {
-    /// Of a frame that has arrived.
+    /// The note of a received frame.
     pub fn arrived(checksum: ReceivedChecksum, merged: u16) -> Self {
         Self {
             checksum,
@@ -198,18 +203,18 @@ impl Note {
     }
 }
 
-/// Bytes of frames and their notes on each way; a power of two. As much as a device's
-/// queue of 1400 frames, which holds no flow's whole window either.
+/// Size of a ring, frames and their notes; a power of two. It holds as much as a device queue of 1400 frames, and less
+/// than some flows' windows, as such a queue does.
 const RING_BYTES: u32 = 2 << 20;
 
-/// The rings' indices, each in a cache line of its own and one between, then what they hold.
-const THERE: Ring = Ring {
+/// The indices take a cache line each, with a cache line between any two; then the rings' bytes.
+const MAKER_TO_PEER: Ring = Ring {
     put_at: 0,
     taken_at: 128,
     bytes_at: 4096,
     bytes: RING_BYTES,
 };
-const BACK: Ring = Ring {
+const PEER_TO_MAKER: Ring = Ring {
     put_at: 256,
     taken_at: 384,
     bytes_at: 4096 + RING_BYTES as usize,

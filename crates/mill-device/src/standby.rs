@@ -1,5 +1,5 @@
-//! The link of a process that has no part of the device itself: it waits for it, or sends and receives through the process
-//! that has it.
+//! The link of a process that does not own the interface: it sends and receives through its predecessor in the chain
+//! (see [`crate::handover`]), or waits until it owns the interface.
 
 use crate::frames::Frames;
 use crate::handover::{self, Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
@@ -18,48 +18,48 @@ use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// An interface that another process has.
+/// The link of an interface that another process owns.
 pub struct StandbyLink {
     parts: Parts,
     properties: LinkProperties,
-    /// Who has the device, or is nearer to it.
-    before: Option<PeerProcess>,
-    /// Whom we have asked has not answered.
-    asked: Option<OwnedFd>,
-    /// The device was given to us, and how often we may look yet whether it is ours.
-    looks_left: u32,
-    /// Times that the timer has told in vain, while somebody is asked.
+    /// The next process towards the device.
+    predecessor: Option<PeerProcess>,
+    /// The channel of a request that is not answered yet.
+    pending_request: Option<OwnedFd>,
+    /// After GIVEN, while the former owner has not unlocked yet: how often this process still tries to lock.
+    lock_attempts_left: u32,
+    /// Timer expirations since the pending request was sent.
     waits: u32,
-    /// Who was before us is gone.
+    /// Whether the predecessor was lost: JOIN has to be sent, rather than TAKE.
     is_orphan: bool,
-    /// Who is before us leaves, and whoever serves may take the device.
-    is_called: bool,
+    /// The predecessor has sent LEAVING: a process that serves may take the device.
+    predecessor_leaves: bool,
     is_owner: bool,
-    /// What who is behind us sends waits for room at who is before us.
-    has_left: bool,
+    /// Frames of the successor wait for room in the predecessor's relay.
+    has_backlog: bool,
     frames: Frames,
-    /// Where the next frame to be sent is written.
+    /// The frame that is being written, to be sent by [`Link::transmit`].
     room: Vec<u8>,
-    /// Until the sources are looked at.
+    /// Turns until the sources are polled again.
     turns_left: u32,
 }
 
-/// What stays, whoever has the device.
+/// What a link keeps whether or not its process owns the device.
 pub(crate) struct Parts {
     pub(crate) endpoint: Endpoint,
     pub(crate) open: OpenQueue,
     pub(crate) monitor: NetlinkMonitor,
     pub(crate) on_fault: FaultCallback,
     pub(crate) wanted: Wanted,
-    pub(crate) behind: Option<PeerProcess>,
-    /// Memory for what the monitor says.
+    pub(crate) successor: Option<PeerProcess>,
+    /// Buffer for what the monitor reports.
     pub(crate) heard: Vec<Change>,
-    /// The device could not be opened when it was ours: it is left to others.
+    /// This process owned the device but could not open it, and leaves it to others.
     pub(crate) has_failed: bool,
 }
 
 impl StandbyLink {
-    /// The first link of a process, while another has the device.
+    /// The first link of a process that starts while another one owns the device.
     pub(crate) fn waiting(mut parts: Parts) -> Self {
         let monitor = &parts.monitor;
         parts.endpoint.open(EventSource::Network, monitor.as_fd());
@@ -79,20 +79,20 @@ impl StandbyLink {
         link
     }
 
-    /// Has frames of the device end the waits of whoever has the watcher, once it is ours.
+    /// Sets what lets the device's frames end waits once this process owns it.
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) {
         self.parts.endpoint.set_watcher(watcher);
     }
 
-    /// A link behind somebody, or that looks for a place.
-    pub(crate) fn new(parts: Parts, before: Option<PeerProcess>) -> Self {
+    /// A link behind `predecessor`, or one that has to find a predecessor.
+    pub(crate) fn new(parts: Parts, predecessor: Option<PeerProcess>) -> Self {
         let state = &parts.monitor.network().link;
-        match &before {
-            Some(before) => before.open(
+        match &predecessor {
+            Some(predecessor) => predecessor.open(
                 &parts.endpoint,
-                [EventSource::Before, EventSource::DoorbellBefore],
+                [EventSource::Predecessor, EventSource::PredecessorDoorbell],
             ),
-            None => parts.endpoint.set_timer(Some(PAUSE)),
+            None => parts.endpoint.set_timer(Some(LOCK_INTERVAL)),
         }
         Self {
             frames: Frames::new(FRAMES, frame_len_max(state.mtu)),
@@ -103,90 +103,92 @@ impl StandbyLink {
                 completes_checksums: false,
                 segment_bytes_max: u32::from(state.mtu),
             },
-            is_orphan: before.is_none(),
-            before,
-            asked: None,
-            looks_left: 0,
+            is_orphan: predecessor.is_none(),
+            predecessor,
+            pending_request: None,
+            lock_attempts_left: 0,
             waits: 0,
-            is_called: false,
+            predecessor_leaves: false,
             is_owner: false,
-            has_left: false,
+            has_backlog: false,
             turns_left: 0,
             parts,
         }
     }
 
-    /// Whether the device has become ours: then it is time for [`Self::into_parts`].
+    /// Whether this process owns the device now: then the caller continues with [`Self::into_parts`].
     #[inline]
     pub(crate) fn is_owner(&self) -> bool {
         self.is_owner
     }
 
-    /// What goes on over the device itself.
+    /// What the link over the device itself is made of.
     pub(crate) fn into_parts(self) -> Parts {
-        if let Some(before) = &self.before {
-            before.close(&self.parts.endpoint);
+        if let Some(predecessor) = &self.predecessor {
+            predecessor.close(&self.parts.endpoint);
         }
-        if let Some(asked) = &self.asked {
-            self.parts.endpoint.close(asked.as_fd());
+        if let Some(pending_request) = &self.pending_request {
+            self.parts.endpoint.close(pending_request.as_fd());
         }
         self.parts.endpoint.set_timer(None);
         self.parts
     }
 
-    /// What has passed through the process that has the interface, or is nearer to it; nothing while this one waits for it.
+    /// What has passed between this process and its predecessor; `None` while it has none.
     pub fn relayed(&self) -> Option<RelayCounters> {
-        let before = self.before.as_ref();
-        before.map(|before| before.relay.counters())
+        let predecessor = self.predecessor.as_ref();
+        predecessor.map(|predecessor| predecessor.relay.counters())
     }
 
-    /// What ends a wait.
+    /// The descriptor that ends a wait.
     pub fn control_fd(&self) -> BorrowedFd<'_> {
         self.parts.endpoint.as_fd()
     }
 
-    /// Looks who is at the sources.
-    fn look(&mut self) {
-        let ready = self.parts.endpoint.look();
-        if ready.at(EventSource::Before) {
-            self.hear_asked();
-            self.hear_before();
+    /// Polls the sources and handles what is ready.
+    fn poll(&mut self) {
+        let ready = self.parts.endpoint.poll();
+        if ready.at(EventSource::Predecessor) {
+            self.read_answer();
+            self.read_predecessor();
         }
-        if ready.at(EventSource::Behind) {
-            self.hear_behind();
+        if ready.at(EventSource::Successor) {
+            self.read_successor();
         }
-        self.leave_broken();
-        if ready.at(EventSource::Timer) && self.asked.is_some() {
+        self.drop_broken_relays();
+        if ready.at(EventSource::Timer) && self.pending_request.is_some() {
             self.waits += 1;
-            if self.waits == WAITS {
+            if self.waits == WAITS_UNTIL_FAULT {
                 (self.parts.on_fault)(InterfaceFault::NotGiven);
             }
         }
-        // Who was before us may be gone without anybody to say so but the lock.
-        if self.before.is_none() || (self.is_called && self.parts.wanted.is_serving()) {
-            self.seek();
-            self.parts.endpoint.set_timer(Some(PAUSE));
+        // An owner that was killed leaves no trace but the unlocked file, so a process without predecessor tries again
+        // and again; so does one whose predecessor leaves.
+        if self.predecessor.is_none() || (self.predecessor_leaves && self.parts.wanted.is_serving())
+        {
+            self.seek_device();
+            self.parts.endpoint.set_timer(Some(LOCK_INTERVAL));
         } else if ready.at(EventSource::Timer) {
             self.parts.endpoint.set_timer(None);
         }
     }
 
-    /// Looks for the device, or for a place behind who has it.
-    fn seek(&mut self) {
-        if self.looks_left > 0 {
+    /// Tries to become the owner, or else asks the owner for the device or for a place in the chain.
+    fn seek_device(&mut self) {
+        if self.lock_attempts_left > 0 {
             self.is_owner = self.parts.endpoint.lock();
-            self.looks_left = if self.is_owner {
+            self.lock_attempts_left = if self.is_owner {
                 0
             } else {
-                self.looks_left - 1
+                self.lock_attempts_left - 1
             };
             return;
         }
-        let may_have = self.before.is_none() && !self.parts.has_failed;
+        let may_have = self.predecessor.is_none() && !self.parts.has_failed;
         if may_have && self.parts.endpoint.lock() {
-            // Perhaps it was given to us this moment, by somebody who is behind us then.
-            self.hear_asked();
-            self.looks_left = 0;
+            // The former owner may have sent GIVEN and unlocked just now; it is the successor then.
+            self.read_answer();
+            self.lock_attempts_left = 0;
             self.is_owner = true;
             return;
         }
@@ -197,34 +199,34 @@ impl StandbyLink {
         };
         let may_take = self.parts.wanted.is_serving() && !self.parts.has_failed;
         let is_wanted = self.is_orphan || may_take;
-        if self.asked.is_none() && is_wanted {
-            // If that can't be it is tried again.
-            self.asked = self.parts.endpoint.ask(request_kind).ok();
+        if self.pending_request.is_none() && is_wanted {
+            // If sending fails, the next timer tries again.
+            self.pending_request = self.parts.endpoint.send_request(request_kind).ok();
         }
     }
 
-    /// What somebody whom we have asked answers.
-    fn hear_asked(&mut self) {
-        let Some(asked) = self.asked.take() else {
+    /// Handles the answer to the pending request.
+    fn read_answer(&mut self) {
+        let Some(pending_request) = self.pending_request.take() else {
             return;
         };
-        let Some(next_message) = handover::next_message(&asked) else {
-            self.asked = Some(asked);
+        let Some(message) = handover::next_message(&pending_request) else {
+            self.pending_request = Some(pending_request);
             return;
         };
-        self.parts.endpoint.close(asked.as_fd());
-        match next_message {
+        self.parts.endpoint.close(pending_request.as_fd());
+        match message {
             Message::Given(far) => {
-                self.settle_behind(PeerProcess::joined(asked, far));
-                self.looks_left = LOOKS;
+                self.set_successor(PeerProcess::joined(pending_request, far));
+                self.lock_attempts_left = LOCK_ATTEMPTS;
             }
             Message::Welcome(far) => {
-                if let Ok(before) = PeerProcess::joined(asked, far) {
-                    before.open(
+                if let Ok(predecessor) = PeerProcess::joined(pending_request, far) {
+                    predecessor.open(
                         &self.parts.endpoint,
-                        [EventSource::Before, EventSource::DoorbellBefore],
+                        [EventSource::Predecessor, EventSource::PredecessorDoorbell],
                     );
-                    self.before = Some(before);
+                    self.predecessor = Some(predecessor);
                     self.is_orphan = false;
                 }
             }
@@ -232,87 +234,89 @@ impl StandbyLink {
         }
     }
 
-    /// Somebody is behind us from now on. Who was there before finds a place further behind.
-    fn settle_behind(&mut self, behind: io::Result<PeerProcess>) {
-        let Ok(behind) = behind else {
+    /// Installs a successor. A former one loses its channel and joins further down the chain.
+    fn set_successor(&mut self, successor: io::Result<PeerProcess>) {
+        let Ok(successor) = successor else {
             return;
         };
-        behind.open(
+        successor.open(
             &self.parts.endpoint,
-            [EventSource::Behind, EventSource::DoorbellBehind],
+            [EventSource::Successor, EventSource::SuccessorDoorbell],
         );
-        if let Some(former) = self.parts.behind.replace(behind) {
+        if let Some(former) = self.parts.successor.replace(successor) {
             former.close(&self.parts.endpoint);
         }
     }
 
-    fn hear_before(&mut self) {
-        while let Some(before) = &self.before
-            && let Some(next_message) = before.next_message()
+    fn read_predecessor(&mut self) {
+        while let Some(predecessor) = &self.predecessor
+            && let Some(message) = predecessor.next_message()
         {
-            match next_message {
-                Message::Leaving => self.is_called = true,
+            match message {
+                Message::Leaving => self.predecessor_leaves = true,
                 Message::Join(channel) => {
                     let request = Request {
                         request_kind: RequestKind::Join,
                         channel,
                     };
-                    match &self.parts.behind {
-                        Some(behind) => behind.pass_on(&request),
-                        None => self.settle_behind(PeerProcess::admit(request)),
+                    match &self.parts.successor {
+                        Some(successor) => successor.forward(&request),
+                        None => self.set_successor(PeerProcess::admit(request)),
                     }
                 }
-                Message::Given(_) | Message::Welcome(_) | Message::End => self.lose_before(),
+                Message::Given(_) | Message::Welcome(_) | Message::End => self.drop_predecessor(),
             }
         }
     }
 
-    fn lose_before(&mut self) {
-        if let Some(before) = self.before.take() {
-            before.close(&self.parts.endpoint);
+    fn drop_predecessor(&mut self) {
+        if let Some(predecessor) = self.predecessor.take() {
+            predecessor.close(&self.parts.endpoint);
         }
         self.is_orphan = true;
-        self.is_called = false;
+        self.predecessor_leaves = false;
     }
 
-    /// Parts with whoever passes on what makes no sense; he notices, and the two find each other anew.
-    fn leave_broken(&mut self) {
-        let is_broken = |neighbor: &mut PeerProcess| neighbor.relay.is_broken();
-        if self.before.as_mut().is_some_and(is_broken) {
+    /// Drops a peer whose relay holds invalid data. The peer sees its channel end, and the chain is formed anew.
+    fn drop_broken_relays(&mut self) {
+        let is_broken = |peer: &mut PeerProcess| peer.relay.is_broken();
+        if self.predecessor.as_mut().is_some_and(is_broken) {
             (self.parts.on_fault)(InterfaceFault::RelayBroken);
-            self.lose_before();
+            self.drop_predecessor();
         }
-        if let Some(behind) = self.parts.behind.take_if(is_broken) {
+        if let Some(successor) = self.parts.successor.take_if(is_broken) {
             (self.parts.on_fault)(InterfaceFault::RelayBroken);
-            behind.close(&self.parts.endpoint);
+            successor.close(&self.parts.endpoint);
         }
     }
 
-    fn hear_behind(&mut self) {
-        if let Some(behind) = &self.parts.behind
-            && let Some(Message::End) = behind.next_message()
+    fn read_successor(&mut self) {
+        if let Some(successor) = &self.parts.successor
+            && let Some(Message::End) = successor.next_message()
         {
-            // What it has sent last.
+            // Frames that it sent before it ended.
             self.carry();
-            if let Some(behind) = self.parts.behind.take() {
-                behind.close(&self.parts.endpoint);
+            if let Some(successor) = self.parts.successor.take() {
+                successor.close(&self.parts.endpoint);
             }
         }
     }
 
-    /// Passes on what who is behind us sends.
+    /// Forwards the successor's frames to the predecessor.
     fn carry(&mut self) {
-        self.has_left = false;
-        let (Some(before), Some(behind)) = (&mut self.before, &mut self.parts.behind) else {
+        self.has_backlog = false;
+        let (Some(predecessor), Some(successor)) =
+            (&mut self.predecessor, &mut self.parts.successor)
+        else {
             return;
         };
-        self.has_left = behind.relay.carry(|relay, len| {
-            if !before.relay.has_room(len) {
+        self.has_backlog = successor.relay.carry(|relay, len| {
+            if !predecessor.relay.has_room(len) {
                 return false;
             }
             let room = self.room.get_mut(..len).unwrap_or_default();
             if let Some(note) = relay.take(room) {
-                before.relay.put(&note, room);
+                predecessor.relay.put(&note, room);
             }
             true
         });
@@ -350,11 +354,11 @@ impl Link for StandbyLink {
     }
 
     fn receive(&mut self, burst: &mut Burst) {
-        let Some(before) = &mut self.before else {
+        let Some(predecessor) = &mut self.predecessor else {
             return;
         };
-        while receive_from(&mut before.relay, &mut self.frames, burst)
-            && before.relay.release()
+        while receive_from(&mut predecessor.relay, &mut self.frames, burst)
+            && predecessor.relay.release()
             && burst.room() > 0
         {}
     }
@@ -368,15 +372,15 @@ impl Link for StandbyLink {
     }
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
-        let before = self.before.as_mut()?;
-        if !before.relay.has_room(len_max) {
+        let predecessor = self.predecessor.as_mut()?;
+        if !predecessor.relay.has_room(len_max) {
             return None;
         }
         self.room.get_mut(..len_max)
     }
 
     fn transmit(&mut self, len: usize, offload: Offload) {
-        let Some(before) = &mut self.before else {
+        let Some(predecessor) = &mut self.predecessor else {
             return;
         };
         let note = Note {
@@ -384,20 +388,20 @@ impl Link for StandbyLink {
             ..Note::default()
         };
         let frame = self.room.get(..len).unwrap_or_default();
-        let is_put = before.relay.put(&note, frame);
+        let is_put = predecessor.relay.put(&note, frame);
         debug_assert!(is_put, "room was reserved");
     }
 
     fn flush(&mut self) {
         self.carry();
-        let neighbors = [&mut self.before, &mut self.parts.behind];
-        for neighbor in neighbors.into_iter().flatten() {
-            neighbor.relay.publish();
+        let peers = [&mut self.predecessor, &mut self.parts.successor];
+        for peer in peers.into_iter().flatten() {
+            peer.relay.publish();
         }
     }
 
     fn is_behind(&self) -> bool {
-        self.has_left
+        self.has_backlog
     }
 
     fn serve(&mut self, service: Service, on: bool) {
@@ -409,18 +413,18 @@ impl Link for StandbyLink {
     }
 
     fn resolve(&mut self, address: IpAddr) {
-        // Whoever waits asks again, and gives up in the end.
+        // A connection that waits for the address asks again, and times out in the end.
         let _ = self.parts.monitor.ask(address);
         self.turns_left = 0;
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
-        let Some(behind) = &mut self.parts.behind else {
+        let Some(successor) = &mut self.parts.successor else {
             return false;
         };
         let note = Note::arrived(frame.checksum, frame.merged);
-        // Without room it is lost, as it might be on its way.
-        behind.relay.put(&note, self.frames.frame(frame.id));
+        // Without room the frame is dropped, as on a full link.
+        successor.relay.put(&note, self.frames.frame(frame.id));
         true
     }
 
@@ -430,7 +434,7 @@ impl Link for StandbyLink {
             return;
         }
         self.turns_left = TURNS_BETWEEN;
-        self.look();
+        self.poll();
         let mut heard = std::mem::take(&mut self.parts.heard);
         if let Err(error) = self.parts.monitor.changes(&mut heard) {
             (self.parts.on_fault)(InterfaceFault::NetlinkLost(error.to_string()));
@@ -442,13 +446,13 @@ impl Link for StandbyLink {
     }
 }
 
-/// Receives what there is, as far as there is room; whether that was all.
+/// Receives what the relay holds, as far as the burst and the pool have room; `false` if the pool is full.
 fn receive_from(relay: &mut Relay, frames: &mut Frames, burst: &mut Burst) -> bool {
     while burst.room() > 0
         && let Some(len) = relay.waiting()
     {
         if len > frames.place_bytes() {
-            // Of an interface whose packets are longer by now.
+            // Sent by a process that knows of a larger MTU.
             relay.take(&mut []);
             continue;
         }
@@ -484,28 +488,28 @@ impl fmt::Debug for StandbyLink {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("StandbyLink")
-            .field("before", &self.before)
+            .field("predecessor", &self.predecessor)
             .finish_non_exhaustive()
     }
 }
 
-/// Bytes of the longest frame: Ethernet's header with two VLAN tags, and the packet.
+/// Length of the longest frame: an Ethernet header with two VLAN tags, and a packet.
 fn frame_len_max(mtu: u16) -> usize {
     22 + usize::from(mtu)
 }
 
-/// Frames that may be received and not released: those that a host holds, and a few bursts.
+/// Frames received and not released yet: those that a host holds, and a few bursts.
 const FRAMES: u32 = 512;
 
-/// Turns without a look at the sources after one with; as an interface's between two questions to its monitor.
+/// Turns between two polls of the sources; the interface's monitor is polled as rarely.
 const TURNS_BETWEEN: u32 = 63;
 
-/// How long it is waited until it is looked again whether the device has become free: without frames meanwhile, peers send
-/// again what they have sent after some hundred milliseconds.
-const PAUSE: Duration = Duration::from_millis(5);
+/// Interval at which a process without predecessor tries to lock. No frames pass meanwhile; peers retransmit after some
+/// hundred milliseconds.
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How many of these pauses somebody who is asked may let pass until it is said: five seconds.
-const WAITS: u32 = 1000;
+/// Intervals without an answer until [`InterfaceFault::NotGiven`] is reported: five seconds.
+const WAITS_UNTIL_FAULT: u32 = 1000;
 
-/// How often it is looked whether who gave us the device has let go of it, until it is asked for again.
-const LOOKS: u32 = 200;
+/// Intervals that the former owner may take to unlock after GIVEN, until the device is requested again.
+const LOCK_ATTEMPTS: u32 = 200;

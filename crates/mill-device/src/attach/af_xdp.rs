@@ -184,14 +184,14 @@ impl AfXdp<OwnedFd> {
             let link = InterfaceLink::new(queues, table, monitor, on_fault);
             return Ok(Placed::There(Box::new(link)));
         };
-        let (endpoint, is_ours) = Endpoint::at(ownership)?;
+        let (endpoint, is_ours) = Endpoint::new(ownership)?;
         if is_ours {
             // Whoever had it may be gone before those behind him have noticed: what they serve stays served.
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;
             let open =
                 Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
             let link = InterfaceLink::new((queues, 0, None), table, monitor, on_fault);
-            return Ok(Placed::There(Box::new(link.seated(endpoint, open))));
+            return Ok(Placed::There(Box::new(link.with_handover(endpoint, open))));
         }
         let link = StandbyLink::waiting(Parts {
             endpoint,
@@ -199,7 +199,7 @@ impl AfXdp<OwnedFd> {
             monitor,
             on_fault,
             wanted: Wanted::default(),
-            behind: None,
+            successor: None,
             heard: Vec::new(),
             has_failed: false,
         });

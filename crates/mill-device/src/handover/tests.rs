@@ -1,4 +1,4 @@
-//! Endpoints on threads whose tables of descriptors are their own, as processes' are.
+//! Endpoints on threads that have descriptor tables of their own, as processes have.
 
 use super::*;
 use std::net::Shutdown;
@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// A thread that has an endpoint and does what it is told, until it is told no more.
+/// A thread that owns an endpoint and runs orders on it until [`Process::end`].
 struct Process {
     orders: Sender<Order>,
     thread: JoinHandle<()>,
@@ -20,7 +20,7 @@ impl Process {
         let (orders, inbox): (_, Receiver<Order>) = channel();
         let thread = std::thread::spawn(move || {
             descriptor::unshare_table().unwrap();
-            let (mut endpoint, _) = Endpoint::at(ownership).unwrap();
+            let (mut endpoint, _) = Endpoint::new(ownership).unwrap();
             while let Ok(order) = inbox.recv() {
                 order(&mut endpoint);
             }
@@ -44,7 +44,7 @@ impl Process {
     }
 }
 
-/// Until the kernel has noticed that a thread is gone.
+/// Waits until the kernel has released what an ended thread held.
 fn wait_for(mut holds: impl FnMut() -> bool) {
     for _ in 0..1000 {
         if holds() {
@@ -52,14 +52,14 @@ fn wait_for(mut holds: impl FnMut() -> bool) {
         }
         descriptor::wait_readable(&[], Some(Duration::from_millis(5))).unwrap();
     }
-    panic!("it does not come about");
+    panic!("the kernel did not release the lock");
 }
 
 #[test]
-fn one_has_the_device_and_the_next_gets_it_when_it_is_given_or_left() {
+fn ownership_moves_when_the_owner_unlocks_or_ends() {
     let ownership = OwnershipLock::new().unwrap();
     let [one, two] = [Process::at(&ownership), Process::at(&ownership)];
-    // Whoever was first.
+    // Either thread may have been the first.
     assert!(one.order(Endpoint::lock) != two.order(Endpoint::lock));
     let (one, two) = if one.order(Endpoint::lock) {
         (one, two)
@@ -73,73 +73,77 @@ fn one_has_the_device_and_the_next_gets_it_when_it_is_given_or_left() {
     wait_for(|| one.order(Endpoint::lock));
 }
 
-/// Ends a channel, also where a process that another test is just starting has the descriptor for a moment.
+/// Shuts a channel down, which also works while a process that another test is starting holds a duplicate.
 fn end(channel: OwnedFd) {
     UnixStream::from(channel).shutdown(Shutdown::Both).unwrap();
 }
 
 #[test]
-fn requests_wait_for_whoever_has_the_device() {
+fn requests_wait_until_the_owner_reads_them() {
     let ownership = OwnershipLock::new().unwrap();
-    let endpoint = || Endpoint::at(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
-    // Of one table of descriptors, which makes no difference to what is said.
+    let endpoint = || Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
+    // Both share one descriptor table, which makes no difference to messages.
     let [(mut owner, is_ours), (other, _)] = [endpoint(), endpoint()];
     assert!(is_ours);
-    assert!(!owner.look().at(EventSource::Requests));
-    let first = other.ask(RequestKind::Take).unwrap();
-    let second = other.ask(RequestKind::Join).unwrap();
-    assert!(owner.look().at(EventSource::Requests));
+    assert!(!owner.poll().at(EventSource::Requests));
+    let first = other.send_request(RequestKind::Take).unwrap();
+    let second = other.send_request(RequestKind::Join).unwrap();
+    assert!(owner.poll().at(EventSource::Requests));
     owner.unlock();
-    assert!(!owner.look().at(EventSource::Requests));
-    assert!(owner.lock() && owner.look().at(EventSource::Requests));
+    assert!(!owner.poll().at(EventSource::Requests));
+    assert!(owner.lock() && owner.poll().at(EventSource::Requests));
     let take = owner.request().unwrap();
     assert_eq!(take.request_kind, RequestKind::Take);
     assert!(next_message(&first).is_none());
-    let mut behind = PeerProcess::admit(take).unwrap();
+    let mut successor = PeerProcess::admit(take).unwrap();
     let Some(Message::Given(far)) = next_message(&first) else {
         panic!("another message");
     };
-    let mut before = PeerProcess::joined(first, far).unwrap();
-    assert!(behind.relay.put(&crate::relay::Note::default(), b"frame"));
-    behind.relay.publish();
-    assert_eq!(before.relay.waiting(), Some(5));
+    let mut predecessor = PeerProcess::joined(first, far).unwrap();
+    assert!(
+        successor
+            .relay
+            .put(&crate::relay::Note::default(), b"frame")
+    );
+    successor.relay.publish();
+    assert_eq!(predecessor.relay.waiting(), Some(5));
     let join = owner.request().unwrap();
     assert_eq!(join.request_kind, RequestKind::Join);
-    before.pass_on(&join);
-    assert!(matches!(behind.next_message(), Some(Message::Join(_))));
-    behind.say_leaving();
-    assert!(matches!(before.next_message(), Some(Message::Leaving)));
-    assert!(before.next_message().is_none());
-    end(behind.channel);
-    assert!(matches!(before.next_message(), Some(Message::End)));
+    predecessor.forward(&join);
+    assert!(matches!(successor.next_message(), Some(Message::Join(_))));
+    successor.send_leaving();
+    assert!(matches!(predecessor.next_message(), Some(Message::Leaving)));
+    assert!(predecessor.next_message().is_none());
+    end(successor.channel);
+    assert!(matches!(predecessor.next_message(), Some(Message::End)));
     end(join.channel);
     assert!(matches!(next_message(&second), Some(Message::End)));
     assert!(owner.request().is_none());
 }
 
 #[test]
-fn who_has_asked_and_is_gone_gets_nothing() {
+fn a_request_whose_sender_is_gone_is_dropped() {
     let ownership = OwnershipLock::new().unwrap();
     let endpoint = || {
-        Endpoint::at(ownership.try_map(OwnedFd::try_clone).unwrap())
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap())
             .unwrap()
             .0
     };
     let [owner, other] = [endpoint(), endpoint()];
     for request_kind in [RequestKind::Take, RequestKind::Join] {
-        end(other.ask(request_kind).unwrap());
+        end(other.send_request(request_kind).unwrap());
     }
-    let still_there = other.ask(RequestKind::Take).unwrap();
-    end(other.ask(RequestKind::Take).unwrap());
+    let standing = other.send_request(RequestKind::Take).unwrap();
+    end(other.send_request(RequestKind::Take).unwrap());
     let request = owner.request().unwrap();
     assert!(!request.is_over());
     assert!(owner.request().is_none());
-    end(still_there);
-    assert!(request.is_over(), "before it was given");
+    end(standing);
+    assert!(request.is_over(), "it ended predecessor the answer");
 }
 
 #[test]
-fn who_speaks_otherwise_is_not_understood() {
+fn messages_of_another_version_end_the_channel() {
     let (near, far) = passing::pair().unwrap();
     for datagram in [
         &[VERSION + 1, GIVEN][..],
@@ -154,12 +158,13 @@ fn who_speaks_otherwise_is_not_understood() {
         );
     }
     let ownership = OwnershipLock::new().unwrap();
-    let (endpoint, is_ours) = Endpoint::at(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
+    let (endpoint, is_ours) =
+        Endpoint::new(ownership.try_map(OwnedFd::try_clone).unwrap()).unwrap();
     assert!(is_ours);
     for datagram in [&[VERSION, TAKE][..], &[VERSION, 77]] {
-        passing::send(ownership.asking.as_fd(), datagram, &[]).unwrap();
+        passing::send(ownership.request_sender.as_fd(), datagram, &[]).unwrap();
         assert!(endpoint.request().is_none());
     }
-    let _conversation = endpoint.ask(RequestKind::Take).unwrap();
+    let _channel = endpoint.send_request(RequestKind::Take).unwrap();
     assert!(endpoint.request().is_some());
 }

@@ -1,4 +1,4 @@
-//! The interface goes from one process to another while both serve: a part of the link that few have.
+//! Handover of the interface to another process while both serve: the owner's side (see [`crate::handover`]).
 
 use super::{FaultCallback, InterfaceFault, InterfaceLink, Passage, PreexistingKernelFlows};
 use crate::handover::{Endpoint, EventSource, Message, PeerProcess, Request, RequestKind};
@@ -15,51 +15,52 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Who else could have the interface, or is behind us.
-pub(super) struct Succession {
+/// What the owner keeps for the handover.
+pub(super) struct Handover {
     endpoint: Endpoint,
     open: OpenQueue,
-    behind: Option<PeerProcess>,
-    /// Who asks for the interface.
-    asks: Option<Request>,
-    /// Who is behind us knows that we serve nobody any more.
-    has_said_leaving: bool,
-    /// What he sends waits for room at the interface.
-    has_left: bool,
-    /// Another process has served before us and is gone: what it served stays served until the timer tells.
-    expects_others: bool,
-    /// Others were behind that process. They find us within milliseconds; until they have, or the timer tells, a segment
-    /// that nothing stands for may be theirs, and is not answered with a reset.
-    may_be_of_others: bool,
+    successor: Option<PeerProcess>,
+    /// The request to answer at the end of this turn.
+    take_request: Option<Request>,
+    /// LEAVING was sent: this process serves no port any more.
+    has_announced_leaving: bool,
+    /// Frames of the successor wait for room at the interface.
+    has_backlog: bool,
+    /// The former owner is gone: the table's entries for what it served are kept until the timer expires.
+    expects_joins: bool,
+    /// That process had successors, which notice its end within milliseconds and join this one. Until then, or until
+    /// the timer expires, a segment without connection may be theirs, so it is dropped without a RST.
+    may_belong_to_others: bool,
 }
 
-/// Opens queue and table as somebody else has left them.
+/// Opens queues and table in the state in which the former owner left them.
 pub(crate) type OpenQueue = Box<dyn Fn(&LinkState) -> io::Result<(Queues, Table)> + Send>;
 
 impl InterfaceLink {
-    /// Has other processes be able to take the interface over.
+    /// Lets other processes take the interface over.
     #[must_use]
-    pub(crate) fn seated(mut self, endpoint: Endpoint, open: OpenQueue) -> Self {
+    pub(crate) fn with_handover(mut self, endpoint: Endpoint, open: OpenQueue) -> Self {
         endpoint.open(EventSource::Network, self.monitor.as_fd());
-        let handover = Succession::new((endpoint, open), None, &self.table);
+        let handover = Handover::new((endpoint, open), None, &self.table);
         self.handover = Some(Box::new(handover));
         self
     }
 
-    /// What has passed between us and the process that sends and receives through this one, if there is one.
+    /// What has passed between this process and its successor; `None` without one.
     pub fn relayed(&self) -> Option<RelayCounters> {
-        let behind = self.handover.as_ref()?.behind.as_ref()?;
-        Some(behind.relay.counters())
+        let successor = self.handover.as_ref()?.successor.as_ref()?;
+        Some(successor.relay.counters())
     }
 
-    /// Whether another process asks for the interface.
+    /// Whether another process has sent TAKE.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
         let handover = self.handover.as_ref();
-        handover.is_some_and(|handover| handover.asks.is_some())
+        handover.is_some_and(|handover| handover.take_request.is_some())
     }
 
-    /// Has frames end the waits of whoever has the watcher, if it may have to change what is watched. `None` if it took it.
+    /// Passes the watcher to the handover, which has to watch another descriptor when the owner changes; returns it if
+    /// this link takes no part in one.
     pub(crate) fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
         let Some(handover) = &mut self.handover else {
             return Some(watcher);
@@ -69,18 +70,19 @@ impl InterfaceLink {
         None
     }
 
-    /// Gives the interface to who asks for it; the link goes on behind him. No frame is held, and none is being written.
+    /// Gives the interface to the process that has sent TAKE, and returns the link that continues as its successor. No
+    /// frame may be held or being written.
     pub(crate) fn give(mut self) -> Result<Box<StandbyLink>, Box<Self>> {
         let Some(mut handover) = self.handover.take() else {
             return Err(Box::new(self));
         };
-        let request = handover.asks.take();
+        let request = handover.take_request.take();
         let Some(request) = request.filter(|request| !request.is_over()) else {
             self.handover = Some(handover);
             return Err(Box::new(self));
         };
         let Ok((relay, far)) = Relay::new() else {
-            // He hears that nothing came of it, and asks again.
+            // Dropping the request ends its channel, and the requester asks again.
             self.handover = Some(handover);
             return Err(Box::new(self));
         };
@@ -94,18 +96,18 @@ impl InterfaceLink {
             ..
         } = self;
         queues.leave();
-        // We are behind whoever has asked from now on.
-        table.set_behind(true);
-        handover.endpoint.leave(queues.as_fd());
+        // From here on this process is a successor of the requester.
+        table.set_has_successor(true);
+        handover.endpoint.unwatch(queues.as_fd());
         drop((queues, table));
-        // Only now, when nothing of ours touches the rings any more. First the message: who finds the device free without it
-        // would think that we are gone.
-        let before = PeerProcess::say_admitted(request, relay, far);
+        // Nothing of this process touches the rings any more. GIVEN goes out before the lock is released: a process
+        // that found the file unlocked without it would conclude that this one is gone.
+        let predecessor = PeerProcess::admit_over(request, relay, far);
         handover.endpoint.unlock();
-        let Succession {
+        let Handover {
             endpoint,
             open,
-            behind,
+            successor,
             ..
         } = *handover;
         let parts = Parts {
@@ -114,23 +116,23 @@ impl InterfaceLink {
             monitor,
             on_fault,
             wanted,
-            behind,
+            successor,
             heard,
             has_failed: false,
         };
-        // If he is gone by now the device is nobody's, and ours again in a moment.
-        Ok(Box::new(StandbyLink::new(parts, before.ok())))
+        // If the requester is gone by now, no process owns the device, and the standby link locks it again.
+        Ok(Box::new(StandbyLink::new(parts, predecessor.ok())))
     }
 
-    /// Takes the interface, which is ours now, as whoever had it has left it.
+    /// Opens the interface, which this process owns now, in the state in which the former owner left it.
     pub(crate) fn take(mut parts: Parts) -> Result<Box<Self>, Box<StandbyLink>> {
         let opened = (parts.open)(&parts.monitor.network().link);
         let (queues, table) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 (parts.on_fault)(InterfaceFault::NotTaken(error.to_string()));
-                if let Some(behind) = parts.behind.take() {
-                    behind.close(&parts.endpoint);
+                if let Some(successor) = parts.successor.take() {
+                    successor.close(&parts.endpoint);
                 }
                 parts.endpoint.unlock();
                 parts.has_failed = true;
@@ -144,7 +146,7 @@ impl InterfaceLink {
             monitor,
             on_fault,
             wanted,
-            behind,
+            successor,
             heard,
             has_failed: _,
         } = parts;
@@ -175,151 +177,151 @@ impl InterfaceLink {
         link.steer(&addresses);
         let state = link.monitor.network().link.clone();
         link.tell_passage(&state);
-        let handover = Succession::new((endpoint, open), behind, &link.table);
+        let handover = Handover::new((endpoint, open), successor, &link.table);
         link.handover = Some(Box::new(handover));
         Ok(Box::new(link))
     }
 }
 
-impl Succession {
+impl Handover {
     fn new(
         (endpoint, open): (Endpoint, OpenQueue),
-        behind: Option<PeerProcess>,
+        successor: Option<PeerProcess>,
         table: &Table,
     ) -> Self {
-        let expects_others = behind.is_none() && table.keeps_any();
-        if expects_others {
+        let expects_joins = successor.is_none() && table.keeps_any();
+        if expects_joins {
             endpoint.set_timer(Some(TIMEOUT));
         } else {
-            table.set_behind(behind.is_some());
+            table.set_has_successor(successor.is_some());
         }
         Self {
             endpoint,
             open,
-            behind,
-            asks: None,
-            has_said_leaving: false,
-            has_left: false,
-            expects_others,
-            may_be_of_others: expects_others && table.has_behind(),
+            successor,
+            take_request: None,
+            has_announced_leaving: false,
+            has_backlog: false,
+            expects_joins,
+            may_belong_to_others: expects_joins && table.has_successor(),
         }
     }
 
-    /// Sends what who is behind us sends.
+    /// Sends the frames of the successor.
     #[inline]
     pub(super) fn carry(&mut self, queues: &mut Queues) {
-        self.has_left = false;
-        if let Some(behind) = &mut self.behind
-            && behind.relay.waiting().is_some()
+        self.has_backlog = false;
+        if let Some(successor) = &mut self.successor
+            && successor.relay.waiting().is_some()
         {
-            self.has_left = carry(behind, queues);
+            self.has_backlog = carry(successor, queues);
         }
-        if let Some(behind) = &mut self.behind {
-            behind.relay.publish();
+        if let Some(successor) = &mut self.successor {
+            successor.relay.publish();
         }
     }
 
-    /// Whether something that was to be sent waits for the interface.
+    /// Whether frames of the successor wait for room at the interface.
     #[inline]
-    pub(super) fn has_left(&self) -> bool {
-        self.has_left
+    pub(super) fn has_backlog(&self) -> bool {
+        self.has_backlog
     }
 
-    /// Whether frames are better left where they are: those for what was served before us come already, and nobody listens
-    /// there yet, for a few milliseconds.
+    /// Whether received frames should stay in the ring: frames for ports that the former owner served keep coming, and
+    /// for a few milliseconds this process does not listen there yet.
     #[inline]
-    pub(super) fn waits_to_serve(&self, wanted: &Wanted) -> bool {
-        self.expects_others && !wanted.is_serving()
+    pub(super) fn must_defer_frames(&self, wanted: &Wanted) -> bool {
+        self.expects_joins && !wanted.is_serving()
     }
 
     pub(super) fn hand_over(&mut self, received: &Received, frame: &[u8]) -> bool {
-        let Some(behind) = &mut self.behind else {
-            // Lost, as it might be on its way: when it comes again, whose it is may be there.
-            return self.may_be_of_others;
+        let Some(successor) = &mut self.successor else {
+            // Dropped, as on a full link: when it is retransmitted, the process it belongs to may have joined.
+            return self.may_belong_to_others;
         };
         let note = Note::arrived(received.checksum, received.merged);
-        // Without room it is lost, as it might be on its way.
-        behind.relay.put(&note, frame);
+        // Without room the frame is dropped, as on a full link.
+        successor.relay.put(&note, frame);
         true
     }
 
-    /// Looks who is at the sources.
-    pub(super) fn look(
+    /// Polls the sources and handles what is ready.
+    pub(super) fn poll(
         &mut self,
         queues: &mut Queues,
         (table, wanted): (&Table, &Wanted),
         on_fault: &mut FaultCallback,
     ) {
-        let ready = self.endpoint.look();
+        let ready = self.endpoint.poll();
         while ready.at(EventSource::Requests)
-            && self.asks.is_none()
+            && self.take_request.is_none()
             && let Some(request) = self.endpoint.request()
         {
             match request.request_kind {
-                RequestKind::Take => self.asks = Some(request),
+                RequestKind::Take => self.take_request = Some(request),
                 RequestKind::Join => self.on_join(request, table),
             }
         }
-        if let Some(behind) = &mut self.behind {
-            let is_over = ready.at(EventSource::Behind)
-                && matches!(behind.next_message(), Some(Message::End));
-            let is_broken = behind.relay.is_broken();
+        if let Some(successor) = &mut self.successor {
+            let is_over = ready.at(EventSource::Successor)
+                && matches!(successor.next_message(), Some(Message::End));
+            let is_broken = successor.relay.is_broken();
             if is_broken {
                 on_fault(InterfaceFault::RelayBroken);
             }
             if is_over || is_broken {
-                // What it has sent last.
-                carry(behind, queues);
-                behind.close(&self.endpoint);
-                self.behind = None;
-                table.set_behind(false);
+                // Frames that it sent before it ended.
+                carry(successor, queues);
+                successor.close(&self.endpoint);
+                self.successor = None;
+                table.set_has_successor(false);
                 table.forget_kept();
             }
         }
         if ready.at(EventSource::Timer) {
             self.endpoint.set_timer(None);
-            if std::mem::take(&mut self.expects_others) {
-                self.may_be_of_others = false;
-                table.set_behind(false);
+            if std::mem::take(&mut self.expects_joins) {
+                self.may_belong_to_others = false;
+                table.set_has_successor(false);
                 table.forget_kept();
             }
         }
-        if let Some(behind) = &self.behind
-            && wanted.is_serving() == self.has_said_leaving
+        if let Some(successor) = &self.successor
+            && wanted.is_serving() == self.has_announced_leaving
         {
-            self.has_said_leaving = !self.has_said_leaving;
-            if self.has_said_leaving {
-                behind.say_leaving();
+            self.has_announced_leaving = !self.has_announced_leaving;
+            if self.has_announced_leaving {
+                successor.send_leaving();
             }
         }
     }
 }
 
-impl Succession {
+impl Handover {
     fn on_join(&mut self, request: Request, table: &Table) {
-        match &self.behind {
-            Some(behind) => behind.pass_on(&request),
-            // Who has asked may be gone.
+        match &self.successor {
+            Some(successor) => successor.forward(&request),
+            // The requester may be gone.
             None => {
-                if let Ok(behind) = PeerProcess::admit(request) {
-                    behind.open(
+                if let Ok(successor) = PeerProcess::admit(request) {
+                    successor.open(
                         &self.endpoint,
-                        [EventSource::Behind, EventSource::DoorbellBehind],
+                        [EventSource::Successor, EventSource::SuccessorDoorbell],
                     );
-                    self.behind = Some(behind);
-                    self.expects_others = false;
-                    self.may_be_of_others = false;
-                    table.set_behind(true);
+                    self.successor = Some(successor);
+                    self.expects_joins = false;
+                    self.may_belong_to_others = false;
+                    table.set_has_successor(true);
                 }
             }
         }
     }
 }
 
-/// Whether something is left for which the interface has no room.
+/// Sends the successor's frames; whether one is left for which the interface has no room.
 #[cold]
-fn carry(behind: &mut PeerProcess, queues: &mut Queues) -> bool {
-    behind.relay.carry(|relay, len| {
+fn carry(successor: &mut PeerProcess, queues: &mut Queues) -> bool {
+    successor.relay.carry(|relay, len| {
         if len > queues.frame_len_max() {
             relay.take(&mut []);
             return true;
@@ -327,7 +329,7 @@ fn carry(behind: &mut PeerProcess, queues: &mut Queues) -> bool {
         let Some(room) = queues.reserve(len) else {
             return false;
         };
-        // What is left to the device can't be left to this one.
+        // The interface offloads neither checksums nor segmentation, so a frame that requires it is dropped.
         if let Some(note) = relay.take(room.get_mut(..len).unwrap_or_default())
             && note.offload == Offload::default()
         {
@@ -337,13 +339,13 @@ fn carry(behind: &mut PeerProcess, queues: &mut Queues) -> bool {
     })
 }
 
-impl AsFd for Succession {
+impl AsFd for Handover {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.endpoint.as_fd()
     }
 }
 
-/// How long others may take to find out that whoever had the interface is gone, who look every few milliseconds, and to join
-/// us. Peers whose connections ended with him hear so much later of it; they send again what they have sent after some
+/// How long the former owner's successors may take to notice its end, which they poll for every few milliseconds, and
+/// to join. Peers whose connections ended with the former owner get their RST so much later; they retransmit after some
 /// hundred milliseconds.
 const TIMEOUT: Duration = Duration::from_secs(1);

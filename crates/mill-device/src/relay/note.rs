@@ -1,8 +1,8 @@
-//! What is said about a frame besides its bytes: what is known of its checksum, what is left to the device.
+//! What accompanies a frame in the relay: the state of its checksum, and which work is offloaded to the device.
 
 use mill_stack::link::{Offload, PartialChecksum, ReceivedChecksum, Segmentation};
 
-/// Of a frame that has arrived the first two count, of one to be sent the last.
+/// For received frames the first two fields count, for frames to be sent the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     pub checksum: ReceivedChecksum,
@@ -24,7 +24,7 @@ impl Default for Note {
 }
 
 impl Note {
-    /// Checksum, flags, then five numbers of two bytes in the machine's order.
+    /// Encodes checksum, flags, then five 16-bit numbers in native byte order.
     pub(super) fn to_bytes(self) -> [u8; NOTE_BYTES] {
         let checksum = match self.checksum {
             ReceivedChecksum::Unverified => 0,
@@ -53,7 +53,7 @@ impl Note {
         bytes
     }
 
-    /// All bytes make a note; what they don't know of is nothing.
+    /// Decodes any bytes; unknown bits are ignored.
     pub(super) fn from_bytes(bytes: &[u8; NOTE_BYTES]) -> Self {
         let mut numbers = [0; 5];
         for (to, number) in numbers.iter_mut().zip(bytes[2..].chunks_exact(2)) {
@@ -80,11 +80,11 @@ impl Note {
     }
 }
 
-// The first byte.
+// Values of the first byte.
 const VERIFIED: u8 = 1;
 const MAYBE_PARTIAL: u8 = 2;
 
-// Bits of the second.
+// Bits of the second byte.
 const HAS_CHECKSUM: u8 = 1;
 const HAS_SEGMENTS: u8 = 2;
 const IS_IPV6: u8 = 4;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_says_the_same_after_its_way() {
+    fn a_note_survives_encoding() {
         let partial = PartialChecksum {
             start: 34,
             offset: 16,

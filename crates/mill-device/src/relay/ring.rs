@@ -1,12 +1,12 @@
-//! Frames one way through shared memory: one process puts them in, the other takes them out.
+//! Frames in one direction through shared memory, with one writer and one reader.
 //!
-//! A ring of bytes. A record is its length in four bytes, then the bytes, and ends at a multiple of eight. Both indices count
-//! bytes and run freely in 32 bits; each side writes its own and reads the other's.
+//! A ring of bytes. A record is its length in four bytes, then its bytes, padded to a multiple of eight. Both indices
+//! count bytes and wrap at 2^32; each side writes its own and reads the other's.
 
 use mill_sys::memory::SharedMemory;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// Where a ring lies in the memory.
+/// Offsets of a ring's parts in the memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ring {
     pub(super) put_at: usize,
@@ -16,25 +16,25 @@ pub(super) struct Ring {
     pub(super) bytes: u32,
 }
 
-/// The end that puts records in.
+/// The side that adds records.
 #[derive(Debug)]
 pub(super) struct Writer {
     ring: Ring,
-    /// Up to where records are written, and up to where they are published.
+    /// Records are written up to `next`, and visible to the reader up to `published`.
     next: u32,
     published: u32,
-    /// Up to where the other side had taken when we looked last.
+    /// The reader's index when it was read last.
     taken: u32,
 }
 
-/// The end that takes records out.
+/// The side that removes records.
 #[derive(Debug)]
 pub(super) struct Reader {
     ring: Ring,
-    /// Up to where records are taken, and up to where the other side knows.
+    /// Records are taken up to `next`, and their room is returned up to `released`.
     next: u32,
     released: u32,
-    /// Up to where the other side had put when we looked last.
+    /// The writer's index when it was read last.
     put: u32,
     is_broken: bool,
 }
@@ -48,7 +48,8 @@ impl Ring {
         memory.atomic_u32(self.taken_at).expect(INSIDE)
     }
 
-    /// The two parts of the ring that `len` bytes from `index` on lie in: the second begins at its beginning.
+    /// Where `len` bytes from `index` on lie: the offset and length of the first part; the second one is at the ring's
+    /// start.
     fn parts(&self, index: u32, len: usize) -> (usize, usize) {
         let at = (index & (self.bytes - 1)) as usize;
         let first = len.min(self.bytes as usize - at);
@@ -73,7 +74,7 @@ impl Ring {
 }
 
 impl Writer {
-    /// For a ring that nobody has used.
+    /// The writer of an unused ring.
     pub(super) const fn new(ring: Ring) -> Self {
         Self {
             ring,
@@ -83,14 +84,14 @@ impl Writer {
         }
     }
 
-    /// Whether a record of so many bytes has room.
+    /// Whether a record of `len` bytes has room.
     pub(super) fn has_room(&mut self, memory: &SharedMemory, len: usize) -> bool {
         let Some(needed) = record_bytes(len) else {
             return false;
         };
         if self.ring.bytes - self.used() < needed {
             let taken = self.ring.taken(memory).load(Ordering::Acquire);
-            // What can't be is nothing: the other side has not taken more than there is.
+            // Ignore an impossible index: the reader cannot have taken more than was written.
             if self.next.wrapping_sub(taken) <= self.used() {
                 self.taken = taken;
             }
@@ -98,7 +99,7 @@ impl Writer {
         self.ring.bytes - self.used() >= needed
     }
 
-    /// Puts a record of two parts in, if it has room.
+    /// Writes a record of two parts, if it has room.
     pub(super) fn put(&mut self, memory: &SharedMemory, parts: [&[u8]; 2]) -> bool {
         let len = parts[0].len() + parts[1].len();
         if !self.has_room(memory, len) {
@@ -116,14 +117,15 @@ impl Writer {
         true
     }
 
-    /// Lets the other side see what was put; whether it has to be woken, because it may have found nothing before.
+    /// Makes written records visible; whether the reader has to be woken because it may have found the ring empty.
     pub(super) fn publish(&mut self, memory: &SharedMemory) -> bool {
         if self.published == self.next {
             return false;
         }
         let before = std::mem::replace(&mut self.published, self.next);
         self.ring.put(memory).store(self.next, Ordering::Release);
-        // The other side stores what it took, then looks whether there is more; so one of the two sees the other's.
+        // The reader stores its index and then loads the writer's; this side stores its own and then loads the
+        // reader's. With the two fences at least one side sees the other's store, so no wakeup is lost.
         fence(Ordering::SeqCst);
         self.ring.taken(memory).load(Ordering::Acquire) == before
     }
@@ -134,7 +136,7 @@ impl Writer {
 }
 
 impl Reader {
-    /// For a ring that nobody has taken anything of.
+    /// The reader of an unused ring.
     pub(super) const fn new(ring: Ring) -> Self {
         Self {
             ring,
@@ -145,7 +147,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of the record that is taken next; `None` if there is none.
+    /// Length of the next record; `None` if there is none.
     #[inline]
     pub(super) fn waiting(&mut self, memory: &SharedMemory) -> Option<usize> {
         if self.next == self.put {
@@ -168,7 +170,7 @@ impl Reader {
         (!self.is_broken).then_some(len)
     }
 
-    /// Copies out of the record that waits, from a byte of it on; `false` if that is not inside.
+    /// Copies bytes of the next record, from offset `from` on; `false` if they are not all inside it.
     pub(super) fn read(&mut self, memory: &SharedMemory, from: usize, to: &mut [u8]) -> bool {
         let len = self.waiting(memory).unwrap_or_default();
         if from + to.len() > len {
@@ -179,14 +181,14 @@ impl Reader {
         true
     }
 
-    /// Goes on to the next record.
+    /// Skips to the next record.
     pub(super) fn pass(&mut self, memory: &SharedMemory) {
         let needed = self.waiting(memory).and_then(record_bytes);
         self.next = self.next.wrapping_add(needed.unwrap_or_default());
     }
 
-    /// Gives the room of what was taken back. Whether something has come that was not there when we looked last: the
-    /// other side wakes nobody whom it has not seen to have taken everything.
+    /// Returns the room of taken records. Whether records have arrived since the writer's index was read: the writer
+    /// wakes a reader only if it saw that everything had been taken.
     pub(super) fn release(&mut self, memory: &SharedMemory) -> bool {
         if self.released == self.next {
             return false;
@@ -198,7 +200,7 @@ impl Reader {
         put != self.put && !self.is_broken
     }
 
-    /// What the other side has put makes no sense, as who reads it finds.
+    /// Marks the ring's contents as invalid.
     pub(super) const fn set_broken(&mut self) {
         self.is_broken = true;
     }

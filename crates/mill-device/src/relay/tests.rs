@@ -90,7 +90,7 @@ fn a_full_ring_takes_no_more_until_there_is_room() {
 }
 
 #[test]
-fn who_has_seen_everything_is_woken() {
+fn the_doorbell_rings_only_for_an_end_that_has_taken_all_frames() {
     let (mut near, far) = ends();
     assert!(!is_woken(&far));
     near.publish();
@@ -98,13 +98,13 @@ fn who_has_seen_everything_is_woken() {
     near.put(&note(1), b"a");
     near.publish();
     assert!(is_woken(&far) && !is_woken(&near));
-    far.ring_own_bell();
-    near.ring_own_bell();
+    far.ring_own_doorbell();
+    near.ring_own_doorbell();
     assert!(is_woken(&near));
 }
 
 #[test]
-fn a_frame_of_no_bytes_is_passed_over() {
+fn an_empty_frame_is_skipped() {
     let (mut near, mut far) = ends();
     for frame in [&b""[..], b"", b"a", b"", b"b"] {
         assert!(near.put(&note(1), frame));
@@ -116,7 +116,7 @@ fn a_frame_of_no_bytes_is_passed_over() {
 }
 
 #[test]
-fn what_comes_while_the_last_is_given_back_is_told_to_who_gives_it() {
+fn release_reports_frames_that_arrived_without_a_ring_of_the_doorbell() {
     let (mut near, mut far) = ends();
     assert!(!far.release());
     near.put(&note(1), b"a");
@@ -126,39 +126,41 @@ fn what_comes_while_the_last_is_given_back_is_told_to_who_gives_it() {
     assert!(is_woken(&far));
     near.put(&note(1), b"b");
     near.publish();
-    assert!(far.release(), "nobody else tells of it");
+    assert!(far.release(), "nothing else reports it");
     assert!(take(&mut far).is_some());
     assert!(!far.release());
 }
 
 #[test]
-fn what_cannot_be_carried_yet_waits_and_wakes_nobody() {
+fn frames_that_cannot_be_passed_on_stay_and_ring_no_doorbell() {
     let (mut near, mut far) = ends();
     near.put(&note(1), b"a");
-    // As if it had been woken for it.
+    // As if the doorbell had been rung for it.
     near.outgoing.publish(&near.memory);
     let mut rooms = 0;
     for _ in 0..3 {
-        let has_left = far.carry(|_, len| {
+        let has_backlog = far.carry(|_, len| {
             rooms += len;
             false
         });
-        assert!(has_left);
+        assert!(has_backlog);
     }
     assert_eq!(rooms, 3);
     assert!(!is_woken(&far));
-    let has_left = far.carry(|relay, len| relay.take(&mut vec![0; len]).is_some());
-    assert!(!has_left && !is_woken(&far));
+    let has_backlog = far.carry(|relay, len| relay.take(&mut vec![0; len]).is_some());
+    assert!(!has_backlog && !is_woken(&far));
     assert_eq!(far.waiting(), None);
 }
 
 #[test]
-fn what_makes_no_sense_ends_it() {
+fn invalid_contents_break_the_ring() {
     let check = |put: u32, len: u32, is_broken: bool| {
         let (near, far) = Relay::new().unwrap();
         let memory = near.memory;
-        memory.write(THERE.bytes_at, &len.to_ne_bytes()).unwrap();
-        let index = memory.atomic_u32(THERE.put_at).unwrap();
+        memory
+            .write(MAKER_TO_PEER.bytes_at, &len.to_ne_bytes())
+            .unwrap();
+        let index = memory.atomic_u32(MAKER_TO_PEER.put_at).unwrap();
         index.store(put, Ordering::Release);
         let mut far = Relay::join(far).unwrap();
         for _ in 0..3 {
@@ -167,7 +169,7 @@ fn what_makes_no_sense_ends_it() {
         assert_eq!(far.is_broken(), is_broken, "{put} {len}");
     };
     check(0, 0, false);
-    // A note without a frame: passed over. What is too short for a note is none.
+    // A note without a frame is skipped; a record shorter than a note is invalid.
     check(16, 12, false);
     check(16, 11, true);
     check(8, 4, true);

@@ -123,13 +123,13 @@ impl Table {
 
     /// Another process has connections on the interface, or may have, and whoever has the interface passes its frames on.
     /// It stays said when this process ends, for the next one that has the interface.
-    pub fn set_behind(&self, on: bool) {
+    pub fn set_has_successor(&self, on: bool) {
         let state = self.state();
         state.word(BEHIND).store(on.into(), Ordering::Release);
     }
 
-    /// What was said last by [`Self::set_behind`], here or in the process before.
-    pub fn has_behind(&self) -> bool {
+    /// What was said last by [`Self::set_has_successor`], here or in the process before.
+    pub fn has_successor(&self) -> bool {
         self.state().word(BEHIND).load(Ordering::Acquire) != 0
     }
 

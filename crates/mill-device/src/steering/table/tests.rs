@@ -167,12 +167,12 @@ fn who_inherits_a_table_knows_whether_others_were_behind() {
     };
     let is_known = |expected: bool| {
         let heir = Table::inherit(bench.descriptors()).unwrap();
-        assert_eq!(heir.has_behind(), expected);
+        assert_eq!(heir.has_successor(), expected);
     };
     is_known(false);
-    bench.table.set_behind(true);
+    bench.table.set_has_successor(true);
     is_known(true);
-    bench.table.set_behind(false);
+    bench.table.set_has_successor(false);
     is_known(false);
 }
 
