@@ -84,7 +84,7 @@ pub struct Choice {
     /// smoke (minutes), standard, seed (as the document)
     #[arg(long, value_name = "SIZE", default_value = DEFAULT_SIZE)]
     pub size: String,
-    /// Change a variable, axis or key (repeatable): seconds=5, workers=1,2
+    /// Change a variable, axis or key (repeatable): duration=5s, workers=1,2
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = assignment)]
     pub sets: Vec<String>,
 }

@@ -26,6 +26,9 @@ pub mod recipe;
 /// Trials in an order.
 pub mod plan;
 
+/// What a client was asked to do, by its command line.
+mod command;
+
 /// What tools print.
 pub mod output;
 

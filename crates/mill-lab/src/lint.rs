@@ -6,7 +6,6 @@
 mod blocks;
 mod changes;
 mod client_bound;
-mod command;
 mod gain_arithmetic;
 mod hidden_errors;
 mod interrupted;

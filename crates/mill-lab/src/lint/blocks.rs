@@ -7,8 +7,8 @@
 //! Running 30s test @ http://…:9090/          the block: to "Transfer/sec", or to ab's "(longest request)"
 //! ```
 
-use super::command::ClientCommand;
 use super::sample::Sample;
+use crate::command::ClientCommand;
 use crate::output;
 use crate::recipe::Tool;
 

@@ -1,6 +1,6 @@
 //! One measurement as the lints look at it: a block of somebody's text, or a trial of ours.
 
-use super::command::ClientCommand;
+use crate::command::ClientCommand;
 use crate::record::{Figures, Point, Status, TrialRecord};
 
 /// A measurement, where it stands, and what it claims to be of.

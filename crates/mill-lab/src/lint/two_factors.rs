@@ -1,8 +1,8 @@
 //! Comparisons in which more than one thing changed: whose gain is it?
 
-use super::command::{ClientCommand, count};
 use super::sample::{Sample, rest_of};
 use super::warning;
+use crate::command::{ClientCommand, count};
 use crate::findings::Warning;
 use crate::recipe::{Comparison, Recipe, matches};
 use crate::record::{Status, TrialRecord};

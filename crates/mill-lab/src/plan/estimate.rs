@@ -1,6 +1,7 @@
 //! How long a plan takes: what the recipe says of its loads, and what has to be done around them.
 
 use super::{Plan, Trial};
+use crate::command::seconds_asked;
 use crate::recipe::{Load, Probe, ProbeKind, Tool};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 const AROUND_TRIAL_S: f64 = 1.5;
 /// perf needs this to begin and to write down what it saw, in seconds.
 const AROUND_PROBE_S: f64 = 1.0;
-/// Taken for a load that doesn't say how long it takes, in seconds.
+/// Taken for a load of which neither arguments nor recipe say how long it takes, in seconds.
 const UNKNOWN_LOAD_S: f64 = 10.0;
 
 impl Plan {
@@ -56,14 +57,14 @@ fn load_seconds(load: &Load) -> f64 {
     if load.tool == Tool::None {
         return 0.0;
     }
-    load.seconds
-        .or_else(|| duration_in(&load.args))
+    seconds_asked(load.tool.name(), &load.args)
+        .or(load.seconds)
         .unwrap_or(UNKNOWN_LOAD_S)
 }
 
 fn prime_seconds(load: &Load) -> f64 {
     match &load.prime {
-        Some(args) => duration_in(args).unwrap_or_else(|| load_seconds(load)),
+        Some(args) => seconds_asked(load.tool.name(), args).unwrap_or_else(|| load_seconds(load)),
         None => 0.0,
     }
 }
@@ -75,49 +76,4 @@ fn probe_seconds(probe: &Probe, load: &Load) -> f64 {
         _ => 2.0 * load.ramp_s,
     };
     AROUND_PROBE_S + probe.seconds + ramps
-}
-
-/// What `-d 180s` or `--duration=2m` says, as wrk reads it.
-fn duration_in(args: &str) -> Option<f64> {
-    let mut words = args.split_whitespace();
-    while let Some(word) = words.next() {
-        let value = match word.strip_prefix("--duration") {
-            Some(rest) => rest.strip_prefix('='),
-            None => word.strip_prefix("-d").filter(|rest| !rest.is_empty()),
-        };
-        let value = match (value, word) {
-            (Some(value), _) => value,
-            (None, "-d" | "--duration") => words.next()?,
-            _ => continue,
-        };
-        let digits = value.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let unit = match value.strip_prefix(digits)? {
-            "" | "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            "ms" => 0.001,
-            _ => return None,
-        };
-        return digits.parse::<f64>().ok().map(|number| number * unit);
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_read_from_arguments_as_wrk_has_them() {
-        let check = |args: &str, expected: Option<f64>| {
-            assert_eq!(duration_in(args), expected, "{args}");
-        };
-        check("-t 1 -c 50 -d 180s http://x/", Some(180.0));
-        check("-t1 -c50 -d3m http://x/", Some(180.0));
-        check("--duration 2 http://x/", Some(2.0));
-        check("--duration=1h", Some(3600.0));
-        check("-n 800000 -c 100 ${url}", None);
-        check("-d soon", None);
-        check("-d", None);
-    }
 }

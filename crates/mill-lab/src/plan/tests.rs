@@ -125,8 +125,15 @@ fn time_is_loads_and_probes_and_what_is_around_them() {
     // 15 trials of 1.5 + 2 s, and 4 probes of 3 + 1 s with two ramps of half a second.
     check(RECIPE, 15.0 * 3.5 + 4.0 * 5.0);
     check(
-        &RECIPE.replace("args =", "seconds = 4\nprime = \"-d 1s\"\nargs ="),
-        15.0 * 6.5 + 4.0 * 5.0,
+        &RECIPE.replace("args =", "prime = \"-d 1s\"\nargs ="),
+        15.0 * 4.5 + 4.0 * 5.0,
+    );
+    // `seconds` counts only where the arguments say no time.
+    let estimated = RECIPE.replace("args =", "seconds = 4\nargs =");
+    check(&estimated, 15.0 * 3.5 + 4.0 * 5.0);
+    check(
+        &estimated.replace("-d 2s", "-n 1000"),
+        15.0 * 5.5 + 4.0 * 5.0,
     );
     check(
         &RECIPE.replace(

@@ -259,7 +259,8 @@ pub struct Load {
     pub environment: BTreeMap<String, String>,
     /// The same with other arguments, before, and thrown away: fills caches and the JIT of whoever has one.
     pub prime: Option<String>,
-    /// How long it takes by its own arguments, for the estimate; none means "as long as it takes", taken to be 10 s.
+    /// About how long it takes, for the estimate, where its arguments don't say: a number of requests takes as long
+    /// as it takes. Where neither says it is taken to be 10 s.
     pub seconds: Option<f64>,
     /// At the start and the end of the load what monitors saw is not counted, because clients begin and end one by one.
     #[serde(default = "half_second")]

@@ -1,22 +1,27 @@
 //! What a client was asked to do, read from its command line.
 
+/// How long a client with these arguments takes; none if a number of requests, or nothing, says when it ends.
+pub(crate) fn seconds_asked(tool: &str, args: &str) -> Option<f64> {
+    ClientCommand::parse(&format!("{tool} {args}"))?.seconds
+}
+
 /// The options of wrk, ab and h2load that decide what a figure is a figure of.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ClientCommand {
+pub(crate) struct ClientCommand {
     /// The program's name, without its folder.
-    pub(super) tool: String,
-    pub(super) connections: Option<f64>,
-    pub(super) threads: Option<f64>,
-    pub(super) seconds: Option<f64>,
-    pub(super) requests: Option<f64>,
+    pub(crate) tool: String,
+    pub(crate) connections: Option<f64>,
+    pub(crate) threads: Option<f64>,
+    pub(crate) seconds: Option<f64>,
+    pub(crate) requests: Option<f64>,
     /// Whether each request has a connection of its own; none if the tool was not told.
-    pub(super) closes: Option<bool>,
-    pub(super) url: Option<String>,
+    pub(crate) closes: Option<bool>,
+    pub(crate) url: Option<String>,
 }
 
 impl ClientCommand {
     /// Finds a client's command in a line that may begin with a prompt, `taskset` or `ip netns exec`.
-    pub(super) fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let start = words.iter().position(|word| {
             let name = word.rsplit('/').next().unwrap_or(word);
@@ -86,7 +91,7 @@ impl ClientCommand {
     }
 
     /// What differs, in words: `-c 100 and 300`.
-    pub(super) fn differences(&self, other: &Self) -> Vec<String> {
+    pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
         let mut note = |what: &str, one: Option<f64>, two: Option<f64>| {
             if let (Some(one), Some(two)) = (one, two)
@@ -130,7 +135,7 @@ fn option(word: &str) -> Option<(char, &str)> {
 }
 
 /// `15000`, `15k`.
-pub(super) fn count(text: &str) -> Option<f64> {
+pub(crate) fn count(text: &str) -> Option<f64> {
     crate::output::quantity::Quantity::metric(text).map(|count| count.value)
 }
 
@@ -174,6 +179,24 @@ mod tests {
             ClientCommand::parse("For this test we used wrk and ab"),
             None
         );
+    }
+
+    #[test]
+    fn durations_are_read_as_wrk_and_ab_read_them() {
+        let check = |line: &str, expected: Option<f64>| {
+            assert_eq!(
+                ClientCommand::parse(line).unwrap().seconds,
+                expected,
+                "{line}"
+            );
+        };
+        check("wrk -t 1 -c 50 -d 180s http://x/", Some(180.0));
+        check("millstream wrk --duration 2 http://x/", Some(2.0));
+        check("millstream load --duration=1h http://x/", Some(3600.0));
+        check("ab -t 30 http://x/", Some(30.0));
+        check("wrk -n 800000 -c 100 ${url}", None);
+        check("wrk -d soon", None);
+        check("wrk -d", None);
     }
 
     #[test]
