@@ -6,6 +6,7 @@
 //! verdict     what is said of a ratio, in words
 //! noise       what the first system differs from itself
 //! table       the document's layout; each of its cells
+//! target      limits that figures are to keep
 //! published   the document's figures, as ratios only
 //! chart       pictures as data
 //! summary     the first thing read
@@ -28,6 +29,7 @@ mod noise;
 mod published;
 mod summary;
 mod table;
+mod target;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -71,15 +73,20 @@ pub fn findings(kept: &Kept) -> Findings {
     let mut absences = leftovers::absences(&measured);
     absences.extend(without_ratio);
     let noise = noise.as_ref().map(noise::NoiseOfRun::told);
+    let mut summary = summary::statements(&measured, &comparisons, noise.as_ref());
+    let mut tables = table::all(&measured);
+    let (targets, verdicts) = target::all(&measured);
+    tables.extend(targets);
+    summary.extend(verdicts);
     Findings {
         run: kept.run.clone(),
         question: kept.recipe.question.clone(),
         origin: leftovers::origin(&kept.recipe),
         environment: kept.environment.clone(),
-        summary: summary::statements(&measured, &comparisons, noise.as_ref()),
+        summary,
         noise,
         comparisons,
-        tables: table::all(&measured),
+        tables,
         charts,
         blocks: leftovers::blocks(&measured),
         warnings: crate::lint::run(&kept.recipe, &kept.trials),

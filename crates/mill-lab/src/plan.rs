@@ -1,13 +1,13 @@
 //! A recipe's trials in the order in which they are run.
 //!
 //! The unit of repetition is a fresh server process. Each block has every point once (and the first system twice, if
-//! the noise floor is wanted), in an order drawn from the seed, so that what drifts on the machine hits all
-//! systems alike.
+//! the noise floor is wanted), in an order drawn from the seed or there and back, so that what drifts on the machine hits
+//! all systems alike.
 
 mod estimate;
 mod shuffle;
 
-use crate::recipe::{RecipeError, Resolved, Setup, System, Tool};
+use crate::recipe::{Order, RecipeError, Resolved, Setup, System, Tool};
 use crate::record::Point;
 use serde::{Deserialize, Serialize};
 use shuffle::Shuffle;
@@ -43,8 +43,16 @@ impl Plan {
             trials: Vec::new(),
             cores,
         };
-        for block in 0..recipe.recipe.repeat.blocks {
-            plan.append(recipe, &points, block);
+        let groups = match recipe.recipe.repeat.order {
+            Order::Shuffled => vec![points.as_slice()],
+            Order::Alternating => points
+                .chunk_by(|one, next| is_beside(recipe, one, next))
+                .collect(),
+        };
+        for group in groups {
+            for block in 0..recipe.recipe.repeat.blocks {
+                plan.append(recipe, group, block);
+            }
         }
         Ok(plan)
     }
@@ -59,6 +67,7 @@ impl Plan {
     pub fn extend(&mut self, recipe: &Resolved) -> Result<(), RecipeError> {
         let points = prepared(recipe, self.cores)?;
         let block = self.trials.last().map_or(0, |trial| trial.block + 1);
+        // Further blocks have all points, one group behind the other.
         self.append(recipe, &points, block);
         Ok(())
     }
@@ -68,7 +77,11 @@ impl Plan {
         let mut shuffle = Shuffle::of_block(repeat.seed, block);
         let mut order: Vec<(&Prepared, bool)> =
             points.iter().map(|prepared| (prepared, false)).collect();
-        shuffle.apply(&mut order);
+        match repeat.order {
+            Order::Shuffled => shuffle.apply(&mut order),
+            Order::Alternating if block % 2 == 1 => order.reverse(),
+            Order::Alternating => {}
+        }
         if repeat.again
             && let Some(first) = first_of(recipe, &order)
         {
@@ -92,6 +105,13 @@ impl Plan {
             });
         }
     }
+}
+
+/// Whether two points have the same value on the first axis.
+fn is_beside(recipe: &Resolved, one: &Prepared, next: &Prepared) -> bool {
+    let axes = recipe.axes();
+    let first = axes.first().map(|axis| &axis.name);
+    first.is_none_or(|axis| one.point.get(axis) == next.point.get(axis))
 }
 
 struct Prepared {

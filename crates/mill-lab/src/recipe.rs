@@ -40,8 +40,8 @@ pub use axes::{matches, value_name, value_names};
 pub use check::{check, check_all};
 pub use diagram::diagram;
 pub use model::{
-    Absence, Axis, AxisValue, Chart, ChartKind, Column, Comparison, Published, Recipe, Repeat,
-    Rows, Table,
+    Absence, Axis, AxisValue, Chart, ChartKind, Column, Comparison, Order, Published, Recipe,
+    Repeat, Rows, Table, Target,
 };
 pub use published::{MatrixError, PublishedFigure};
 pub use setup::{
@@ -112,7 +112,7 @@ pub const MACHINE_VARIABLES: [&str; 12] = [
 ];
 
 /// The keys that a recipe may have; `parent` and `size` are gone when it is resolved.
-const TOP_LEVEL: [&str; 22] = [
+const TOP_LEVEL: [&str; 23] = [
     "id",
     "title",
     "seed",
@@ -125,6 +125,7 @@ const TOP_LEVEL: [&str; 22] = [
     "skip",
     "repeat",
     "compare",
+    "target",
     "table",
     "chart",
     "published",

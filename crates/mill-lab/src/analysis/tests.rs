@@ -5,4 +5,5 @@ mod made_up;
 mod pictures;
 mod runs;
 mod tables;
+mod targets;
 mod verdicts;

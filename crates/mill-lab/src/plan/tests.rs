@@ -143,3 +143,20 @@ fn time_is_loads_and_probes_and_what_is_around_them() {
         9.0 * 3.5 + 2.0 * 5.0,
     );
 }
+
+#[test]
+fn alternating_blocks_go_there_and_back_at_one_value_of_the_first_axis_after_the_other() {
+    let text = RECIPE.replace(
+        "blocks = 3",
+        "blocks = 3\norder = \"alternating\"\nagain = false",
+    );
+    let (_, plan) = plan(&text);
+    let order: Vec<String> = plan
+        .trials
+        .iter()
+        .map(|trial| trial.point.values().cloned().collect::<Vec<_>>().join(""))
+        .collect();
+    let of_one = ["nginx1", "own1", "own1", "nginx1", "nginx1", "own1"];
+    let of_two = of_one.map(|point| point.replace('1', "2"));
+    assert_eq!(order, [of_one.map(String::from), of_two].concat());
+}

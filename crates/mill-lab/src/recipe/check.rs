@@ -23,6 +23,7 @@ pub fn check(resolved: &Resolved) -> Vec<RecipeError> {
     check.skips();
     check.systems();
     check.comparisons();
+    check.targets();
     check.tables();
     check.charts();
     check.published();

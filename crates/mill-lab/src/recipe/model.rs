@@ -38,6 +38,8 @@ pub struct Recipe {
     #[serde(default)]
     pub compare: Vec<Comparison>,
     #[serde(default)]
+    pub target: Vec<Target>,
+    #[serde(default)]
     pub table: Vec<Table>,
     #[serde(default)]
     pub chart: Vec<Chart>,
@@ -83,8 +85,9 @@ pub struct AxisValue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeat {
-    /// Each block has every point once, in an order of its own.
+    /// Each block has every point once.
     pub blocks: u32,
+    pub order: Order,
     /// Go on after `blocks` until every comparison's interval is this narrow (half its width, as a share), at most `blocks_max`.
     pub half_width: Option<f64>,
     pub blocks_max: u32,
@@ -102,10 +105,23 @@ pub struct Repeat {
     pub threshold: f64,
 }
 
+/// Of the points of a block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Drawn from the seed, another one in each block.
+    #[default]
+    Shuffled,
+    /// A B B A: there and back over the points of each value of the first axis, one value after the other, so that what is
+    /// compared runs side by side.
+    Alternating,
+}
+
 impl Default for Repeat {
     fn default() -> Self {
         Self {
             blocks: 5,
+            order: Order::Shuffled,
             half_width: None,
             blocks_max: 20,
             again: true,
@@ -141,6 +157,20 @@ fn system_axis() -> String {
 }
 fn requests_per_s() -> Vec<String> {
     vec![String::from("requests_per_s")]
+}
+
+/// A limit for a figure, or for its ratio to the same figure elsewhere.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    pub metric: String,
+    /// Of points with these values.
+    #[serde(default)]
+    pub at: BTreeMap<String, toml::Value>,
+    /// The ratio of `at` to `at` with these values is limited, not the figure.
+    pub over: Option<BTreeMap<String, toml::Value>>,
+    pub at_most: Option<f64>,
+    pub at_least: Option<f64>,
 }
 
 /// A table in the document's layout.

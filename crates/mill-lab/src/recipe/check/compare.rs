@@ -13,6 +13,22 @@ impl Check<'_> {
         }
     }
 
+    pub(super) fn targets(&mut self) {
+        for (index, target) in self.resolved.recipe.target.iter().enumerate() {
+            let path = item(&["target"], index);
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            let key = |key| [path.as_slice(), &[key]].concat();
+            self.metric(&key("metric"), &target.metric);
+            self.at(&key("at"), &target.at);
+            if let Some(over) = &target.over {
+                self.at(&key("over"), over);
+            }
+            if target.at_most.is_none() && target.at_least.is_none() {
+                self.fail(&path, "a target needs `at_most` or `at_least`");
+            }
+        }
+    }
+
     fn comparison(&mut self, path: &[&str], comparison: &Comparison) {
         let key = |key| [path, &[key]].concat();
         let Comparison { axis, from, to, .. } = comparison;

@@ -1,0 +1,181 @@
+//! Limits that figures or ratios are to keep: met, missed, or open while the limit lies among what was found.
+
+use super::measured::{Filter, Measured, describe, over};
+use super::wording::written;
+use crate::findings::{Cell, Grid, Statement, Tone};
+use crate::recipe::Target;
+use crate::statistics::{PairedRatio, median};
+
+/// The table of all targets that have figures, if there is any, and what the summary says of them.
+pub(super) fn all(measured: &Measured<'_>) -> (Option<Grid>, Option<Statement>) {
+    let judged: Vec<Judged> = measured
+        .recipe
+        .target
+        .iter()
+        .flat_map(|target| judge(measured, target))
+        .collect();
+    if judged.is_empty() {
+        return (None, None);
+    }
+    let count = |verdict| judged.iter().filter(|one| one.verdict == verdict).count();
+    let counts = [Verdict::Met, Verdict::Missed, Verdict::Open]
+        .map(|verdict| (count(verdict), verdict.word()));
+    let said = counts.iter().filter(|(count, _)| *count > 0);
+    let said: Vec<String> = said
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let [(_, _), (missed, _), (open, _)] = counts;
+    let statement = Statement {
+        tone: match (missed, open) {
+            (0, 0) => Tone::Gain,
+            (0, _) => Tone::Unsure,
+            _ => Tone::Loss,
+        },
+        text: format!("Targets: {}.", said.join(", ")),
+    };
+    let grid = Grid {
+        title: String::from("Targets"),
+        head: ["figure", "of", "found", "target", "verdict"]
+            .map(String::from)
+            .to_vec(),
+        rows: judged.iter().map(Judged::row).collect(),
+        notes: vec![String::from(
+            "In brackets the interval of a ratio, or the least and the most. A target is open when its limit lies inside.",
+        )],
+    };
+    (Some(grid), Some(statement))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Met,
+    Missed,
+    Open,
+}
+
+/// A target at a point.
+struct Judged {
+    figure: String,
+    of: String,
+    found: String,
+    limit: String,
+    verdict: Verdict,
+}
+
+/// What was found, and what surrounds it.
+struct Found {
+    middle: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Open => "open",
+        }
+    }
+}
+
+impl Judged {
+    fn row(&self) -> Vec<Cell> {
+        let words = [&self.figure, &self.of, &self.found, &self.limit];
+        let cell = |text: &str| Cell {
+            text: String::from(text),
+            ..Cell::default()
+        };
+        let mut row: Vec<Cell> = words.into_iter().map(|word| cell(word)).collect();
+        row.push(cell(self.verdict.word()));
+        row
+    }
+}
+
+/// Each point that the target is for and that was measured.
+fn judge(measured: &Measured<'_>, target: &Target) -> Vec<Judged> {
+    let metric = describe(&target.metric);
+    let axes: Vec<String> = measured
+        .moving_axes()
+        .iter()
+        .map(|axis| axis.name.clone())
+        .collect();
+    let points = measured.combinations(&axes, &target.at).into_iter();
+    let judged = points.filter_map(|point| {
+        let found = match &target.over {
+            Some(other) => ratio(measured, &over(&[&point, other]), &point, &target.metric),
+            None => spread(&measured.values(&point, &target.metric)),
+        }?;
+        let number = |value: f64| match target.over {
+            Some(_) => format!("{value:.3}"),
+            None => written(value, &metric, None),
+        };
+        let of = match &target.over {
+            Some(other) => format!("{} to {}", measured.told(&point), measured.told(other)),
+            None => measured.told(&point),
+        };
+        let limits = [("≤", target.at_most), ("≥", target.at_least)];
+        let limits = limits
+            .into_iter()
+            .filter_map(|(sign, limit)| Some(format!("{sign} {}", number(limit?))));
+        Some(Judged {
+            figure: metric.title.clone(),
+            of,
+            found: format!(
+                "{} [{}, {}]",
+                number(found.middle),
+                number(found.low),
+                number(found.high)
+            ),
+            limit: limits.collect::<Vec<_>>().join(", "),
+            verdict: found.verdict(target),
+        })
+    });
+    judged.collect()
+}
+
+fn ratio(measured: &Measured<'_>, from: &Filter, to: &Filter, metric: &str) -> Option<Found> {
+    let pairs = measured.pairs(from, to, metric);
+    let pairs: Vec<(f64, f64)> = pairs
+        .iter()
+        .filter_map(|pair| pair.figures(metric))
+        .collect();
+    let ratio = PairedRatio::of(&pairs)?;
+    // Without an interval nothing is known but the pairs themselves.
+    let (low, high) = match ratio.interval {
+        Some(interval) => (interval.low, interval.high),
+        None => spread(&ratio.logs).map(|logs| (logs.low, logs.high))?,
+    };
+    Some(Found {
+        middle: ratio.middle.exp(),
+        low: low.exp(),
+        high: high.exp(),
+    })
+}
+
+fn spread(values: &[f64]) -> Option<Found> {
+    Some(Found {
+        middle: median(values)?,
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    })
+}
+
+impl Found {
+    fn verdict(&self, target: &Target) -> Verdict {
+        let at_most = target
+            .at_most
+            .map(|limit| (self.high <= limit, self.low > limit));
+        let at_least = target
+            .at_least
+            .map(|limit| (self.low >= limit, self.high < limit));
+        let held: Vec<(bool, bool)> = at_most.into_iter().chain(at_least).collect();
+        if held.iter().any(|(_, missed)| *missed) {
+            Verdict::Missed
+        } else if held.iter().all(|(met, _)| *met) {
+            Verdict::Met
+        } else {
+            Verdict::Open
+        }
+    }
+}

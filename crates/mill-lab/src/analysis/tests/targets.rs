@@ -1,0 +1,49 @@
+//! Limits that figures and ratios are to keep.
+
+use super::made_up::{ALLOCATORS, Run};
+use crate::analysis::findings;
+
+/// The verdicts on targets at jemalloc, which is faster than glibc by 10 % at 30 000 requests/s.
+fn check(targets: &str, expected: &[&str]) {
+    let run = Run::new(&format!("{ALLOCATORS}{targets}")).blocks(10, 0.1, 0.001);
+    let found = findings(&run.kept);
+    let grid = found.tables.iter().find(|grid| grid.title == "Targets");
+    let rows = grid.map_or(&[][..], |grid| grid.rows.as_slice());
+    let verdicts: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| Some(row.last()?.text.as_str()))
+        .collect();
+    assert_eq!(verdicts, expected, "{targets}");
+    let said = found
+        .summary
+        .iter()
+        .any(|one| one.text.starts_with("Targets"));
+    assert_eq!(said, !expected.is_empty());
+}
+
+#[test]
+fn a_limit_of_a_ratio_is_met_missed_or_open() {
+    let target = |limit: &str| {
+        format!(
+            "[[target]]\nmetric = \"requests_per_s\"\nat = {{ system = \"jemalloc\" }}\nover = {{ system = \"glibc\" }}\n{limit}\n"
+        )
+    };
+    check("", &[]);
+    check(&target("at_least = 1.05"), &["met"]);
+    check(&target("at_least = 1.2"), &["missed"]);
+    check(&target("at_most = 1.1"), &["open"]);
+    check(&target("at_least = 1.05\nat_most = 1.06"), &["missed"]);
+}
+
+#[test]
+fn a_limit_of_a_figure_holds_at_each_point_and_in_each_trial() {
+    let target =
+        |limit: f64| format!("[[target]]\nmetric = \"requests_per_s\"\nat_least = {limit}\n");
+    check(&target(20_000.0), &["met", "met"]);
+    check(&target(31_500.0), &["missed", "met"]);
+    check(&target(33_000.0), &["missed", "open"]);
+    check(
+        &target(20_000.0).replace("requests_per_s", "latency_s.p99"),
+        &[],
+    );
+}
