@@ -37,6 +37,8 @@ mod patience;
 mod programs;
 /// How two subjects compare.
 mod ratio;
+/// Recipes of the lab.
+mod recipe;
 /// System calls per request.
 mod strace;
 /// Tables.
@@ -86,7 +88,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
         ["bypass", options @ ..] => bypass::run(root, options),
         ["load", options @ ..] => load::run(root, options),
-        ["serve", options @ ..] => serve::run(root, options),
+        ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),

@@ -39,13 +39,14 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// Starts all of them. `label` begins the names of the files in `folder`.
+/// Starts all of them, by the program `wrapper` if there is one. `label` begins the names of the files in `folder`.
 pub fn start(
     load: &Load,
     args: &str,
     prepared_testbed: &PreparedTestbed,
     names: &Names,
     (folder, label): (&Path, &str),
+    wrapper: &[&str],
     journal: &mut Journal,
 ) -> Result<Clients, String> {
     let began = clock::monotonic();
@@ -58,7 +59,8 @@ pub fn start(
         if let Some(address) = chosen(&testbed.client_addresses, index) {
             names.set("client_host", address);
         }
-        let mut line = Line::new(program(load, host)?);
+        let mut line = Line::new(wrapper.iter().copied());
+        line.argv.extend(program(load, host)?);
         if !load.stack.is_empty() {
             let stack = names.fill(&load.stack);
             line.argv.extend([String::from("--stack"), stack]);

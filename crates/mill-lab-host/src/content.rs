@@ -14,7 +14,7 @@ pub fn write(content: &BTreeMap<String, Content>, place: &HostFolder) -> io::Res
 }
 
 /// Zeros, as `dd if=/dev/zero` makes them, or text that compresses about as pages and drawings do.
-fn bytes(file: &Content) -> Vec<u8> {
+pub fn bytes(file: &Content) -> Vec<u8> {
     let length = usize::try_from(file.bytes).unwrap_or(usize::MAX);
     if !file.text {
         return vec![0; length];

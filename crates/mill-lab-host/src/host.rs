@@ -3,6 +3,9 @@
 //! What is run is what a person would type (`ip netns exec ms0 taskset -c 1 nginx …`), so that a report's commands are
 //! the commands. `ip netns exec` and `taskset` replace themselves with what they start: the process id is the program's.
 
+use std::fs::File;
+use std::io;
+use std::path::Path;
 use std::process::Command;
 
 /// A place for processes.
@@ -87,6 +90,27 @@ impl Host {
         command
     }
 
+    /// Does something in the host's network: on a thread that ends with it, where that is a namespace. Not over ssh.
+    pub fn within<T: Send>(&self, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let name = match self {
+            Self::Local => return act(),
+            Self::Namespace(name) => name,
+            Self::Remote(target) => {
+                return Err(io::Error::other(format!("{target} is another machine")));
+            }
+        };
+        let namespace = File::open(Path::new(NAMESPACES).join(name))?;
+        std::thread::scope(|scope| {
+            let inside = scope.spawn(move || {
+                mill_sys::namespace::enter_network(&namespace)?;
+                act()
+            });
+            inside
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+        })
+    }
+
     /// As a person would type it.
     pub fn text(&self, line: &Line) -> String {
         self.wrap(line)
@@ -96,6 +120,9 @@ impl Host {
             .join(" ")
     }
 }
+
+/// Where ip-netns(8) keeps namespaces.
+pub(crate) const NAMESPACES: &str = "/run/netns";
 
 /// A word as a POSIX shell takes it.
 pub fn quoted(word: &str) -> String {

@@ -52,6 +52,9 @@ pub mod allocator;
 /// The load.
 pub mod client;
 
+/// Requests of the lab's own.
+pub mod request;
+
 /// What /proc says meanwhile.
 pub mod monitor;
 

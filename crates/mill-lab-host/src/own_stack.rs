@@ -10,8 +10,6 @@ use crate::monitor::tcp::Tcp;
 use crate::needs;
 use mill_lab::recipe::Setup;
 use mill_lab::record::Figures;
-use mill_sys::namespace::enter_network;
-use std::fs::File;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -71,7 +69,9 @@ pub(crate) fn takes_connections(
     address: &str,
     port: u16,
 ) -> bool {
-    let Some(Host::Namespace(namespace)) = client.filter(|_| device(stack).0 == "af_xdp") else {
+    let is_namespace =
+        |host: &&Host| matches!(host, Host::Namespace(_)) && device(stack).0 == "af_xdp";
+    let Some(client) = client.filter(is_namespace) else {
         return true;
     };
     let Ok(address) = address
@@ -81,19 +81,10 @@ pub(crate) fn takes_connections(
         return true;
     };
     let before = accepted_by_kernel(process);
-    let is_connected = std::thread::scope(|scope| {
-        let inside = scope.spawn(|| {
-            let namespace = File::open(Path::new(NAMESPACES).join(namespace))?;
-            enter_network(&namespace)?;
-            TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map(drop)
-        });
-        inside.join().is_ok_and(|connected| connected.is_ok())
-    });
-    is_connected && accepted_by_kernel(process) == before
+    let connected =
+        client.within(|| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map(drop));
+    connected.is_ok() && accepted_by_kernel(process) == before
 }
-
-/// Where ip-netns(8) keeps namespaces.
-const NAMESPACES: &str = "/run/netns";
 
 /// A SYN that is lost is sent again after a second.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(300);

@@ -12,7 +12,7 @@ use crate::tune;
 use mill_lab::recipe::{Content, Setup, Topology, TopologyKind, Tune};
 use mill_lab::record::TunedKey;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A ground that is tuned and has its content.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct PreparedTestbed {
     pub nofile: Option<u64>,
     /// The folder on the server's host: content in `root`, and one folder for each system.
     pub place: HostFolder,
+    /// A file there, for wrk.
+    pub wrk_script: PathBuf,
     made_of: (Topology, Tune, BTreeMap<String, Content>),
     /// Where the journal was before.
     mark: usize,
@@ -76,11 +78,15 @@ impl PreparedTestbed {
         let files = files.and_then(|wanted| limits::open_files(&testbed.server, wanted));
         tuned.extend(files.iter().map(|files| files.tuned.clone()));
         content::write(&setup.content, &place).map_err(|error| failed(&error))?;
+        let wrk_script = place
+            .write("figures.lua", mill_lab::output::WRK_SCRIPT.as_bytes())
+            .map_err(|error| failed(&error))?;
         Ok(Self {
             testbed,
             tuned,
             nofile: files.map(|files| files.limit),
             place,
+            wrk_script,
             made_of: (
                 setup.topology.clone(),
                 setup.tune.clone(),

@@ -49,6 +49,12 @@ mod rate;
 /// CPU by process.
 mod top;
 
+/// System calls by strace.
+pub(crate) mod strace;
+
+/// Heap allocations by valgrind.
+pub(crate) mod valgrind;
+
 /// What a probe may look at.
 #[derive(Clone, Debug)]
 pub struct Scene {
@@ -85,6 +91,8 @@ pub fn look(probe: &Probe, scene: &Scene) -> Looked {
         ProbeKind::VmExits => vm_exits::look(scene, seconds, &mut looked),
         ProbeKind::Rate => rate::look(scene, seconds, &mut looked),
         ProbeKind::Top => top::look(scene, seconds, &mut looked),
+        // Their passes have servers of their own.
+        ProbeKind::Strace | ProbeKind::Valgrind | ProbeKind::IdleConnections => {}
     }
     looked
 }

@@ -43,6 +43,8 @@ pub struct Site<'a> {
     pub folder: &'a Path,
     pub names: &'a Names,
     pub nofile: Option<u64>,
+    /// A program with its arguments that runs the system under test; empty for none.
+    pub wrapper: &'a [&'a str],
 }
 
 /// Starts what is behind first, then the system itself, and waits until it listens.
@@ -68,7 +70,9 @@ pub fn start(
         if let Some(reason) = missing {
             return Err(Trouble::Absent(reason));
         }
-        let process = start_one(system, site, journal)?;
+        let is_in_front = std::ptr::eq(system, &raw const setup.system);
+        let wrapper = if is_in_front { site.wrapper } else { &[] };
+        let process = start_one(system, Site { wrapper, ..site }, journal)?;
         running.processes.insert(0, process);
         running.await_listener(system, site, interrupt)?;
     }
@@ -168,7 +172,9 @@ fn start_one(system: &System, site: Site<'_>, journal: &mut Journal) -> Result<P
     let failed =
         |what: &dyn std::fmt::Display| Trouble::Failed(format!("{}: {what}", system.title));
     let names = folder_names(system, site);
-    let mut line = Line::new(argv(system, &names, site).map_err(|what| failed(&what))?);
+    let mut line = Line::new(site.wrapper.iter().copied());
+    line.argv
+        .extend(argv(system, &names, site).map_err(|what| failed(&what))?);
     line.nofile = site.nofile;
     line.cpus =
         Some(crate::names::cpu_list(&site.testbed.server_cpus)).filter(|list| !list.is_empty());
@@ -328,7 +334,11 @@ fn note_stop(
 /// Goes to the folder and runs the command behind it.
 const FORGIVING: &str = "cd \"$0\" && \"$@\" || :";
 
-fn log_names(folder: &Path, system: &System) -> (std::path::PathBuf, std::path::PathBuf) {
+/// Where a system's two streams go.
+pub(crate) fn log_names(
+    folder: &Path,
+    system: &System,
+) -> (std::path::PathBuf, std::path::PathBuf) {
     let name = |end: &str| folder.join(format!("server-{}.{end}", system.name));
     (name("out"), name("err"))
 }
@@ -344,10 +354,11 @@ fn last_words(folder: &Path, system: &System) -> String {
     text.unwrap_or_else(|| String::from("and said nothing"))
 }
 
-/// nginx with a large configuration is there in a tenth of a second; adapters of whole stacks take longer.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// nginx with a large configuration is there in a tenth of a second; under valgrind it takes longer.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// Under valgrind a server writes its sums at its end.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
 mod tests {

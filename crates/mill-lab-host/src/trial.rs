@@ -1,5 +1,7 @@
 //! One trial: a fresh server, a load, what was seen, and the passes of the probes.
 
+mod apart;
+mod check;
 mod figures;
 mod names;
 mod probing;
@@ -90,6 +92,7 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
         folder: bench.folder,
         names: &names,
         nofile: prepared_testbed.nofile,
+        wrapper: &[],
     };
     let mark = bench.journal.mark();
     let setup = &trial.setup;
@@ -109,20 +112,29 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
     };
     record.commands.extend(running.commands());
     let has_left = running.has_left();
-    let done = under_load(trial, record, &names, &running, bench);
+    let done = check::answer(trial, &names, prepared_testbed)
+        .and_then(|()| under_load(trial, record, &names, &running, bench));
     if has_left {
         figures::forget_server(record);
     }
     let lived = running.end();
     bench.journal.undo_to(mark);
     done?;
-    if lived {
-        Ok(())
-    } else {
-        Err(Trouble::Failed(String::from(
+    if !lived {
+        return Err(Trouble::Failed(String::from(
             "the server ended by itself during the trial",
-        )))
+        )));
     }
+    for probe in setup
+        .probe
+        .iter()
+        .filter(|probe| probe.kind.has_own_server())
+    {
+        if !bench.interrupt.is_asked() {
+            apart::pass(trial, probe, record, &names, bench);
+        }
+    }
+    Ok(())
 }
 
 /// Everything while the server runs.
@@ -142,14 +154,16 @@ fn under_load(
         }
         clean_pass(trial, record, names, running, bench)?;
     }
-    let system = trial.point.get("system").cloned().unwrap_or_default();
-    for probe in &trial.setup.probe {
+    for probe in trial
+        .setup
+        .probe
+        .iter()
+        .filter(|probe| !probe.kind.has_own_server())
+    {
         if bench.interrupt.is_asked() {
             return Ok(());
         }
-        if probe.systems.is_empty() || probe.systems.contains(&system) {
-            probing::pass(trial, probe, record, names, running, bench)?;
-        }
+        probing::pass(trial, probe, record, names, running, bench)?;
     }
     Ok(())
 }
@@ -248,6 +262,7 @@ fn begin(
         bench.prepared_testbed,
         names,
         files,
+        &[],
         bench.journal,
     )
     .map_err(Trouble::Failed)

@@ -91,7 +91,7 @@ pub fn stems() -> impl Iterator<Item = &'static str> {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 54] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 55] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -255,6 +255,14 @@ const TABLE: [(&str, &str, Unit, Better, usize); 54] = [
         PerRequest,
         Lower,
         2,
+    ),
+    // Growth of proportional memory (PSS) for each; .private
+    (
+        "idle_connection_bytes",
+        "Memory of an idle connection",
+        Bytes,
+        Lower,
+        0,
     ),
     (
         "tcp_receive_per_s",

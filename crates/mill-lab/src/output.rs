@@ -13,6 +13,8 @@ mod spectrum;
 mod together;
 mod wrk;
 
+pub use wrk::SCRIPT as WRK_SCRIPT;
+
 use crate::recipe::Tool;
 use crate::record::Figures;
 use mill_metrics::Histogram;

@@ -89,7 +89,7 @@ pub struct RecipeError {
 }
 
 /// Variables that only the machine knows; substitution leaves them as they are.
-pub const MACHINE_VARIABLES: [&str; 12] = [
+pub const MACHINE_VARIABLES: [&str; 13] = [
     // http://HOST:PORT and `load.path`.
     "url",
     // The server's address as clients see it.
@@ -109,6 +109,8 @@ pub const MACHINE_VARIABLES: [&str; 12] = [
     "cpus",
     "cores",
     "affinity_masks",
+    // A script for wrk's `-s` that prints its figures unrounded, with p99.9.
+    "wrk_script",
 ];
 
 /// The keys that a recipe may have; `parent` and `size` are gone when it is resolved.

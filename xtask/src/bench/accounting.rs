@@ -98,27 +98,6 @@ pub(super) fn memory(pids: &[u32]) -> Option<Memory> {
     Some(sum)
 }
 
-/// Whether another process traces all threads of these processes.
-pub(super) fn all_traced(pids: &[u32]) -> bool {
-    let tasks = pids.iter().flat_map(|pid| {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-        tasks.into_iter().flatten().flatten()
-    });
-    let mut statuses = tasks.map(|task| fs::read_to_string(task.path().join("status")));
-    statuses.all(|status| {
-        status.is_ok_and(|text| number_after(&text, "TracerPid:").is_some_and(|pid| pid != 0))
-    })
-}
-
-/// Closed TCP connections of this machine that are in TIME-WAIT, and how many may be.
-pub(super) fn time_wait() -> (u64, u64) {
-    let sockets = fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
-    let most = fs::read_to_string("/proc/sys/net/ipv4/tcp_max_tw_buckets").unwrap_or_default();
-    let waiting = sockets.lines().find(|line| line.starts_with("TCP:"));
-    let waiting = waiting.and_then(|line| number_after(line, " tw "));
-    (waiting.unwrap_or(0), most.trim().parse().unwrap_or(0))
-}
-
 impl CpuTime {
     pub(super) fn since(self, earlier: Self) -> Self {
         Self {
@@ -249,7 +228,7 @@ mod tests {
     use std::time::Duration;
 
     use super::{
-        CpuTicks, CpuTime, Memory, SoftirqAccount, cpu_time, family, number_after, parent_in_stat,
+        CpuTicks, CpuTime, Memory, SoftirqAccount, cpu_time, family, parent_in_stat,
         parse_cpu_line, parse_kernel_configuration, parse_schedstat, parse_smaps_rollup,
     };
 
@@ -306,12 +285,6 @@ mod tests {
             private_bytes: 184 * 1024,
         };
         assert_eq!(parse_smaps_rollup(text), expected);
-    }
-
-    #[test]
-    fn time_wait_stands_behind_its_name() {
-        let line = "TCP: inuse 1 orphan 0 tw 4711 alloc 1 mem 212";
-        assert_eq!(number_after(line, " tw "), Some(4711));
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn measure(root: &Path, options: &Options, cells: Vec<Cell>, command_line: &str)
         lab: &lab,
         topology: &topology,
         programs: &programs,
-        seconds: options.order.seconds,
+        seconds: options.order.seconds.unwrap_or(1),
     };
     let script = setting.wrk_script();
     fs::write(&script, wrk::SCRIPT).map_err(Failure::during(script.display()))?;
@@ -251,13 +251,13 @@ fn measure_cell(setting: Setting<'_>, options: &Options, kinds: &[Kind], cell: C
 
 /// There and back for each round; for percentiles no fewer than make a median of them worth something.
 fn passes(options: &Options, cell: &Cell) -> u32 {
-    let passes = 2 * options.order.rounds;
+    let passes = 2 * options.order.rounds.unwrap_or(2);
     match cell.pace {
         Pace::Closed => passes,
         // Each takes a minute, and its memory hardly differs.
         Pace::PerSecond(_) if cell.is_held() => 1,
         Pace::PerSecond(_) | Pace::HalfOfNginx => passes.max(PACED_PASSES_MIN),
-        Pace::Overload => options.order.rounds,
+        Pace::Overload => options.order.rounds.unwrap_or(2),
     }
 }
 

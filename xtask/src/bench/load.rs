@@ -92,7 +92,7 @@ fn measure(root: &Path, options: &Options, command_line: &str) -> Result<Report>
         programs: &programs,
         files: &files,
         server: options.server,
-        seconds: u64::from(options.order.seconds),
+        seconds: u64::from(options.order.seconds.unwrap_or(2)),
     };
     let mut report = Report {
         command_line: command_line.to_owned(),
@@ -150,7 +150,7 @@ fn measure_case(setting: Setting<'_>, options: &Options, case: Case) -> CaseResu
     let mut result = CaseResult::new(case);
     let takes_part = |client: &Client| client.can(&case) && client.is_here(setting.programs);
     let mut clients: Vec<Client> = Client::ALL.into_iter().filter(takes_part).collect();
-    for pass in 0..2 * options.order.rounds {
+    for pass in 0..2 * options.order.rounds.unwrap_or(3) {
         clients.retain(
             |client| match block::measure(setting, &case, *client, pass) {
                 Ok(block) => {

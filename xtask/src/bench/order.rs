@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use super::count::count;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) list: bool,
     pub(super) help: bool,
     /// The length of a timed block.
-    pub(super) seconds: u32,
-    pub(super) rounds: u32,
+    pub(super) seconds: Option<u32>,
+    pub(super) rounds: Option<u32>,
     pub(super) timed_only: bool,
     pub(super) json: Option<PathBuf>,
     pub(super) markdown: Option<PathBuf>,
@@ -19,36 +19,14 @@ pub(super) struct Order {
 /// Takes the value that follows an option.
 pub(super) type TakeValue<'a, 'w> = dyn FnMut() -> Result<&'w str, String> + 'a;
 
-impl Default for Order {
-    fn default() -> Self {
-        Self {
-            list: false,
-            help: false,
-            seconds: 2,
-            rounds: 3,
-            timed_only: false,
-            json: None,
-            markdown: None,
-        }
-    }
-}
-
 impl Order {
     /// Reads a command line. An option that not every measurement has goes to `own`, which says
     /// whether it knows it.
     pub(super) fn parse<'w>(
         arguments: &[&'w str],
-        own: impl FnMut(&str, &mut TakeValue<'_, 'w>) -> Result<bool, String>,
-    ) -> Result<Self, String> {
-        Self::parse_over(Self::default(), arguments, own)
-    }
-
-    /// The same, for a measurement with defaults of its own.
-    pub(super) fn parse_over<'w>(
-        mut order: Self,
-        arguments: &[&'w str],
         mut own: impl FnMut(&str, &mut TakeValue<'_, 'w>) -> Result<bool, String>,
     ) -> Result<Self, String> {
+        let mut order = Self::default();
         let mut arguments = arguments.iter().copied();
         while let Some(argument) = arguments.next() {
             let mut value = || {
@@ -58,8 +36,8 @@ impl Order {
             match argument {
                 "--list" => order.list = true,
                 "--help" | "-h" => order.help = true,
-                "--seconds" => order.seconds = count(argument, value()?)?,
-                "--rounds" => order.rounds = count(argument, value()?)?,
+                "--seconds" => order.seconds = Some(count(argument, value()?)?),
+                "--rounds" => order.rounds = Some(count(argument, value()?)?),
                 "--timed-only" => order.timed_only = true,
                 "--json" => order.json = Some(value()?.into()),
                 "--markdown" => order.markdown = Some(value()?.into()),
@@ -95,8 +73,8 @@ mod tests {
         let all = Order {
             list: true,
             help: true,
-            seconds: 1,
-            rounds: 2,
+            seconds: Some(1),
+            rounds: Some(2),
             timed_only: true,
             json: Some("j".into()),
             markdown: Some("m".into()),

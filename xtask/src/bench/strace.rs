@@ -1,15 +1,6 @@
 //! System calls per request, counted by strace.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
-
-use super::accounting::all_traced;
-use super::child::{Child, SIGTERM};
 use super::failure::{Failure, Result};
-use super::lab::Lab;
-use super::patience::wait_for;
 
 /// Calls per request, by name, the most frequent first.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,46 +29,6 @@ const LISTED_MIN: f64 = 0.01;
 
 /// How often each call was made.
 pub(super) type Counts = Vec<(String, u64)>;
-
-/// strace, attached to processes.
-#[derive(Debug)]
-pub(super) struct Strace<'a> {
-    child: Child<'a>,
-    report: PathBuf,
-}
-
-const ATTACH_TIMEOUT: Duration = Duration::from_secs(5);
-
-impl<'a> Strace<'a> {
-    pub(super) fn attach(lab: &'a Lab, pids: &[u32]) -> Result<Self> {
-        let (report, output) = (lab.file("strace.txt"), lab.file("strace-output.txt"));
-        let mut command = Command::new("strace");
-        command.args(["-f", "-c", "-o"]).arg(&report);
-        for pid in pids {
-            command.args(["-p", &pid.to_string()]);
-        }
-        let mut child = Child::start(&lab.caretaker, &mut command, &output)?;
-        let attached = wait_for(ATTACH_TIMEOUT, || {
-            let ended = child.ended().is_some();
-            (ended || all_traced(pids)).then_some(!ended)
-        });
-        if attached != Some(true) {
-            let said = fs::read_to_string(&output).unwrap_or_default();
-            return Err(Failure(format!("strace does not attach: {}", said.trim())));
-        }
-        Ok(Self { child, report })
-    }
-
-    /// Ends it and tells what it has counted.
-    pub(super) fn finish(mut self) -> Result<Counts> {
-        if self.child.end(SIGTERM, ATTACH_TIMEOUT).is_none() {
-            return Err(Failure("strace does not end".to_owned()));
-        }
-        let report = &self.report;
-        let text = fs::read_to_string(report).map_err(Failure::during(report.display()))?;
-        Ok(parse(&text))
-    }
-}
 
 /// The rows of strace's table: share, seconds, microseconds, calls, errors if any, name.
 pub(super) fn parse(text: &str) -> Counts {

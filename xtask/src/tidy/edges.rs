@@ -87,8 +87,8 @@ const EDGES: [(&str, Allowed); 24] = [
     // Another program's way to the stack: packetdrill's plug-in interface.
     ("mill-packetdrill", Allowed::Only(&["mill-stack"])),
     ("millstream", Allowed::Every),
-    // The measurements need clocks, CPU affinity, limits and signals, and the floor that they hold
-    // servers against is made of the sockets and epoll of mill-sys. The page of directives is made
+    // The measurements are recipes of mill-lab that mill-lab-host carries out; the floor that they hold servers against is made of
+    // the sockets and epoll of mill-sys. The page of directives is made
     // from the tables of mill-config, that of --stack from mill-device's. The stack is measured in
     // memory and replayed in simulation.
     (
@@ -100,6 +100,8 @@ const EDGES: [(&str, Allowed); 24] = [
             "mill-sim",
             "mill-simtest",
             "mill-device",
+            "mill-lab",
+            "mill-lab-host",
         ]),
     ),
 ];

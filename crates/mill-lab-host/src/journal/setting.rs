@@ -1,7 +1,7 @@
 //! A value in a file of the kernel, wherever that is: here, in a namespace, on another machine.
 
 use super::errand;
-use crate::host::Host;
+use crate::host::{Host, NAMESPACES};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(crate) fn read(host: &Host, path: &str) -> io::Result<String> {
 pub(crate) fn read_text(host: &Host, path: &str) -> io::Result<String> {
     match host {
         Host::Local => read_here(path),
-        Host::Namespace(name) if is_per_task(path) => within(name, || read_here(path)),
+        Host::Namespace(_) if is_per_task(path) => host.within(|| read_here(path)),
         Host::Namespace(_) | Host::Remote(_) => errand::run(host, &["cat", path], None),
     }
 }
@@ -24,7 +24,7 @@ pub(crate) fn read_text(host: &Host, path: &str) -> io::Result<String> {
 pub(crate) fn write(host: &Host, path: &str, value: &str) -> io::Result<()> {
     match host {
         Host::Local => write_here(path, value),
-        Host::Namespace(name) if is_per_task(path) => within(name, || write_here(path, value)),
+        Host::Namespace(_) if is_per_task(path) => host.within(|| write_here(path, value)),
         Host::Namespace(_) | Host::Remote(_) => {
             errand::run(host, &["tee", path], Some(&format!("{value}\n"))).map(drop)
         }
@@ -44,9 +44,6 @@ pub(crate) fn is_same(path: &str, a: &str, b: &str) -> bool {
     words(a) == words(b) || (is_mask && mask(a) == mask(b))
 }
 
-/// Where namespaces of ip-netns(8) have their names.
-pub(crate) const NAMESPACES: &str = "/run/netns";
-
 /// Whether a namespace is there.
 pub(crate) fn is_namespace(name: &str) -> bool {
     Path::new(NAMESPACES).join(name).exists()
@@ -55,20 +52,6 @@ pub(crate) fn is_namespace(name: &str) -> bool {
 /// /proc/sys/net shows whoever opens it his own network namespace; /sys shows the one it was mounted in.
 fn is_per_task(path: &str) -> bool {
     path.starts_with("/proc/")
-}
-
-/// Does something in a network namespace, on a thread that ends with it.
-fn within<T: Send>(name: &str, act: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
-    let namespace = File::open(Path::new(NAMESPACES).join(name))?;
-    std::thread::scope(|scope| {
-        let inside = scope.spawn(move || {
-            mill_sys::namespace::enter_network(&namespace)?;
-            act()
-        });
-        inside
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
-    })
 }
 
 fn read_here(path: &str) -> io::Result<String> {

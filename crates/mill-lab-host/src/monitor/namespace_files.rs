@@ -3,7 +3,6 @@
 use super::network::{self, Traffic};
 use super::tcp::{self, Tcp};
 use crate::host::{Host, Line};
-use mill_sys::namespace;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::process::Stdio;
@@ -24,29 +23,17 @@ pub(crate) struct NamespaceFiles {
 impl NamespaceFiles {
     /// Opens them where `host` is.
     pub(crate) fn open(host: &Host) -> Result<Self, String> {
-        let name = match host {
-            Host::Local => return Self::here().map_err(|error| format!("/proc/net: {error}")),
-            Host::Namespace(name) => name,
-            Host::Remote(target) => {
-                return Err(format!(
-                    "{target} is another machine, whose /proc is not watched; run `sar -n DEV,ETCP 1` there"
-                ));
-            }
-        };
-        // The thread is in that namespace for the rest of its life, which is short.
-        let opened = std::thread::scope(|scope| {
-            scope
-                .spawn(|| {
-                    let namespace = File::open(format!("/run/netns/{name}"))?;
-                    namespace::enter_network(&namespace)?;
-                    Self::here()
-                })
-                .join()
-        });
-        match opened {
-            Ok(result) => result.map_err(|error| format!("namespace {name}: {error}")),
-            Err(_) => Err(format!("namespace {name}: looking into it failed")),
+        if let Host::Remote(target) = host {
+            return Err(format!(
+                "{target} is another machine, whose /proc is not watched; run `sar -n DEV,ETCP 1` there"
+            ));
         }
+        let network = match host {
+            Host::Namespace(name) => format!("namespace {name}"),
+            _ => String::from("/proc/net"),
+        };
+        host.within(Self::here)
+            .map_err(|error| format!("{network}: {error}"))
     }
 
     fn here() -> io::Result<Self> {

@@ -2,8 +2,10 @@
 
 use super::cpu::TICKS_PER_SECOND;
 use super::cpu::float;
+use crate::patience::wait_for;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 /// What of /proc/PID/stat is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +82,25 @@ struct Member {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
+    /// Of all that the process has used.
     ticks: u64,
+    /// Of the threads that live: a thread that has ended is in the ticks only.
+    nanoseconds: u64,
     voluntary: u64,
     involuntary: u64,
 }
+
+impl Seen {
+    /// CPU time since `before`: exact, or, where a thread has ended meanwhile, what the ticks are sure of.
+    fn seconds_since(&self, before: &Self) -> f64 {
+        let exact = self.nanoseconds.saturating_sub(before.nanoseconds);
+        let ticks = self.ticks.saturating_sub(before.ticks + TICKS_ROUNDED);
+        (float(exact) / 1e9).max(float(ticks) / TICKS_PER_SECOND)
+    }
+}
+
+/// User and system time are each rounded down.
+const TICKS_ROUNDED: u64 = 2;
 
 impl Tree {
     pub(super) fn new(roots: Vec<u32>) -> Self {
@@ -117,8 +134,7 @@ impl Tree {
             let known = self.members.remove(&key);
             let before = known.as_ref().map(|member| member.seen);
             let before = before.unwrap_or(if self.begun { Seen::default() } else { seen });
-            self.usage.cpu_seconds +=
-                float(seen.ticks.saturating_sub(before.ticks)) / TICKS_PER_SECOND;
+            self.usage.cpu_seconds += seen.seconds_since(&before);
             self.usage.voluntary_switches += seen.voluntary.saturating_sub(before.voluntary);
             self.usage.involuntary_switches += seen.involuntary.saturating_sub(before.involuntary);
             let mut member = known.unwrap_or_else(|| Member {
@@ -207,6 +223,7 @@ fn read(number: u32) -> Option<(Stat, Seen, u64)> {
     let status = fs::read_to_string(format!("/proc/{number}/status")).ok()?;
     let mut seen = Seen {
         ticks: stat.ticks,
+        nanoseconds: nanoseconds(number),
         ..Seen::default()
     };
     if stat.threads > 1 {
@@ -221,6 +238,61 @@ fn read(number: u32) -> Option<(Stat, Seen, u64)> {
     }
     let resident_kib = status_field(&status, "VmRSS").unwrap_or(0);
     Some((stat, seen, resident_kib * 1024))
+}
+
+/// CPU time of the threads of a process that live (sched-stats.rst: time on a CPU, time waiting for one, turns).
+pub(crate) fn nanoseconds(number: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{number}/task")).ok();
+    let times = tasks.into_iter().flatten().flatten().filter_map(|task| {
+        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    });
+    times.sum()
+}
+
+/// Waits until processes do nothing more, or patience ends: a server whose clients have gone still has requests before it, and
+/// connections to close.
+pub(crate) fn wait_until_idle(pids: &[u32]) {
+    let used = || -> u64 { pids.iter().map(|pid| nanoseconds(*pid)).sum() };
+    let (mut last, mut looks) = (used(), 0);
+    let _or_patience_ends = wait_for(IDLE_TIMEOUT, || {
+        let now = used();
+        looks = if now == last { looks + 1 } else { 0 };
+        last = now;
+        (looks == IDLE_LOOKS).then_some(())
+    });
+}
+
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// So many looks without CPU time in between are taken for idleness.
+const IDLE_LOOKS: u32 = 6;
+
+/// Memory of processes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Memory {
+    /// Shared pages counted in proportion (PSS).
+    pub(crate) shared: f64,
+    pub(crate) private: f64,
+}
+
+impl std::iter::Sum for Memory {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            shared: sum.shared + one.shared,
+            private: sum.private + one.private,
+        })
+    }
+}
+
+/// By /proc/PID/smaps_rollup.
+pub(crate) fn memory(number: u32) -> Option<Memory> {
+    let text = fs::read_to_string(format!("/proc/{number}/smaps_rollup")).ok()?;
+    let bytes = |name| status_field(&text, name).map_or(0.0, |kib| 1024.0 * float(kib));
+    Some(Memory {
+        shared: bytes("Pss"),
+        private: bytes("Private_Clean") + bytes("Private_Dirty"),
+    })
 }
 
 /// Threads of a process whose switches are counted: reading a thread's status takes some 15 µs, and a look should
@@ -270,6 +342,25 @@ mod tests {
         assert_eq!(status_field(status, "voluntary_ctxt_switches"), Some(12));
         assert_eq!(status_field(status, "nonvoluntary_ctxt_switches"), Some(7));
         assert_eq!(status_field(status, "Vm"), None);
+    }
+
+    #[test]
+    fn cpu_time_is_exact_and_keeps_that_of_threads_that_have_ended() {
+        let seen = |ticks, nanoseconds| Seen {
+            ticks,
+            nanoseconds,
+            ..Seen::default()
+        };
+        let before = seen(100, 1_000_000_000);
+        let check = |after: Seen, expected: f64| {
+            assert!(
+                (after.seconds_since(&before) - expected).abs() < 1e-9,
+                "{after:?}"
+            );
+        };
+        check(seen(151, 1_512_345_678), 0.512_345_678);
+        check(seen(152, 400_000_000), 0.5);
+        assert!(nanoseconds(std::process::id()) > 0);
     }
 
     #[test]

@@ -22,7 +22,8 @@ pub(super) fn of(trial: &Trial, prepared_testbed: &PreparedTestbed) -> (Names, V
         )
         .set("cpus", cpu_list(cpus))
         .set("cores", cpus.len())
-        .set("affinity_masks", affinity_masks(cpus));
+        .set("affinity_masks", affinity_masks(cpus))
+        .set("wrk_script", prepared_testbed.wrk_script.display());
     let system = &trial.setup.system;
     if testbed.server == Host::Local {
         for system in std::iter::once(system).chain(&trial.upstreams) {

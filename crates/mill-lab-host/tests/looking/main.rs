@@ -86,6 +86,8 @@ fn probe(kind: ProbeKind, counters: &[Counter]) -> Probe {
         profile: Profile::All,
         systems: Vec::new(),
         at: Where::Server,
+        points: std::collections::BTreeMap::new(),
+        loads: Vec::new(),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn all(measured: &Measured<'_>) -> (Option<Grid>, Option<Statement>) 
             .to_vec(),
         rows: judged.iter().map(Judged::row).collect(),
         notes: vec![String::from(
-            "In brackets the interval of a ratio, or the least and the most. A target is open when its limit lies inside.",
+            "In brackets the interval of a ratio, or the least and the most. A target is open when its limit lies inside, and of a ratio from fewer than six pairs.",
         )],
     };
     (Some(grid), Some(statement))
@@ -67,6 +67,8 @@ struct Found {
     middle: f64,
     low: f64,
     high: f64,
+    /// Whether what is true lies between the two in 95 % of cases.
+    is_sure: bool,
 }
 
 impl Verdict {
@@ -142,14 +144,15 @@ fn ratio(measured: &Measured<'_>, from: &Filter, to: &Filter, metric: &str) -> O
         .collect();
     let ratio = PairedRatio::of(&pairs)?;
     // Without an interval nothing is known but the pairs themselves.
-    let (low, high) = match ratio.interval {
-        Some(interval) => (interval.low, interval.high),
-        None => spread(&ratio.logs).map(|logs| (logs.low, logs.high))?,
+    let (low, high, is_sure) = match &ratio.interval {
+        Some(interval) => (interval.low, interval.high, interval.is_sure()),
+        None => spread(&ratio.logs).map(|logs| (logs.low, logs.high, false))?,
     };
     Some(Found {
         middle: ratio.middle.exp(),
         low: low.exp(),
         high: high.exp(),
+        is_sure,
     })
 }
 
@@ -158,6 +161,7 @@ fn spread(values: &[f64]) -> Option<Found> {
         middle: median(values)?,
         low: values.iter().copied().fold(f64::INFINITY, f64::min),
         high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        is_sure: true,
     })
 }
 
@@ -170,7 +174,9 @@ impl Found {
             .at_least
             .map(|limit| (self.low >= limit, self.high < limit));
         let held: Vec<(bool, bool)> = at_most.into_iter().chain(at_least).collect();
-        if held.iter().any(|(_, missed)| *missed) {
+        if !self.is_sure {
+            Verdict::Open
+        } else if held.iter().any(|(_, missed)| *missed) {
             Verdict::Missed
         } else if held.iter().all(|(met, _)| *met) {
             Verdict::Met

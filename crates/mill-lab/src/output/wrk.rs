@@ -5,6 +5,16 @@ use super::quantity::Quantity;
 use super::spectrum;
 use super::{OutputError, Printed, missing};
 
+/// For wrk's `-s`: prints its figures unrounded. A script that only has `done` leaves wrk's fast path as it is.
+pub const SCRIPT: &str = r#"
+function done(summary, latency, requests)
+  io.write(string.format("FIGURES %d %d %d %d %d %d %d %d\n",
+    summary.requests, summary.duration, summary.bytes,
+    latency:percentile(50), latency:percentile(90), latency:percentile(99),
+    latency:percentile(99.9), latency.max))
+end
+"#;
+
 /// Reads one block. What stands before and after it is passed over.
 pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputError> {
     let mut printed = Printed::default();
@@ -38,6 +48,9 @@ pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputErr
         printed.set_response(best);
     }
     failures(text, &mut printed);
+    if printed.figures["requests"] > 0.0 {
+        unrounded(text, &mut printed);
+    }
     Ok(printed)
 }
 
@@ -92,6 +105,40 @@ fn total(text: &str, printed: &mut Printed) -> Option<(Quantity, Quantity)> {
         half_width: 0.0,
     };
     Some((requests, bytes))
+}
+
+/// What `SCRIPT` has printed, in place of the figures of three digits.
+fn unrounded(text: &str, printed: &mut Printed) -> Option<()> {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("FIGURES "))?;
+    let numbers: Vec<f64> = line
+        .split(' ')
+        .map(|word| word.parse().ok())
+        .collect::<Option<_>>()?;
+    let &[requests, us, bytes, p50, p90, p99, p999, max] = numbers.as_slice() else {
+        return None;
+    };
+    let seconds = us / 1e6;
+    printed.set("seconds", seconds);
+    printed.set("requests_per_s", requests / seconds);
+    printed.set_transfer(bytes / seconds);
+    printed.set_response(Quantity {
+        value: bytes / requests,
+        half_width: 0.0,
+    });
+    printed.percentiles.clear();
+    for (percent, us) in [
+        (50.0, p50),
+        (90.0, p90),
+        (99.0, p99),
+        (99.9, p999),
+        (100.0, max),
+    ] {
+        printed.add_percentile(percent, us / 1e6);
+    }
+    printed.set("latency_s.max", max / 1e6);
+    Some(())
 }
 
 /// `Latency    49.46ms  113.73ms   1.88s    89.24%` and `Req/Sec     1.70k   726.97     6.68k    71.25%`.

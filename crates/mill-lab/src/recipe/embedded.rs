@@ -24,6 +24,7 @@ macro_rules! embedded {
 const FILES: &[(&str, &str)] = embedded![
     "first-look.toml",
     "smallest.toml",
+    "bench-serve.toml",
     "tempesta-close.toml",
     "tempesta-macvtap.toml",
     "tempesta-host-cpu.toml",
@@ -53,6 +54,7 @@ const FILES: &[(&str, &str)] = embedded![
     "fstack-hugepages.toml",
     "fstack-hyperthreading.toml",
     "fstack-latency.toml",
+    "conf/bench.conf",
     "conf/cookbook.conf",
     "conf/dragonfly.conf",
     "conf/f-stack.conf",

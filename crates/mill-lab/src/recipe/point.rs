@@ -2,7 +2,7 @@
 
 use super::source::KeyPath;
 use super::substitute::{Trace, Variables};
-use super::{RecipeError, Resolved, Setup, System, first, typed};
+use super::{RecipeError, Resolved, Setup, System, first, matches, typed};
 use crate::record::Point;
 use mill_config::suggest::nearest;
 use std::collections::BTreeSet;
@@ -25,7 +25,10 @@ impl Resolved {
         let name = self.system_name(point)?;
         let mut errors = Vec::new();
         let mut keep = |errors_of: Vec<RecipeError>| errors.extend(errors_of);
-        let setup = self.setup_of(&name, &variables).map_err(&mut keep).ok();
+        let mut setup = self.setup_of(&name, &variables).map_err(&mut keep).ok();
+        if let Some(setup) = &mut setup {
+            setup.probe.retain(|probe| matches(point, &probe.points));
+        }
         let mut upstreams = Vec::new();
         let mut around = vec![name];
         let mut next = setup

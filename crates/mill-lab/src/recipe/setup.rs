@@ -268,6 +268,12 @@ pub struct Load {
     /// Bytes that a whole answer has, head included, are the same for all answers of a trial, and differ between
     /// systems: the lint on swapped labels needs no more. Content bytes, if the document says them.
     pub content_bytes: Option<u64>,
+    /// Field lines of the requests that the lab makes itself, as those of the tool: `Connection: close`.
+    #[serde(default)]
+    pub fields: Vec<String>,
+    /// One answer is held against the file, unpacked if it was asked for packed, before each load. Not of commands.
+    #[serde(default)]
+    pub check: bool,
     /// Kernels that the tool needs and that may be missing are said in `needs`, as of systems.
     #[serde(default)]
     pub needs: Vec<String>,
@@ -345,6 +351,12 @@ pub struct Probe {
     /// Only for these systems; empty means all.
     #[serde(default)]
     pub systems: Vec<String>,
+    /// Only at points with these values.
+    #[serde(default)]
+    pub points: BTreeMap<String, toml::Value>,
+    /// strace: arguments of the loads.
+    #[serde(default)]
+    pub loads: Vec<String>,
     /// Whom it looks at.
     #[serde(default)]
     pub at: Where,
@@ -373,6 +385,20 @@ pub enum ProbeKind {
     Rate,
     /// CPU by process, as `top -b`.
     Top,
+    /// strace: system calls per request, of a server or of the clients, exactly; those of the first of `loads` are taken
+    /// off those of the second.
+    Strace,
+    /// valgrind: heap allocations per request, as the difference of two counts of requests.
+    Valgrind,
+    /// Memory of the server for each connection that made one request and stays.
+    IdleConnections,
+}
+
+impl ProbeKind {
+    /// Whether its pass starts a server afresh.
+    pub fn has_own_server(self) -> bool {
+        matches!(self, Self::Strace | Self::Valgrind | Self::IdleConnections)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

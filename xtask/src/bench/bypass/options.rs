@@ -33,12 +33,7 @@ pub(super) struct Options {
 impl Options {
     pub(super) fn parse(arguments: &[&str]) -> Result<Self, String> {
         let (mut only, mut full, mut server) = (Vec::new(), false, None);
-        let usual = Order {
-            seconds: 1,
-            rounds: 2,
-            ..Order::default()
-        };
-        let order = Order::parse_over(usual, arguments, |argument, value| {
+        let order = Order::parse(arguments, |argument, value| {
             match argument {
                 "--only" => only.push(value()?.to_owned()),
                 "--full" => full = true,
@@ -67,8 +62,7 @@ mod tests {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         let expected = Options {
             order: Order {
-                seconds: 3,
-                rounds: 2,
+                seconds: Some(3),
                 ..Order::default()
             },
             only: vec!["a".to_owned(), "b".to_owned()],

@@ -78,7 +78,7 @@ mod tests {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         let expected = Options {
             order: Order {
-                seconds: 1,
+                seconds: Some(1),
                 ..Order::default()
             },
             cases: vec![CASES[3]],
