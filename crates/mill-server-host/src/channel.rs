@@ -21,7 +21,7 @@ pub struct Channel(OwnedFd);
 /// A message that arrived.
 #[derive(Debug)]
 pub struct Parcel {
-    /// What the body is; the meaning of the number is [`crate::message`]'s.
+    /// The type of the message, one of [`crate::message`]'s numbers.
     pub kind: u8,
     pub body: Vec<u8>,
     pub descriptors: Vec<OwnedFd>,
@@ -36,14 +36,14 @@ impl Channel {
         Ok((Self(first), Self(second)))
     }
 
-    /// An end that somebody else has made.
+    /// An end that another process made.
     pub fn of(end: OwnedFd) -> io::Result<Self> {
         passing::set_send_timeout(end.as_fd(), SEND_TIMEOUT)?;
         Ok(Self(end))
     }
 
-    /// Sends a message; the descriptors are duplicated on the way. Waits for a reader who is behind, at most
-    /// [`SEND_TIMEOUT`]; after an error the channel is of no use any more.
+    /// Sends a message; the descriptors are duplicated on the way. Waits at most [`SEND_TIMEOUT`] for a reader that is
+    /// behind; after an error the channel cannot be used any more.
     pub fn send(&self, kind: u8, body: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         let memory = if body.len() > INLINE_MAX {
             let mut file = passing::memory_file(c"message")?;
@@ -130,8 +130,8 @@ fn invalid() -> io::Error {
     io::Error::from(io::ErrorKind::InvalidData)
 }
 
-/// How long a sender waits for a reader who does not read. The worker process's reader does nothing else, so that
-/// only a stopped process takes that long.
+/// How long a sender waits for a peer that does not read. A thread of the worker process does nothing but read, so only
+/// a stopped process takes that long.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 const HEADER_SIZE: usize = 10;
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_end_is_the_end() {
+    fn a_closed_peer_is_the_end() {
         let (master, worker) = Channel::pair().unwrap();
         master.send(1, b"last", &[]).unwrap();
         drop(master);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_an_error() {
+    fn malformed_datagrams_are_an_error() {
         let (master, worker) = Channel::pair().unwrap();
         for datagram in [
             &b"x"[..],

@@ -1,4 +1,4 @@
-//! Reading a configuration from where it is: files, or a text that the command line stands for.
+//! Reads a configuration from files, or from a text made of the command line.
 
 use mill_config::Config;
 use mill_config::bundle::{Bundle, Recording};
@@ -12,12 +12,12 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where configurations come from.
+/// Where the text of a configuration comes from.
 #[derive(Clone, Debug)]
 pub enum Texts {
     /// The file system.
     Files,
-    /// What the command line stands for; the same after every reload.
+    /// A text made of the command line; the same after every reload.
     Memory(Memory),
 }
 
@@ -28,7 +28,7 @@ pub struct Reading {
     pub result: Result<Config, Diagnostic>,
     /// Warnings and notices.
     pub remarks: Vec<Diagnostic>,
-    /// What was read, also if there was an error.
+    /// The files that were read, also after an error.
     pub bundle: Bundle,
 }
 
@@ -64,7 +64,7 @@ impl Source for Files {
         std::fs::read(OsStr::from_bytes(path)).map_err(|error| source_error(&error))
     }
 
-    /// As glob(3): sorted, hidden files only where the pattern says so, what cannot be listed is left out.
+    /// As glob(3): sorted, hidden files only where the pattern says so; what cannot be listed is left out.
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, SourceError> {
         let mut found = vec![PathBuf::from("/")];
         for component in pattern
@@ -98,7 +98,7 @@ impl Source for Files {
     }
 }
 
-/// What one component of a pattern finds in a directory.
+/// The entries of a directory that match one component of a pattern.
 fn children(directory: &Path, component: &[u8]) -> Vec<PathBuf> {
     if !component.iter().any(|byte| b"*?[\\".contains(byte)) {
         let path = directory.join(OsStr::from_bytes(component));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_file_has_the_systems_words() {
+    fn an_unreadable_file_is_the_systems_error() {
         let error = Files.read(b"/nonexistent/file").unwrap_err();
         assert_eq!(error, SourceError::not_found());
     }

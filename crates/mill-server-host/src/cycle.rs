@@ -1,4 +1,4 @@
-//! A configuration with everything that the process in charge holds open for it. The word is nginx's.
+//! A configuration with everything that the master holds open for it. The word is nginx's.
 
 use crate::launch::Launch;
 use crate::listening::{BIND_ATTEMPTS, Listening, Opening, Origin, Wanted};
@@ -28,7 +28,7 @@ pub struct Cycle {
     pub pid_file: Option<PidFile>,
 }
 
-/// There is no such cycle; the reason is in the log.
+/// The cycle could not be opened; the reason is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotOpened {
     /// The configuration is bad, or a file that it names cannot be opened.
@@ -79,7 +79,7 @@ impl Cycle {
         })
     }
 
-    /// The configuration that follows this one, with the sockets that stay. This one is left as it is.
+    /// The configuration that follows this one; unchanged sockets are kept. This cycle is not changed.
     pub fn next(&self, launch: &Launch) -> Result<Self, NotOpened> {
         let next = Self::open(launch, self.generation + 1, &self.listening, &self.log)?;
         for setting in fixed_settings(&self.config.main, &next.config.main) {
@@ -102,7 +102,7 @@ impl Cycle {
         })
     }
 
-    /// Opens the log files again, because somebody has renamed them. Files that cannot be opened stay as they are.
+    /// Opens the log files again after they were renamed. Files that cannot be opened stay as they are.
     pub fn reopen_logs(&mut self) -> io::Result<Vec<LogFile>> {
         let uid = self.identity.as_ref().map(|identity| identity.account.uid);
         for log in &mut self.logs {
@@ -146,7 +146,7 @@ impl Cycle {
     }
 }
 
-/// Reads a configuration and says what there is to say about it, as far as it is as severe as `level`.
+/// Reads a configuration and logs its errors, warnings and notices down to `level`.
 pub fn read(
     launch: &Launch,
     level: LogLevel,
@@ -202,7 +202,7 @@ pub fn remove_pid_file(file: &PidFile, superseded: bool, log: &ProcessLog) {
     }
 }
 
-/// The sockets that a configuration wants of the kernel.
+/// The kernel sockets that a configuration needs.
 pub fn wanted(launch: &Launch, config: &Config) -> Vec<Wanted> {
     let listeners = config.http.iter().flat_map(|http| &http.listeners);
     listeners

@@ -1,4 +1,4 @@
-//! Going to the background, without leaving before it is known whether that worked.
+//! Goes to the background; the calling process exits only when the start has succeeded or failed.
 
 use mill_sys::descriptor::{self, Stream};
 use mill_sys::passing;
@@ -11,26 +11,26 @@ use std::process::ExitCode;
 /// Which of the two processes this is.
 #[derive(Debug)]
 pub enum Side {
-    /// The one that was called; it has waited for the other, and is to end with this code.
+    /// The process that was called: it has waited for the other, and exits with this code.
     Foreground(ExitCode),
     /// The one that serves.
     Background(Waiting),
 }
 
-/// The process that was called waits for this to be released; dropped unreleased, it reports a failure.
+/// The calling process waits until this is released; if it is dropped unreleased, it reports a failure.
 #[derive(Debug)]
 pub struct Waiting(OwnedFd);
 
 impl Waiting {
-    /// Everything is running: the process that was called may end.
+    /// The server runs: the calling process may exit.
     pub fn release(self) {
-        // If it has been killed meanwhile, nobody waits.
+        // The waiting process may have been killed meanwhile.
         let _ = passing::send(self.0.as_fd(), b"1", &[]);
     }
 }
 
-/// Splits off a process without a terminal that serves on. Standard input and output become /dev/null; standard error
-/// stays for messages of the start.
+/// Forks a process without a terminal, which goes on as the server. Standard input and output become /dev/null;
+/// standard error stays for messages of the start.
 pub fn detach() -> io::Result<Side> {
     let (here, there) = passing::pair()?;
     match process::fork()? {

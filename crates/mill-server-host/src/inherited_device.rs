@@ -1,8 +1,8 @@
-//! The network stack's device goes from an old binary to the new one that it has started.
+//! Hands the network stack's device from an old binary to the new one that it has started.
 //!
-//! The new one asks for it, by a line that the old one has left open: a program that knows nothing of it gets nothing, and
-//! in particular nothing that would hold the device when we are gone. From then on both have it, and their worker processes
-//! agree about who uses it (mill-device `handover.rs`).
+//! The new binary asks for it over a channel that the old one left open. A program that does not ask gets no descriptor
+//! of the device, so it cannot keep the device alive by accident. From then on both binaries have the device, and their
+//! worker processes agree which of them uses it (mill-device `handover.rs`).
 
 use crate::channel::Channel;
 use crate::process_log::describe;
@@ -13,8 +13,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// A line for a new binary: our end, and its. A sentence if the stack can't be handed over.
-pub(crate) fn line(stack: &OwnStack) -> Result<(Channel, OwnedFd), String> {
+/// Makes the channel to a new binary: our end, and its end. The error is a message if the stack can't be handed over.
+pub(crate) fn channel(stack: &OwnStack) -> Result<(Channel, OwnedFd), String> {
     let refused = |why: &str| {
         format!(
             "the binary is not changed: the network stack can't be handed over, since {why}; \
@@ -26,13 +26,13 @@ pub(crate) fn line(stack: &OwnStack) -> Result<(Channel, OwnedFd), String> {
     made.map_err(|error| refused(&format!("socketpair() failed {}", describe(&error))))
 }
 
-/// Answers what comes by the line. A new binary that asks nothing needs nothing, or has ended.
-pub(crate) fn answer(line: &Channel, stack: &OwnStack) -> io::Result<()> {
-    let Some(question) = line.receive()? else {
+/// Answers requests on the channel. A new binary that asks for nothing does not need the device, or has ended.
+pub(crate) fn answer(channel: &Channel, stack: &OwnStack) -> io::Result<()> {
+    let Some(question) = channel.receive()? else {
         return Ok(());
     };
     match stack.export() {
-        Some(inherited_device) if question.kind == ASK => line.send(
+        Some(inherited_device) if question.kind == ASK => channel.send(
             DEVICE,
             inherited_device.text.as_bytes(),
             &inherited_device.descriptors,
@@ -41,9 +41,9 @@ pub(crate) fn answer(line: &Channel, stack: &OwnStack) -> io::Result<()> {
     }
 }
 
-/// Asks the old binary for its device; a sentence if that brings none.
+/// Asks the old binary for its device; the error is a message.
 pub(crate) fn ask(
-    line: OwnedFd,
+    channel: OwnedFd,
     specification: &Specification,
 ) -> Result<(OwnStack, Vec<String>), String> {
     let failed = |error: &io::Error| {
@@ -53,12 +53,12 @@ pub(crate) fn ask(
         )
     };
     let ask = || {
-        let line = Channel::of(line)?;
-        line.send(ASK, &[], &[])?;
-        if !descriptor::wait_readable(&[line.as_fd()], Some(TIMEOUT))?.contains(&true) {
+        let channel = Channel::of(channel)?;
+        channel.send(ASK, &[], &[])?;
+        if !descriptor::wait_readable(&[channel.as_fd()], Some(TIMEOUT))?.contains(&true) {
             return Err(io::Error::from(io::ErrorKind::TimedOut));
         }
-        let answer = line.receive()?;
+        let answer = channel.receive()?;
         answer
             .filter(|answer| answer.kind == DEVICE)
             .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
@@ -68,9 +68,9 @@ pub(crate) fn ask(
     OwnStack::inherit(specification, &text, answer.descriptors).map_err(|error| error.to_string())
 }
 
-// Kinds of messages.
+// Message types.
 const ASK: u8 = 1;
 const DEVICE: u8 = 2;
 
-/// How long the old binary may take to answer: its master does nothing that takes longer but read a configuration.
+/// How long the old binary may take to answer: the longest thing its master does is to read a configuration.
 const TIMEOUT: Duration = Duration::from_secs(20);

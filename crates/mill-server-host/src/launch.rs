@@ -1,4 +1,4 @@
-//! From a command line to a running server, or to what else it asked for.
+//! From a command line to a running server, a test of the configuration, or a signal to a running one.
 
 use crate::configuration::Texts;
 use crate::cycle::{self, Cycle, NotOpened};
@@ -30,10 +30,10 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
-/// What the command line and the name of the program say.
+/// What the command line and the name of the program specify.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// What messages begin with: `nginx` or `millstream`.
+    /// The prefix of messages: `nginx` or `millstream`.
     pub program: &'static str,
     /// Name and version, for the log.
     pub version: String,
@@ -41,19 +41,19 @@ pub struct Launch {
     pub texts: Texts,
     pub early_log: EarlyLog,
     pub invocation: Invocation,
-    /// False when nobody is to find the process by a file.
+    /// False when no pid file is written.
     pub has_pid_file: bool,
-    /// Addresses come from options of the command line, not from a configuration that somebody wrote.
+    /// Addresses come from options of the command line, not from a configuration file.
     pub by_options: bool,
     /// Written to standard output once it serves.
     pub announcement: Option<String>,
-    /// The network stack of our own that it serves on, beside kernel sockets. Without one the configuration may name it.
+    /// The network stack of our own to serve on, beside kernel sockets. Without one the configuration may name it.
     pub stack: Option<Specification>,
-    /// When such a stack looks for frames, if the configuration says otherwise or nothing.
+    /// The default of the stack's polling mode, which the configuration may override.
     pub polling: Option<Polling>,
 }
 
-/// Where messages go until the configuration says where.
+/// Where messages go until the configuration names a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EarlyLog {
     /// To the terminal, as `PROGRAM: [LEVEL] …`.
@@ -77,16 +77,16 @@ pub enum Task {
     Send(Signal),
 }
 
-/// Does it. Returns in the process that was called; in others too, when they end.
+/// Carries out the task. Returns in the calling process; in forked ones too, when they end.
 pub fn run(launch: &Launch, task: &Task) -> ExitCode {
     // Before anything is opened: the numbers must still be those that the old binary meant.
     let inherited = upgrade::inherited();
-    let line = upgrade::inherited_line();
-    // What cannot be had is done without: `ps` then shows how the process was called.
+    let upgrade_channel = upgrade::inherited_channel();
+    // Optional: without it `ps` shows the original command line.
     let title = Title::claim().ok();
     let log = early_log(launch);
     let result = match task {
-        Task::Serve => serve(launch, (inherited, line), title, log),
+        Task::Serve => serve(launch, (inherited, upgrade_channel), title, log),
         Task::Test { dump, quiet } => test(launch, *dump, *quiet, &log),
         Task::Send(signal) => send(launch, *signal, &log),
     };
@@ -121,7 +121,7 @@ fn early_log(launch: &Launch) -> ProcessLog {
 
 /// `-s`: finds the master by its pid file.
 fn send(launch: &Launch, signal: Signal, log: &ProcessLog) -> Result<ExitCode, Failed> {
-    // Whoever sends a signal has heard the notices when he tested the configuration.
+    // Notices were shown when the configuration was tested; a signal does not repeat them.
     let (config, _) = cycle::read(launch, LogLevel::Warn, log)?;
     log.write(LogLevel::Notice, "signal process started");
     let pid_file = PidFile::new(&config.main.pid);
@@ -229,16 +229,16 @@ type Inherited = Option<(String, Result<Vec<OwnedFd>, String>)>;
 
 fn serve(
     launch: &Launch,
-    (inherited, line): (Inherited, Option<OwnedFd>),
+    (inherited, upgrade_channel): (Inherited, Option<OwnedFd>),
     title: Option<Title>,
     log: ProcessLog,
 ) -> Result<ExitCode, Failed> {
     let upgraded = inherited.is_some();
     let sockets = take_over(inherited, &log)?;
     let launch = &stack_choice::settle(launch, &log)?;
-    // Before the sockets: some may be at an address that this machine gets by it.
-    let stack = launch.stack.as_ref().map(|stack| match line {
-        Some(line) => inherited_device::ask(line, stack),
+    // Before the sockets: some may be bound to an address that only exists with the stack's device.
+    let stack = launch.stack.as_ref().map(|stack| match upgrade_channel {
+        Some(upgrade_channel) => inherited_device::ask(upgrade_channel, stack),
         None => OwnStack::attach(stack).map_err(|error| error.to_string()),
     });
     let stack = stack.transpose().map_err(|why| {
@@ -257,7 +257,7 @@ fn serve(
         }
     })?;
     drop(sockets);
-    // Again, for who was not at the terminal.
+    // Again, for the log file; at first they went to the terminal only.
     for what in &notices {
         cycle.log.write_to_files(LogLevel::Warn, what);
     }
@@ -296,11 +296,11 @@ fn serve(
         started_at: clock::monotonic(),
         fallbacks: notices,
     };
-    let control_socket = open_door(&cycle.log);
+    let control_socket = open_control_socket(&cycle.log);
     cycle.log.leave_terminal();
     let started = || {
         if let Some(announcement) = &launch.announcement {
-            // Nobody reads it if it is closed.
+            // Standard output may be closed.
             let _ = std::io::stdout().write_all(announcement.as_bytes());
         }
         if let Some(parent) = parent {
@@ -331,8 +331,8 @@ fn serve(
     }
 }
 
-/// Where the server is asked what it does. It serves without, too.
-fn open_door(log: &ProcessLog) -> Option<ControlSocket> {
+/// Opens the control socket, which `millstream status` asks. The server runs without it, too.
+fn open_control_socket(log: &ProcessLog) -> Option<ControlSocket> {
     let control_socket = ControlSocket::open();
     if let Err(error) = &control_socket {
         let folder = socket_path::own_folder();
@@ -362,7 +362,7 @@ fn take_over(inherited: Inherited, log: &ProcessLog) -> Result<Listening, Failed
     })?;
     Listening::inherit(sockets).map_err(|error| {
         emerg(format!(
-            "{variable} names no listening socket {}",
+            "{variable} names a descriptor that is no listening socket {}",
             describe(&error)
         ))
     })

@@ -1,10 +1,10 @@
-//! The master and the worker process: started, told, reloaded, upgraded and ended as people know it from nginx.
+//! The master and the worker process: started, signalled, reloaded, upgraded and ended as nginx's are.
 //!
 //! Place in the walk: the command line makes a [`launch::Launch`]; the master reads the configuration, opens sockets
-//! and logs, forks the worker process and hands it everything; the worker process has a thread per core, each of
-//! which runs `mill_server::worker` over an engine of its own.
+//! and logs, forks the worker process and hands it everything; the worker process has a thread per core, each of which
+//! runs `mill_server::worker` over an engine of its own.
 //!
-//! Invariants: the master has one thread, or it does not fork; the worker process opens nothing that needs rights; no
+//! Invariants: the master forks, so it has one thread; the worker process opens nothing that needs privileges; no
 //! listening socket that a configuration still names is ever closed; a bad configuration changes nothing.
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub mod configuration;
 /// A configuration with everything that is held open for it.
 pub mod cycle;
 
-/// The network stack's device, from an old binary to a new one.
+/// The network stack's device, handed from an old binary to a new one.
 mod inherited_device;
 
 /// The listening sockets, from one configuration to the next.
@@ -35,7 +35,7 @@ pub mod daemon;
 /// What the master decides.
 pub mod master;
 
-/// The master process: carries that out.
+/// The master process: carries out those decisions.
 pub mod supervisor;
 
 /// Replacing the binary.
@@ -44,16 +44,16 @@ pub mod upgrade;
 /// The socket between master and worker process.
 pub mod channel;
 
-/// What they tell each other.
+/// The messages between them.
 pub mod message;
 
-/// What the worker process may do.
+/// The privileges and the environment of the worker process.
 pub mod privileges;
 
 /// The worker process and its control thread.
 pub mod worker_process;
 
-/// The worker threads as a whole.
+/// All worker threads of a process.
 mod worker_pool;
 
 /// One worker thread.
@@ -62,16 +62,16 @@ mod worker_thread;
 /// How many threads, where, with which sockets.
 pub mod threads;
 
-/// The network stack of our own, as the processes pass it on.
+/// The network stack of our own, passed from process to process.
 mod stack;
 
 /// Which stack of our own: the command line's or the configuration's.
 mod stack_choice;
 
-/// Both in one process.
+/// Master and worker in one process.
 mod single;
 
-/// What a running server tells of itself.
+/// What a running server reports about itself.
 pub mod status;
 
 /// The error log of the master and of the control thread.

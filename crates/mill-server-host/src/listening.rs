@@ -1,8 +1,8 @@
-//! The listening sockets of the master: which there are, which a configuration wants, and how to get from one to
-//! the other without closing a socket that somebody waits at.
+//! The listening sockets of the master: those that are open, those that a configuration needs, and how to get from one
+//! set to the other without closing a socket whose queue may hold connections.
 //!
-//! Invariant: a socket that a configuration still wants is never closed, only duplicated; nor is one of several
-//! that share a port, even if there are fewer worker threads than sockets.
+//! Invariant: a socket that a configuration still needs is never closed, only duplicated; nor is one of several that
+//! share a port, even if there are fewer worker threads than sockets.
 
 use crate::message::ListeningSocket;
 use crate::process_log::{ProcessLog, describe};
@@ -20,7 +20,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 
-/// What a configuration wants at one address.
+/// What a configuration needs at one address.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     pub address: ListenAddress,
@@ -28,7 +28,7 @@ pub struct Wanted {
     pub origin: Origin,
 }
 
-/// What somebody has to change to have another address.
+/// Where an address is configured: an error message points there.
 #[derive(Clone, Debug)]
 pub enum Origin {
     /// A `listen` of a configuration.
@@ -55,18 +55,18 @@ struct Entry {
 pub struct Opening {
     /// Worker threads: so many sockets share a port with `reuseport`.
     pub threads: u32,
-    /// Only find out whether it could be done (`-t`): an address in use is no error then.
+    /// Only test whether they could be opened (`-t`): an address in use is no error then.
     pub test: bool,
-    /// How often an address in use is tried, half a second apart: [`BIND_ATTEMPTS`]. Only the last time is told.
+    /// How often an address in use is tried, half a second apart: [`BIND_ATTEMPTS`]. Only the last failure is logged.
     pub attempts: u32,
 }
 
-/// Some socket could not be opened; the reasons are in the log.
+/// A socket could not be opened; the reasons are in the log.
 #[derive(Debug)]
 pub struct NotBound;
 
 impl Listening {
-    /// Takes over what a binary before this one left open. Descriptors that are no listening sockets are an error.
+    /// Takes over the descriptors that the old binary left open. It is an error if one is no listening socket.
     pub fn inherit(descriptors: Vec<OwnedFd>) -> io::Result<Self> {
         let mut listening = Self::default();
         for descriptor in descriptors {
@@ -81,22 +81,22 @@ impl Listening {
                 options: None,
             });
         }
-        // Whoever is alone at his address shares it with nobody.
-        let lonely: Vec<bool> = listening
+        // A socket that is the only one of its address does not share its port.
+        let exclusive: Vec<bool> = listening
             .entries
             .iter()
             .map(|entry| listening.shares(&entry.socket.address) == 1)
             .collect();
-        for (entry, lonely) in listening.entries.iter_mut().zip(lonely) {
-            if lonely {
+        for (entry, exclusive) in listening.entries.iter_mut().zip(exclusive) {
+            if exclusive {
                 entry.socket.share = None;
             }
         }
         Ok(listening)
     }
 
-    /// The sockets for another configuration: duplicates of the present ones where the address stays, new ones else.
-    /// The present ones are left as they are, so that after an error all is as before.
+    /// The sockets for another configuration: duplicates of the open ones where the address stays, new ones elsewhere.
+    /// The open ones are not changed, so an error leaves everything as it was.
     pub fn reopen(
         &self,
         wanted: &[Wanted],
@@ -115,12 +115,12 @@ impl Listening {
                     Ok(entries) => next.entries.extend(entries),
                     Err(failed) => {
                         let address_in_use = failed.error.kind() == io::ErrorKind::AddrInUse;
-                        let told = !address_in_use || (is_last && !opening.test);
-                        if told {
+                        let is_reported = !address_in_use || (is_last && !opening.test);
+                        if is_reported {
                             log_failure(wanted, &failed, log);
                         }
-                        let is_hopeless = told && matches!(wanted.origin, Origin::Options);
-                        if !address_in_use || is_hopeless {
+                        let is_final = is_reported && matches!(wanted.origin, Origin::Options);
+                        if !address_in_use || is_final {
                             return Err(NotBound);
                         }
                         in_use = !opening.test;
@@ -134,7 +134,7 @@ impl Listening {
         Err(NotBound)
     }
 
-    /// The sockets, to be named in a message.
+    /// Duplicates of all sockets, to be passed in a message.
     pub fn duplicate(&self) -> io::Result<Vec<ListeningSocket>> {
         self.entries
             .iter()
@@ -149,7 +149,7 @@ impl Listening {
             .map(|entry| entry.socket.descriptor.as_fd())
     }
 
-    /// Removes the files of Unix sockets that `next` does not have; of all of them if there is no next.
+    /// Removes the files of Unix sockets that are not in `next`; all of them without a `next`.
     pub fn remove_files(&self, next: Option<&Self>, log: &ProcessLog) {
         for entry in &self.entries {
             let ListenAddress::Unix(path) = &entry.socket.address else {
@@ -171,7 +171,7 @@ impl Listening {
         }
     }
 
-    /// How many sockets there are at an address.
+    /// The number of sockets at an address.
     fn shares(&self, address: &ListenAddress) -> usize {
         self.at(address).count()
     }
@@ -182,7 +182,7 @@ impl Listening {
             .filter(move |entry| entry.socket.address == *address)
     }
 
-    /// The sockets at one address: those that are there, and as many more as are wanted.
+    /// The sockets at one address: the open ones, and as many more as are needed.
     fn open_address(
         &self,
         wanted: &Wanted,
@@ -232,7 +232,7 @@ impl Listening {
                 options: Some(wanted.options.clone()),
             });
             if opening.test {
-                // One shows whether all could be opened.
+                // For a test one socket is enough.
                 break;
             }
         }
@@ -240,7 +240,7 @@ impl Listening {
     }
 }
 
-/// A duplicate of a socket that stays, with its options changed where that is possible in place.
+/// A duplicate of an open socket; the options that can be changed on it are.
 fn take_over(present: &Entry, wanted: &Wanted, log: &ProcessLog) -> Result<Entry, ListenerError> {
     let socket = duplicate(&present.socket).map_err(failed("dup()"))?;
     if present.options.as_ref() != Some(&wanted.options) {
@@ -265,7 +265,7 @@ fn take_over(present: &Entry, wanted: &Wanted, log: &ProcessLog) -> Result<Entry
     })
 }
 
-/// Options that differ and that an open socket cannot take.
+/// Changed options that cannot be applied to an open socket.
 fn fixed_options(before: &ListenOptions, after: &ListenOptions) -> Vec<&'static str> {
     let changes = [
         ("deferred", before.deferred && !after.deferred),
@@ -292,8 +292,8 @@ fn fixed_options(before: &ListenOptions, after: &ListenOptions) -> Vec<&'static 
 
 fn open(wanted: &Wanted, share: Option<u32>, test: bool) -> Result<OwnedFd, ListenerError> {
     let endpoint = endpoint(&wanted.address);
-    // The first socket of a port is bound without leave to share it: else another server that shares its port would
-    // not be noticed, and would get a part of the connections.
+    // The first socket of a port is bound without SO_REUSEPORT: with it, another server that shares its port would go
+    // unnoticed, and would get a part of the connections.
     let joins = share.is_some_and(|share| share > 0);
     let options = system_options(&wanted.options, joins);
     let descriptor = listener::listen(endpoint, &options)?;
@@ -304,9 +304,9 @@ fn open(wanted: &Wanted, share: Option<u32>, test: bool) -> Result<OwnedFd, List
         if test {
             std::fs::remove_file(path_of(path)).map_err(failed("unlink()"))?;
         } else {
-            // As nginx: who may reach the directory may connect.
-            let everybody = std::fs::Permissions::from_mode(0o666);
-            std::fs::set_permissions(path_of(path), everybody).map_err(failed("chmod()"))?;
+            // As nginx: whatever may reach the directory may connect.
+            let all_users = std::fs::Permissions::from_mode(0o666);
+            std::fs::set_permissions(path_of(path), all_users).map_err(failed("chmod()"))?;
         }
     }
     Ok(descriptor)
@@ -328,7 +328,7 @@ fn system_options(options: &ListenOptions, reuseport: bool) -> ListenerOptions {
         receive_buffer_bytes: options.receive_buffer_bytes.map(bytes),
         send_buffer_bytes: options.send_buffer_bytes.map(bytes),
         ipv6only: Some(options.ipv6only),
-        // Answers are sent whole; waiting for more to fill a segment would only delay the last one.
+        // Responses are written whole; Nagle's algorithm would only delay the last segment.
         nodelay: true,
         keepalive,
         keepalive_idle_s: probes.and_then(|probes| probes.idle).map(seconds),
@@ -371,7 +371,7 @@ fn duplicate(socket: &ListeningSocket) -> io::Result<ListeningSocket> {
     })
 }
 
-/// The address that an inherited socket is bound to, by asking it in both ways.
+/// The address that an inherited socket is bound to, asked of it as a TCP and as a Unix socket.
 fn address_of(descriptor: OwnedFd) -> io::Result<(ListenAddress, OwnedFd)> {
     let socket = TcpListener::from(descriptor);
     if let Ok(address) = socket.local_addr() {
@@ -400,7 +400,7 @@ fn failed(call: &'static str) -> impl Fn(io::Error) -> ListenerError {
 }
 
 fn pause(time: Duration) {
-    // Waits for nothing but the time; an error would only make the pause shorter.
+    // Waits for the time only; an error would only make the pause shorter.
     let _ = descriptor::wait_readable(&[], Some(time));
 }
 

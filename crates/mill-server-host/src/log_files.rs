@@ -1,4 +1,4 @@
-//! The files of all logs that a configuration names, opened by who may.
+//! The log files of a configuration, opened by the process that has the rights to.
 
 use crate::message::LogFile;
 use mill_config::Config;
@@ -19,7 +19,7 @@ pub struct NotOpened {
     pub error: io::Error,
 }
 
-/// Opens all log files of a configuration, making those that are not there.
+/// Opens all log files of a configuration; missing files are created.
 pub fn open_all(config: &Config) -> Result<Vec<LogFile>, NotOpened> {
     paths(config)
         .into_iter()
@@ -30,8 +30,8 @@ pub fn open_all(config: &Config) -> Result<Vec<LogFile>, NotOpened> {
         .collect()
 }
 
-/// Gives files that belong to somebody else to the worker's user, as nginx does when it opens logs again, so that
-/// programs of that user can read what they could read before.
+/// Gives files of other owners to the worker's user, as nginx does when it reopens logs, so that programs of that user
+/// can still read them.
 pub fn give_to(logs: &[LogFile], uid: u32) -> Result<(), NotOpened> {
     for log in logs {
         let give = || -> io::Result<()> {
@@ -49,8 +49,8 @@ pub fn give_to(logs: &[LogFile], uid: u32) -> Result<(), NotOpened> {
     Ok(())
 }
 
-/// Opens one log file. The standard streams are duplicated and not opened anew: they may be sockets, which cannot be
-/// opened, or files in which two positions would overwrite each other's lines.
+/// Opens one log file. The standard streams are duplicated instead of reopened: they may be sockets, which cannot be
+/// opened, or files in which two file offsets would overwrite each other's lines.
 pub fn open(path: &[u8]) -> io::Result<File> {
     let stream = match path {
         b"/dev/stdout" => io::stdout().as_fd().try_clone_to_owned(),
@@ -68,7 +68,7 @@ fn open_to_append(path: &[u8]) -> io::Result<File> {
         .open(path_of(path))
 }
 
-/// The paths of all logs without variables, each once, in the order of the alphabet.
+/// The paths of all logs without variables, each once, sorted.
 pub fn paths(config: &Config) -> BTreeSet<Vec<u8>> {
     let mut paths = BTreeSet::new();
     for log in &config.main.error_log {

@@ -1,10 +1,10 @@
 //! What the master decides, without doing it: signals, ended children and time in, actions out.
 //!
-//! Order of calling: `Master::on_start` once; then for whatever happens its `on_` method, and after each
-//! `Master::next_action` until it is `None`, carrying out each action before asking for the next. Between events
-//! the caller sleeps, at most until `Master::wake_at` and then calls `Master::on_time`.
+//! Order of calls: `Master::on_start` once; then the `on_` method of each event, and after each of them
+//! `Master::next_action` until it is `None`, carrying out each action before asking for the next. Between events the
+//! caller sleeps, at most until `Master::wake_at`, and then calls `Master::on_time`.
 //!
-//! Times are since any fixed moment, as long as they are monotonic.
+//! Times count from any fixed moment, as long as they are monotonic.
 
 use mill_config::config::LogLevel;
 use mill_sys::process::Pid;
@@ -23,17 +23,17 @@ pub enum Action {
     ReopenLogs,
     /// Start a worker process, then call [`Master::on_worker_started`] or [`Master::on_worker_not_started`].
     StartWorker,
-    /// Ask a worker process to end once its requests are answered.
+    /// Ask a worker process to exit once its requests are answered.
     Quit(Pid),
     /// Send a signal to a worker process.
     Signal(Pid, Signal),
-    /// Start the binary anew beside this one, then call [`Master::on_binary_started`] if that worked.
+    /// Start the new binary beside this process, then call [`Master::on_binary_started`] if that worked.
     StartBinary,
-    /// Give the pid file its name back: the new binary has ended.
+    /// Rename the pid file back: the new binary has ended.
     RestorePidFile,
     /// Close the listening sockets of this process.
     CloseListeners,
-    /// Remove the pid file and end.
+    /// Remove the pid file and exit.
     Exit,
 }
 
@@ -47,16 +47,16 @@ pub enum Ending {
 /// The state of the master.
 #[derive(Debug)]
 pub struct Master {
-    /// Whether a terminal is none of our business: then WINCH is an order, not a change of a window's size.
+    /// Without a controlling terminal WINCH is an order, not a change of a window's size.
     daemonized: bool,
     phase: Phase,
     workers: Vec<Worker>,
     new_binary: Option<Pid>,
-    /// WINCH came, and nothing has brought the worker process back since.
+    /// WINCH arrived, and no later signal has started a worker process again.
     not_accepting: bool,
-    /// A worker process is to be started then.
+    /// A worker process is started at this time.
     restart_at: Option<Duration>,
-    /// Worker processes in a row that ended before they were ready.
+    /// Consecutive worker processes that ended before they were ready.
     failures: u32,
     actions: VecDeque<Action>,
 }
@@ -64,9 +64,9 @@ pub struct Master {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// QUIT came: the end comes with the last worker process.
+    /// QUIT arrived: the master exits after the last worker process.
     Quitting,
-    /// TERM or INT came: who is not gone by then is killed.
+    /// TERM or INT arrived: processes that still run at this time are killed.
     Terminating {
         kill_at: Option<Duration>,
     },
@@ -75,7 +75,7 @@ enum Phase {
 #[derive(Debug)]
 struct Worker {
     pid: Pid,
-    /// It was told to end.
+    /// It was asked to exit.
     exiting: bool,
 }
 
@@ -93,7 +93,7 @@ impl Master {
         }
     }
 
-    /// What to do now; `None` when there is nothing left to do before something else happens.
+    /// The next action; `None` when nothing is to be done until the next event.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
@@ -115,7 +115,7 @@ impl Master {
             .map(|worker| worker.pid)
     }
 
-    /// Whether a new binary runs beside this one: then the pid file in its usual place is not ours.
+    /// Whether a new binary runs beside this one: then the usual pid file is the new binary's.
     pub fn is_superseded(&self) -> bool {
         self.new_binary.is_some()
     }
@@ -125,7 +125,7 @@ impl Master {
         self.start_worker();
     }
 
-    /// A signal came. `beside_old_binary`: this process was started by a USR2 and who did it still runs.
+    /// A signal arrived. `beside_old_binary`: USR2 started this process, and the binary that did so still runs.
     pub fn on_signal(&mut self, received: Received, beside_old_binary: bool, now: Duration) {
         let ignored =
             received.signal == Signal::User2 && (beside_old_binary || self.new_binary.is_some());
@@ -152,7 +152,7 @@ impl Master {
                 self.restart_at = None;
                 self.quit_workers();
             }
-            // Who ended is reported by `on_child_exit`.
+            // A child's end is reported to `on_child_exit`.
             Signal::User2 | Signal::WindowChange | Signal::Child | Signal::Kill => {}
         }
     }
@@ -254,7 +254,7 @@ impl Master {
         if self.phase != Phase::Running {
             return;
         }
-        // As in nginx: beside a new binary the old one keeps its configuration, and HUP brings its workers back.
+        // As in nginx: while a new binary runs the old one keeps its configuration, and HUP starts its workers again.
         if self.new_binary.is_none() {
             self.log(LogLevel::Notice, "reconfiguring");
             self.actions.push_back(Action::Reconfigure);
@@ -355,10 +355,10 @@ pub const FATAL_CODE: i32 = 2;
 /// 0.8 s, each twice the one before.
 const TERMINATION_TIMEOUT: Duration = Duration::from_millis(1550);
 
-/// Worker processes in a row that may end before they were ready and are replaced at once.
+/// Consecutive worker processes that may end before they are ready and are replaced at once.
 const RESTARTS_AT_ONCE: u32 = 3;
 
-/// How long the next one waits: a machine short of memory is not made worse by a thousand starts a second.
+/// The delay of the next one: an overloaded machine does not also get a thousand starts a second.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the master and the worker process tell each other.
+//! The messages between the master and the worker process.
 
 use crate::channel::{Channel, Parcel};
 use crate::status::control_socket::Question;
@@ -11,17 +11,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// From the master to the worker process.
 #[derive(Debug)]
 pub enum Order {
-    /// Serve this from now on. What is not named any more is to be drained and closed.
+    /// Serve this from now on. Sockets that it does not name any more are to be drained and closed.
     Configure(Configuration),
     /// Write the logs to these files from now on.
     ReopenLogs(Vec<LogFile>),
-    /// End when the requests under way are answered.
+    /// Exit when the requests in progress are answered.
     Quit,
-    /// Have the worker threads tell somebody what he asks.
+    /// Have the worker threads answer a status client's question.
     Answer(Question),
 }
 
-/// A configuration with what the worker process may not open itself.
+/// A configuration with the descriptors that the worker process may not open itself.
 #[derive(Debug)]
 pub struct Configuration {
     /// Counts the configurations since the master started, from 1.
@@ -49,19 +49,19 @@ pub struct LogFile {
     pub file: File,
 }
 
-/// From the worker process to the master.
+/// A message from the worker process to the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     /// That configuration is in force on every thread.
     Ready { generation: u64 },
-    /// That configuration could not be taken; the one before is still in force.
+    /// That configuration was refused; the one before is still in force.
     Refused { generation: u64, why: String },
     /// `Order::Answer` has arrived.
     QuestionTaken,
 }
 
 impl Configuration {
-    /// Sends a configuration without giving away its parts.
+    /// Sends a configuration without consuming it.
     pub fn send(&self, channel: &Channel) -> io::Result<()> {
         let mut body = Vec::new();
         body.extend_from_slice(&self.generation.to_le_bytes());
@@ -107,7 +107,7 @@ impl Configuration {
 }
 
 impl Order {
-    /// Sends the log files of `ReopenLogs` without giving them away.
+    /// Sends the log files of `ReopenLogs` without consuming them.
     pub fn send_logs(channel: &Channel, logs: &[LogFile]) -> io::Result<()> {
         let mut body = Vec::new();
         emit_paths(&mut body, logs);
@@ -115,7 +115,7 @@ impl Order {
         channel.send(REOPEN_LOGS, &body, &descriptors)
     }
 
-    /// Hands a question on, with who asks.
+    /// Passes a question on, with the socket of the client that asks.
     pub(crate) fn send_question(channel: &Channel, question: &Question) -> io::Result<()> {
         let client = question.client.as_fd();
         let files = question.files.iter().map(AsFd::as_fd);
@@ -127,7 +127,7 @@ impl Order {
         channel.send(QUIT, &[], &[])
     }
 
-    /// The next order; waits for it. `None` when the master is gone.
+    /// The next order; waits for it. `None` when the master has ended.
     pub fn receive(channel: &Channel) -> io::Result<Option<Self>> {
         let Some(parcel) = channel.receive()? else {
             return Ok(None);
@@ -174,7 +174,7 @@ impl Report {
         channel.send(kind, &body, &[])
     }
 
-    /// The next report; waits for it. `None` when the worker process is gone.
+    /// The next report; waits for it. `None` when the worker process has ended.
     pub fn receive(channel: &Channel) -> io::Result<Option<Self>> {
         let Some(parcel) = channel.receive()? else {
             return Ok(None);
@@ -224,7 +224,7 @@ impl AddressKey for ListenAddress {
 
 const UNIX_PREFIX: &[u8] = b"unix:";
 
-// Kinds of parcels, orders and reports apart.
+// Types of parcels; orders and reports have different ones.
 const CONFIGURE: u8 = 1;
 const REOPEN_LOGS: u8 = 2;
 const QUIT: u8 = 3;

@@ -1,4 +1,4 @@
-//! The pid file: by it `-s` and service managers find the master.
+//! The pid file: `-s` and service managers find the master by it.
 
 use mill_sys::process::Pid;
 use std::ffi::OsStr;
@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// A path to a pid file, and the one it has during an upgrade.
+/// The path of the pid file, and the path it has during an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PidFile {
     path: PathBuf,
 }
 
-/// What stands in a pid file.
+/// The content of a pid file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Content {
     Process(Pid),
@@ -33,28 +33,28 @@ impl PidFile {
         &self.path
     }
 
-    /// Where the pid file is while a new binary has the usual place.
+    /// The path of the pid file while a new binary has the usual one.
     pub fn old_path(&self) -> PathBuf {
         let mut path = self.path.clone().into_os_string();
         path.push(OLD_SUFFIX);
         PathBuf::from(path)
     }
 
-    /// Writes the number of this process, replacing what a dead one left there.
+    /// Writes the number of this process, replacing the number of a dead process.
     pub fn write(&self) -> io::Result<()> {
         let mut file = open(&self.path, true)?;
         writeln!(file, "{}", Pid::own())
     }
 
-    /// Whether it could be written; makes an empty one if there is none, as `nginx -t` does.
+    /// Whether it could be written; creates an empty one if there is none, as `nginx -t` does.
     pub fn test(&self) -> io::Result<()> {
         open(&self.path, false).map(drop)
     }
 
-    /// What stands in it.
+    /// Reads it.
     pub fn read(&self) -> io::Result<Content> {
         let mut text = String::new();
-        // Nothing longer can be a number.
+        // Longer content cannot be a number.
         let file = fs::File::open(&self.path)?;
         file.take(LEN_MAX).read_to_string(&mut text)?;
         let number = text.trim_end_matches(['\r', '\n']);
@@ -62,17 +62,17 @@ impl PidFile {
         Ok(pid.map_or_else(|| Content::Invalid(number.to_owned()), Content::Process))
     }
 
-    /// Makes room for a new binary's.
+    /// Renames it to make room for the new binary's.
     pub fn set_aside(&self) -> io::Result<()> {
         fs::rename(&self.path, self.old_path())
     }
 
-    /// Takes the usual place back.
+    /// Renames it back to the usual path.
     pub fn restore(&self) -> io::Result<()> {
         fs::rename(self.old_path(), &self.path)
     }
 
-    /// Removes it from its usual place, or from the one during an upgrade.
+    /// Removes it from its usual path, or from the one it has during an upgrade.
     pub fn remove(&self, superseded: bool) -> io::Result<()> {
         if superseded {
             fs::remove_file(self.old_path())
@@ -91,7 +91,7 @@ fn open(path: &Path, truncate: bool) -> io::Result<fs::File> {
         .open(path)
 }
 
-/// nginx's word for the pid file of a binary that is being replaced.
+/// nginx's suffix for the pid file of a binary that is being replaced.
 const OLD_SUFFIX: &str = ".oldbin";
 
 /// Bytes of a pid file that are read: more than any number has.

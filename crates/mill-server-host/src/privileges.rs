@@ -1,4 +1,4 @@
-//! What the worker process may do, and what it takes along: user, groups, limits, priority, directory, environment.
+//! What the worker process runs with: user, groups, limits, priority, directory, environment.
 
 use crate::process_log::{ProcessLog, describe};
 use mill_config::config::{EnvironmentVariable, LogLevel, Main};
@@ -9,20 +9,20 @@ use mill_sys::rlimit::{Limit, Resource};
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-/// As whom the worker process runs.
+/// The user and groups of the worker process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub account: Account,
     pub gid: u32,
 }
 
-/// Something without which the worker process must not serve; the reason is in the log.
+/// Setting up the worker process has failed, so it must not serve; the reason is in the log.
 #[derive(Debug)]
 pub struct Fatal;
 
 impl Identity {
-    /// The user and group of a configuration; `None` when this process is not the super-user's and so cannot
-    /// become anybody else. An error says where the name stands.
+    /// The user and group of a configuration; `None` when this process does not run as root and cannot change its user.
+    /// An error has the place of the name in the configuration.
     pub fn resolve(main: &Main) -> Result<Option<Self>, Box<Diagnostic>> {
         if !account::is_super_user() {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Identity {
         };
         let account = find_user(&user.name)
             .map_err(|what| fail(&user.name_spot, what, "this machine has no such account"))?;
-        // `user NAME;` alone means the group that is called like the user.
+        // `user NAME;` alone means the group with the same name as the user.
         let (group, help) = match &user.group {
             Some(group) => (group, "this machine has no such group"),
             None => (
@@ -73,7 +73,7 @@ fn find_group(name: &[u8]) -> Result<u32, String> {
     account::group(&name).ok().flatten().ok_or_else(failed)
 }
 
-/// Makes the calling process what the worker process is to be. It must have one thread only.
+/// Gives the calling process the worker's user, limits and directory. It must have one thread only.
 pub fn become_worker(
     main: &Main,
     identity: Option<&Identity>,
@@ -95,7 +95,7 @@ pub fn become_worker(
     set_limits(main, log);
     match identity {
         Some(identity) => drop_privileges(identity, log)?,
-        // A master that is not the super-user's may have rights all the same, for its device. Workers need none.
+        // A master that is not root may still have capabilities, for its device. Workers need none.
         None => {
             if let Err(error) = process::drop_rights() {
                 let why = describe(&error);
@@ -155,7 +155,7 @@ fn drop_privileges(identity: &Identity, log: &ProcessLog) -> Result<(), Fatal> {
             "initgroups({name}, {gid}) failed {}",
             describe(&error)
         ));
-        // Staying in the super-user's groups would be more than was asked for.
+        // To keep root's groups would be more rights than configured.
         return Err(Fatal);
     }
     if let Err(error) = account::set_user(account.uid) {
@@ -169,7 +169,7 @@ fn drop_privileges(identity: &Identity, log: &ProcessLog) -> Result<(), Fatal> {
     Ok(())
 }
 
-/// The environment that `env` lines leave over from the present one: what they name, and TZ in any case.
+/// The environment after the `env` lines: the variables they name, and always TZ.
 pub fn environment(lines: &[EnvironmentVariable]) -> Vec<(OsString, OsString)> {
     let inherit = |name: &OsStr| std::env::var_os(name);
     select(lines, inherit)
@@ -198,7 +198,7 @@ fn select(
     variables
 }
 
-/// Who serves when no `user` is written and the super-user started us: what nginx's build takes.
+/// The user when no `user` is configured and root started the server: the default of nginx's build.
 const DEFAULT_USER: &str = "nobody";
 
 #[cfg(test)]

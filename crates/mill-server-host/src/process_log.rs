@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct ProcessLog {
     program: &'static str,
     outputs: Vec<Output>,
-    /// Serious lines also go to the terminal of who started us, until start-up is over.
+    /// Until start-up is over, serious lines also go to the terminal.
     use_stderr: bool,
 }
 
@@ -60,7 +60,7 @@ impl ProcessLog {
         self
     }
 
-    /// As `error_log` says. `open` finds the file of a path; a path it does not know is left out.
+    /// As `error_log` says. `open` gives the file of a path; a path it does not know is left out.
     #[must_use]
     pub fn configured(&self, logs: &[ErrorLog], open: impl Fn(&[u8]) -> Option<File>) -> Self {
         let target = |log: &ErrorLog| match &log.target {
@@ -91,7 +91,7 @@ impl ProcessLog {
         Ok(log)
     }
 
-    /// Start-up is over: nobody looks at the terminal any more.
+    /// Start-up is over: lines no longer go to the terminal.
     pub fn leave_terminal(&mut self) {
         self.use_stderr = false;
     }
@@ -106,7 +106,7 @@ impl ProcessLog {
             })
     }
 
-    /// Writes a line. A log that cannot be written to (a full disk) loses it: there is nobody to tell.
+    /// Writes a line. If the log cannot be written to (a full disk), the line is lost.
     pub fn write(&self, level: LogLevel, message: &str) {
         let mut shown = false;
         let mut line = None;
@@ -126,7 +126,7 @@ impl ProcessLog {
         }
     }
 
-    /// Writes a line that the terminal has had already.
+    /// Writes a line that is already on the terminal.
     pub fn write_to_files(&self, level: LogLevel, message: &str) {
         for output in self.outputs.iter().filter(|output| level <= output.level) {
             if let Target::File(file) = &output.target {
@@ -136,8 +136,8 @@ impl ProcessLog {
         }
     }
 
-    /// Writes what is wrong with a configuration: its line into the logs, the rest (the source line with a caret,
-    /// what to do) below it on the terminal, or at the end of the line where there is no terminal.
+    /// Writes an error in a configuration: its line into the logs, the rest (the source line with a caret, and advice)
+    /// below it on the terminal, or at the end of the line where there is no terminal.
     pub fn write_diagnostic(&self, diagnostic: &Diagnostic) {
         let line = diagnostic.line();
         let prefix = format!("[{}] ", diagnostic.level.name());
@@ -161,7 +161,7 @@ impl ProcessLog {
         }
     }
 
-    /// Says something about the last line to whoever started us.
+    /// Writes advice about the last line to the terminal.
     pub fn help(&self, text: &str) {
         if self.use_stderr {
             let _ = std::io::stderr().write_all(format!("help: {text}\n").as_bytes());
@@ -169,7 +169,7 @@ impl ProcessLog {
     }
 }
 
-/// Has a panic's message, and whatever else goes to standard error, in the error log, as nginx does.
+/// Redirects standard error, and with it the message of a panic, to the error log, as nginx does.
 pub fn redirect_stderr(log: &ProcessLog) {
     if let Some(file) = log.files().next()
         && let Err(error) = descriptor::redirect(descriptor::Stream::Error, file.as_fd())
@@ -193,7 +193,7 @@ fn dated_line(level: LogLevel, message: &str) -> String {
     format!("{date} [{}] {pid}#{pid}: {message}\n", level.name())
 }
 
-/// An error of the system as nginx writes it: `(98: Address already in use)`.
+/// A system error as nginx writes it: `(98: Address already in use)`.
 pub fn describe(error: &std::io::Error) -> String {
     let Some(code) = error.raw_os_error() else {
         return format!("({error})");

@@ -1,4 +1,4 @@
-//! A directory for one test, gone with its end.
+//! A temporary directory of one test, removed when the test ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! `master_process off`: one process does both, without giving up its rights.
+//! `master_process off`: one process does the work of both, and keeps its privileges.
 
 use crate::cycle::{self, Cycle};
 use crate::launch::Launch;
@@ -30,11 +30,12 @@ pub(crate) fn run(
     identity: &Identity,
     started: impl FnOnce(),
 ) -> ExitCode {
-    // The thread that gets the stack has copies of its descriptors; this holds its device until the end.
+    // The thread that gets the stack has copies of its descriptors; this holds the stack's device until the process
+    // ends.
     let _hold = stack.as_mut().map(OwnStack::take_hold);
     let (sender, events) = mpsc::channel();
     let _socket = control_socket.as_mut().and_then(ControlSocket::take_file);
-    // Its descriptor stays open: by it the figures are found if this process does not answer.
+    // Its descriptor stays open: a client reads the figures by it if this process does not answer.
     let board = BoardFile::create().and_then(|file| Ok((file.map()?, file)));
     let worker_pool = board.and_then(|(board, file)| {
         let worker_pool = WorkerPool::new(sender.clone(), &launch.options.hostname, stack, board)?;
@@ -89,8 +90,8 @@ fn listen(
     events: &Sender<Event>,
 ) {
     loop {
-        let at_door = control_socket.iter().flat_map(ControlSocket::descriptors);
-        let sources: Vec<_> = [signals.as_fd()].into_iter().chain(at_door).collect();
+        let control_ready = control_socket.iter().flat_map(ControlSocket::descriptors);
+        let sources: Vec<_> = [signals.as_fd()].into_iter().chain(control_ready).collect();
         let Ok(ready) = descriptor::wait_readable(&sources, None) else {
             return;
         };
@@ -99,10 +100,10 @@ fn listen(
                 return;
             }
         }
-        let at_door = ready.get(1..).unwrap_or_default();
+        let control_ready = ready.get(1..).unwrap_or_default();
         let questions = control_socket
             .as_mut()
-            .map(|control_socket| control_socket.questions(at_door));
+            .map(|control_socket| control_socket.questions(control_ready));
         for question in questions.into_iter().flatten() {
             if events.send(Event::Question(question)).is_err() {
                 return;
@@ -118,9 +119,9 @@ struct Process<'a, Started> {
     /// Called once, when all threads listen.
     started: Option<Started>,
     identity: &'a Identity,
-    /// What the threads show.
+    /// The memory in which the threads publish their figures.
     board: BoardFile,
-    /// When it ends although requests are under way.
+    /// When the process exits although requests are in progress.
     end_at: Option<Duration>,
     ending: bool,
 }
@@ -133,7 +134,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
             .configuration()
             .map_err(|error| format!("dup() failed {}", describe(&error)))
             .and_then(|configuration| {
-                // The threads' configuration is a copy that they keep as long as they need it.
+                // The threads share this configuration and keep it as long as they need it.
                 let loaded = load(&configuration.bundle, &self.launch.options);
                 let config = loaded.map_err(|failure| failure.error.line())?.config;
                 self.worker_pool
@@ -151,7 +152,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
             Event::Question(question) => self.answer(question),
             Event::Panicked { what, written } => {
                 self.cycle.log.write(LogLevel::Alert, &what);
-                // It may have lost patience.
+                // The panicking thread may have stopped waiting.
                 let _ = written.send(());
             }
             Event::Warning(level, what) => self.cycle.log.write(level, &what),
@@ -176,7 +177,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
                     }
                 }
             }
-            // There is no master that could say anything.
+            // There is no master that could send an order.
             Event::Thread(Report::Ended { .. }) | Event::Order(_) | Event::MasterGone => {}
         }
         Ok(())
@@ -221,7 +222,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
     fn answer(&self, question: Question) {
         let boards = [(std::process::id(), self.board.read())];
         let status = answer::status(self.identity, self.launch, &self.cycle, &boards);
-        // Who asked may be gone.
+        // The client may have disconnected.
         let _ = question
             .client
             .send(parcel::STATUS, &answer::encode(&status), &[]);
@@ -229,7 +230,7 @@ impl<Started: FnOnce()> Process<'_, Started> {
     }
 
     fn reconfigure(&mut self) {
-        // After an error, which the log has, everything is as before.
+        // After an error, which is logged, the old cycle goes on.
         if let Ok(next) = self.cycle.next(self.launch) {
             redirect_stderr(&next.log);
             self.cycle = next;
@@ -252,5 +253,5 @@ impl<Started: FnOnce()> Process<'_, Started> {
     }
 }
 
-/// How long threads that were told to end may take to say that they did.
+/// How long threads that were asked to end may take to report their end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,8 +1,9 @@
-//! The network stack of our own, as the processes pass it on: what it is to be, and its device.
+//! The network stack of our own, passed from process to process: its specification and its device.
 //!
-//! The process in charge makes the device, which takes rights, and keeps it: a worker process that is started anew goes on
-//! with the same one. It has an attachment for each worker thread of the first configuration, as far as it carries several; the
-//! thread of that place reads and writes there. The device vanishes with the last descriptor, however the processes end.
+//! The process in charge (the master, or the only process) makes the device, which takes privileges, and keeps it: a
+//! restarted worker process goes on with the same device. If a device can have several attachments, there is one for
+//! each worker thread of the first configuration, and the thread with that index reads and writes there. The device
+//! vanishes with its last descriptor, however the processes end.
 
 use crate::process_log::describe;
 use crate::threads;
@@ -20,22 +21,22 @@ use std::path::Path;
 #[derive(Debug)]
 pub(crate) struct OwnStack {
     specification: Specification,
-    /// By the places of worker threads.
+    /// Indexed by worker thread.
     attachments: Vec<Attached>,
-    /// With the process that made the device only.
+    /// Set only in the process that made the device.
     hold: Hold,
 }
 
-/// One worker thread's attachment at the device.
+/// One worker thread's attachment to the device.
 #[derive(Debug)]
 pub(crate) struct WorkerAttachment {
     specification: Specification,
     attached: Attached,
-    /// Whose thread says what is true for all.
+    /// This thread logs what concerns all threads.
     is_first: bool,
 }
 
-/// The same in another thread's eyes, whose descriptor table is a copy.
+/// An attachment borrowed for another thread, whose descriptor table is a copy of this one.
 #[derive(Clone, Debug)]
 pub(crate) struct LentAttachment {
     specification: Specification,
@@ -44,7 +45,7 @@ pub(crate) struct LentAttachment {
 }
 
 impl OwnStack {
-    /// Makes the device; beside it sentences about what is not as it was asked for.
+    /// Makes the device; beside it messages about features that could not be had as requested.
     pub(crate) fn attach(
         specification: &Specification,
     ) -> Result<(Self, Vec<String>), AttachError> {
@@ -57,7 +58,7 @@ impl OwnStack {
         Ok((stack, made.notices))
     }
 
-    /// Takes the device over that the binary before this one has; it serves until a worker process of ours does.
+    /// Takes over the old binary's device; the old binary serves until a worker process of this one does.
     pub(crate) fn inherit(
         specification: &Specification,
         text: &str,
@@ -82,13 +83,13 @@ impl OwnStack {
         }
     }
 
-    /// What [`Self::inherit`] takes.
+    /// The argument of the new binary's [`Self::inherit`].
     pub(crate) fn export(&self) -> Option<InheritedDevice<'_>> {
         let attachment = self.attachments.first()?;
         attachment.export(&self.hold)
     }
 
-    /// For another process, with descriptors of its own.
+    /// A copy for another process, with descriptors of its own.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         Ok(Self {
             specification: self.specification.clone(),
@@ -101,7 +102,7 @@ impl OwnStack {
         })
     }
 
-    /// What the device vanishes with, for who outlives the thread that this value is given to.
+    /// The descriptors that keep the device alive, to be held longer than by the thread that gets this value.
     pub(crate) fn take_hold(&mut self) -> Hold {
         std::mem::take(&mut self.hold)
     }
@@ -114,8 +115,8 @@ impl OwnStack {
         self.attachments.iter().flat_map(Attached::descriptors)
     }
 
-    /// The attachments for the threads of this process, by their places.
-    pub(crate) fn take_seats(self) -> io::Result<Vec<WorkerAttachment>> {
+    /// The attachments for the threads of this process, in the threads' order.
+    pub(crate) fn take_attachments(self) -> io::Result<Vec<WorkerAttachment>> {
         Attached::prepare(&self.attachments)?;
         let specification = self.specification;
         let attachments = self.attachments.into_iter().enumerate();
@@ -133,7 +134,7 @@ impl WorkerAttachment {
         self.attached.descriptors()
     }
 
-    /// For a thread that is about to leave this descriptor table; valid as long as this value lives.
+    /// For a thread that is about to unshare its descriptor table; valid as long as this value lives.
     pub(crate) fn lend(&self) -> LentAttachment {
         LentAttachment {
             specification: self.specification.clone(),
@@ -142,8 +143,8 @@ impl WorkerAttachment {
         }
     }
 
-    /// What an engine is made with; nothing if the device is there no more. `on_trouble` is told sentences, and how bad
-    /// they are.
+    /// What an engine is made with; `None` if the device no longer exists. `on_trouble` gets a message and its level
+    /// for each fault.
     pub(crate) fn bypass(
         self,
         on_trouble: impl Fn(LogLevel, String) + Clone + Send + 'static,
@@ -180,7 +181,7 @@ impl WorkerAttachment {
 fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
     match trouble {
         Trouble::DeviceGone => format!(
-            "the device \"{name}\" was deleted: the stack reaches nobody any more, a restart makes it anew"
+            "the device \"{name}\" was deleted: the stack has no network any more; a restart creates the device again"
         ),
         Trouble::Said(what) | Trouble::Noticed(what) => format!("{name}: {what}"),
         Trouble::Capture(error) => {
@@ -191,7 +192,7 @@ fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
 }
 
 impl LentAttachment {
-    /// Duplicates in the caller's descriptor table.
+    /// Duplicates the descriptors in the caller's descriptor table.
     pub(crate) fn take(self) -> io::Result<WorkerAttachment> {
         Ok(WorkerAttachment {
             specification: self.specification,
@@ -201,14 +202,14 @@ impl LentAttachment {
     }
 }
 
-/// How many threads serve a configuration: those of the stack's attachments stay.
+/// The number of threads that serve a configuration: the stack's attachments are a lower bound.
 pub(crate) fn thread_count(main: &Main, stack: Option<&Specification>) -> u32 {
     let attachments = stack.map_or(0, Specification::attachments);
     threads::thread_count(main).max(attachments)
 }
 
-/// What to say when a configuration has another number of worker threads than the stack has attachments.
-pub(crate) fn seats_differ(threads: u32, stack: &Specification) -> Option<String> {
+/// The warning when a configuration's number of worker threads differs from the number of attachments.
+pub(crate) fn attachment_count_differs(threads: u32, stack: &Specification) -> Option<String> {
     let (attachments, device) = (stack.attachments(), &stack.device);
     let (noun, name) = (device.noun(), device.kind());
     if threads > attachments {
@@ -236,7 +237,7 @@ pub(crate) fn seats_differ(threads: u32, stack: &Specification) -> Option<String
     })
 }
 
-/// The addresses of a configuration that are the stack's alone: the kernel does not have them, and can't listen there.
+/// The addresses of a configuration that only the stack has: the kernel can't listen there.
 pub(crate) fn own_addresses(
     config: &Config,
     specification: Option<&Specification>,
@@ -263,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_listens_wherever_the_stack_is_not_alone() {
+    fn the_kernel_listens_at_addresses_that_are_not_only_the_stacks() {
         let text = "tap:ms0,address=10.77.0.2/24,address=fd00::2/64,host=10.77.0.1/24";
         let stack = Specification::parse(text).unwrap();
         let check = |address: &str, expected| {
@@ -281,11 +282,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_the_seats_is_said() {
+    fn another_number_of_threads_than_attachments_is_reported() {
         let check = |text: &str, attachments, threads, expected: Option<&str>| {
             let mut stack = Specification::parse(text).unwrap();
             stack.workers.count = attachments;
-            let said = seats_differ(threads, &stack);
+            let said = attachment_count_differs(threads, &stack);
             assert_eq!(said.is_some(), expected.is_some(), "{said:?}");
             let begins = expected.unwrap_or_default();
             assert!(said.unwrap_or_default().starts_with(begins), "{begins}");

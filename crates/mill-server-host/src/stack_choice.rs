@@ -1,6 +1,6 @@
-//! Which stack of our own: the command line's or the configuration's.
+//! Chooses the stack of our own: the command line's or the configuration's.
 //!
-//! It is made once, before anything listens, and stays until the end: what a reload reads is checked, and compared.
+//! It is made once, before any socket listens, and stays until the end: what a reload reads is checked and compared.
 
 use crate::cycle::NotOpened;
 use crate::launch::Launch;
@@ -15,7 +15,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The stack that a configuration names. Files in it are looked for from where the configuration is.
+/// The stack that a configuration names. Its file names are relative to the configuration.
 pub(crate) fn of_configuration(
     config: &Config,
     options: &Options,
@@ -29,29 +29,29 @@ pub(crate) fn of_configuration(
     let specification = Specification::parse_in(&text, directory).map_err(|error| {
         let message = format!("\"network_stack\" directive: {error}");
         let mut error = stack.spot.diagnostic(LogLevel::Emerg, message);
-        let help = "\"millstream serve --help\" lists what a stack can be told";
+        let help = "\"millstream serve --help\" lists the options of a stack";
         error.help = Some(String::from(help));
         Box::new(error)
     })?;
     Ok(Some(specification))
 }
 
-/// The launch with the stack that is to be made: the command line goes before the configuration.
+/// The launch with the stack that is to be made: the command line takes precedence over the configuration.
 pub(crate) fn settle(launch: &Launch, log: &ProcessLog) -> Result<Launch, NotOpened> {
     let mut settled = launch.clone();
     let refused = |error: &Diagnostic| {
         log.write_diagnostic(error);
         NotOpened::Configuration
     };
-    // What else is wrong with it is said by whoever reads it next.
+    // Other errors in it are reported by the next reader.
     let Ok(config) = launch.texts.read(&launch.options).result else {
         return Ok(settled);
     };
     let named = of_configuration(&config, &launch.options).map_err(|error| refused(&error))?;
     match (&launch.stack, &config.main.network_stack) {
         (Some(_), Some(directive)) => {
-            let message = "\"network_stack\" directive is not used: the command line's \"--stack\" goes before it";
-            // On the terminal too: somebody may have forgotten about the one or the other.
+            let message = "\"network_stack\" directive is not used: the command line's \"--stack\" takes precedence";
+            // On the terminal too: the user may not be aware of one of the two.
             log.write_diagnostic(&directive.spot.diagnostic(LogLevel::Warn, message));
         }
         (Some(_), None) => {}
@@ -107,7 +107,7 @@ mod tests {
         }
     }
 
-    /// The interface and the polling that come of it.
+    /// The resulting interface and polling mode.
     fn settled(launch: &Launch) -> Result<Option<(String, Polling)>, NotOpened> {
         let settled = settle(launch, &ProcessLog::to_terminal("millstream"))?;
         Ok(settled
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_goes_before_the_configuration() {
+    fn the_command_line_takes_precedence_over_the_configuration() {
         let of_file = "network_stack af_xdp:file0 polling=interrupt;";
         let check = |text, stack, polling, expected: Option<(&str, Polling)>| {
             let found = settled(&launch(text, stack, polling)).unwrap();
@@ -136,19 +136,19 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn contradictory_settings_are_refused() {
         let check = |text, stack, polling| {
             let found = settled(&launch(text, stack, polling));
             assert_eq!(found, Err(NotOpened::Configuration), "{text}");
         };
         check("", None, Some(Polling::Spin));
         check("network_stack af_xdp:eth0 brust=5;", None, None);
-        // Also if it is not used, so that it can't wait there.
+        // Also if it is not used, so that the error does not appear later.
         check("network_stack eth0;", Some("af_xdp:own0"), None);
     }
 
     #[test]
-    fn errors_say_where_they_stand() {
+    fn errors_name_their_place() {
         let text = "user nobody;\nnetwork_stack af_xdp:eth0\n    brust=5;";
         let launch = launch(text, None, None);
         let config = launch.texts.read(&launch.options).result.unwrap();

@@ -1,56 +1,56 @@
-//! What a running server tells of itself: the way of a question, from who asks to the worker threads and back.
+//! What a running server reports about itself: the path of a question from a client to the worker threads and back.
 //!
 //! ```text
-//! client.rs   finds the server, asks, waits two seconds, puts the answers together
-//! door.rs     the socket at which the process in charge is asked
-//! answer.rs   what that process knows: itself, and what all workers have shown on their boards
-//! board.rs    the memory of those boards
-//! inspect.rs  in the worker process: asks all worker threads, a little per turn
-//! show.rs     the worker's side: figures after each turn
-//! look.rs     the worker's side: tables when it is asked
+//! client.rs           finds the server, asks, waits two seconds, merges the answers
+//! control_socket.rs   the socket of the process in charge
+//! answer.rs           what that process knows: itself, and the figures that all workers have published
+//! board.rs            the shared memory of those figures
+//! inspect.rs          in the worker process: asks all worker threads, each of which answers a slice per turn
+//! publish.rs          in the worker: figures after each turn
+//! snapshot.rs         in the worker: tables on request
 //! ```
 //!
-//! The process in charge never waits for a worker: it answers with what it knows, and hands the client's socket on to
-//! the worker process. So a worker that hangs is told of as well as one that runs.
+//! The process in charge (the master, or the only process) never waits for a worker: it answers with what it knows, and
+//! passes the client's socket on to the worker process. So a worker that hangs is reported as well as one that runs.
 
 /// What the process in charge knows.
 pub(crate) mod answer;
 
-/// The memory in which workers show their figures.
+/// The shared memory in which workers publish their figures.
 pub(crate) mod board;
 
-/// Asking.
+/// The client: `millstream status`.
 pub mod client;
 
-/// Where it is asked.
+/// The server's control socket.
 pub mod control_socket;
 
-/// Where doors are.
+/// Paths of control sockets.
 pub mod socket_path;
 
-/// Frames of a running stack.
+/// Captured frames of a running stack.
 mod capture;
 
-/// Asking the worker threads.
+/// Inspection of the worker threads.
 pub(crate) mod inspect;
 
-/// What they tell.
+/// Tables of a worker's stack.
 pub(crate) mod snapshot;
 
-/// … of their devices.
+/// Counters of a worker's device rings.
 mod rings;
 
-/// What a worker shows after each turn.
+/// The figures that a worker publishes after each turn.
 pub(crate) mod publish;
 
-/// Kinds of parcels between who asks and who answers.
+/// Types of parcels between client and server.
 pub(crate) mod parcel {
     /// A `Request`, as JSON.
     pub(crate) const QUESTION: u8 = 20;
-    /// A `Status`, as JSON: the first thing that is answered.
+    /// A `Status`, as JSON: the first answer.
     pub(crate) const STATUS: u8 = 21;
-    /// A `Part`, as JSON: of each worker that was asked.
+    /// A `Part`, as JSON: one for each worker that was asked.
     pub(crate) const PART: u8 = 22;
-    /// A sentence that says why there is no answer.
+    /// A message that says why there is no answer.
     pub(crate) const REFUSED: u8 = 23;
 }

@@ -1,4 +1,4 @@
-//! The master process: carries out what `Master` decides, and tells it what happens.
+//! The master process: carries out what `Master` decides, and reports events to it.
 
 use crate::channel::Channel;
 use crate::cycle::{self, Cycle};
@@ -30,15 +30,15 @@ pub struct Supervisor<'a> {
     launch: &'a Launch,
     master: Master,
     cycle: Cycle,
-    /// What worker processes get duplicates of.
+    /// Worker processes get duplicates of it.
     stack: Option<OwnStack>,
     signals: SignalDescriptor,
-    /// Where it is asked what it and its workers do, unless that can't be.
+    /// Where clients ask for the status; the server runs without it if it can't be opened.
     control_socket: Option<ControlSocket>,
     identity: Identity,
     workers: Vec<WorkerProcess>,
-    /// The line to a new binary, until it has what it asked for.
-    heir: Option<Channel>,
+    /// The channel to a new binary, until that has the device it asks for.
+    upgrade_channel: Option<Channel>,
     /// The process that started this one by an upgrade.
     old_binary: Option<Pid>,
     title: Option<Title>,
@@ -47,28 +47,28 @@ pub struct Supervisor<'a> {
 /// What has happened.
 struct Ready {
     on_signals: bool,
-    /// A new binary asks.
-    on_heir: bool,
-    /// Worker processes that have something to say.
+    /// The new binary has sent a request.
+    on_upgrade_channel: bool,
+    /// Worker processes that have sent a report.
     on_workers: Vec<Pid>,
-    /// What is readable at the door.
-    at_door: Vec<bool>,
+    /// Which descriptors of the control socket are readable.
+    control_ready: Vec<bool>,
 }
 
 #[derive(Debug)]
 struct WorkerProcess {
     pid: Pid,
     channel: Channel,
-    /// What its threads show.
+    /// The memory in which its threads publish their figures.
     board: BoardFile,
-    /// Questions that it was handed and has not taken yet.
+    /// Questions passed to it that it has not taken yet.
     untaken: u32,
-    /// It has closed its end: nothing more is to be read.
+    /// It has closed its end: there is nothing more to read.
     silent: bool,
 }
 
 impl<'a> Supervisor<'a> {
-    /// A master without a worker process yet. `old_binary`: who started this process by an upgrade.
+    /// A master without a worker process yet. `old_binary`: the process that started this one by an upgrade.
     pub(crate) fn new(
         launch: &'a Launch,
         cycle: Cycle,
@@ -88,7 +88,7 @@ impl<'a> Supervisor<'a> {
             stack,
             signals,
             workers: Vec::new(),
-            heir: None,
+            upgrade_channel: None,
             old_binary,
         }
     }
@@ -106,9 +106,9 @@ impl<'a> Supervisor<'a> {
         loop {
             let Ready {
                 on_signals,
-                on_heir,
+                on_upgrade_channel,
                 on_workers,
-                at_door,
+                control_ready,
             } = match self.wait() {
                 Ok(ready) => ready,
                 Err(error) => {
@@ -122,13 +122,13 @@ impl<'a> Supervisor<'a> {
             for pid in on_workers {
                 self.on_report(pid);
             }
-            if on_heir {
-                self.on_heir();
+            if on_upgrade_channel {
+                self.on_upgrade_channel();
             }
             if on_signals {
                 self.on_signals();
             }
-            self.on_door(&at_door);
+            self.on_control_socket(&control_ready);
             self.master.on_time(clock::monotonic());
             if let Some(code) = self.act() {
                 return code;
@@ -145,7 +145,7 @@ impl<'a> Supervisor<'a> {
             .collect();
         let mut sources: Vec<BorrowedFd<'_>> = vec![self.signals.as_fd()];
         sources.extend(speaking.iter().map(|worker| worker.channel.as_fd()));
-        sources.extend(self.heir.as_ref().map(AsFd::as_fd));
+        sources.extend(self.upgrade_channel.as_ref().map(AsFd::as_fd));
         sources.extend(
             self.control_socket
                 .iter()
@@ -160,20 +160,22 @@ impl<'a> Supervisor<'a> {
             .filter(|(_, ready)| **ready)
             .map(|(worker, _)| worker.pid);
         let behind = 1 + speaking.len();
-        let on_heir = self.heir.is_some() && ready.get(behind) == Some(&true);
-        let at_door = ready.iter().skip(behind + usize::from(self.heir.is_some()));
+        let on_upgrade_channel = self.upgrade_channel.is_some() && ready.get(behind) == Some(&true);
+        let control_ready = ready
+            .iter()
+            .skip(behind + usize::from(self.upgrade_channel.is_some()));
         Ok(Ready {
             on_signals,
-            on_heir,
+            on_upgrade_channel,
             on_workers: pids.collect(),
-            at_door: at_door.copied().collect(),
+            control_ready: control_ready.copied().collect(),
         })
     }
 
     /// The new binary asks for the device of the network stack, or has ended.
-    fn on_heir(&mut self) {
-        if let (Some(heir), Some(stack)) = (self.heir.take(), &self.stack)
-            && let Err(error) = inherited_device::answer(&heir, stack)
+    fn on_upgrade_channel(&mut self) {
+        if let (Some(upgrade_channel), Some(stack)) = (self.upgrade_channel.take(), &self.stack)
+            && let Err(error) = inherited_device::answer(&upgrade_channel, stack)
         {
             let what = format!(
                 "the network stack could not be handed to the new binary {}",
@@ -183,8 +185,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Answers who asks what goes on here.
-    fn on_door(&mut self, ready: &[bool]) {
+    /// Answers the control socket's clients.
+    fn on_control_socket(&mut self, ready: &[bool]) {
         let questions = self
             .control_socket
             .as_mut()
@@ -201,12 +203,12 @@ impl<'a> Supervisor<'a> {
         });
         let boards: Vec<_> = boards.collect();
         let status = answer::status(&self.identity, self.launch, &self.cycle, &boards);
-        // Who asked may be gone.
+        // The client may have disconnected.
         let _ = question
             .client
             .send(parcel::STATUS, &answer::encode(&status), &[]);
         for worker in &mut self.workers {
-            // One that does not take questions is not asked any more: a full socket would stop this process.
+            // A worker that does not take questions gets no more: a full socket would block this process.
             if worker.untaken < UNTAKEN_MAX
                 && Order::send_question(&worker.channel, question).is_ok()
             {
@@ -250,12 +252,12 @@ impl<'a> Supervisor<'a> {
                 self.log(LogLevel::Alert, &what);
             }
             Ok(Some(Report::QuestionTaken)) => worker.untaken = worker.untaken.saturating_sub(1),
-            // Its end is told by a signal.
+            // SIGCHLD reports its end.
             Ok(None) | Err(_) => worker.silent = true,
         }
     }
 
-    /// Carries out what there is to do; an exit code when that is to end.
+    /// Carries out all pending actions; an exit code when the process is to exit.
     fn act(&mut self) -> Option<ExitCode> {
         while let Some(action) = self.master.next_action() {
             match action {
@@ -316,7 +318,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn reconfigure(&mut self) {
-        // After an error, which the log has, everything is as before.
+        // After an error, which is logged, the old cycle goes on.
         if let Ok(next) = self.cycle.next(self.launch) {
             redirect_stderr(&next.log);
             self.cycle = next;
@@ -361,7 +363,7 @@ impl<'a> Supervisor<'a> {
         self.workers.iter().map(|worker| worker.pid).collect()
     }
 
-    /// Sends something to a worker process. One that does not take it is of no use: it is killed, and replaced.
+    /// Sends something to a worker process. One that does not take it is killed, and replaced.
     fn tell(&self, pid: Pid, send: impl Fn(&Channel) -> io::Result<()>) {
         let Some(worker) = self.workers.iter().find(|worker| worker.pid == pid) else {
             return;
@@ -369,7 +371,7 @@ impl<'a> Supervisor<'a> {
         let Err(error) = send(&worker.channel) else {
             return;
         };
-        // A process that has just ended is no news; its end is told by a signal.
+        // EPIPE means that the process has just ended, which SIGCHLD reports.
         if error.kind() != io::ErrorKind::BrokenPipe {
             let what = format!(
                 "sendmsg() to worker process {pid} failed {}",
@@ -392,8 +394,13 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start_binary(&mut self) {
-        let line = match self.stack.as_ref().map(inherited_device::line).transpose() {
-            Ok(line) => line,
+        let channel = match self
+            .stack
+            .as_ref()
+            .map(inherited_device::channel)
+            .transpose()
+        {
+            Ok(channel) => channel,
             Err(why) => return self.log(LogLevel::Crit, &why),
         };
         if let Some(pid_file) = &self.cycle.pid_file
@@ -407,12 +414,12 @@ impl<'a> Supervisor<'a> {
             return;
         }
         let environment = privileges::environment(&self.cycle.config.main.env);
-        let (own, far) = line.unzip();
+        let (own, far) = channel.unzip();
         let sockets = self.cycle.listening.descriptors();
         let far = far.as_ref().map(AsFd::as_fd);
         match self.launch.invocation.start(sockets, far, environment) {
             Ok(pid) => {
-                self.heir = own;
+                self.upgrade_channel = own;
                 self.master.on_binary_started(pid);
             }
             Err(error) => {
@@ -466,7 +473,7 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// Questions handed to a worker process that may wait there.
+/// Questions that may wait at a worker process.
 const UNTAKEN_MAX: u32 = 4;
 
 /// `nginx: master process /usr/sbin/nginx -c FILE`.

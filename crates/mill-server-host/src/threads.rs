@@ -30,11 +30,11 @@ pub fn cpus_of(affinity: Option<&CpuAffinity>, index: u32, all: &[u16]) -> Optio
     }
 }
 
-/// A socket as threads know it.
+/// A socket as threads identify it.
 pub type SocketName = (ListenAddress, Option<u32>);
 
-/// The sockets that a thread serves: all that are nobody's own, and of those that share a port every
-/// `threads`-th. So the sockets of threads that ended are served by the others.
+/// The sockets that a thread serves: all that are shared by all threads, and every `threads`-th of those with
+/// `reuseport`. So the sockets of ended threads are served by the others.
 pub fn sockets_of<'a>(
     sockets: impl Iterator<Item = &'a SocketName>,
     index: u32,

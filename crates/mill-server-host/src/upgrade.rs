@@ -14,17 +14,17 @@ use std::process::Command;
 /// The descriptors of the listening sockets, each followed by a semicolon.
 pub const VARIABLE: &str = "NGINX";
 
-/// The descriptor of a line to the old binary, of whose network stack the new one may ask. It is our own, and one that
-/// does not know it has nothing of the stack.
-const LINE_VARIABLE: &str = "MILLSTREAM_LINE";
+/// The descriptor of a channel to the old binary, over which the new one may ask for the network stack's device. The
+/// variable is Millstream's own: another program ignores it and gets nothing of the stack.
+const CHANNEL_VARIABLE: &str = "MILLSTREAM_LINE";
 
-/// Takes room in the environment of a new binary, for the title of its process; the name is nginx's too.
+/// Reserves room in the environment of a new binary for its process title; the name is nginx's too.
 const SPARE: &str = "SPARE";
 
-/// Bytes of that room (nginx's).
+/// Bytes of that reserve (nginx's).
 const SPARE_LEN: usize = 300;
 
-/// What the binary is started with.
+/// How the binary is started.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     /// argv, the name first.
@@ -48,11 +48,11 @@ impl Invocation {
         }
     }
 
-    /// Starts the binary with these sockets, a line to ask this one by, and nothing else of the environment.
+    /// Starts the binary with these sockets, a channel to this process, and nothing else in the environment.
     pub fn start<'a>(
         &self,
         sockets: impl Iterator<Item = BorrowedFd<'a>>,
-        line: Option<BorrowedFd<'a>>,
+        channel: Option<BorrowedFd<'a>>,
         environment: Vec<(OsString, OsString)>,
     ) -> io::Result<Pid> {
         let mut sockets: Vec<BorrowedFd<'a>> = sockets.collect();
@@ -63,14 +63,14 @@ impl Invocation {
         let mut command = Command::new(without_deleted(&self.executable));
         command.env_clear().envs(environment).env(VARIABLE, value);
         command.env(SPARE, "X".repeat(SPARE_LEN));
-        if let Some(line) = line {
-            command.env(LINE_VARIABLE, line.as_raw_fd().to_string());
-            sockets.push(line);
+        if let Some(channel) = channel {
+            command.env(CHANNEL_VARIABLE, channel.as_raw_fd().to_string());
+            sockets.push(channel);
         }
         if let Some((name, rest)) = self.arguments.split_first() {
             command.arg0(name).args(rest);
         }
-        // The master has one thread, so that no other exec can happen between these calls.
+        // The master has one thread, so no other exec can happen between these calls.
         for socket in &sockets {
             descriptor::set_close_on_exec(*socket, false)?;
         }
@@ -83,11 +83,11 @@ impl Invocation {
     }
 }
 
-/// The numbers in the variable; the error is the part that is none.
+/// The numbers in the variable; the error is the part that is not a number.
 pub fn parse(value: &OsStr) -> Result<Vec<i32>, String> {
     let text = value.to_string_lossy();
     let mut numbers = Vec::new();
-    // nginx takes both separators, and a number only with one behind it.
+    // nginx accepts both separators, and a number only if one follows it.
     for part in text.split_inclusive([';', ':']) {
         let number = part
             .strip_suffix([';', ':'])
@@ -98,7 +98,7 @@ pub fn parse(value: &OsStr) -> Result<Vec<i32>, String> {
 }
 
 /// The sockets of the variable, if it is set: this process is then a new binary beside an old one. To be called once,
-/// before anything is opened.
+/// before any file is opened.
 pub fn inherited() -> Option<(String, Result<Vec<OwnedFd>, String>)> {
     let value = std::env::var_os(VARIABLE)?;
     let sockets = parse(&value).and_then(|numbers| {
@@ -108,13 +108,13 @@ pub fn inherited() -> Option<(String, Result<Vec<OwnedFd>, String>)> {
     Some((value.to_string_lossy().into_owned(), sockets))
 }
 
-/// The line to the old binary, if it has made one. To be called once, before anything is opened.
-pub fn inherited_line() -> Option<OwnedFd> {
-    let number = std::env::var(LINE_VARIABLE).ok()?.parse().ok()?;
+/// The channel to the old binary, if it made one. To be called once, before any file is opened.
+pub fn inherited_channel() -> Option<OwnedFd> {
+    let number = std::env::var(CHANNEL_VARIABLE).ok()?.parse().ok()?;
     descriptor::inherited(number).ok()
 }
 
-/// Where a program is: a name with a slash as it stands (made absolute), else along PATH.
+/// The path of a program: a name with a slash as it is (made absolute), else found along PATH.
 fn find(name: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.as_os_str().is_empty() {
         return None;
@@ -127,7 +127,7 @@ fn find(name: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// /proc/self/exe of a binary whose file was replaced ends so; the new file has the old name.
+/// /proc/self/exe of a binary whose file was replaced has this suffix; the new file has the old name.
 fn without_deleted(path: &Path) -> PathBuf {
     let text = path.to_string_lossy();
     text.strip_suffix(" (deleted)")

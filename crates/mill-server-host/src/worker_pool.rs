@@ -1,4 +1,4 @@
-//! The worker threads as a whole, and the log writer: what a configuration makes of them, and their end.
+//! All worker threads of a process and the log writer: started, reconfigured and ended.
 
 use crate::message::{Configuration, ListeningSocket, LogFile};
 use crate::process_log::{ProcessLog, describe};
@@ -32,7 +32,7 @@ pub(crate) struct WorkerPool {
     threads: Vec<WorkerThread>,
     events: Sender<Event>,
     reports: Sender<Report>,
-    /// Where threads show their figures, by their numbers.
+    /// Where threads publish their figures, by their numbers.
     board: Board,
     /// The number of the next thread.
     next_number: u32,
@@ -40,17 +40,17 @@ pub(crate) struct WorkerPool {
     connection_numbers: Arc<AtomicU64>,
     writer: Option<LogWriter>,
     site: Option<Arc<Site>>,
-    /// The descriptors of all sockets in force: what a thread gets, the others can get too.
+    /// The descriptors of all sockets in force: each thread gets duplicates.
     sockets: Vec<ListeningSocket>,
-    /// The attachments at the device of the stack of our own, by their places, until the threads there are started; and what it
-    /// was asked to be.
+    /// The attachments to the stack's device, by thread index, until those threads are started; and the stack's
+    /// specification.
     attachments: Vec<Option<WorkerAttachment>>,
     specification: Option<Specification>,
     desk: Desk,
 }
 
 impl WorkerPool {
-    /// Nobody yet. What threads report arrives as events.
+    /// An empty pool. Reports of threads arrive as events.
     pub(crate) fn new(
         events: Sender<Event>,
         hostname: &[u8],
@@ -70,7 +70,7 @@ impl WorkerPool {
                 }
             })?;
         let specification = stack.as_ref().map(|stack| stack.specification().clone());
-        let attachments = stack.map(OwnStack::take_seats).transpose()?;
+        let attachments = stack.map(OwnStack::take_attachments).transpose()?;
         Ok(Self {
             threads: Vec::new(),
             events,
@@ -88,13 +88,13 @@ impl WorkerPool {
         })
     }
 
-    /// Nobody any more.
+    /// Whether all threads have ended.
     pub(crate) fn is_empty(&self) -> bool {
         self.threads.is_empty()
     }
 
-    /// Has everybody serve a configuration from now on. Threads are started, or drained, until there are as many as
-    /// it says. Gives the process's own log by that configuration.
+    /// Has all threads serve a configuration from now on. Threads are started or drained to get the configured number.
+    /// Returns the process's own log of that configuration.
     pub(crate) fn configure(
         &mut self,
         config: Config,
@@ -104,17 +104,17 @@ impl WorkerPool {
         let error_logs = config.main.error_log.clone();
         let log = self.write_logs_to(configuration.logs, error_logs, log)?;
         let wanted = threads::thread_count(&config.main);
-        // An attachment's connections live in its thread, and nobody else receives what comes there.
-        let count = wanted.max(self.seat_count());
+        // The connections of an attachment live in its thread, and no other thread receives its frames.
+        let count = wanted.max(self.attachment_count());
         if let Some(specification) = &self.specification
-            && let Some(what) = stack::seats_differ(wanted, specification)
+            && let Some(what) = stack::attachment_count_differs(wanted, specification)
         {
             log.write(LogLevel::Warn, &what);
         }
         let site = Arc::new(Site::new(config, configuration.generation));
         let started = self.start_missing(&site, count, &log)?;
         self.threads.extend(started);
-        let attachments = self.seat_count();
+        let attachments = self.attachment_count();
         let sockets = configuration.sockets;
         let names: Vec<SocketName> = sockets
             .iter()
@@ -133,12 +133,12 @@ impl WorkerPool {
                 }
                 if let Err(error) = thread.adopt(&site, &sockets, own) {
                     let (number, why) = (thread.number(), describe(&error));
-                    let what = format!("worker thread {number} could not be told {why}");
+                    let what = format!("worker thread {number} does not take its orders {why}");
                     log.write(LogLevel::Alert, &what);
                 }
             }
         }
-        // Only now, so that somebody else serves the sockets of those who leave.
+        // Only now, so that other threads already serve the sockets of those that drain.
         let limit = site.config.main.worker_shutdown_timeout;
         for thread in &mut self.threads {
             if thread.place() >= count && !thread.is_draining() {
@@ -150,7 +150,7 @@ impl WorkerPool {
         Ok(log)
     }
 
-    /// Goes over to newly opened log files.
+    /// Switches to newly opened log files.
     pub(crate) fn reopen_logs(&mut self, files: Vec<LogFile>, log: &ProcessLog) -> ProcessLog {
         let error_logs = self
             .site
@@ -177,7 +177,7 @@ impl WorkerPool {
         }
     }
 
-    /// A thread has ended; one that was not told to is a defect and ends the process, which the master restarts.
+    /// A thread has ended; if it was not asked to, that is a defect and ends the process, which the master restarts.
     pub(crate) fn on_ended(&mut self, number: u32, log: &ProcessLog) -> Result<(), i32> {
         let Some(index) = self
             .threads
@@ -201,14 +201,14 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Has all threads tell what somebody asks.
+    /// Has all threads answer a client's question.
     pub(crate) fn inspect(&self, question: Question) {
         let askers = self.threads.iter().map(|thread| thread.asker().duplicate());
-        // Without descriptors nobody is asked.
+        // Threads for which no descriptor is left are not asked.
         self.desk.answer(question, askers.flatten().collect());
     }
 
-    /// Lets all threads end once their requests are answered; how long that may take.
+    /// Lets all threads end once their requests are answered; returns the time limit.
     pub(crate) fn drain(&mut self) -> Option<Duration> {
         let site = self.site.as_ref();
         let limit = site.and_then(|site| site.config.main.worker_shutdown_timeout);
@@ -219,7 +219,7 @@ impl WorkerPool {
         {
             thread.drain(limit);
         }
-        // The threads have duplicates, which they close once they have accepted what waits.
+        // The threads have duplicates, which they close once they have accepted the waiting connections.
         self.sockets.clear();
         limit
     }
@@ -229,14 +229,14 @@ impl WorkerPool {
         self.threads.iter_mut().for_each(WorkerThread::stop);
     }
 
-    /// Writes what is left of the logs.
+    /// Writes the rest of the logs.
     pub(crate) fn close_logs(&mut self) {
         if let Some(writer) = self.writer.take() {
             writer.stop();
         }
     }
 
-    /// Threads for the places below `count` that nobody has.
+    /// Starts threads at the indices below `count` that have none.
     fn start_missing(
         &mut self,
         site: &Site,
@@ -270,7 +270,7 @@ impl WorkerPool {
             };
             let setup = |inbox| self.setup(number, inbox, logs.clone());
             let thread = WorkerThread::start(start, setup).map_err(failed)?;
-            // What does not work for one thread does not for the others either: it is said once.
+            // What fails in one thread fails in the others too: it is logged once.
             for warning in thread.warnings {
                 if !warned.contains(&warning) {
                     log.write(LogLevel::Warn, &format!("worker threads: {warning}"));
@@ -282,7 +282,7 @@ impl WorkerPool {
         Ok(started)
     }
 
-    fn seat_count(&self) -> u32 {
+    fn attachment_count(&self) -> u32 {
         u32::try_from(self.attachments.len()).unwrap_or(u32::MAX)
     }
 
@@ -300,7 +300,7 @@ impl WorkerPool {
             index: number,
             environment: Environment {
                 pid: std::process::id(),
-                // Known only in the thread.
+                // Only the thread itself knows it.
                 thread_id: 0,
                 hostname: Arc::clone(&self.hostname),
                 utc_offset,
@@ -313,8 +313,8 @@ impl WorkerPool {
         }
     }
 
-    /// A number that no thread has. Numbers are used again as late as possible, so that what ended threads have
-    /// counted stays part of the sum.
+    /// A number that no thread has. Numbers are reused as late as possible, so that the counts of ended threads stay
+    /// part of the sum.
     fn free_number(&mut self) -> Option<u32> {
         for _ in 0..NUMBERS {
             let number = self.next_number % NUMBERS;
@@ -359,8 +359,8 @@ impl WorkerPool {
     }
 }
 
-/// Has the control thread write what a panic in a worker thread says, since such a thread has no log open. The panic
-/// goes on (and ends the process, where panics abort) once that is written.
+/// Has the control thread write the message of a panic in a worker thread, which has no log open. The panic goes on
+/// (and ends the process, where panics abort) once that is written.
 fn report_panics(events: Sender<Event>) {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -372,13 +372,13 @@ fn report_panics(events: Sender<Event>) {
         let (written, wait) = mpsc::channel();
         let what = format!("thread \"{name}\": {panic}");
         if events.send(Event::Panicked { what, written }).is_ok() {
-            // An error is a control thread that is ending or hung: then nobody is told.
+            // An error means that the control thread is ending or hangs: then the message is lost.
             let _ = wait.recv_timeout(PANIC_TIMEOUT);
         }
     }));
 }
 
-/// Seconds east of Greenwich at a Unix time.
+/// Seconds east of UTC at a Unix time.
 fn utc_offset(unix_s: i64) -> i32 {
     local_time::local_time(unix_s).map_or(0, |time| time.offset_s)
 }
@@ -395,7 +395,7 @@ fn clocks() -> (Instant, UnixTime) {
     (Instant::from_nanos(nanos), date_time)
 }
 
-/// How long a panicking thread waits for its last words to be written.
+/// How long a panicking thread waits for its message to be written.
 const PANIC_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_thread_says_in_a_panic_is_handed_over_before_it_ends() {
+    fn a_worker_threads_panic_message_is_handed_over_before_it_ends() {
         let (sender, events) = mpsc::channel();
         report_panics(sender);
         let name = format!("{THREAD_NAME}7");

@@ -1,8 +1,8 @@
-//! The worker process: its control thread, which takes orders from the master and from signals, and has the worker
+//! The worker process: its control thread takes orders from the master and signals from the kernel, and has the worker
 //! threads carry them out.
 //!
-//! Threads: this one; the log writer; one that listens to the master and to signals; one that listens to the worker
-//! threads; the worker threads.
+//! Threads: this one; the log writer; one that reads from the master and from the signal descriptor; one that reads the
+//! reports of the worker threads; the worker threads.
 
 use crate::channel::Channel;
 use crate::master::FATAL_CODE;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// What the worker process knows from the master's memory, of which it is a copy.
+/// What the worker process gets from the master's memory, which it has a copy of.
 #[derive(Debug)]
 pub struct Inheritance<'a> {
     pub main: &'a Main,
@@ -34,37 +34,37 @@ pub struct Inheritance<'a> {
     pub options: &'a Options,
     pub log: ProcessLog,
     pub(crate) stack: Option<&'a OwnStack>,
-    /// Where the worker threads show their figures, for the master to see.
+    /// Where the worker threads publish their figures for the master.
     pub(crate) board: &'a BoardFile,
-    /// What the titles of processes begin with.
+    /// What process titles begin with.
     pub program: &'static str,
     pub title: Option<Title>,
 }
 
-/// Everything that happens to the control thread.
+/// An event of the control thread.
 #[derive(Debug)]
 pub(crate) enum Event {
     Order(Order),
-    /// The master has ended without a word.
+    /// The master has ended without an order to quit.
     MasterGone,
     Signal(Received),
-    /// Somebody asks what goes on here.
+    /// A client asks for the status.
     Question(Question),
     Thread(ThreadReport),
     ThreadEnded {
         number: u32,
     },
-    /// Something in a worker thread does not work any more; the rest goes on.
+    /// Something in a worker thread has failed; the rest goes on.
     Warning(LogLevel, String),
-    /// A worker thread says this, and waits until it is written.
+    /// A worker thread has panicked with this message, and waits until it is written.
     Panicked {
         what: String,
         written: Sender<()>,
     },
 }
 
-/// Lives the life of the worker process and ends it. To be called right after the fork: what the master had open is
-/// closed here.
+/// Runs the worker process until it exits. To be called right after the fork: it closes the descriptors that the master
+/// had open.
 pub fn run(channel: Channel, inheritance: Inheritance<'_>) -> ! {
     let code = match start(channel, inheritance) {
         Ok(control) => control.serve(),
@@ -84,7 +84,7 @@ fn start(channel: Channel, inheritance: Inheritance<'_>) -> Result<Control, i32>
         program,
         title,
     } = inheritance;
-    // The master's own descriptors stand in memory that nobody will ever drop here.
+    // The master's own descriptors are in copied memory that is never dropped here.
     let log = log
         .duplicate()
         .map_err(|error| fatal(&log, "dup()", &error))?;
@@ -127,7 +127,7 @@ fn fatal(log: &ProcessLog, what: &str, error: &io::Error) -> i32 {
     FATAL_CODE
 }
 
-/// Turns what comes from the master and from signals into events, until the process ends.
+/// Turns messages of the master and signals into events, until the process exits.
 fn listen(channel: &Channel, signals: &SignalDescriptor, events: &Sender<Event>) {
     let mut master_is_there = true;
     loop {
@@ -169,14 +169,14 @@ struct Control {
     title: Option<Title>,
 }
 
-/// The process is about to end.
+/// The process is about to exit.
 struct Ending {
-    /// When it ends with requests under way; `None` waits for them.
+    /// When it exits with requests in progress; `None` waits for them.
     at: Option<Duration>,
 }
 
 impl Control {
-    /// Does what it is told until it is told to end; returns the exit code.
+    /// Handles events until the process is to exit; returns the exit code.
     fn serve(mut self) -> i32 {
         loop {
             let event = match self.remaining() {
@@ -209,7 +209,7 @@ impl Control {
         0
     }
 
-    /// Has `ps` show what this process is.
+    /// Sets the process title that `ps` shows.
     fn show(&mut self, what: &str) {
         if let Some(title) = &mut self.title {
             title.set(&format!("{}: {what}", self.program));
@@ -239,13 +239,13 @@ impl Control {
                 self.log.write(LogLevel::Alert, what);
                 self.drain();
             }
-            // Questions come to the master.
+            // Clients ask the master.
             Event::MasterGone | Event::Question(_) => {}
             Event::Signal(received) => self.on_signal(received),
             Event::Thread(report) => self.on_report(report)?,
             Event::Panicked { what, written } => {
                 self.log.write(LogLevel::Alert, &what);
-                // It may have lost patience.
+                // The panicking thread may have stopped waiting.
                 let _ = written.send(());
             }
             Event::Warning(level, what) => self.log.write(level, &what),
@@ -270,12 +270,12 @@ impl Control {
         match received.signal {
             Signal::Terminate | Signal::Interrupt => self.stop(),
             Signal::Quit => self.drain(),
-            // All else is the master's to decide: WINCH may only be a change of a window's size.
+            // Other signals are the master's to decide: WINCH may only be a change of a window's size.
             _ => {}
         }
     }
 
-    /// Ends when the requests under way are answered, at the latest after `worker_shutdown_timeout`.
+    /// Exits when the requests in progress are answered, at the latest after `worker_shutdown_timeout`.
     fn drain(&mut self) {
         if self.ending.is_some() {
             return;
@@ -283,7 +283,7 @@ impl Control {
         self.log.write(LogLevel::Notice, "gracefully shutting down");
         self.show("worker process is shutting down");
         let timeout = self.worker_pool.drain();
-        // The threads keep the time themselves; this is for one that does not.
+        // The threads keep this limit themselves; this catches one that does not.
         let at = timeout.map(|timeout| clock::monotonic() + timeout + STOP_TIMEOUT);
         self.ending = Some(Ending { at });
     }
@@ -341,7 +341,7 @@ impl Control {
                     return Err(FATAL_CODE);
                 }
             }
-            // It says so before it has returned; `ThreadEnded` comes after that.
+            // The thread sends this before it returns; `ThreadEnded` follows.
             ThreadReport::Ended { .. } => {}
         }
         Ok(())
@@ -357,10 +357,10 @@ impl Control {
     }
 
     fn report(&self, report: &Report) {
-        // A master that is gone is noticed by the thread that listens to it.
+        // If the master has ended, the thread that reads from it reports that.
         let _ = report.send(&self.channel);
     }
 }
 
-/// How long threads that were told to end may take to say that they did.
+/// How long threads that were asked to end may take to report their end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);

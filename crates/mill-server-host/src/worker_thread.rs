@@ -1,5 +1,5 @@
-//! One worker thread as the control thread sees it: started with a descriptor table of its own, handed its sockets,
-//! told what to do.
+//! One worker thread as the control thread sees it: started with a descriptor table of its own, given its sockets and
+//! its orders.
 
 use crate::channel::SEND_TIMEOUT;
 use crate::message::ListeningSocket;
@@ -31,14 +31,14 @@ use std::time::Duration;
 /// A running worker thread.
 #[derive(Debug)]
 pub(crate) struct WorkerThread {
-    /// Its place among the serving threads: decides on CPUs and sockets.
+    /// Its index among the serving threads: determines CPUs and sockets.
     place: u32,
     /// Its number among all threads that this process has had.
     number: u32,
     /// Our end of the thread's mailbox.
     mailbox: OwnedFd,
     orders: Sender<Order>,
-    /// Our end of questions.
+    /// Our end of its inspection queue.
     asker: Inspector,
     /// The sockets that it has.
     held: Vec<SocketName>,
@@ -46,26 +46,26 @@ pub(crate) struct WorkerThread {
     /// The generation that it serves.
     adopted: u64,
     thread: JoinHandle<()>,
-    /// What its attachment was made of, if both of us have one descriptor table: closed there, a file is no longer locked for
-    /// the thread either (mill-sys `lock.rs`), and another process would take the device. Hence it goes when the thread was
-    /// joined, or with the process.
+    /// What its attachment was made of, if thread and process share one descriptor table. A file closed there is no
+    /// longer locked for the thread either (mill-sys `lock.rs`), and another process would take the device. So it is
+    /// dropped only after the thread was joined, or with the process.
     kept: Option<ManuallyDrop<WorkerAttachment>>,
 }
 
-/// What a thread is started with, besides what the server wants to know.
+/// What a thread is started with, besides what mill-server needs.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) place: u32,
     pub(crate) number: u32,
     /// CPUs to be bound to; `None` is all.
     pub(crate) cpus: Option<Vec<u16>>,
-    /// Where its end is told, however it came.
+    /// Where its end is reported, also after a panic.
     pub(crate) events: Sender<Event>,
-    /// Its attachment at the device of the stack of our own, if it has one.
+    /// Its attachment to the device of the stack of our own, if it has one.
     pub(crate) attachment: Option<WorkerAttachment>,
 }
 
-/// A thread that runs, and what did not work as wanted.
+/// A running thread, and warnings of its start.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) thread: WorkerThread,
@@ -83,7 +83,7 @@ impl WorkerThread {
         let (orders, inbox) = mpsc::channel();
         let (asker, asked) = inspect::pair(start.number, mailbox.try_clone()?);
         let setup = setup(inbox);
-        let (taken, told) = mpsc::channel();
+        let (notices, notice) = mpsc::channel();
         let Start {
             place,
             number,
@@ -105,13 +105,13 @@ impl WorkerThread {
                     events,
                     board: setup.board.clone(),
                 };
-                live(place, inherited, cpus, taken, setup);
+                live(place, inherited, cpus, notices, setup);
             })?;
         let mut warnings = Vec::new();
         let mut kept = None;
-        // The end of the channel says that `far` is not needed any more.
-        while let Ok(told) = told.recv() {
-            match told {
+        // The closed channel says that `far` is not needed any more.
+        while let Ok(notice) = notice.recv() {
+            match notice {
                 ThreadNotice::Warning(warning) => warnings.push(warning),
                 ThreadNotice::OneTable => kept = attachment.take().map(ManuallyDrop::new),
             }
@@ -140,7 +140,7 @@ impl WorkerThread {
         self.number
     }
 
-    /// How to ask it.
+    /// The sending end of its inspection queue.
     pub(crate) fn asker(&self) -> &Inspector {
         &self.asker
     }
@@ -182,7 +182,7 @@ impl WorkerThread {
     /// Lets the thread end once its requests are answered, at the latest after `limit`.
     pub(crate) fn drain(&mut self, limit: Option<Duration>) {
         self.draining = true;
-        // A thread that is not there any more needs no order; its end is reported.
+        // A thread that has ended needs no order; its end is reported.
         let _ = self.order(Order::Drain { limit });
     }
 
@@ -202,15 +202,15 @@ impl WorkerThread {
     fn order(&self, order: Order) -> io::Result<()> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.orders.send(order).map_err(|_| gone())?;
-        // An empty datagram: there is mail.
+        // An empty datagram: an order waits.
         passing::send(self.mailbox.as_fd(), &[], &[])
     }
 }
 
-/// What the names of worker threads begin with.
+/// The prefix of worker threads' names.
 pub(crate) const THREAD_NAME: &str = "worker ";
 
-/// The listeners of the configuration that `names` are sockets of.
+/// The listeners of the configuration whose sockets `names` are.
 fn assigned(site: &Site, names: &[SocketName]) -> Vec<Assigned> {
     let listeners = site
         .config
@@ -238,9 +238,9 @@ fn address_of(address: &ListenAddress) -> Address {
     }
 }
 
-/// Closes in the thread's own table what is not the thread's. The standard streams too: else a log that was renamed and
-/// removed would stay open, hence on the disk, as long as the thread lives. What a panic says is written by the
-/// control thread ([`crate::crew`]).
+/// Closes in the thread's own table every descriptor that the thread does not use. The standard streams too: otherwise
+/// a renamed and removed log would stay open, so on the disk, as long as the thread lives. The control thread writes
+/// the message of a panic ([`crate::worker_pool`]).
 fn leave_behind(mailbox: BorrowedFd<'_>, attachment: Option<&WorkerAttachment>) -> io::Result<()> {
     let mut kept = vec![mailbox];
     kept.extend(
@@ -259,7 +259,7 @@ fn leave_behind(mailbox: BorrowedFd<'_>, attachment: Option<&WorkerAttachment>) 
     Ok(())
 }
 
-/// Tells of the end of a thread when it is dropped, hence also after a panic.
+/// Reports the end of a thread when it is dropped, so also after a panic.
 struct End {
     number: u32,
     events: Sender<Event>,
@@ -270,43 +270,43 @@ impl Drop for End {
     fn drop(&mut self) {
         let number = self.number;
         self.board.end_worker(number);
-        // Nobody listens only when the process is ending.
+        // There is no receiver only when the process is exiting.
         let _ = self.events.send(Event::ThreadEnded { number });
     }
 }
 
-/// The least there is: TCP's timers, and a stack that looks for frames at times of its own, are told to the microsecond.
+/// The smallest value: TCP's timers, and a stack that polls at times of its own, are set to the microsecond.
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
-/// What a thread says before it begins to serve.
+/// What a thread reports before it begins to serve.
 enum ThreadNotice {
-    /// Something that did not work.
+    /// Something has failed.
     Warning(String),
-    /// It has no descriptor table of its own.
+    /// The thread has no descriptor table of its own.
     OneTable,
 }
 
-/// What a thread takes over from whoever starts it, who keeps the descriptors open until he is told.
+/// What a new thread duplicates from its starter, which keeps the descriptors open until the thread has reported.
 struct Inherited {
     mailbox: RawFd,
     attachment: Option<LentAttachment>,
-    /// Where to say what stopped working.
+    /// Where failures are reported.
     events: Sender<Event>,
     asked: InspectionQueue,
 }
 
-/// The whole life of the thread.
+/// Runs the thread.
 fn live(
     place: u32,
     inherited: Inherited,
     cpus: Option<Vec<u16>>,
-    taken: Sender<ThreadNotice>,
+    notices: Sender<ThreadNotice>,
     mut setup: WorkerSetup,
 ) {
     setup.environment.thread_id = process::thread_id();
     let warn = |call: &str, error: io::Error| {
         let what = format!("{call} failed {}", process_log::describe(&error));
-        tell(&taken, ThreadNotice::Warning(what));
+        tell(&notices, ThreadNotice::Warning(what));
     };
     if let Some(cpus) = cpus
         && let Err(error) = affinity::bind_to(&cpus)
@@ -321,9 +321,9 @@ fn live(
         at_ns: u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX),
     };
     board.begin_worker(number, beginning);
-    match settle_in(inherited, board.parked_until(number), &taken) {
+    match settle_in(inherited, board.parked_until(number), &notices) {
         Ok((engine, asked)) => {
-            drop(taken);
+            drop(notices);
             let mut show = StackPublisher::new(engine.clone(), board, number, asked);
             let mut turn = worker::start(engine, setup);
             while turn() {
@@ -335,7 +335,7 @@ fn live(
                 "starting an engine failed {}",
                 process_log::describe(&error)
             );
-            // As above.
+            // There is no receiver only when the process is exiting.
             let _ = setup.reports.send(Report::Failed {
                 index: setup.index,
                 what,
@@ -344,16 +344,16 @@ fn live(
     }
 }
 
-/// Whoever started us waits for this; if not, nobody wants to know.
-fn tell(taken: &Sender<ThreadNotice>, told: ThreadNotice) {
-    let _ = taken.send(told);
+/// The starter waits for this; if it has stopped waiting, the notice is not needed.
+fn tell(notices: &Sender<ThreadNotice>, notice: ThreadNotice) {
+    let _ = notices.send(notice);
 }
 
-/// Goes over to a descriptor table of the thread's own, and makes its engine.
+/// Unshares the thread's descriptor table, and makes its engine.
 fn settle_in(
     inherited: Inherited,
     parked_until: Option<&'static AtomicU64>,
-    taken: &Sender<ThreadNotice>,
+    notices: &Sender<ThreadNotice>,
 ) -> io::Result<(CombinedEngine, InspectionQueue)> {
     let table = descriptor::unshare_table();
     // The numbers are the same in both tables.
@@ -365,8 +365,8 @@ fn settle_in(
             let why = process_log::describe(&error);
             let what =
                 format!("one descriptor table for all, since unshare(CLONE_FILES) failed {why}");
-            tell(taken, ThreadNotice::Warning(what));
-            tell(taken, ThreadNotice::OneTable);
+            tell(notices, ThreadNotice::Warning(what));
+            tell(notices, ThreadNotice::OneTable);
         }
     }
     descriptor::set_nonblocking(mailbox.as_fd(), true)?;
@@ -379,11 +379,11 @@ fn settle_in(
     };
     let events = inherited.events;
     let on_trouble = move |level, what| {
-        // Nobody listens only when the process is ending.
+        // There is no receiver only when the process is exiting.
         let _ = events.send(Event::Warning(level, what));
     };
     if attachment.is_some() {
-        // Else the kernel ends a wait up to 50 µs late. Who can't have it waits a little longer.
+        // With the default slack the kernel ends a wait up to 50 µs late. A failure leaves that.
         let _ = process::set_timer_slack(TIMER_SLACK);
     }
     let bypass = attachment

@@ -123,7 +123,7 @@ fn example(name: &str) -> &'static str {
 fn parse(text: &[u8]) -> Result<Specification, String> {
     let text = String::from_utf8_lossy(text);
     Specification::parse(&text).map_err(|error| {
-        format!("--stack: {error}\n\"millstream serve --help\" lists what a stack can be told.")
+        format!("--stack: {error}\n\"millstream serve --help\" lists the options of a stack.")
     })
 }
 

@@ -1,4 +1,4 @@
-//! Tables of sockets from one configuration to the next, on ports that the kernel chose.
+//! Replaces sets of sockets by others, on ports that the kernel chose.
 
 use super::*;
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ fn wanted(address: SocketAddr, reuseport: bool) -> Wanted {
     }
 }
 
-/// A port that nobody had a moment ago; the holder keeps it until it is dropped.
+/// A port that was free a moment ago; the returned listener keeps it until it is dropped.
 fn free_port() -> (TcpListener, SocketAddr) {
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap();
@@ -98,7 +98,7 @@ fn an_address_in_use_is_an_error_but_not_in_a_test() {
 }
 
 #[test]
-fn a_server_that_shares_its_port_is_noticed_by_the_next_one() {
+fn a_second_server_on_a_reuseport_port_is_an_error() {
     let address = free_port().1;
     let wanted = [wanted(address, true)];
     let _first = reopen(&Listening::default(), &wanted, 2);
@@ -127,13 +127,13 @@ fn sockets_that_share_a_port_all_get_connections() {
         accepted.push(std::iter::from_fn(|| listener.accept().ok()).count());
     }
     assert_eq!(accepted.iter().sum::<usize>(), clients.len());
-    // By hash of the addresses: that all 64 go to one of two happens once in 2^63.
+    // The kernel chooses by hash of the addresses: all 64 go to one of two sockets once in 2^63 runs.
     assert!(accepted.iter().all(|count| *count > 0), "{accepted:?}");
 }
 
 #[test]
 fn an_address_of_another_machine_is_an_error_at_once() {
-    // 192.0.2.0/24 is nobody's (RFC 5737).
+    // 192.0.2.0/24 is for documentation (RFC 5737).
     let elsewhere = wanted("192.0.2.1:80".parse().unwrap(), false);
     for test in [false, true] {
         let opening = Opening {

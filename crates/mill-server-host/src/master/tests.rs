@@ -1,4 +1,4 @@
-//! The master's decisions as scripts: what happens, and what it does about it.
+//! The master's decisions as scripts: events, and the actions that follow.
 
 use super::*;
 
@@ -8,10 +8,10 @@ fn pid(number: i32) -> Pid {
     Pid::new(number).unwrap()
 }
 
-/// Something that happens to a master.
+/// An event of a master.
 enum Event {
     Signal(Signal),
-    /// With the old binary still running, which started this one.
+    /// While the old binary, which started this one, still runs.
     SignalBesideOld(Signal),
     Exit(i32, Ending),
     Ready(i32),
@@ -24,7 +24,7 @@ const KILLED: Ending = Ending::Signal {
     core_dumped: false,
 };
 
-/// A master with what the outside world does for it: processes get numbers from 10 on, the new binary is 99.
+/// A master with its simulated environment: processes get numbers from 10 on, the new binary is 99.
 struct World {
     master: Master,
     next_pid: i32,
@@ -43,7 +43,7 @@ impl World {
         world
     }
 
-    /// Carries out all actions; says which, log lines left out.
+    /// Carries out all actions and lists them, except log lines.
     fn settle(&mut self) -> String {
         let mut done = Vec::new();
         while let Some(action) = self.master.next_action() {
@@ -84,7 +84,7 @@ impl World {
     }
 }
 
-/// A daemon with worker process 10 lives through the events, doing what stands beside each.
+/// Feeds the events to a daemon with worker process 10, and compares the actions with those beside each event.
 fn check(script: impl IntoIterator<Item = (Event, &'static str)>) {
     let mut world = World::new(true);
     for (index, (event, expected)) in script.into_iter().enumerate() {
@@ -251,7 +251,7 @@ fn it_sleeps_until_it_has_to_act_itself() {
 }
 
 #[test]
-fn lines_are_in_the_words_of_nginx() {
+fn log_lines_are_worded_as_nginx_s() {
     let mut master = Master::new(true);
     let received = |signal, sender| Received { signal, sender };
     master.on_worker_started(pid(10));

@@ -1,4 +1,4 @@
-//! What the process in charge knows: itself, and what all workers have shown on their boards.
+//! What the process in charge knows: itself, and the figures that all workers have published.
 
 use crate::cycle::Cycle;
 use crate::launch::Launch;
@@ -10,18 +10,19 @@ use mill_status::verdict::Observed;
 use mill_sys::clock;
 use std::time::Duration;
 
-/// What of a server does not change while it runs.
+/// Facts about a server that do not change while it runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     /// `master`, or `single`.
     pub(crate) role: &'static str,
     /// On the monotonic clock.
     pub(crate) started_at: Duration,
-    /// What of the stack is not as it was asked for: sentences.
+    /// Features of the stack that could not be had as requested, as messages.
     pub(crate) fallbacks: Vec<String>,
 }
 
-/// What is told without asking a worker. `boards`: of each worker process, its number and what its workers have shown.
+/// The status without asking a worker. `boards`: the process id of each worker process, and its workers' published
+/// figures.
 pub(crate) fn status(
     identity: &Identity,
     launch: &Launch,
@@ -72,7 +73,7 @@ fn options(stack: &Specification) -> Vec<OptionInForce> {
     options.collect()
 }
 
-/// As it is sent.
+/// The serialized form.
 pub(crate) fn encode(value: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("plain values with names as keys become JSON")
 }

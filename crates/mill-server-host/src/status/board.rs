@@ -1,5 +1,5 @@
-//! The memory in which workers show their figures: made by the process in charge, which reads it whatever the worker
-//! process does.
+//! The shared memory in which workers publish their figures: made by the process in charge, which can read it whatever
+//! state the worker process is in.
 
 use mill_metrics::WorkerFigures;
 use mill_metrics::board::{self, Board};
@@ -7,12 +7,12 @@ use mill_sys::memory::words;
 use std::fs::File;
 use std::io;
 
-/// How many threads have figures of their own, running and ended ones; there cannot be more threads than that at once.
-/// A place takes memory once somebody has had it.
+/// How many threads, running and ended, have figures of their own; no more threads run at once. An entry takes memory
+/// once a thread has used it.
 pub(crate) const NUMBERS: u32 = 512;
 
-/// What /proc shows as the target of its descriptor, behind `/memfd:`: by it the memory of a server that does not answer
-/// is found.
+/// The target of its descriptor's link in /proc, behind `/memfd:`: a client finds the memory of a server that does not
+/// answer by it.
 pub(crate) const NAME: &str = "millstream-status";
 
 /// The memory of one board.
@@ -24,19 +24,19 @@ impl BoardFile {
         words::create(NAME, words_of_board()).map(Self)
     }
 
-    /// The board itself, for the process whose workers these are.
+    /// Maps the board into the process whose workers write it.
     pub(crate) fn map(&self) -> io::Result<Board> {
         let words = words::map(&self.0, words_of_board())?;
         Ok(Board::mapped(words, std::process::id()))
     }
 
-    /// What the workers have shown last.
+    /// The figures that the workers published last.
     pub(crate) fn read(&self) -> Vec<WorkerFigures> {
         read(&self.0).map_or_else(Vec::new, |(_, workers)| workers)
     }
 }
 
-/// Whose board a file is, and what is shown there.
+/// The process whose board a file is, and the figures there.
 pub(crate) fn read(file: &File) -> Option<(u32, Vec<WorkerFigures>)> {
     let words = words::copy(file, words_of_board()).ok()?;
     board::parse(&words).ok()
@@ -53,7 +53,7 @@ mod tests {
     use mill_metrics::board::Beginning;
 
     #[test]
-    fn what_a_worker_shows_is_read_from_the_file() {
+    fn published_figures_are_read_from_the_file() {
         let file = BoardFile::create().unwrap();
         assert_eq!(file.read(), []);
         let board = file.map().unwrap();

@@ -1,7 +1,8 @@
-//! Frames of a running stack, written to somebody's file for a while.
+//! Writes frames of a running stack to a client's file for a while.
 //!
-//! Workers hand copies to a queue and never wait; the thread that answers the question writes them. It ends by itself: when
-//! the time is over, so many frames or bytes are written, the file takes no more, or who asked is gone.
+//! Workers hand copies to a queue and never wait; the thread that answers the question writes them. The capture ends by
+//! itself: when the time is over, the limit of frames or bytes is reached, the file cannot be written any more, or the
+//! client has disconnected.
 
 use super::control_socket::Question;
 use mill_device::pcap::FILE_HEADER;
@@ -16,7 +17,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// Which frames a question is about.
+/// The frames that a question asks for.
 pub(crate) fn filter(request: &Request) -> FrameFilter {
     FrameFilter {
         port: request.filter.port,
@@ -24,7 +25,7 @@ pub(crate) fn filter(request: &Request) -> FrameFilter {
     }
 }
 
-/// Writes what comes, to its end.
+/// Writes frames until the capture ends.
 pub(crate) fn write(question: &Question, frames: &FrameReceiver) -> Result<Captured, String> {
     let Some(capture) = &question.request.capture else {
         return Err(String::from("no capture was asked for"));
@@ -67,7 +68,7 @@ pub(crate) fn write(question: &Question, frames: &FrameReceiver) -> Result<Captu
     Ok(captured)
 }
 
-/// How many whole records of a block fit, and their bytes: a record says in its third word how long its frame is.
+/// How many whole records of a block fit, and their bytes: the third word of a record is the length of its frame.
 fn records(block: &[u8], count_max: u64, bytes_max: u64) -> (u64, usize) {
     let (mut count, mut len) = (0, 0);
     while count < count_max {
@@ -85,16 +86,16 @@ fn records(block: &[u8], count_max: u64, bytes_max: u64) -> (u64, usize) {
     (count, len)
 }
 
-/// Whether who asked has closed his end: he says nothing more otherwise.
+/// Whether the client has closed its end: after its question it sends nothing else.
 fn is_gone(question: &Question) -> bool {
     let ready = descriptor::wait_readable(&[question.client.as_fd()], Some(Duration::ZERO));
     ready.is_ok_and(|ready| ready.first() == Some(&true))
 }
 
-/// How often it is looked whether who asked is still there.
+/// How often the client's socket is checked.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The longest capture, and the largest file: nobody's disk is filled by a forgotten one.
+/// The longest capture, and the largest file: a forgotten one must not fill a disk.
 const TIME_MAX: Duration = Duration::from_secs(3600);
 const BYTES_MAX: u64 = 1 << 30;
 
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_ends_when_its_time_is_over_or_nobody_is_there() {
+    fn a_capture_ends_when_its_time_is_over_or_the_client_is_gone() {
         let short = Capture {
             ms: 10,
             frames: u64::MAX,

@@ -1,4 +1,4 @@
-//! Asking a server: finding it, waiting for its answers, and what is left if there are none.
+//! The status client: finds a server, waits for its answers, and reads its shared memory if there are none.
 
 use super::{board, control_socket, parcel, socket_path};
 use crate::channel::Channel;
@@ -17,18 +17,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A server that can be asked: where.
+/// A server and its control socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub process: u32,
     socket: PathBuf,
 }
 
-/// Why there is no answer: a sentence.
+/// A message that says why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusError(String);
 
-/// All servers of this machine that this user may ask. Sockets that nobody listens at any more are cleared away.
+/// All servers of this machine that this user may ask. Sockets without a listener are removed.
 pub fn servers() -> Vec<Found> {
     let mut found = Vec::new();
     for folder in socket_path::folders() {
@@ -45,7 +45,7 @@ pub fn servers() -> Vec<Found> {
 }
 
 /// The server that a word names: a process (its master's or worker's number), a pid file, or something that only one
-/// server's status has: its configuration file, its device, its interface.
+/// server's status contains: its configuration file, its device, its interface.
 pub fn find(word: &str) -> Result<Found, StatusError> {
     if let Ok(process) = word.parse() {
         return of_process(process);
@@ -56,7 +56,7 @@ pub fn find(word: &str) -> Result<Found, StatusError> {
             Ok(Content::Process(pid)) => {
                 return of_process(u32::try_from(pid.number()).unwrap_or(0));
             }
-            // Perhaps it is a configuration.
+            // It may be a configuration file.
             Ok(Content::Invalid(_)) => {}
             Err(error) => return Err(error_of(format!("\"{word}\" can't be read: {error}"))),
         }
@@ -91,7 +91,7 @@ fn of_process(process: u32) -> Result<Found, StatusError> {
     let Some(pid) = i32::try_from(process).ok().and_then(Pid::new) else {
         return Err(error_of(format!("{process} is no number of a process")));
     };
-    // A worker's number stands for its master's.
+    // A worker's number means its master.
     let parent = field_of_status(process, "PPid:").and_then(|parent| parent.parse().ok());
     let mut refused = None;
     for process in [Some(process), parent].into_iter().flatten() {
@@ -117,7 +117,7 @@ fn of_process(process: u32) -> Result<Found, StatusError> {
             "process {process} runs as user {user}, and only that user and root may ask: try \"sudo\""
         )));
     }
-    // One that could not make its socket may be looked into nevertheless.
+    // A server that could not make its socket may still have its memory open.
     if boards_of(process).is_empty() {
         let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         let name = name.trim_end();
@@ -136,7 +136,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(3)
 }
 
-/// Whether a word is one of a server's names.
+/// Whether a word names a server.
 fn is_called(server: &Server, word: &str) -> bool {
     let file_name = |path: &str| {
         Path::new(path)
@@ -164,8 +164,8 @@ fn is_called(server: &Server, word: &str) -> bool {
     .contains(&word)
 }
 
-/// Asks a server, and all its workers, and says what came of it. What does not answer in two seconds is told from
-/// memory. `file` goes with the question.
+/// Asks a server and all its workers, and merges the answers. Whatever does not answer in two seconds is read from its
+/// shared memory. `file` is passed with the question.
 pub fn ask(
     found: &Found,
     request: &Request,
@@ -182,7 +182,7 @@ pub fn ask(
     Ok(status)
 }
 
-/// What a server says of itself, without its workers.
+/// What a server knows without asking its workers.
 pub fn ask_shortly(found: &Found) -> Result<Status, StatusError> {
     let asked =
         connect(found).and_then(|channel| first_answer(&channel, &Request::default(), None));
@@ -204,12 +204,12 @@ fn connect(found: &Found) -> Result<Channel, Failed> {
     }
     match seqpacket::connect(found.socket.as_os_str().as_bytes()) {
         Ok(socket) => {
-            // A name that anybody can give is no proof; 0 is a process of another namespace.
+            // The file's name is no proof, so the kernel names the peer; 0 is a process of another PID namespace.
             let listening = seqpacket::peer(socket.as_fd()).map_or(0, |peer| peer.process);
             let process = found.process;
             if listening != 0 && u32::try_from(listening) != Ok(process) {
                 return Err(Failed::Refused(format!(
-                    "at the socket of process {process} listens another one, {listening}"
+                    "another process, {listening}, listens at the socket of process {process}"
                 )));
             }
             Channel::of(socket).map_err(|error| Failed::Silent(format!("its socket: {error}")))
@@ -217,12 +217,12 @@ fn connect(found: &Found) -> Result<Channel, Failed> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let process = found.process;
             Err(Failed::Refused(format!(
-                "process {process} is somebody else's: only the user that it runs as and root may ask"
+                "process {process} belongs to another user: only that user and root may ask"
             )))
         }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(Failed::Silent(String::from("too many are asking already")))
-        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Failed::Silent(
+            String::from("too many clients are asking already"),
+        )),
         Err(error) => Err(Failed::Silent(format!("its socket: {error}"))),
     }
 }
@@ -302,7 +302,7 @@ fn next(channel: &Channel, timeout: Duration) -> Option<(u8, Vec<u8>)> {
     Some((parcel.kind, parcel.body))
 }
 
-/// What the memory of a server shows that does not answer itself.
+/// The status of a server that does not answer, read from its shared memory.
 fn from_memory(process: u32, why: &str) -> Result<Status, StatusError> {
     let boards = boards_of(process);
     if boards.is_empty() {
@@ -338,7 +338,7 @@ fn from_memory(process: u32, why: &str) -> Result<Status, StatusError> {
     })
 }
 
-/// The boards that a process has open: the process whose workers they are, and what is shown.
+/// The boards that a process has open: the worker process of each, and the figures.
 fn boards_of(process: u32) -> Vec<(u32, Vec<WorkerFigures>)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd"))
         .into_iter()
@@ -354,9 +354,10 @@ fn boards_of(process: u32) -> Vec<(u32, Vec<WorkerFigures>)> {
         .collect()
 }
 
-/// Adds what the system tells of each worker, and judges them again, with the time that it took them to answer.
+/// Adds what the kernel reports about each worker, and judges the workers again, with the time that they took to
+/// answer.
 fn observe(status: &mut Status, waited: Duration) {
-    // Without an answer of the server's its workers were not asked either.
+    // If the server did not answer, its workers were not asked either.
     let is_asked = status.notes.is_empty();
     for worker in &mut status.workers {
         let of_worker =
@@ -379,7 +380,7 @@ fn observe(status: &mut Status, waited: Duration) {
             .iter()
             .any(|part| (part.process, part.worker) == (worker.process, worker.worker));
         if !has_answered && is_asked {
-            // It has made none since the process in charge has looked.
+            // It has finished no turn since the process in charge read its figures.
             worker.no_turn_s += waited.as_secs_f64();
         }
         match letter {
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_server_is_said_to_be_none() {
+    fn a_process_that_is_no_server_is_an_error() {
         // Not this process: other tests make boards here.
         let other = std::os::unix::process::parent_id();
         let error = find(&other.to_string()).unwrap_err().to_string();
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_tells_of_threads() {
+    fn the_kernel_reports_on_threads() {
         let own = std::process::id();
         let thread = mill_sys::process::thread_id();
         assert_eq!(letter_of(own, thread), Some('R'));

@@ -1,4 +1,4 @@
-//! Where the process in charge is asked: a socket that only its user and root may connect to.
+//! The control socket of the process in charge: only its user and root may connect.
 
 use super::{parcel, socket_path};
 use crate::channel::{Channel, Parcel};
@@ -11,35 +11,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The socket of this process, and who has come to it.
+/// The socket of this process, and its clients.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     listener: OwnedFd,
     file: Option<SocketFile>,
-    /// Who has not asked anything yet.
+    /// Clients that have not sent their question yet.
     clients: Vec<Channel>,
 }
 
-/// The name of the socket, gone with this value.
+/// The socket's file, removed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// The process that made it: a child that has a copy leaves the file alone.
+    /// The process that made it: a forked child that has a copy does not remove the file.
     process: u32,
 }
 
-/// Somebody's question.
+/// A client's question.
 #[derive(Debug)]
 pub struct Question {
     pub(crate) client: Channel,
     pub(crate) request: Request,
-    /// The request as it came, and what came with it, to be handed on.
+    /// The request as received, and the descriptor that came with it, to be passed on.
     pub(crate) body: Vec<u8>,
     pub(crate) files: Vec<OwnedFd>,
 }
 
 impl ControlSocket {
-    /// Opens the door of this process, and clears away those of processes that are no more.
+    /// Opens the socket of this process, and removes those of processes that have ended.
     pub(crate) fn open() -> io::Result<Self> {
         Self::open_in(&socket_path::own_folder())
     }
@@ -49,12 +49,13 @@ impl ControlSocket {
         clear(folder);
         let process = std::process::id();
         let path = socket_path::socket_in(folder, process);
-        // A socket refuses between bind(2) and listen(2), which others would take for the mark of the dead: it gets its name afterwards.
+        // Between bind(2) and listen(2) a socket refuses connections, which other processes would take for the sign of
+        // a dead server: it is renamed to its name afterwards.
         let unlisted = path.with_extension("opening");
-        // Of a process that had the same number, and was killed.
+        // Left by a killed process that had the same number.
         let _ = fs::remove_file(&unlisted);
         let listener = seqpacket::listen(unlisted.as_os_str().as_bytes(), CLIENTS_MAX)?;
-        // Nobody could reach it before: the folder is the user's alone.
+        // No other user could reach it before: the folder is this user's alone.
         fs::set_permissions(&unlisted, Permissions::from_mode(0o600))?;
         fs::rename(&unlisted, &path)?;
         Ok(Self {
@@ -64,27 +65,27 @@ impl ControlSocket {
         })
     }
 
-    /// The name, for who outlives the thread that has the door.
+    /// The socket's file, to be kept longer than by the thread that has the socket.
     pub(crate) fn take_file(&mut self) -> Option<SocketFile> {
         self.file.take()
     }
 
-    /// What is readable when there is something to do, in the order of [`Self::questions`].
+    /// The descriptors to wait for, in the order of [`Self::questions`].
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let clients = self.clients.iter().map(AsFd::as_fd);
         [self.listener.as_fd()].into_iter().chain(clients)
     }
 
-    /// Lets in who waits, and takes what those ask whose descriptors were `ready`. Never waits.
+    /// Accepts waiting clients, and reads the questions of those whose descriptors are `ready`. Never waits.
     pub(crate) fn questions(&mut self, ready: &[bool]) -> Vec<Question> {
         let mut questions = Vec::new();
         let mut silent = Vec::new();
         let is_ready = |place: usize| ready.get(place + 1) == Some(&true);
-        for (place, guest) in std::mem::take(&mut self.clients).into_iter().enumerate() {
+        for (place, client) in std::mem::take(&mut self.clients).into_iter().enumerate() {
             if is_ready(place) {
-                questions.extend(question(guest));
+                questions.extend(question(client));
             } else {
-                silent.push(guest);
+                silent.push(client);
             }
         }
         self.clients = silent;
@@ -95,27 +96,27 @@ impl ControlSocket {
     }
 
     fn let_in(&mut self) {
-        while let Ok(guest) = seqpacket::accept(self.listener.as_fd()) {
-            let user = seqpacket::peer(guest.as_fd()).map(|peer| peer.user);
-            let Ok(guest) = Channel::of(guest) else {
+        while let Ok(client) = seqpacket::accept(self.listener.as_fd()) {
+            let user = seqpacket::peer(client.as_fd()).map(|peer| peer.user);
+            let Ok(client) = Channel::of(client) else {
                 continue;
             };
             let is_welcome = matches!(user, Ok(user) if user == 0 || user == account::own_user());
             if !is_welcome {
                 let what = "only root and the user that the server runs as may ask";
-                let _ = guest.send(parcel::REFUSED, what.as_bytes(), &[]);
+                let _ = client.send(parcel::REFUSED, what.as_bytes(), &[]);
                 continue;
             }
-            // Whoever says nothing makes room for the others.
+            // The oldest client without a question makes room.
             if self.clients.len() >= usize::from(CLIENTS_MAX) {
                 self.clients.remove(0);
             }
-            self.clients.push(guest);
+            self.clients.push(client);
         }
     }
 }
 
-/// What somebody asks; who asks nonsense is told so.
+/// A client's question; a malformed one is refused with a message.
 fn question(client: Channel) -> Option<Question> {
     let Parcel {
         kind,
@@ -138,7 +139,7 @@ fn question(client: Channel) -> Option<Question> {
     })
 }
 
-/// Removes sockets that nobody listens at any more.
+/// Removes sockets that no process listens at any more.
 pub(crate) fn clear(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
@@ -156,7 +157,7 @@ fn is_dead(socket: &Path) -> bool {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if std::process::id() == self.process {
-            // It may have been cleared away by hand.
+            // A user may have removed it.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -225,12 +226,12 @@ mod tests {
         assert_eq!(
             control_socket.clients.len(),
             0,
-            "who went away is forgotten"
+            "a disconnected client is removed"
         );
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn a_malformed_question_is_refused() {
         let scratch = Directory::new();
         let mut control_socket = ControlSocket::open_in(&scratch.path("run/servers")).unwrap();
         let client = connect(&control_socket);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_makes_room() {
+    fn a_client_without_a_question_makes_room() {
         let scratch = Directory::new();
         let mut control_socket = ControlSocket::open_in(&scratch.path("run/servers")).unwrap();
         let mut clients = Vec::new();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_that_is_being_opened_is_not_taken_for_a_dead_one() {
+    fn a_socket_that_is_being_opened_is_not_taken_for_a_dead_one() {
         let scratch = Directory::new();
         let folder = scratch.path("run/servers");
         socket_path::make(&folder).unwrap();
@@ -267,21 +268,21 @@ mod tests {
                 }
                 taken_for_dead
             });
-            // All stay open, so that none but one that is being opened could refuse.
-            let doors: Vec<ControlSocket> = (0..DOORS)
+            // All stay open, so that only one that is being opened could refuse.
+            let sockets: Vec<ControlSocket> = (0..SOCKETS)
                 .map(|_| ControlSocket::open_in(&folder).unwrap())
                 .collect();
             is_over.store(true, Ordering::Relaxed);
             assert_eq!(others.join().unwrap(), 0);
-            drop(doors);
+            drop(sockets);
         });
     }
 
     /// As many as the usual limit of descriptors allows.
-    const DOORS: usize = 500;
+    const SOCKETS: usize = 500;
 
     #[test]
-    fn sockets_of_the_dead_are_cleared_away_and_ones_own_goes_with_it() {
+    fn sockets_of_dead_processes_are_removed_and_the_own_one_with_its_process() {
         let scratch = Directory::new();
         let folder = scratch.path("run/servers");
         socket_path::make(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! Asking the worker threads, in their process: each answers a little per turn, so that it goes on serving.
+//! Asks the worker threads, in their process: each answers a slice per turn, so that it goes on serving.
 
 use super::control_socket::Question;
 use super::{answer, capture, parcel, snapshot};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-/// What a worker thread is asked to do at the end of a turn.
+/// A request to a worker thread, carried out at the end of a turn.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) what: What,
@@ -27,28 +27,28 @@ pub(crate) struct Ask {
 /// The share of an answer that one turn makes.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// All tables that are short, and a sign of life.
+    /// All short tables; the answer also shows that the thread runs.
     Tables,
-    /// Connections from here on: no more than `room`, and no more than one turn looks at.
+    /// Connections from a position on: at most `room`, and at most as many as one turn looks at.
     Connections {
         from: snapshot::Position,
         room: u32,
     },
-    /// Frames go to this queue from now on.
+    /// Copies of frames go to this queue from now on.
     BeginCapture(FrameSender),
     EndCapture,
 }
 
-/// What came of it.
+/// The answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) worker: u32,
     pub(crate) part: Part,
-    /// Where to go on with connections.
+    /// Where the next slice of connections begins.
     pub(crate) next: Option<snapshot::Position>,
 }
 
-/// How to ask one worker thread.
+/// The sending end: asks one worker thread.
 #[derive(Debug)]
 pub(crate) struct Inspector {
     worker: u32,
@@ -57,14 +57,14 @@ pub(crate) struct Inspector {
     mailbox: OwnedFd,
 }
 
-/// The worker thread's end of it.
+/// The worker thread's end.
 #[derive(Debug)]
 pub(crate) struct InspectionQueue {
     asks: Receiver<Ask>,
     has_asks: Arc<AtomicBool>,
 }
 
-/// Both ends. `mailbox` is what a datagram to wakes the thread.
+/// Makes both ends. A datagram to `mailbox` wakes the thread.
 pub(crate) fn pair(worker: u32, mailbox: OwnedFd) -> (Inspector, InspectionQueue) {
     let (sender, asks) = mpsc::channel();
     let has_asks = Arc::new(AtomicBool::new(false));
@@ -78,7 +78,7 @@ pub(crate) fn pair(worker: u32, mailbox: OwnedFd) -> (Inspector, InspectionQueue
 }
 
 impl Inspector {
-    /// For another thread.
+    /// A copy for another thread.
     pub(crate) fn duplicate(&self) -> io::Result<Self> {
         Ok(Self {
             worker: self.worker,
@@ -89,7 +89,7 @@ impl Inspector {
     }
 
     fn ask(&self, ask: Ask) {
-        // Whoever is not there any more, or does not read, does not answer either.
+        // A thread that has ended or does not read does not answer either.
         let _ = self.asks.send(ask);
         self.has_asks.store(true, Ordering::Release);
         let _ = passing::send(self.mailbox.as_fd(), &[], &[]);
@@ -97,7 +97,7 @@ impl Inspector {
 }
 
 impl InspectionQueue {
-    /// The next thing to do, at the end of a turn. Costs one load when there is nothing.
+    /// The next request, at the end of a turn. Costs one load when there is none.
     #[inline]
     pub(crate) fn next(&self) -> Option<Ask> {
         if !self.has_asks.load(Ordering::Acquire) {
@@ -105,18 +105,18 @@ impl InspectionQueue {
         }
         self.has_asks.store(false, Ordering::Release);
         let ask = self.asks.try_recv().ok()?;
-        // There may be more; whoever sends one afterwards says so himself.
+        // There may be more; a sender that adds one afterwards sets the flag itself.
         self.has_asks.store(true, Ordering::Release);
         Some(ask)
     }
 }
 
-/// Where questions are answered, in the process of the worker threads.
+/// Answers questions in the process of the worker threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
-    /// How many are being answered.
+    /// The number of questions being answered.
     count: Arc<AtomicU32>,
-    /// What the threads show.
+    /// The figures that the threads publish.
     board: Board,
 }
 
@@ -128,7 +128,7 @@ impl Desk {
         }
     }
 
-    /// Has a thread of its own answer, which sends each worker's part to who asked.
+    /// Starts a thread that answers, which sends each worker's part to the client.
     pub(crate) fn answer(&self, question: Question, askers: Vec<Inspector>) {
         let refuse = |question: &Question, what: &str| {
             let _ = question.client.send(parcel::REFUSED, what.as_bytes(), &[]);
@@ -153,7 +153,7 @@ impl Desk {
     }
 }
 
-/// Asks all workers at once, and goes on with each that has more to say.
+/// Asks all workers at once, and asks those again that have more.
 fn gather(question: &Question, askers: &[Inspector], board: &Board) {
     let request = Arc::new(question.request.clone());
     let (sender, replies) = mpsc::channel();
@@ -205,7 +205,7 @@ fn gather(question: &Question, askers: &[Inspector], board: &Board) {
                     .client
                     .send(parcel::PART, &answer::encode(part), &[]);
                 if sent.is_err() {
-                    // Who asked is gone.
+                    // The client has disconnected.
                     return;
                 }
             }
@@ -213,7 +213,7 @@ fn gather(question: &Question, askers: &[Inspector], board: &Board) {
     }
 }
 
-/// What a worker has shown at its answer.
+/// The figures a worker has published when it answers.
 fn figures(board: &Board, worker: u32) -> Option<Box<Worker>> {
     let shown = board.workers().find(|shown| shown.number == worker)?;
     let now_ns = u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX);
@@ -226,7 +226,7 @@ fn figures(board: &Board, worker: u32) -> Option<Box<Worker>> {
     )))
 }
 
-/// Has all workers give their frames away, writes them, and tells what came of it in the part of the first.
+/// Has all workers copy their frames, writes these, and reports the result in the first worker's part.
 fn capture_frames(
     question: &Question,
     askers: &[Inspector],
@@ -257,7 +257,7 @@ fn capture_frames(
         capture::write(question, &frames)
     };
     drop(frames);
-    // Not somebody else's.
+    // Only those that this capture has begun.
     for asker in askers.iter().filter(|asker| begun.contains(&asker.worker)) {
         ask(asker, What::EndCapture);
     }
@@ -272,14 +272,14 @@ fn capture_frames(
             captured: (place == 0).then(|| captured.clone()),
             ..Part::default()
         };
-        // Who asked may be gone.
+        // The client may have disconnected.
         let _ = question
             .client
             .send(parcel::PART, &answer::encode(&part), &[]);
     }
 }
 
-/// Adds what a turn has brought.
+/// Adds the slice of a turn.
 fn merge(into: &mut Part, more: Part, limit: u32) {
     let room = (limit as usize).saturating_sub(into.connections.len());
     into.connections_total += more.connections_total;
@@ -292,10 +292,10 @@ fn merge(into: &mut Part, more: Part, limit: u32) {
     into.timers.extend(more.timers);
 }
 
-/// Threads of such kind at once.
+/// The maximum of such threads at once.
 const QUESTIONS_MAX: u32 = 8;
 
-/// How long a worker may take for its share of one turn: as long as whoever asks waits.
+/// How long a worker may take for its slice: as long as the client waits.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
@@ -326,7 +326,7 @@ mod tests {
         serde_json::from_slice(&parcel.body).unwrap()
     }
 
-    /// A worker that has so many connections, two of which it shows in a turn.
+    /// A worker with that many connections, two of which fit in a turn's slice.
     fn worker(number: u32, connections: u32) -> (Inspector, std::thread::JoinHandle<()>) {
         let (mailbox, far) = passing::pair().unwrap();
         let (asker, asked) = pair(number, mailbox);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_kept_waiting_for_who_has_ended() {
+    fn an_ended_worker_delays_no_answer() {
         let (client, question) = question(&[], 5);
         let (mailbox, far) = passing::pair().unwrap();
         let (asker, asked) = pair(1, mailbox);

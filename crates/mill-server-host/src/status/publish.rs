@@ -1,4 +1,4 @@
-//! What a worker shows after each turn, beside what the server shows itself: the figures of its stack.
+//! Publishes the figures of a worker's stack after each turn; the server publishes its own.
 
 use super::inspect::{Ask, InspectionQueue};
 use super::snapshot;
@@ -10,19 +10,19 @@ use mill_engine::combined::stack::SegmentDrop;
 use mill_metrics::StackCounters;
 use mill_metrics::board::Board;
 
-/// Shows the figures of a worker's stack. A turn that changed none costs two loads, one that did not find much to do a
-/// few more; all figures are copied when frames stop coming, and every so often while they do.
+/// Publishes the figures of a worker's stack. A turn that changed none costs two loads, one that did little a few more;
+/// all figures are copied when frames stop coming, and every [`INTERVAL_NS`] while they do.
 pub(crate) struct StackPublisher {
     engine: CombinedEngine,
     board: Board,
     number: u32,
     asked: InspectionQueue,
-    /// Frames of the last turn, and of the last time that all figures were shown.
+    /// Frames of the last turn, and when all figures were published last.
     frames: u64,
     shown_frames: u64,
     shown_at_ns: u64,
     turns_busy: u64,
-    /// When the figures that take system calls were asked for last, and what they were.
+    /// When the figures that take system calls were read last, and their values.
     asked_at_ns: u64,
     of_kernel: StackCounters,
 }
@@ -50,7 +50,7 @@ impl StackPublisher {
         show
     }
 
-    /// To be called at the end of each turn, after the server has shown its figures.
+    /// To be called at the end of each turn, after the server has published its figures.
     #[inline]
     pub(crate) fn after_turn(&mut self) {
         if let Some(ask) = self.asked.next() {
@@ -75,7 +75,7 @@ impl StackPublisher {
         if frames == self.shown_frames {
             return;
         }
-        // Before a sleep there is always a turn without frames: what is slept with is right.
+        // A turn without frames always precedes a sleep: the figures published there are final.
         if !has_frames || now_ns.saturating_sub(self.shown_at_ns) >= INTERVAL_NS {
             self.show(now_ns);
         }
@@ -87,7 +87,7 @@ impl StackPublisher {
         snapshot::answer(&self.engine, self.number, ask);
     }
 
-    /// Shows everything as of now.
+    /// Publishes everything as of now.
     pub(crate) fn now(&mut self) {
         self.asked_at_ns = 0;
         let place = self.board.place(self.number);
@@ -114,7 +114,7 @@ impl StackPublisher {
     }
 }
 
-/// Figures that cost nothing but their loads. False without a stack.
+/// Figures that cost only their loads. False without a stack.
 fn gather(engine: &CombinedEngine, into: &mut StackCounters) -> bool {
     let has_stack = engine.with_host(|host| {
         let (own, tcp, usage) = (host.counters(), host.tcp_counters(), host.usage());
@@ -189,7 +189,7 @@ fn gather(engine: &CombinedEngine, into: &mut StackCounters) -> bool {
     has_stack.is_some()
 }
 
-/// Where drops for a reason are counted.
+/// The counter of drops for a reason.
 fn dropped(figures: &mut StackCounters, reason: DropReason) -> &mut u64 {
     match reason {
         DropReason::Malformed => &mut figures.dropped_malformed,
@@ -222,7 +222,7 @@ fn dropped(figures: &mut StackCounters, reason: DropReason) -> &mut u64 {
     }
 }
 
-/// What a link counts itself.
+/// The counters of the link itself.
 fn count_link(link: &AnyLink, into: &mut StackCounters) {
     if let Some(interface) = link.interface() {
         let counted = interface.queues().counters();
@@ -260,7 +260,7 @@ fn count_link(link: &AnyLink, into: &mut StackCounters) {
     }
 }
 
-/// What the kernel counts for a link: a system call, and some hundred loads.
+/// The kernel's counters of a link: a system call, and some hundred loads.
 fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
     let Some(interface) = link.interface() else {
         return;
@@ -271,7 +271,7 @@ fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
         into.xdp_no_place = counted.no_place;
         into.xdp_strange = counted.strange_filled + counted.strange_transmitted;
     }
-    // The program counts for all workers: one of them tells it.
+    // The program counts for all workers: one of them publishes it.
     if !interface.is_first() {
         return;
     }
@@ -284,9 +284,9 @@ fn ask_kernel(link: &AnyLink, into: &mut StackCounters) {
     into.steering_malformed = steered.malformed;
 }
 
-/// How often all figures are shown while frames come without a break: 100 stores or so, a tenth of a microsecond, every 50
-/// of them.
+/// How often all figures are published while frames come without a break: 100 stores or so, a tenth of a microsecond,
+/// every 50 of them.
 const INTERVAL_NS: u64 = 50_000;
 
-/// How often the kernel is asked: a second is how often people look.
+/// How often the kernel's counters are read: about as often as people look.
 const ASK_INTERVAL_NS: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! What a worker tells of its device: rings, and frames that pass by other ways.
+//! Facts about a worker's device: rings, and frames that take other ways.
 
 use super::snapshot::fact;
 use mill_device::AnyLink;
@@ -7,7 +7,7 @@ use mill_device::relay::RelayCounters;
 use mill_engine::combined::stack::Link;
 use mill_status::tables::Fact;
 
-/// What a device tells of its rings: a few system calls.
+/// Facts about the rings of a device: a few system calls.
 pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
     let mut facts = vec![fact("device", link.kind())];
     let mtu = Link::properties(link).mtu;
@@ -106,7 +106,7 @@ pub(super) fn rings(link: &mut AnyLink) -> Vec<Fact> {
     facts
 }
 
-/// Frames between two processes, named as this one or the other sees them.
+/// Frames relayed between two processes, with the names of both directions.
 fn relayed(names: [&str; 3], counted: RelayCounters) -> impl Iterator<Item = Fact> {
     let counts = [counted.received, counted.transmitted, counted.lost];
     let named = names.into_iter().zip(counts);

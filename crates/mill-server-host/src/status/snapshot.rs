@@ -1,4 +1,4 @@
-//! What a worker tells of its stack when it is asked, at the end of a turn.
+//! A worker's answer about its stack, at the end of a turn.
 
 use super::inspect::{Ask, Reply, What};
 use super::rings::rings;
@@ -15,14 +15,14 @@ use mill_sys::socket::{self, TcpState};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Where a worker goes on with its connections in a later turn.
+/// Where a later turn goes on with the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) among: Among,
     pub(crate) index: u32,
 }
 
-/// The tables in which there are connections, in the order in which they are gone through.
+/// The tables with connections, in the order of the walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Among {
     /// On kernel sockets.
@@ -33,7 +33,7 @@ pub(crate) enum Among {
     TimeWait,
 }
 
-/// Does one turn's share of what was asked.
+/// Does one turn's slice of a request.
 pub(crate) fn answer(engine: &CombinedEngine, worker: u32, ask: &Ask) {
     let mut part = Part::default();
     let next = match &ask.what {
@@ -48,7 +48,7 @@ pub(crate) fn answer(engine: &CombinedEngine, worker: u32, ask: &Ask) {
         What::Connections { from, room } => {
             connections(engine, &ask.request, *from, *room, &mut part)
         }
-        // Where to go on means that it has begun.
+        // A next position tells the asker that the capture has begun.
         What::BeginCapture(frames) => {
             let begun = engine.with_link(|link| link.begin_capture(frames.clone()));
             begun.unwrap_or(false).then(Position::default)
@@ -58,7 +58,7 @@ pub(crate) fn answer(engine: &CombinedEngine, worker: u32, ask: &Ask) {
             None
         }
     };
-    // Who asked may have given up.
+    // The asker may have stopped waiting.
     let _ = ask.reply.send(Reply { worker, part, next });
 }
 
@@ -90,7 +90,7 @@ fn tables(engine: &CombinedEngine, request: &Request, into: &mut Part) {
     }
 }
 
-/// Rows from a position on, `room` of them at most; where to go on, if there is more to look at.
+/// At most `room` rows from a position on; the position to go on at, if there is more to look at.
 fn connections(
     engine: &CombinedEngine,
     request: &Request,
@@ -117,7 +117,7 @@ fn connections(
     let next = engine.with_host(|host| match from.among {
         Among::Kernel => None,
         Among::Open => {
-            // Without a wish every slot may give a row; with one, few do.
+            // Without a filter every slot may give a row; with one, few do.
             let look_max = if filter.is_empty() {
                 look_max
             } else {
@@ -153,7 +153,7 @@ fn connections(
     Some(Position { among, index })
 }
 
-/// The same on kernel sockets, each of which takes four system calls.
+/// The same for kernel sockets, each of which takes four system calls.
 fn kernel_connections(
     engine: &CombinedEngine,
     request: &Request,
@@ -232,7 +232,7 @@ fn of_kernel(
     }
 }
 
-/// The states of tcp_states.h as `ss` calls them.
+/// The states of tcp_states.h under the names that `ss` uses.
 fn kernel_state_word(state: u8) -> &'static str {
     let words = [
         "unknown",
@@ -298,7 +298,7 @@ fn connection(found: &ConnectionStatus) -> Connection {
     }
 }
 
-/// A connection of which only its addresses are kept.
+/// A connection whose state is reduced to its addresses.
 fn bare(state: &str, flow: &Flow) -> Connection {
     Connection {
         state: String::from(state),
@@ -309,7 +309,7 @@ fn bare(state: &str, flow: &Flow) -> Connection {
     }
 }
 
-/// As `ss` calls it.
+/// The name that `ss` uses.
 fn state_word(state: State) -> &'static str {
     match state {
         State::Closed => "closed",
@@ -395,8 +395,8 @@ const BY_KERNEL: &str = "kernel";
 /// `TCP_INFINITE_SSTHRESH` of Linux, in segments.
 const KERNEL_NO_SSTHRESH: u32 = i32::MAX as u32;
 
-/// Connections looked at in one turn if few of them give rows: about as long.
+/// Connections looked at in one turn if few of them match: about as long.
 const LOOKS_PER_TURN: u32 = 1024;
 
-/// What TCP begins with: no threshold.
+/// The initial value of TCP: no threshold.
 const NO_SSTHRESH: u32 = 1 << 30;

@@ -1,12 +1,12 @@
-//! Where the sockets are at which servers are asked: a file each, named by the number of the process in charge.
+//! Paths of control sockets: a file each, named by the number of the process in charge.
 //!
-//! | who | where |
+//! | user | path |
 //! | --- | --- |
 //! | root | `/run/millstream/servers/` |
 //! | others | `$XDG_RUNTIME_DIR/millstream/servers/` |
 //! | others without that variable | `/tmp/millstream-UID/servers/` |
 //!
-//! Names of files, unlike abstract names, are the same in all network namespaces.
+//! File names, unlike abstract socket names, are the same in all network namespaces.
 
 use mill_sys::account;
 use std::fs::{self, DirBuilder};
@@ -27,7 +27,7 @@ pub fn own_folder() -> PathBuf {
     }
 }
 
-/// The folders in which whoever asks looks. Root sees all that are where folders are without a variable.
+/// The folders in which a client looks. Root also sees those of users at the places used without the variable.
 pub fn folders() -> Vec<PathBuf> {
     let mut folders = vec![own_folder()];
     if account::own_user() == 0 {
@@ -62,7 +62,7 @@ pub fn process_of(socket: &Path) -> Option<u32> {
         .ok()
 }
 
-/// Makes a folder that nobody else can write to; refuses one that somebody else has.
+/// Makes a folder that no other user can write to; refuses one of another owner.
 pub(crate) fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -77,7 +77,7 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
             && metadata.permissions().mode() & 0o022 == 0;
         if !is_safe {
             let what = format!(
-                "{} is somebody else's, or others may write to it",
+                "{} belongs to another user, or others may write to it",
                 folder.display()
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));

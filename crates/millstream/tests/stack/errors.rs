@@ -21,7 +21,7 @@ fn typing_errors_are_named_with_what_is_possible() {
             &["wrk", "--stack", stack, "http://a/"],
         ] {
             let text = complaint(command);
-            let hint = "\"millstream serve --help\" lists what a stack can be told.";
+            let hint = "\"millstream serve --help\" lists the options of a stack.";
             assert_eq!(text, format!("millstream: --stack: {expected}\n{hint}\n"));
         }
     };
