@@ -63,17 +63,17 @@ impl Connection {
         }
         let len = segment.len();
         if len == 0 {
-            if segment.seq.is_before(self.rcv_nxt) || segment.seq.is_after(self.rcv_adv) {
+            if segment.seq.is_before(self.rcv.nxt()) || segment.seq.is_after(self.rcv.adv()) {
                 return Some(SegmentDrop::OutsideWindow);
             }
             return None;
         }
-        if (segment.seq + len).is_at_or_before(self.rcv_nxt) {
+        if (segment.seq + len).is_at_or_before(self.rcv.nxt()) {
             return Some(SegmentDrop::Duplicate);
         }
         // A window of zero still takes the ACK of what is next in order, and RST; its data is dropped later.
-        let is_next = segment.seq.is_at_or_before(self.rcv_nxt);
-        if segment.seq.is_at_or_after(self.rcv_adv) && !is_next {
+        let is_next = segment.seq.is_at_or_before(self.rcv.nxt());
+        if segment.seq.is_at_or_after(self.rcv.adv()) && !is_next {
             return Some(SegmentDrop::OutsideWindow);
         }
         None
@@ -83,7 +83,7 @@ impl Connection {
     pub(crate) fn is_simultaneous_syn_ack(&self, segment: &Segment<'_>) -> bool {
         self.state == State::SynReceived
             && segment.flags.has(Flags::SYN | Flags::ACK)
-            && segment.seq + 1 == self.rcv_nxt
+            && segment.seq + 1 == self.rcv.nxt()
     }
 
     /// RFC 9293 3.10.7.4, fifth, with the range of RFC 5961 5.2.

@@ -2,13 +2,11 @@
 
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
+use crate::receive_space::MSS_INITIAL;
 use crate::segment::SegmentOut;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 use mill_wire::tcp_option::{SackBlocks, TcpOptions};
-
-/// What a peer's full segments are taken for until larger ones have come, bytes; Linux's `TCP_MSS_DEFAULT`.
-pub(crate) const RCV_MSS_INITIAL: u16 = 536;
 
 impl Connection {
     /// A segment with everything that the receiving side has to say; it counts as sent.
@@ -30,9 +28,9 @@ impl Connection {
         if self.flags.has(ConnectionFlags::ECE_DUE) {
             flags |= Flags::ECE;
         }
-        let window = self.offer_window();
+        let window = self.rcv.offer_window(self.rcv_wind_shift);
         if acknowledges {
-            self.last_ack_sent = self.rcv_nxt;
+            self.rcv.on_ack_sent();
         }
         if says_all {
             self.flags.set(ConnectionFlags::ACK_NOW, false);
@@ -41,7 +39,7 @@ impl Connection {
         env.shared.counters.segments_out += 1;
         SegmentOut {
             seq,
-            ack: self.rcv_nxt,
+            ack: self.rcv.nxt(),
             flags,
             window,
             options,
@@ -75,10 +73,9 @@ impl Connection {
     pub(crate) fn schedule_ack(&mut self, segment_bytes: u16, env: &Env<'_>) {
         // RFC 5681 4.2: at least every second full segment. More than one full segment is enough, as in Linux; and
         // so are two that are not small, because the path may take smaller ones by now than it did.
-        let unacknowledged = self.rcv_nxt - self.last_ack_sent;
-        let is_second =
-            segment_bytes >= RCV_MSS_INITIAL && unacknowledged > u32::from(segment_bytes);
-        let is_due = unacknowledged > u32::from(self.rcv_mss) || is_second;
+        let unacknowledged = self.rcv.unacknowledged();
+        let is_second = segment_bytes >= MSS_INITIAL && unacknowledged > u32::from(segment_bytes);
+        let is_due = unacknowledged > u32::from(self.rcv.mss()) || is_second;
         if self.quick_acks > 0 {
             self.quick_acks -= 1;
             self.flags.set(ConnectionFlags::ACK_NOW, true);

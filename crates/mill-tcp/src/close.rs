@@ -31,7 +31,7 @@ impl Connection {
             self.end(Events::CLOSED, env);
             return None;
         }
-        if self.unread_bytes > 0 {
+        if self.rcv.unread_bytes() > 0 {
             return self.abort(env);
         }
         self.flags.set(ConnectionFlags::ORPHAN, true);
@@ -107,8 +107,7 @@ impl Connection {
     /// The peer's FIN, next in order (RFC 9293 3.10.7.4, eighth).
     pub(crate) fn fin_arrives(&mut self, env: &mut Env<'_>) -> Events {
         debug_assert!(self.state.may_receive());
-        self.rcv_nxt += 1;
-        self.rcv_adv = self.rcv_adv.max(self.rcv_nxt);
+        self.rcv.on_fin();
         let mut events = Events::FINISHED;
         match self.state {
             State::Established => self.state = State::CloseWait,

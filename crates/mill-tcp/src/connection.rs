@@ -1,16 +1,11 @@
 //! The connection: its variables, getters and commands.
-//!
-//! ```text
-//!        rcv_nxt                                       rcv_adv
-//! -------|---------------------------------------------|---------->  receive sequence space
-//!  taken   may be received: the window that was advertised
-//! ```
 
 use crate::congestion::{CongestionDetail, CongestionWindow};
 use crate::env::Env;
 use crate::fast_open_client::Handshake;
 use crate::path_mtu::probe::PathSearch;
 use crate::reassembly::Reassembly;
+use crate::receive_space::ReceiveSpace;
 use crate::recovery::Recovery;
 use crate::rto::RttEstimator;
 use crate::rto::timer::RetransmissionTimer;
@@ -28,19 +23,8 @@ use mill_wire::seq::SeqNumber;
 pub struct Connection {
     /// What was sent, what may be, and the peer's window.
     pub(crate) snd: SendSpace,
-    pub(crate) rcv_nxt: SeqNumber,
-    /// The right edge of the window as the peer knows it; never moves left.
-    pub(crate) rcv_adv: SeqNumber,
-    /// Last.ACK.sent (RFC 7323 4.3).
-    pub(crate) last_ack_sent: SeqNumber,
-    /// Room for bytes that wait for the reader; the window follows from it.
-    pub(crate) receive_buffer_bytes: u32,
-    /// Delivered and not consumed yet.
-    pub(crate) unread_bytes: u32,
-    /// Window tuning: where the reader will have consumed a whole window since `window_round_at`.
-    pub(crate) window_round_end: SeqNumber,
-    /// Ticks modulo 2^16; a round longer than a minute may look short, which grows a window once for nothing.
-    pub(crate) window_round_at: u16,
+    /// What has come in order, and the window that is offered.
+    pub(crate) rcv: ReceiveSpace,
     /// When a segment out of the window was answered last, ticks modulo 2^16 (`ConnectionFlags::INVALID_ANSWERED`).
     pub(crate) invalid_answered_at: u16,
     /// TS.Recent (RFC 7323 4.3); `heard_at` says how old it is.
@@ -62,8 +46,6 @@ pub struct Connection {
     pub(crate) sent_at: Tick,
     /// Payload bytes of a full segment to the peer, options of every segment taken off (RFC 6691).
     pub(crate) snd_mss: u16,
-    /// The largest segment seen from the peer lately, for delayed acknowledgements and windows.
-    pub(crate) rcv_mss: u16,
     pub(crate) flags: ConnectionFlags,
     pub(crate) state: State,
     pub(crate) snd_wind_shift: u8,
@@ -213,7 +195,7 @@ impl Connection {
 
     /// Delivered bytes that the reader has not consumed.
     pub const fn unread_bytes(&self) -> u32 {
-        self.unread_bytes
+        self.rcv.unread_bytes()
     }
 
     /// Bytes of memory that hold what arrived out of order; part of what the host's budget counts.

@@ -36,16 +36,13 @@ impl Connection {
         debug_assert!(syn.flags.has(Flags::SYN) && !syn.flags.has(Flags::ACK));
         let agreement = Agreement::with(syn, env.config);
         let window = syn_window(env.config);
-        let text_at = syn.seq + 1;
         let mut connection = Self {
             snd: SendSpace::behind_syn(iss, syn.seq, syn.window),
-            rcv_nxt: text_at,
-            rcv_adv: text_at + u32::from(window),
-            last_ack_sent: text_at,
             ts_offset,
             state: State::SynReceived,
             ..Self::with_settings(env)
         };
+        connection.rcv.on_syn(syn.seq, window);
         connection.agree(&agreement, mss_local, env);
         connection.snd_wind_shift = agreement.snd_wind_shift.unwrap_or_default();
         connection.flags.set(ConnectionFlags::FAST_OPEN, true);
@@ -75,7 +72,7 @@ impl Connection {
         self.flags.set(ConnectionFlags::SYN_DUE, false);
         self.flags.set(ConnectionFlags::ACK_NOW, false);
         self.flags.set(ConnectionFlags::DELAYED_ACK_ARMED, false);
-        self.last_ack_sent = self.rcv_nxt;
+        self.rcv.on_ack_sent();
         if !self.timer.is_running() {
             self.arm_syn_timer(env);
         }
@@ -93,10 +90,10 @@ impl Connection {
             sack: has(ConnectionFlags::SACK),
             ecn: has(ConnectionFlags::ECN),
         };
-        let window = u16::try_from(self.rcv_wnd()).unwrap_or(u16::MAX);
+        let window = u16::try_from(self.rcv.wnd()).unwrap_or(u16::MAX);
         SegmentOut {
             seq: self.snd.una() - 1,
-            ack: self.rcv_nxt,
+            ack: self.rcv.nxt(),
             flags: Flags::SYN | Flags::ACK | ecn,
             window,
             options: syn_ack_options(&agreement, self.announced_mss(), self.ts_offset, env),

@@ -132,8 +132,8 @@ mod persist;
 /// Acknowledgements: when, and with which window.
 mod acknowledge;
 
-/// The window that is offered.
-mod window;
+/// The receive sequence space, and the window that is offered.
+mod receive_space;
 
 /// The ends of a connection.
 mod close;

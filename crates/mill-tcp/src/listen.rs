@@ -243,15 +243,12 @@ impl HalfOpen {
 
     /// ESTABLISHED; the segment that made it so is still to be taken.
     fn connection(&self, segment: &Segment<'_>, env: &mut Env<'_>) -> Connection {
-        let rcv_nxt = self.irs + 1;
         let mut connection = Connection {
             snd: SendSpace::behind_syn(self.iss, self.irs, self.window),
-            rcv_nxt,
-            rcv_adv: rcv_nxt + u32::from(syn_window(env.config)),
-            last_ack_sent: rcv_nxt,
             ts_offset: self.ts_offset,
             ..Connection::with_settings(env)
         };
+        connection.rcv.on_syn(self.irs, syn_window(env.config));
         connection.agree(&self.agreement(), self.mss_local, env);
         connection.snd_wind_shift = self.snd_wind_shift.unwrap_or_default();
         connection

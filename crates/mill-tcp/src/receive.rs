@@ -26,9 +26,7 @@ impl Connection {
         env: &mut Env<'_>,
     ) -> Range<usize> {
         let bytes = u32::try_from(part.len()).unwrap_or(u32::MAX);
-        debug_assert!(bytes <= self.rcv_wnd(), "delivered beyond the window");
-        self.rcv_nxt += bytes;
-        self.unread_bytes += bytes;
+        self.rcv.deliver_to(self.rcv.nxt() + bytes);
         env.shared.counters.delivered_bytes += u64::from(bytes);
         let segment_bytes = self.measure_segment(segment);
         self.schedule_ack(segment_bytes, env);
@@ -40,7 +38,7 @@ impl Connection {
         let merged = usize::from(segment.merged.max(1));
         let bytes = segment.payload.len().div_ceil(merged);
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
-        self.rcv_mss = self.rcv_mss.max(bytes);
+        self.rcv.measure_segment(bytes);
         bytes
     }
 
@@ -60,7 +58,7 @@ impl Connection {
         if !self.state.may_receive() {
             return;
         }
-        let text = Text::within(segment, text_at, self.rcv_nxt, self.rcv_adv);
+        let text = Text::within(segment, text_at, self.rcv.nxt(), self.rcv.adv());
         if self.flags.has(ConnectionFlags::ORPHAN) && !text.bytes.is_empty() {
             return self.refuse_text(segment, arrived, env);
         }
@@ -73,7 +71,7 @@ impl Connection {
         }
         if text.bytes.is_empty() && !text.has_fin {
             arrived.dropped = Some(SegmentDrop::OutsideWindow);
-        } else if text.at == self.rcv_nxt {
+        } else if text.at == self.rcv.nxt() {
             self.take_in_order(&text, segment, arrived, env);
         } else {
             self.take_out_of_order(&text, segment, arrived, env);
@@ -114,10 +112,8 @@ impl Connection {
             && let Some(cold) = &mut self.cold
         {
             // A hole is filled, whole or in part: acknowledged at once (RFC 5681 4.2).
-            let (end, fin_follows) = cold.reassembly.advance(self.rcv_nxt);
-            let bytes = end - self.rcv_nxt;
-            self.rcv_nxt = end;
-            self.unread_bytes += bytes;
+            let (end, fin_follows) = cold.reassembly.advance(self.rcv.nxt());
+            let bytes = self.rcv.deliver_to(end);
             env.shared.counters.delivered_bytes += u64::from(bytes);
             self.flags.set(ConnectionFlags::ACK_NOW, true);
             has_fin |= fin_follows;

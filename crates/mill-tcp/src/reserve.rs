@@ -9,13 +9,10 @@ impl Connection {
     pub fn reserve_receive(&mut self, bytes: u32, env: &mut Env<'_>) {
         let _ = env;
         let wanted = bytes
-            .saturating_add(u32::from(self.rcv_mss.max(self.snd_mss)))
+            .saturating_add(u32::from(self.rcv.mss().max(self.snd_mss)))
             .min(RESERVE_MAX);
-        if wanted > self.receive_buffer_bytes {
-            self.receive_buffer_bytes = wanted;
-            if self.state.may_receive() {
-                self.flags.set(ConnectionFlags::ACK_NOW, true);
-            }
+        if self.rcv.reserve(wanted) && self.state.may_receive() {
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
         }
     }
 

@@ -14,7 +14,7 @@ impl Connection {
     pub(crate) fn reset_arrives(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) -> Arrived {
         // RFC 5961 3.2: exactly next in order, and it is believed; elsewhere in the window, the peer is asked to
         // repeat it with the right number; outside, nothing.
-        if segment.seq == self.rcv_nxt {
+        if segment.seq == self.rcv.nxt() {
             env.shared.counters.resets_in += 1;
             // RFC 9293 3.10.7.4, second: an active open that was never complete is refused.
             let event = if self.state == State::SynReceived && !self.is_fast_open() {
@@ -24,7 +24,7 @@ impl Connection {
             };
             return Arrived::with(self.end(event, env));
         }
-        if segment.seq.is_within(self.rcv_nxt, self.rcv_wnd()) {
+        if segment.seq.is_within(self.rcv.nxt(), self.rcv.wnd()) {
             self.challenge(env);
             return Arrived::dropped(SegmentDrop::BlindReset);
         }
@@ -64,9 +64,9 @@ impl Connection {
         env.shared.counters.resets_out += 1;
         SegmentOut {
             seq: self.snd.nxt(),
-            ack: self.rcv_nxt,
+            ack: self.rcv.nxt(),
             flags: Flags::RST | Flags::ACK,
-            window: self.window_field(),
+            window: self.rcv.window_field(self.rcv_wind_shift),
             // RFC 7323 3.2 wants them in RST too, where there is somebody to compare them.
             options: TcpOptions {
                 timestamps: self.timestamps_option(env),

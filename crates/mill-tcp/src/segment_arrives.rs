@@ -30,8 +30,8 @@ impl Connection {
     fn is_next_in_order(&self, segment: &Segment<'_>) -> bool {
         let unusual = (self.state as u32 ^ State::Established as u32)
             | u32::from((segment.flags.0 & !Flags::PSH.0) ^ Flags::ACK.0)
-            | (segment.seq.0 ^ self.rcv_nxt.0)
-            | u32::from(segment.payload.len().wrapping_sub(1) >= self.rcv_wnd() as usize)
+            | (segment.seq.0 ^ self.rcv.nxt().0)
+            | u32::from(segment.payload.len().wrapping_sub(1) >= self.rcv.wnd() as usize)
             | u32::from(segment.ack.0.wrapping_sub(self.snd.una().0) > self.snd.in_flight())
             | u32::from(segment.ecn == Ecn::Congested)
             | u32::from(self.has_gap());

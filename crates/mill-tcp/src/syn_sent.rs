@@ -1,12 +1,12 @@
 //! The active side of a handshake: SYN-SENT, and SYN-RECEIVED by simultaneous open (RFC 9293 3.10.1, 3.10.7.3).
 
 use crate::ack::Acked;
-use crate::acknowledge::RCV_MSS_INITIAL;
 use crate::arrived::{Arrived, Events, SegmentDrop};
 use crate::config::EcnMode;
 use crate::connection::{Connection, ConnectionFlags, Opening};
 use crate::env::Env;
 use crate::handshake::{Agreement, TIMESTAMPS_BYTES, syn_window, wind_shift};
+use crate::receive_space::ReceiveSpace;
 use crate::rto::timer::TimerKind;
 use crate::segment::{Segment, SegmentOut};
 use crate::send_space::SendSpace;
@@ -32,8 +32,7 @@ impl Connection {
     /// What a connection begins with, whichever side opened it.
     pub(crate) fn with_settings(env: &Env<'_>) -> Self {
         let mut connection = Self {
-            receive_buffer_bytes: env.config.receive_buffer_bytes,
-            rcv_mss: RCV_MSS_INITIAL,
+            rcv: ReceiveSpace::with_buffer(env.config.receive_buffer_bytes),
             quick_acks: env.config.quick_acks,
             heard_at: env.tick(),
             sent_at: env.tick(),
@@ -86,9 +85,7 @@ impl Connection {
     fn take_syn(&mut self, segment: &Segment<'_>, env: &mut Env<'_>) {
         let agreement = Agreement::with(segment, env.config);
         self.agree(&agreement, self.snd_mss, env);
-        self.rcv_nxt = segment.seq + 1;
-        self.rcv_adv = self.rcv_nxt + u32::from(syn_window(env.config));
-        self.last_ack_sent = self.rcv_nxt;
+        self.rcv.on_syn(segment.seq, syn_window(env.config));
         self.heard_at = env.tick();
         // So that the rule for window updates (RFC 9293 3.10.7.4, fifth) accepts the window of this segment.
         self.snd.expect_window_of_syn(segment.seq);
@@ -186,7 +183,7 @@ impl Connection {
         };
         if self.state == State::SynReceived {
             syn.flags |= Flags::ACK;
-            syn.ack = self.rcv_nxt;
+            syn.ack = self.rcv.nxt();
             syn.options = self.simultaneous_options(env);
             if self.flags.has(ConnectionFlags::ECN) {
                 syn.flags |= Flags::ECE;

@@ -45,8 +45,8 @@ impl TimeWait {
     pub fn new(connection: &Connection, env: &mut Env<'_>) -> Self {
         Self {
             snd_nxt: connection.snd.nxt(),
-            rcv_nxt: connection.rcv_nxt,
-            window: connection.window_field(),
+            rcv_nxt: connection.rcv.nxt(),
+            window: connection.rcv.window_field(connection.rcv_wind_shift),
             timestamps: connection.flags.has(ConnectionFlags::TIMESTAMPS),
             ts_recent: connection.ts_recent,
             ts_offset: connection.ts_offset,

@@ -47,7 +47,7 @@ impl Connection {
         let now = env.tick();
         if let Some(timestamps) = segment.options.timestamps
             && self.flags.has(ConnectionFlags::TIMESTAMPS)
-            && segment.seq.is_at_or_before(self.last_ack_sent)
+            && segment.seq.is_at_or_before(self.rcv.last_ack_sent())
             && (!is_before(timestamps.value, self.ts_recent) || is_outdated(self.heard_at, now))
         {
             self.ts_recent = timestamps.value;

@@ -21,7 +21,7 @@ fn check(change: impl Fn(&Pair, Draft) -> Draft, dropped: Option<SegmentDrop>, a
     );
     for answer in sent {
         assert_eq!(answer.flags, Flags::ACK);
-        assert_eq!(answer.ack, pair.connection(SERVER).rcv_nxt);
+        assert_eq!(answer.ack, pair.connection(SERVER).rcv.nxt());
     }
     assert_eq!(pair.state(SERVER), State::Established);
 }
@@ -30,7 +30,7 @@ fn window(pair: &Pair) -> i32 {
     let crate::pair::Peer::Open(connection) = &pair.sides[SERVER].peer else {
         panic!("open");
     };
-    i32::try_from(connection.rcv_wnd()).unwrap()
+    i32::try_from(connection.rcv.wnd()).unwrap()
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn every_second_full_segment_is_acknowledged_at_once() {
 fn every_second_segment_of_a_path_that_shrank_is_acknowledged_at_once() {
     for (len, is_full) in [(536, true), (535, false)] {
         let mut pair = pair(0);
-        pair.connection(SERVER).rcv_mss = 8948;
+        pair.connection(SERVER).rcv.measure_segment(8948);
         for round in 0..4 {
             let draft = pair.draft(SERVER).with_payload(&[1; 536][..len]);
             let expected = if is_full { round % 2 } else { 0 };
@@ -65,7 +65,7 @@ fn a_merged_segment_is_acknowledged_at_once() {
     let mut draft = pair.draft(SERVER).with_payload(&[1; 2896]);
     draft.merged = 2;
     assert_eq!(pair.give(SERVER, &draft).1.len(), 1);
-    assert_eq!(pair.connection(SERVER).rcv_mss, 1448);
+    assert_eq!(pair.connection(SERVER).rcv.mss(), 1448);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn disorder_is_acknowledged_at_once() {
         let draft = next.clone().shifted(by).with_payload(&[1; 10][..len]);
         assert_eq!(pair.give(SERVER, &draft).1.len(), 1, "at {by}");
     }
-    assert_eq!(pair.connection(SERVER).rcv_nxt, next.seq + 30);
+    assert_eq!(pair.connection(SERVER).rcv.nxt(), next.seq + 30);
     assert_eq!(pair.sides[SERVER].received.len(), 30);
 }
 

@@ -208,7 +208,7 @@ fn a_fin_ahead_of_its_data_waits() {
     let fin = pair.draft(SERVER).with_flags(Flags::FIN | Flags::ACK);
     let (arrived, sent) = pair.give(SERVER, &fin.clone().shifted(5).with_payload(b"world"));
     assert!(arrived.events.is_empty());
-    let next = pair.connection(SERVER).rcv_nxt;
+    let next = pair.connection(SERVER).rcv.nxt();
     assert_eq!(sent[0].options.sack.as_slice(), [(next + 5, next + 11)]);
     let (arrived, sent) = pair.give(SERVER, &pair.draft(SERVER).with_payload(b"hello"));
     assert!(arrived.events.has_any(Events::FINISHED) && arrived.events.has_any(Events::READABLE));

@@ -114,7 +114,7 @@ fn the_right_acknowledgement_makes_a_connection() {
         (connection.snd.una(), connection.snd.nxt()),
         (ISS + 1, ISS + 1)
     );
-    assert_eq!(connection.rcv_nxt, IRS + 1);
+    assert_eq!(connection.rcv.nxt(), IRS + 1);
     assert_eq!((connection.mss(), connection.snd_wind_shift), (1188, 3));
     assert_eq!(connection.rtt.srtt_us() / 1000, 30);
     assert_eq!(connection.ts_recent, 50);

@@ -68,7 +68,7 @@ impl Pair {
                 echo: connection.timestamp_at(self.now),
             });
         Draft {
-            seq: connection.rcv_nxt,
+            seq: connection.rcv.nxt(),
             ack: connection.snd.nxt(),
             flags: Flags::ACK,
             window: u16::try_from(connection.snd.wnd() >> connection.snd_wind_shift).unwrap(),

@@ -159,14 +159,14 @@ impl World {
                 continue;
             };
             assert!(connection.reassembly_bytes() <= REASSEMBLY_BYTES_MAX);
-            let allowed = connection.receive_buffer_bytes / 8 * 9 + (1 << 14);
+            let allowed = connection.rcv.buffer_bytes() / 8 * 9 + (1 << 14);
             assert!(
                 connection.unread_bytes() <= allowed.max(u32::from(u16::MAX)),
                 "{} unread",
                 connection.unread_bytes()
             );
             assert!(connection.snd.una().is_at_or_before(connection.snd.nxt()));
-            assert!(connection.rcv_nxt.is_at_or_before(connection.rcv_adv));
+            assert!(connection.rcv.nxt().is_at_or_before(connection.rcv.adv()));
         }
     }
 }

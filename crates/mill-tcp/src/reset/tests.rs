@@ -9,7 +9,7 @@ use mill_wire::tcp::Flags;
 /// RFC 5961 3.2.
 fn check(by: impl Fn(i32) -> i32, dropped: Option<SegmentDrop>, answers: usize) {
     let mut pair = Pair::established(&Config::default());
-    let window = i32::try_from(pair.connection(SERVER).rcv_wnd()).unwrap();
+    let window = i32::try_from(pair.connection(SERVER).rcv.wnd()).unwrap();
     let draft = pair
         .draft(SERVER)
         .with_flags(Flags::RST)

@@ -29,7 +29,7 @@ fn the_edge_does_not_move_by_crumbs() {
         pair.give(SERVER, &next);
     }
     pair.run_for(Duration::from_millis(50));
-    assert_eq!(pair.connection(SERVER).rcv_wnd(), 0);
+    assert_eq!(pair.connection(SERVER).rcv.wnd(), 0);
     let before = pair.log.len();
     consume(&mut pair, 999);
     pair.flush();
@@ -125,13 +125,13 @@ fn the_edge_never_moves_left() {
         pair.sides[SERVER].reads = false;
         let payload = pattern(len);
         for _ in 0..100 {
-            if pair.connection(SERVER).rcv_wnd() < u32::try_from(len).unwrap() {
+            if pair.connection(SERVER).rcv.wnd() < u32::try_from(len).unwrap() {
                 break;
             }
             let draft = pair.draft(SERVER).with_payload(&payload);
             pair.give(SERVER, &draft);
         }
-        assert!(pair.connection(SERVER).unread_bytes <= 100_000 + 12_500 + 128);
+        assert!(pair.connection(SERVER).unread_bytes() <= 100_000 + 12_500 + 128);
     }
 }
 
@@ -146,15 +146,18 @@ fn rounding_gives_away_little() {
     let mut pair = Pair::established(&config);
     pair.sides[SERVER].reads = false;
     for _ in 0..10_000 {
-        if pair.connection(SERVER).rcv_wnd() == 0 {
+        if pair.connection(SERVER).rcv.wnd() == 0 {
             break;
         }
         let draft = pair.draft(SERVER).with_payload(b"x");
         pair.inject(SERVER, &draft.segment());
-        pair.command(SERVER, |connection, _| connection.offer_window());
+        pair.command(SERVER, |connection, _| {
+            let shift = connection.rcv_wind_shift;
+            connection.rcv.offer_window(shift)
+        });
     }
-    assert_eq!(pair.connection(SERVER).rcv_wnd(), 0);
-    assert!(pair.connection(SERVER).unread_bytes <= 4096 + 512 + 128);
+    assert_eq!(pair.connection(SERVER).rcv.wnd(), 0);
+    assert!(pair.connection(SERVER).unread_bytes() <= 4096 + 512 + 128);
 }
 
 /// A long fat path: the window doubles until it no longer holds the sender up.
@@ -167,7 +170,7 @@ fn the_window_grows_while_the_reader_keeps_pace() {
     pair.run_until(Duration::from_secs(60), |pair| {
         pair.sides[SERVER].received.len() == 6_000_000
     });
-    let bytes = pair.connection(SERVER).receive_buffer_bytes;
+    let bytes = pair.connection(SERVER).rcv.buffer_bytes();
     assert!(bytes >= 2 << 20, "{bytes}");
     assert!(bytes <= Config::default().receive_buffer_bytes_max);
 }
@@ -175,12 +178,12 @@ fn the_window_grows_while_the_reader_keeps_pace() {
 fn grown(change: impl Fn(&mut Pair)) -> u32 {
     let mut pair = Pair::established(&Config::default());
     change(&mut pair);
-    let before = pair.connection(SERVER).receive_buffer_bytes;
+    let before = pair.connection(SERVER).rcv.buffer_bytes();
     pair.write(CLIENT, &pattern(2_000_000));
     pair.run_until(Duration::from_secs(60), |pair| {
         pair.sides[SERVER].received.len() == 2_000_000
     });
-    pair.connection(SERVER).receive_buffer_bytes / before
+    pair.connection(SERVER).rcv.buffer_bytes() / before
 }
 
 #[test]
@@ -200,10 +203,10 @@ fn the_window_grows_only_while_there_is_memory() {
 #[test]
 fn a_slow_sender_does_not_grow_the_window() {
     let mut pair = Pair::established(&Config::default());
-    let before = pair.connection(SERVER).receive_buffer_bytes;
+    let before = pair.connection(SERVER).rcv.buffer_bytes();
     for _ in 0..300 {
         pair.write(CLIENT, &[1; 1000]);
         pair.run_for(Duration::from_millis(50));
     }
-    assert_eq!(pair.connection(SERVER).receive_buffer_bytes, before);
+    assert_eq!(pair.connection(SERVER).rcv.buffer_bytes(), before);
 }

@@ -1,0 +1,140 @@
+//! The window that is offered: never moves back, never by crumbs (RFC 9293 3.8.6, 3.8.6.2.2; RFC 7323 2.4), and grows as
+//! the reader keeps pace. `shift` is its scale.
+
+use super::ReceiveSpace;
+use crate::connection::{Connection, ConnectionFlags};
+use crate::env::Env;
+
+impl ReceiveSpace {
+    /// The window field of a segment that repeats what the peer knows.
+    pub(crate) fn window_field(&self, shift: u8) -> u16 {
+        u16::try_from(self.wnd() >> shift).unwrap_or(u16::MAX)
+    }
+
+    /// Moves the right edge as far as the buffer allows, if that is worth it; gives the window field.
+    pub(crate) fn offer_window(&mut self, shift: u8) -> u16 {
+        let unit = 1_u32 << shift;
+        let known = self.wnd();
+        let window_max = window_max(shift);
+        let room = self.offerable(shift);
+        // RFC 9293 3.8.6.2.2: half the buffer or a full segment at least.
+        let window = if room >= known.saturating_add(self.worthwhile()) {
+            room
+        } else {
+            self.same_edge(known, unit).min(window_max)
+        };
+        debug_assert!(window.is_multiple_of(unit));
+        self.adv = self.adv.max(self.nxt + window);
+        u16::try_from(window >> shift).unwrap_or(u16::MAX)
+    }
+
+    /// The window that leaves the edge where it is, in whole units. Rounded up, so that it does not move back; but
+    /// each rounding gives away less than a unit, and when these have added up to an eighth of the buffer (a peer
+    /// that sends byte by byte to a reader that sleeps) it is rounded down as RFC 7323 2.4 describes.
+    fn same_edge(&self, known: u32, unit: u32) -> u32 {
+        let up = known.next_multiple_of(unit);
+        let excess = (up + self.unread_bytes).saturating_sub(self.buffer_bytes);
+        let excess_max = self.buffer_bytes / 8 + unit;
+        if excess <= excess_max {
+            up
+        } else {
+            known & !(unit - 1)
+        }
+    }
+
+    /// The window that could be offered if the edge might be anywhere: of what the buffer can still take, whole units
+    /// that the field can say.
+    fn offerable(&self, shift: u8) -> u32 {
+        let room = self.buffer_bytes.saturating_sub(self.unread_bytes);
+        room.min(window_max(shift)) & !((1 << shift) - 1)
+    }
+
+    /// How far the edge moves at least, if it moves: a full segment or half the buffer (RFC 9293 3.8.6.2.2).
+    fn worthwhile(&self) -> u32 {
+        u32::from(self.mss).min(self.buffer_bytes / 2)
+    }
+
+    /// The reader has taken so many bytes of what was delivered.
+    fn on_consumed(&mut self, bytes: u32) {
+        debug_assert!(bytes <= self.unread_bytes, "more than was delivered");
+        self.unread_bytes = self.unread_bytes.saturating_sub(bytes);
+    }
+
+    /// Whether the peer is to hear at once that the window is open again: RFC 9293 3.8.6.2.2, and only if it may come to a
+    /// halt soon. While data flows, acknowledgements carry the window anyway.
+    fn is_update_due(&self, shift: u8) -> bool {
+        let known = self.wnd();
+        let gain = self.offerable(shift).saturating_sub(known);
+        let whole = self.buffer_bytes.min(window_max(shift));
+        let is_narrow = known <= whole / 4 || known < 2 * u32::from(self.mss);
+        gain >= self.worthwhile().max(known) && is_narrow
+    }
+
+    /// A round of window tuning begins.
+    fn begin_round(&mut self, now: u16) {
+        self.round_end = self.nxt - self.unread_bytes + self.buffer_bytes;
+        self.round_at = now;
+    }
+
+    /// Dynamic right-sizing (Fisk and Feng 2001): a reader that consumes a whole window within about a round trip is
+    /// held up by the window, which therefore doubles. Two round trips are allowed for, because a sender in slow start
+    /// fills the window only in the second.
+    fn tune(&mut self, rtt_ms: u32, env: &Env<'_>) {
+        let consumed = self.nxt - self.unread_bytes;
+        if consumed.is_before(self.round_end) {
+            return;
+        }
+        let now = round_tick(env);
+        let elapsed_ms = u32::from(now.wrapping_sub(self.round_at));
+        if elapsed_ms <= 2 * rtt_ms {
+            let bytes_max = env.config.receive_buffer_bytes_max;
+            let bytes = self.buffer_bytes;
+            let growth = bytes.min(bytes_max.saturating_sub(bytes));
+            if u64::from(growth) <= env.memory_left_bytes {
+                self.buffer_bytes += growth;
+            }
+        }
+        self.begin_round(now);
+    }
+}
+
+impl Connection {
+    /// The reader has taken so many bytes of what was delivered. The window opens again; when by much,
+    /// `next_segment` gives an acknowledgement.
+    pub fn consumed(&mut self, bytes: u32, env: &mut Env<'_>) {
+        self.rcv.on_consumed(bytes);
+        if !self.state.may_receive() {
+            return;
+        }
+        let rtt_ms = match self.rtt.srtt_us() {
+            0 => RTT_UNKNOWN_MS,
+            srtt_us => srtt_us.div_ceil(1000),
+        };
+        self.rcv.tune(rtt_ms, env);
+        if self.rcv.is_update_due(self.rcv_wind_shift) {
+            self.flags.set(ConnectionFlags::ACK_NOW, true);
+        }
+    }
+
+    /// The first round of window tuning.
+    pub(crate) fn begin_window_round(&mut self, env: &Env<'_>) {
+        self.rcv.begin_round(round_tick(env));
+    }
+}
+
+/// The largest window that the field can say (RFC 7323 2.2).
+fn window_max(shift: u8) -> u32 {
+    u32::from(u16::MAX) << shift
+}
+
+/// A round trip that was never measured (a SYN cookie without timestamps), milliseconds: a far continent.
+const RTT_UNKNOWN_MS: u32 = 100;
+
+/// Ticks modulo 2^16.
+#[expect(clippy::cast_possible_truncation, reason = "only differences count")]
+const fn round_tick(env: &Env<'_>) -> u16 {
+    env.tick().0 as u16
+}
+
+#[cfg(test)]
+mod tests;
