@@ -24,10 +24,7 @@ impl Connection {
         };
         let acknowledges = len > 0 || !self.is_probe(seq, flags);
         let says_all = acknowledges && self.attach_sack(&mut options, len);
-        let mut flags = flags | Flags::ACK;
-        if self.flags.has(ConnectionFlags::ECE_DUE) {
-            flags |= Flags::ECE;
-        }
+        let flags = flags | Flags::ACK | self.congestion_echo();
         let window = self.rcv.offer_window(self.rcv_wind_shift);
         if acknowledges {
             self.rcv.on_ack_sent();

@@ -1,4 +1,4 @@
-//! Explicit congestion notification, the receiver's part (RFC 3168 6.1.3).
+//! Explicit congestion notification: the receiver's echo (RFC 3168 6.1.3), and the sender's answer to it (6.1.2).
 
 use crate::connection::{Connection, ConnectionFlags};
 use crate::segment::{Ecn, Segment};
@@ -17,6 +17,33 @@ impl Connection {
         if segment.ecn == Ecn::Congested && !self.flags.has(ConnectionFlags::ECE_DUE) {
             self.flags.set(ConnectionFlags::ECE_DUE, true);
             self.flags.set(ConnectionFlags::ACK_NOW, true);
+        }
+    }
+
+    /// The flag of every segment while a mark is echoed.
+    pub(crate) fn congestion_echo(&self) -> Flags {
+        if self.flags.has(ConnectionFlags::ECE_DUE) {
+            Flags::ECE
+        } else {
+            Flags::default()
+        }
+    }
+
+    /// The congestion window is being reduced, whatever for (RFC 3168 6.1.2): the next new data says so.
+    pub(crate) fn announce_reduction(&mut self) {
+        if self.flags.has(ConnectionFlags::ECN) {
+            self.flags.set(ConnectionFlags::CWR_DUE, true);
+        }
+    }
+
+    /// The flag of new data that is about to leave: once after a reduction.
+    #[inline]
+    pub(crate) fn take_reduction(&mut self) -> Flags {
+        if self.flags.has(ConnectionFlags::CWR_DUE) {
+            self.flags.set(ConnectionFlags::CWR_DUE, false);
+            Flags::CWR
+        } else {
+            Flags::default()
         }
     }
 }

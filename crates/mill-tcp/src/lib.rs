@@ -84,7 +84,7 @@ mod challenge;
 /// Timestamps, and protection against wrapped sequence numbers.
 mod timestamps;
 
-/// The receiver's part of ECN.
+/// Explicit congestion notification.
 mod ecn;
 
 /// What the segment acknowledges.

@@ -278,10 +278,8 @@ impl Connection {
             flags |= Flags::FIN;
             self.flags.set(ConnectionFlags::FIN_SENT, true);
         }
-        // RFC 3168 6.1.2: the first new data after the reduction tells the peer of it.
-        if len > 0 && self.flags.has(ConnectionFlags::CWR_DUE) {
-            flags |= Flags::CWR;
-            self.flags.set(ConnectionFlags::CWR_DUE, false);
+        if len > 0 {
+            flags |= self.take_reduction();
         }
         let mut cold = self.cold.take().unwrap_or_else(|| env.shared.pool.take());
         let is_probe = cold.path.is_probe_end(end);

@@ -107,9 +107,7 @@ impl Connection {
             self.on_congestion(cold, Signal::Loss, env);
             self.start_reduction(cold, progress);
         }
-        if self.flags.has(ConnectionFlags::ECN) {
-            self.flags.set(ConnectionFlags::CWR_DUE, true);
-        }
+        self.announce_reduction();
     }
 
     /// RFC 3168 6.1.2: ECE is as a loss, once a round trip, and the peer is told by CWR.
@@ -118,7 +116,7 @@ impl Connection {
             return;
         }
         cold.recovery.enter_reduced(self.snd.nxt());
-        self.flags.set(ConnectionFlags::CWR_DUE, true);
+        self.announce_reduction();
         env.shared.counters.ecn_reductions += 1;
         self.on_congestion(cold, Signal::Echo, env);
         self.start_reduction(cold, progress);

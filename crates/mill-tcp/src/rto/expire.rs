@@ -104,8 +104,7 @@ impl Connection {
         if is_new {
             self.start_undo(cold);
             self.on_congestion(cold, Signal::Timeout, env);
-            let has_ecn = self.flags.has(ConnectionFlags::ECN);
-            self.flags.set(ConnectionFlags::CWR_DUE, has_ecn);
+            self.announce_reduction();
         }
         // RFC 2018 8: a peer that has the first byte, and does not acknowledge it, has thrown away what it reported.
         if cold
