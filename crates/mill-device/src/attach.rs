@@ -1,4 +1,4 @@
-//! Makes the device that a specification asks for. That takes rights; running it afterwards takes none.
+//! Makes the device that a specification describes. Making it takes privileges; running it afterwards takes none.
 
 /// A TAP device, made and set up.
 mod tap;
@@ -9,7 +9,7 @@ pub(crate) mod memif;
 /// A queue of an interface.
 mod af_xdp;
 
-/// From a process to its successor.
+/// Passing a device from one binary to its successor (USR2).
 pub mod inherited_device;
 
 use crate::any::AnyLink;
@@ -32,15 +32,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use tap::Tap;
 
-/// One worker's attachment at a device with its interface set up. The device vanishes with the last duplicate of its descriptors.
+/// One worker's attachment to a device whose interface is set up. A TAP or memif vanishes with the last duplicate of
+/// its descriptors.
 ///
 /// With the numbers of descriptors in their place it is for a thread that is about to leave this descriptor table.
 #[derive(Clone, Debug)]
 pub struct Attached<D = OwnedFd> {
     wire: Wire<D>,
-    /// What other processes know us by that may have the device after us, if any can.
+    /// The lock by which other processes may own the device, if any can.
     ownership: Option<OwnershipLock<D>>,
-    /// Where frames are to be written down.
+    /// The file that frames are recorded in.
     pcap: Option<D>,
 }
 
@@ -55,23 +56,23 @@ enum Wire<D> {
 /// A device that was just made.
 #[derive(Debug)]
 pub struct Made {
-    /// One for each worker, as far as the device carries several: one at least.
+    /// One for each worker the device can carry, at least one.
     pub attachments: Vec<Attached>,
     pub hold: Hold,
-    /// What is not as it was asked for, in sentences.
+    /// Deviations from the specification, as sentences for the log.
     pub notices: Vec<String>,
 }
 
-/// What holds a device at its place beside its descriptors: it stays with the process in charge. When that ends, the
-/// kernel has all frames again.
+/// What keeps a device beside its descriptors. The master process holds it; when that process ends, the kernel gets all
+/// frames again.
 #[derive(Debug, Default)]
 pub struct Hold(Option<Held>);
 
-/// The program at the interface.
+/// The link of the steering program to the interface.
 #[derive(Debug)]
 enum Held {
     Made(Steering),
-    /// What a predecessor has made.
+    /// Received from the previous binary.
     Inherited(OwnedFd),
 }
 
@@ -94,26 +95,26 @@ impl Held {
     }
 }
 
-/// What can happen to a running link.
+/// Events of a running link.
 #[derive(Debug)]
 pub enum Trouble {
-    /// Somebody has deleted the interface: nothing passes any more.
+    /// The interface was deleted: no frames pass any more.
     DeviceGone,
-    /// The file of frames can't be written: no more frames are.
+    /// The capture file cannot be written; capturing has stopped.
     Capture(io::Error),
-    /// Something else: a sentence.
+    /// Another problem, as a sentence.
     Said(String),
-    /// Nothing bad, and good to know: a sentence.
+    /// An event that is no problem, as a sentence.
     Noticed(String),
 }
 
-/// Why there is no device: a sentence.
+/// Why the device cannot be had: a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttachError(String);
 
 impl Attached {
-    /// Makes the device with an attachment for each of the specification's workers, gives this machine's side its addresses, and
-    /// opens the file of frames.
+    /// Makes the device with an attachment for each of the specification's workers, configures addresses on this
+    /// machine's side, and creates the capture file.
     pub fn make(specification: &Specification) -> Result<Made, AttachError> {
         let mut hold = Hold::default();
         let mut notices = Vec::new();
@@ -131,12 +132,13 @@ impl Attached {
                 made.attachments.into_iter().map(Wire::AfXdp).collect()
             }
         };
-        // Only now, so that a start that fails anyway empties no file.
+        // Last, so that a start that fails for another reason does not truncate the file.
         let pcap = specification.pcap.as_deref().map(create).transpose()?;
         let is_alone = wires.len() == 1;
         let attachments = wires.into_iter().map(|wire| {
             let ownership = match &wire {
-                // What is written down is written by one; and one queue goes from one worker to one other.
+                // A capture has one writer, and a device with one queue moves between processes, which a capture file
+                // does not.
                 Wire::AfXdp(attachment)
                     if pcap.is_none() && is_alone && attachment.has_one_queue() =>
                 {
@@ -144,7 +146,7 @@ impl Attached {
                 }
                 _ => None,
             };
-            // All write whole frames to where the last one was written.
+            // All workers append whole frames through one file offset.
             let pcap = pcap.as_ref().map(File::try_clone).transpose()?;
             let pcap = pcap.map(OwnedFd::from);
             Ok(Self {
@@ -163,8 +165,8 @@ impl Attached {
         })
     }
 
-    /// Has the workers of a process know each other, before the first of them makes its link: `attachments` are all of a device.
-    /// A worker that is alone knows itself.
+    /// Sets up what the workers of a process share, before the first of them makes its link; `attachments` are all of a
+    /// device. A single worker needs none.
     pub fn prepare(attachments: &[Self]) -> io::Result<()> {
         let (mut of_tap, mut of_interface) = (Vec::new(), Vec::new());
         for attachment in attachments {
@@ -189,7 +191,7 @@ impl Attached {
         lent.expect("numbers are copied, which can't fail")
     }
 
-    /// All of them.
+    /// All descriptors, in the order of `InheritedDevice`.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let of_wire: Vec<&OwnedFd> = match &self.wire {
             Wire::Tap(tap) => tap.descriptors().collect(),
@@ -201,7 +203,7 @@ impl Attached {
         all.map(AsFd::as_fd)
     }
 
-    /// The link, as the specification wants it. `on_trouble` is told each kind of trouble once.
+    /// Makes the link that the specification describes. `on_trouble` is called once for each kind of trouble.
     pub fn link(
         self,
         specification: &Specification,
@@ -223,7 +225,7 @@ impl Attached {
                 }
             }
             Wire::AfXdp(queue) => match queue.link(self.ownership, on_gone)? {
-                Placed::There(link) => DeviceLink::AfXdp(*link),
+                Placed::Owner(link) => DeviceLink::AfXdp(*link),
                 Placed::Standby(link) => DeviceLink::Standby(link),
             },
             Wire::Memif(memif) => DeviceLink::Memif(memif.link(specification, on_gone)?),
@@ -240,7 +242,7 @@ impl Attached<RawFd> {
 }
 
 impl<D> Attached<D> {
-    /// What a host on this device is made with; its secrets are drawn. An error is the kernel's.
+    /// The configuration of a host on this device, with freshly drawn secrets. Errors are the kernel's.
     pub fn host_config(&self, specification: &Specification) -> io::Result<HostConfig> {
         let mut config = specification.drawn_host_config()?;
         if let Wire::AfXdp(queue) = &self.wire {
@@ -266,7 +268,7 @@ impl<D> Attached<D> {
     }
 }
 
-/// Whether a link can't be had because somebody has deleted the interface meanwhile.
+/// Whether the error says that the interface was deleted meanwhile.
 pub fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(ENODEV | ENXIO))
 }

@@ -1,9 +1,9 @@
-//! Frames for a connection that another worker has.
+//! Hands frames to the worker that has their connection.
 //!
-//! A worker has the flows that come by its queue. A flow that comes by another one from some moment on, because its sender
-//! or the card has changed its mind, is unknown to the worker there. Who gets a segment that nothing stands for offers it to
-//! the next worker, with how many are left to be asked; the last one answers. Nothing is looked up or written down for the
-//! flows that stay where they are.
+//! Each worker has the flows that arrive at its queues. If a flow moves to another queue, because the sender or the
+//! card spreads it differently, the worker there does not know its connection. A worker that finds no connection for a
+//! segment forwards a copy to the next worker, with a count of the workers that are left to be tried; the last one
+//! answers it. Flows that stay where they are cost no lookup and no state.
 
 use mill_stack::link::{Burst, FrameId, Received, ReceivedChecksum};
 use mill_sys::eventfd;
@@ -12,17 +12,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// One worker's part in it.
+/// One worker's end of the forwarding.
 #[derive(Debug)]
 pub struct WorkerForwarding {
     frame_queues: Arc<[FrameQueue]>,
     own: usize,
-    /// Wakes all of them: they need not read it, but be told of each change.
+    /// An eventfd that wakes all workers. It is never read: watch it edge-triggered.
     doorbell: OwnedFd,
-    /// What was received and not released.
+    /// Frames received from another worker and not released yet.
     held: Vec<Option<FrameCopy>>,
     vacant: Vec<u32>,
-    /// Memory for more.
+    /// Released copies, to be filled again by other workers.
     spare: Vec<FrameCopy>,
     counters: WorkerForwardingCounters,
 }
@@ -30,18 +30,17 @@ pub struct WorkerForwarding {
 /// What has passed between workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerForwardingCounters {
-    /// Frames offered to the next worker, and frames that were offered to this one.
+    /// Frames forwarded to the next worker, and frames received from the previous one.
     pub given: u64,
     pub received: u64,
-    /// Frames that found no room.
+    /// Frames dropped because the next worker's queue was full.
     pub lost: u64,
 }
 
-/// Where frames wait for a worker. Anybody puts some in, under a lock that is free nearly always: most flows stay where
-/// they are.
+/// Frames that wait for a worker. The lock is contended rarely, as most flows stay where they are.
 #[derive(Debug, Default)]
 pub struct FrameQueue {
-    /// How many wait, for who only wants to know whether there is something.
+    /// How many wait; read without the lock.
     waiting: AtomicU32,
     queued: Mutex<QueuedFrames>,
 }
@@ -58,7 +57,7 @@ struct FrameCopy {
     bytes: Vec<u8>,
     checksum: ReceivedChecksum,
     merged: u16,
-    /// How many workers there are left to be asked.
+    /// How many workers are left to be tried.
     left: u32,
 }
 
@@ -67,13 +66,13 @@ pub fn frame_queues(workers: u32) -> Arc<[FrameQueue]> {
     (0..workers).map(|_| FrameQueue::default()).collect()
 }
 
-/// Whether a frame came from another worker, who has received it before.
+/// Whether a frame was forwarded by another worker.
 pub const fn is_handed(id: FrameId) -> bool {
     id.0 & HANDED != 0
 }
 
 impl WorkerForwarding {
-    /// The worker of the place `own`. All have duplicates of one `doorbell`.
+    /// The forwarding of worker `own`. All workers have duplicates of one `doorbell`.
     pub fn new(frame_queues: Arc<[FrameQueue]>, own: usize, doorbell: OwnedFd) -> Self {
         debug_assert!(own < frame_queues.len());
         Self {
@@ -91,7 +90,8 @@ impl WorkerForwarding {
         self.doorbell.as_fd()
     }
 
-    /// Whether connections that this worker opens may have the port: no other's have it, since they share addresses.
+    /// Whether connections that this worker opens may use the local port: each worker has ports of its own, as all
+    /// share the addresses.
     pub fn is_own_port(&self, port: u16) -> bool {
         usize::from(port) % self.frame_queues.len().max(1) == self.own
     }
@@ -100,7 +100,7 @@ impl WorkerForwarding {
         self.counters
     }
 
-    /// Takes what others have given, as much as `burst` has room for.
+    /// Takes forwarded frames, as far as `burst` has room.
     #[inline]
     pub fn receive(&mut self, burst: &mut Burst) {
         let own = self.frame_queues.get(self.own);
@@ -142,7 +142,7 @@ impl WorkerForwarding {
         }
     }
 
-    /// The bytes of a frame that was received here.
+    /// The bytes of a forwarded frame.
     #[cold]
     pub fn frame(&mut self, id: FrameId) -> &mut [u8] {
         let held = self.held.get_mut((id.0 & !HANDED) as usize);
@@ -163,8 +163,8 @@ impl WorkerForwarding {
         }
     }
 
-    /// Offers a frame to the next worker; `bytes` are those of a frame that came by the device. `false` if all have been
-    /// asked.
+    /// Forwards a frame to the next worker; `bytes` are those of a frame that the device received. `false` if all
+    /// workers were tried.
     #[cold]
     pub fn give(&mut self, frame: &Received, bytes: &[u8]) -> bool {
         let held = if is_handed(frame.id) {
@@ -182,9 +182,8 @@ impl WorkerForwarding {
             return false;
         };
         let mut queued = to.lock();
-        if queued.queue.len() >= LETTERS_MAX {
-            // Lost as on a wire whose other end does not keep pace: it is sent again. To answer for somebody else's
-            // connection would end it.
+        if queued.queue.len() >= FRAMES_MAX {
+            // Dropped, as on a full link: the peer retransmits. A RST instead would end another worker's connection.
             self.counters.lost += 1;
             return true;
         }
@@ -204,7 +203,7 @@ impl WorkerForwarding {
     }
 
     fn ring(&self) {
-        // Who does not hear it looks with his next frame.
+        // A worker that misses the event finds the frame at its next turn.
         let _ = eventfd::signal(self.doorbell.as_fd());
     }
 }
@@ -226,11 +225,11 @@ impl FrameCopy {
     }
 }
 
-/// Set in the numbers of frames that came from another worker.
+/// Set in the ids of forwarded frames.
 const HANDED: u32 = 1 << 31;
 
 /// Frames that may wait for a worker: as many as the queue of a veth holds.
-const LETTERS_MAX: usize = 256;
+const FRAMES_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -238,7 +237,7 @@ mod tests {
     use mill_sys::descriptor;
     use std::time::Duration;
 
-    fn crew(count: u32) -> Vec<WorkerForwarding> {
+    fn workers(count: u32) -> Vec<WorkerForwarding> {
         let frame_queues = frame_queues(count);
         let doorbell = eventfd::create().unwrap();
         (0..count as usize)
@@ -267,55 +266,55 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_goes_around_once() {
-        let mut crew = crew(3);
-        assert!(crew[1].give(&frame(7), b"frame"));
+    fn a_frame_is_forwarded_to_each_worker_once() {
+        let mut workers = workers(3);
+        assert!(workers[1].give(&frame(7), b"frame"));
         for index in [2, 0] {
-            let worker = &mut crew[index];
+            let worker = &mut workers[index];
             let got = receive(worker).unwrap();
             assert!(is_handed(got.id) && got.merged == 3);
             assert_eq!(got.checksum, ReceivedChecksum::Verified);
             assert_eq!(worker.frame(got.id), b"frame");
-            // Nobody else's bytes: it is the frame that he holds.
+            // The bytes given are ignored: those of the received copy count.
             assert_eq!(worker.give(&got, b""), index == 2, "{index}");
             worker.release(got.id);
             assert!(receive(worker).is_none());
         }
-        assert!(receive(&mut crew[1]).is_none());
-        let given = crew.iter().map(|worker| worker.counters().given);
+        assert!(receive(&mut workers[1]).is_none());
+        let given = workers.iter().map(|worker| worker.counters().given);
         assert_eq!(given.collect::<Vec<_>>(), [0, 1, 1]);
     }
 
     #[test]
-    fn who_is_alone_answers_himself() {
-        let mut crew = crew(1);
-        assert!(!crew[0].give(&frame(7), b"frame"));
+    fn a_single_worker_does_not_forward() {
+        let mut workers = workers(1);
+        assert!(!workers[0].give(&frame(7), b"frame"));
     }
 
     #[test]
-    fn what_finds_no_room_is_lost_and_counted() {
-        let mut crew = crew(2);
-        for _ in 0..LETTERS_MAX + 5 {
-            assert!(crew[0].give(&frame(7), b"frame"));
+    fn frames_for_a_full_queue_are_dropped_and_counted() {
+        let mut workers = workers(2);
+        for _ in 0..FRAMES_MAX + 5 {
+            assert!(workers[0].give(&frame(7), b"frame"));
         }
-        assert_eq!(crew[0].counters().lost, 5);
+        assert_eq!(workers[0].counters().lost, 5);
         let mut count = 0;
-        while let Some(got) = receive(&mut crew[1]) {
-            crew[1].release(got.id);
+        while let Some(got) = receive(&mut workers[1]) {
+            workers[1].release(got.id);
             count += 1;
         }
-        assert_eq!(count, LETTERS_MAX);
-        assert_eq!(crew[1].held.len(), 1, "places are used again");
+        assert_eq!(count, FRAMES_MAX);
+        assert_eq!(workers[1].held.len(), 1, "slots are reused");
     }
 
     #[test]
-    fn whoever_sleeps_is_woken() {
-        let mut crew = crew(2);
+    fn a_forwarded_frame_rings_the_doorbell() {
+        let mut workers = workers(2);
         let is_woken = |worker: &WorkerForwarding| {
             descriptor::wait_readable(&[worker.doorbell_fd()], Some(Duration::ZERO)).unwrap()[0]
         };
-        assert!(!is_woken(&crew[1]));
-        assert!(crew[0].give(&frame(7), b"frame"));
-        assert!(is_woken(&crew[1]));
+        assert!(!is_woken(&workers[1]));
+        assert!(workers[0].give(&frame(7), b"frame"));
+        assert!(is_woken(&workers[1]));
     }
 }

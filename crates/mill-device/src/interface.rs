@@ -1,7 +1,8 @@
-//! An interface of this machine: a queue of it by AF_XDP, what is steered to it, and what the kernel knows around it.
+//! An interface of the kernel: queues of it by AF_XDP, the steering of frames to them, and the kernel's view of
+//! addresses and routes.
 //!
-//! Frames are `XdpLink`'s business. What is served goes into the `Table` that the steering program reads; addresses,
-//! routes, neighbours and the MTU are the kernel's, and the `NetlinkMonitor` tells when they change.
+//! [`Queues`] moves the frames. Listening ports go into the `Table` that the steering program reads; addresses, routes,
+//! neighbours and the MTU are the kernel's, and the `NetlinkMonitor` reports their changes.
 
 use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::network::LinkState;
@@ -27,32 +28,32 @@ mod taken;
 /// Connections that the kernel had on a port before it was served.
 mod kernel_flows;
 
-/// How the interface goes from one process to another.
+/// Handover of the interface to another process.
 mod passing;
 use passing::Handover;
 pub(crate) use passing::OpenQueue;
 
-/// An interface as the stack uses it.
+/// The link of an interface.
 pub struct InterfaceLink {
     queues: Queues,
     table: Table,
     flows: FlowHash,
-    /// Which of the workers that share the queues this is.
+    /// The number of this worker among those that share the interface.
     worker: u32,
-    /// Where each worker has queues of its own: the others.
+    /// Forwarding to other workers, where each worker has queues of its own.
     forwarding: Option<WorkerForwarding>,
     monitor: NetlinkMonitor,
     kernel_flows: PreexistingKernelFlows,
-    /// Ports among those that we open connections from that the kernel had before.
+    /// Of the ports for outgoing connections, those that the kernel used already.
     taken: BTreeSet<u16>,
-    /// Memory for what the monitor says.
+    /// Buffer for what the monitor reports.
     heard: Vec<Change>,
-    /// Until the monitor is asked again.
+    /// Turns until the monitor is polled again.
     turns_left: u32,
     passage: Passage,
     on_fault: FaultCallback,
     wanted: Wanted,
-    /// Other processes that could have the interface, if there can be any.
+    /// The handover, if other processes may own the interface.
     handover: Option<Box<Handover>>,
 }
 
@@ -60,37 +61,38 @@ pub struct InterfaceLink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     Open,
-    /// It is switched off.
+    /// It is down.
     Down,
-    /// It is on, and nobody is at the other end.
+    /// It is up, and the other end of the link is not.
     NoCarrier,
 }
 
-/// What can happen around a running interface.
+/// Events of a running interface that the log reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterfaceFault {
     /// It was deleted, and will not come back.
     Gone,
-    /// No frames pass now, or they do again.
+    /// Frames no longer pass, or pass again.
     Passage(Passage),
-    /// It has more addresses than the steering has room for: so many are left to the kernel.
+    /// It has more addresses than the steering table has room for: this many are left to the kernel.
     AddressesLeftOut(usize),
-    /// It carries longer packets now than packet memory was made for.
+    /// Its MTU is larger now than packet memory was made for.
     MtuTooLarge(u16),
-    /// What has changed can't be read.
+    /// The netlink socket fails: changes are not followed any more.
     NetlinkLost(String),
-    /// Another process has it, and does not answer who asks for it.
+    /// The owner has not answered a TAKE request.
     NotGiven,
-    /// It was taken over from another process, and can't be used.
+    /// The interface was taken over from another process, but its queues or table could not be opened.
     NotTaken(String),
-    /// Frames that another process passes on make no sense.
+    /// A relay holds invalid data.
     RelayBroken,
 }
 
 pub(crate) type FaultCallback = Box<dyn FnMut(InterfaceFault) + Send>;
 
 impl InterfaceLink {
-    /// A link of these three, which are of one interface, for a worker of those among whom its flows are spread.
+    /// The link of one worker. Queues, table and monitor are of one interface; `worker` is its number among those that
+    /// its flows are spread over.
     pub fn new(
         (queues, worker, forwarding): (Queues, u32, Option<WorkerForwarding>),
         table: Table,
@@ -113,11 +115,11 @@ impl InterfaceLink {
             wanted: Wanted::default(),
             handover: None,
         };
-        // The stack knows no tags (IEEE 802.1Q): frames that have one are the kernel's.
+        // The stack does not parse tags (IEEE 802.1Q): the kernel gets tagged frames.
         link.table.set_tags(0);
         let network = link.monitor.network().clone();
         link.steer(&network.addresses);
-        link.tell_passage(&network.link);
+        link.report_passage(&network.link);
         link.heard.push(Change::Routes {
             routes: network.routes,
             elsewhere: network.elsewhere,
@@ -135,12 +137,12 @@ impl InterfaceLink {
         &self.queues
     }
 
-    /// The same, to be asked more.
+    /// The queues, for reading counters that need `&mut`.
     pub fn queues_mut(&mut self) -> &mut Queues {
         &mut self.queues
     }
 
-    /// Whether this is the worker who tells what is true for all.
+    /// Whether this is the worker that reports what concerns all of them.
     pub fn is_first(&self) -> bool {
         self.worker == 0
     }
@@ -149,7 +151,7 @@ impl InterfaceLink {
         &self.table
     }
 
-    /// What ends a wait beside frames: something has changed around the interface.
+    /// The descriptor that ends a wait for anything but frames: changes of the interface.
     pub fn control_fd(&self) -> BorrowedFd<'_> {
         match &self.handover {
             Some(handover) => handover.as_fd(),
@@ -161,7 +163,7 @@ impl InterfaceLink {
         self.forwarding.as_ref()
     }
 
-    /// What frames come by, beside the link's own descriptor.
+    /// Descriptors of further queues, beside the link's own descriptor.
     pub fn other_queues(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.queues.other_descriptors()
     }
@@ -174,8 +176,8 @@ impl InterfaceLink {
         }
     }
 
-    /// Connections wait meanwhile, and go on afterwards; only who looks into the log knows why.
-    fn tell_passage(&mut self, state: &LinkState) {
+    /// Connections wait while the link is down, and go on afterwards; only the log tells why.
+    fn report_passage(&mut self, state: &LinkState) {
         let passage = Passage::of(state);
         if std::mem::replace(&mut self.passage, passage) != passage {
             (self.on_fault)(InterfaceFault::Passage(passage));
@@ -185,7 +187,7 @@ impl InterfaceLink {
     fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
         match change {
             Change::Link(state) => {
-                self.tell_passage(&state);
+                self.report_passage(&state);
                 into.push(LinkChange::OwnMac(state.mac.0));
                 if self.queues.set_mtu(state.mtu) {
                     into.push(LinkChange::Mtu(state.mtu));
@@ -206,8 +208,8 @@ impl InterfaceLink {
                 mac: mac.map(|mac| mac.0),
             }),
             Change::Gone => {
-                // In another namespace it may live on, with the program but without the socket: its frames are its
-                // kernel's there.
+                // If it was moved to another namespace, it may live on with the program but without the socket: all its
+                // frames go to the kernel there.
                 self.table.set_addresses(&[]);
                 (self.on_fault)(InterfaceFault::Gone);
             }
@@ -295,7 +297,7 @@ impl Link for InterfaceLink {
         self.table.forget(service);
     }
 
-    /// Ports at which the kernel listens or has connections stay its own, and no connection is opened from them.
+    /// Ports at which the kernel listens or has connections stay the kernel's, and no connection is opened from them.
     fn open_ports(&mut self, ports: RangeInclusive<u16>) {
         self.wanted.ports = Some(ports.clone());
         self.taken = taken::ports();
@@ -309,7 +311,7 @@ impl Link for InterfaceLink {
             return false;
         }
         match &self.forwarding {
-            // By which queue the answers come is not known; they are handed over.
+            // The queue at which answers arrive is not known; they are forwarded to this worker.
             Some(forwarding) => forwarding.is_own_port(local_port),
             None => self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker,
         }
@@ -329,12 +331,12 @@ impl Link for InterfaceLink {
     }
 
     fn resolve(&mut self, address: IpAddr) {
-        // Whoever waits asks again, and gives up in the end.
+        // A connection that waits for the address asks again, and times out in the end.
         let _ = self.monitor.ask(address);
         self.turns_left = 0;
     }
 
-    /// Asking the monitor is a system call, so that not every turn does.
+    /// Polling the monitor is a system call, so it is not done in every turn.
     #[inline]
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         if let Some(left) = self.turns_left.checked_sub(1) {
@@ -359,7 +361,7 @@ impl Link for InterfaceLink {
     }
 }
 
-/// Where the interface's frames come.
+/// Readable when frames wait in the first queue.
 impl AsFd for InterfaceLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queues.as_fd()
@@ -376,6 +378,6 @@ impl fmt::Debug for InterfaceLink {
     }
 }
 
-/// Turns without a question to the monitor after one with: in a worker that spins, some tens of microseconds; one that
-/// sleeps is woken by the monitor and makes that many turns in a row.
+/// Turns between two polls of the monitor: some tens of microseconds in a worker that spins. A worker that sleeps is
+/// woken by the monitor and makes that many turns in a row.
 const TURNS_BETWEEN: u32 = 63;

@@ -1,6 +1,7 @@
 //! The queues of an interface that one worker has, as one link.
 //!
-//! Frames come by all of them, and leave by the first. Most workers have one, and pay a comparison for the others.
+//! Frames are received from all of them and sent by the first. Most workers have one, and pay one comparison for the
+//! others.
 
 use crate::af_xdp::{XdpCounters, XdpLink};
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
@@ -13,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub struct Queues {
     first: XdpLink,
     others: Vec<XdpLink>,
-    /// Which one is looked at first in this turn, so that a busy one does not keep the others waiting.
+    /// The queue to poll first in this turn, so that a busy one does not starve the others.
     turn: usize,
 }
 
@@ -35,37 +36,37 @@ impl Queues {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// What ends a wait, beside the first one's frames.
+    /// The descriptors that end a wait, beside that of the first queue.
     pub fn other_descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.others.iter().map(AsFd::as_fd)
     }
 
-    /// As [`XdpLink::set_mtu`]: of all or of none.
+    /// As [`XdpLink::set_mtu`], for all queues or for none.
     pub fn set_mtu(&mut self, mtu: u16) -> bool {
-        // They were made alike, so that what one can, all can.
+        // They were made alike: what is possible for one is possible for all.
         let is_possible = self.first.set_mtu(mtu);
         is_possible && self.others.iter_mut().all(|link| link.set_mtu(mtu))
     }
 
-    /// What all of them have counted.
+    /// The counters of all queues together.
     pub fn counters(&self) -> XdpCounters {
         self.iter()
             .fold(XdpCounters::default(), |sum, link| sum + link.counters())
     }
 
-    /// What the kernel has counted; a system call for each.
+    /// The kernel's counters; a system call for each queue.
     pub fn statistics(&self) -> io::Result<XskStatistics> {
         self.iter().try_fold(XskStatistics::default(), |sum, link| {
             Ok(sum + link.statistics()?)
         })
     }
 
-    /// As [`XdpLink::is_zero_copy`], of the one that sends.
+    /// As [`XdpLink::is_zero_copy`], for the queue that sends.
     pub fn is_zero_copy(&self) -> io::Result<bool> {
         self.first.is_zero_copy()
     }
 
-    /// As [`XdpLink::ring_depths`], of all together.
+    /// As [`XdpLink::ring_depths`], summed.
     pub fn ring_depths(&mut self) -> (u32, u32, u32) {
         let (mut waiting, mut unsent, mut places) = self.first.ring_depths();
         for other in &mut self.others {
@@ -114,7 +115,7 @@ impl Queues {
         }
     }
 
-    /// The queue of a frame, and its number there.
+    /// The queue of a frame, and the frame's id there.
     #[inline]
     fn of_frame(&mut self, id: FrameId) -> (&mut XdpLink, FrameId) {
         let index = (id.0 >> INDEX_SHIFT) as usize;
@@ -179,5 +180,5 @@ impl AsFd for Queues {
     }
 }
 
-/// Where a frame's queue stands in its number: above the numbers of 64 workers' frames, 2^17 of each.
+/// Where the queue's number stands in a frame's id: above the ids of 64 workers' frames, 2^17 of each.
 const INDEX_SHIFT: u32 = 24;

@@ -1,9 +1,9 @@
-//! What a host wants of its link, kept for when the link has another device under it.
+//! What a host has asked of its link, kept for when the link runs over another device.
 
 use mill_stack::link::Service;
 use std::ops::RangeInclusive;
 
-/// Where somebody listens, each as often as it was said, and ports that connections are opened from.
+/// Services, each with the number of its listeners, and the ports that connections are opened from.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) services: Vec<Service>,
@@ -19,7 +19,7 @@ impl Wanted {
         }
     }
 
-    /// Whether somebody listens.
+    /// Whether any port is served.
     pub(crate) fn is_serving(&self) -> bool {
         !self.services.is_empty()
     }

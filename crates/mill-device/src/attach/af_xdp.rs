@@ -3,16 +3,16 @@
 /// Which worker has a socket at which queue.
 mod plan;
 
-/// What the workers of a process have in common.
+/// What the workers of a process share.
 mod shared_resources;
 
 /// The sockets of a plan, with their memory.
 mod sockets;
 
-/// What is told to the process that comes after.
+/// The text about a queue that goes to the next binary.
 mod queue_wire_format;
 
-/// What went wrong, in words.
+/// Errors and notices as sentences.
 mod sentences;
 
 use super::{AttachError, Hold, Trouble};
@@ -33,39 +33,39 @@ use mill_sys::interface;
 use mill_sys::memory::SharedMemory;
 use mill_sys::xsk::{Xsk, XskOptions};
 use plan::plan;
-use sentences::{loses_merged_notice, not_read, said, said_of_queue};
+use sentences::{interface_trouble, loses_merged_notice, not_read, queue_trouble};
 use shared_resources::SharedResources;
 use sockets::{attachments, check, loses_merged, make_sockets};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// What the process in charge has made for one worker, and what it found.
+/// One worker's queues as the master process has made them, and the state of the interface at that time.
 #[derive(Clone, Debug)]
 pub(super) struct AfXdp<D> {
     /// The first is the one that sends.
     sockets: Vec<Socket<D>>,
-    /// What the workers share.
+    /// Descriptors of the steering table and its counters, shared by the workers.
     table: [D; 2],
     shared: Arc<SharedResources>,
-    /// Wakes all workers, if they hand frames to each other: where each has queues to itself.
+    /// Wakes all workers, where each has queues of its own and they forward frames to each other.
     doorbell: Option<D>,
     worker: u32,
     network: Network,
 }
 
-/// A socket at a queue, with the memory of all that are there.
+/// A socket at a queue, with the memory that all sockets of the queue share.
 #[derive(Clone, Debug)]
 struct Socket<D> {
     descriptor: D,
     memory: D,
     queue: u32,
-    /// Its place among those that share the queue.
+    /// Its number among the sockets that share the queue.
     place: u32,
     options: XskOptions,
 }
 
-/// The same for all workers, with what stays with the process in charge, and what people have to be told.
+/// The attachments of all workers, what the master process holds, and notices for the log.
 pub(super) struct Made {
     pub(super) attachments: Vec<AfXdp<OwnedFd>>,
     pub(super) hold: Hold,
@@ -125,32 +125,33 @@ impl AfXdp<OwnedFd> {
         })
     }
 
-    /// Has the workers of this process know each other. `attachments` are all of them.
+    /// Sets up what the workers of this process share. `attachments` are all of them.
     pub(super) fn prepare(attachments: &[&Self]) -> io::Result<()> {
         let shared = attachments.first().map(|first| Arc::clone(&first.shared));
-        // Who is alone opens the table with his link, and not before the device is his: it may be a predecessor's still.
+        // A single worker opens the table together with its link, and not before it owns the device: until then the
+        // table may be the previous process's.
         let shared = shared.filter(|shared| !shared.is_for_one());
         let opened = shared.map_or(Ok(()), |shared| shared.open(attachments));
         match opened.map_err(unbound_is_gone) {
-            // Each of them finds that out, and says so.
+            // Each worker finds that out, and reports it.
             Err(error) if super::is_gone(&error) => Ok(()),
             opened => opened,
         }
     }
 
-    /// Whether it is all that there is, so that another process can have it after us.
+    /// Whether it is the only queue. Only then can another process take the device over.
     pub(super) fn has_one_queue(&self) -> bool {
         self.shared.is_for_one() && self.sockets.len() == 1
     }
 
-    /// The queues, in whichever process; with an ownership lock they may be another's, and go from one to the other.
+    /// Makes the link. With an ownership lock other processes may own the queues, and they move from one to another.
     pub(super) fn link(
         self,
         ownership: Option<OwnershipLock>,
         on_trouble: impl Fn(Trouble) + Clone + Send + 'static,
     ) -> io::Result<Placed> {
-        // It may be called otherwise now. One that has its old name and another number is another one, and one that is
-        // gone has no name.
+        // Look the name up by index: the interface may have been renamed. Another one may have its old name, and one
+        // that was deleted has no name.
         let name = interface::name(self.network.link.index)?;
         let monitor = NetlinkMonitor::of(&name).map_err(|error| match error.is_gone() {
             true => error.cause,
@@ -160,7 +161,7 @@ impl AfXdp<OwnedFd> {
         let is_first = self.worker == 0;
         let on_fault = Box::new(move |trouble| {
             if is_first {
-                on_trouble(said(trouble));
+                on_trouble(interface_trouble(trouble));
             }
         });
         let state = &monitor.network().link;
@@ -182,16 +183,16 @@ impl AfXdp<OwnedFd> {
             };
             let queues = (queues, self.worker, forwarding);
             let link = InterfaceLink::new(queues, table, monitor, on_fault);
-            return Ok(Placed::There(Box::new(link)));
+            return Ok(Placed::Owner(Box::new(link)));
         };
         let (endpoint, is_ours) = Endpoint::new(ownership)?;
         if is_ours {
-            // Whoever had it may be gone before those behind him have noticed: what they serve stays served.
+            // The former owner may have ended before its successors have noticed: what they serve stays served.
             let (queues, table) = self.open(state, Table::inherit, tell.clone())?;
             let open =
                 Box::new(move |state: &LinkState| self.open(state, Table::inherit, tell.clone()));
             let link = InterfaceLink::new((queues, 0, None), table, monitor, on_fault);
-            return Ok(Placed::There(Box::new(link.with_handover(endpoint, open))));
+            return Ok(Placed::Owner(Box::new(link.with_handover(endpoint, open))));
         }
         let link = StandbyLink::waiting(Parts {
             endpoint,
@@ -214,13 +215,13 @@ impl AfXdp<OwnedFd> {
     ) -> io::Result<(Queues, Table)> {
         let [served, counters] = &self.table;
         let table = table([served.try_clone()?, counters.try_clone()?])?;
-        // Packet memory is what it was made as, however many processes have had it since.
+        // Packet memory keeps the layout that it was made with, however many processes use it in turn.
         let options = XdpLinkOptions {
             address: state.mac.0,
             mtu: self.network.link.mtu,
             peer_may_be_local: state.peer_may_be_local(),
         };
-        // What is true for all workers is said by one.
+        // The first worker reports what is true for all.
         let is_first = self.worker == 0;
         let mut links = Vec::with_capacity(self.sockets.len());
         for socket in &self.sockets {
@@ -236,7 +237,7 @@ impl AfXdp<OwnedFd> {
             let on_trouble = tell.clone();
             let link = XdpLink::new(xsk, options).told_of_trouble(move |trouble| {
                 if is_first || trouble != XdpTrouble::DeviceGone {
-                    on_trouble(said_of_queue(trouble));
+                    on_trouble(queue_trouble(trouble));
                 }
             });
             links.push(link);
@@ -244,15 +245,15 @@ impl AfXdp<OwnedFd> {
         let first = links.remove(0);
         let mut queues = Queues::new(first, links);
         if !queues.set_mtu(state.mtu) && is_first {
-            tell(said(InterfaceFault::MtuTooLarge(state.mtu)));
+            tell(interface_trouble(InterfaceFault::MtuTooLarge(state.mtu)));
         }
         Ok((queues, table))
     }
 }
 
-/// A link as a process finds the interface.
+/// The link, depending on whether this process owns the interface.
 pub(super) enum Placed {
-    There(Box<InterfaceLink>),
+    Owner(Box<InterfaceLink>),
     Standby(Box<StandbyLink>),
 }
 
@@ -295,7 +296,8 @@ impl<D> AfXdp<D> {
     }
 }
 
-/// The rings of a socket whose interface was deleted, or was away in another namespace, can't be had any more (xsk_mmap).
+/// The rings of a socket whose interface was deleted, or moved to another namespace for a time, cannot be mapped
+/// (xsk_mmap).
 fn unbound_is_gone(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::ResourceBusy => io::Error::from_raw_os_error(ENODEV),

@@ -1,4 +1,4 @@
-//! A device goes from a process to its successor: what the one says of it, and what the other makes of that.
+//! Passing a device from one binary to the next: what the old one describes, and how the new one checks it.
 
 use super::af_xdp::AfXdp;
 use super::{AttachError, Attached, Hold, Made, Wire};
@@ -7,16 +7,16 @@ use crate::specification::Specification;
 use crate::specification::device::Device;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// A device as it is told to a successor.
+/// A device as it is described to the next binary.
 #[derive(Debug)]
 pub struct InheritedDevice<'a> {
-    /// What it is, in words that [`Attached::inherit`] knows.
+    /// The description, as [`Attached::inherit`] parses it.
     pub text: String,
     pub descriptors: Vec<BorrowedFd<'a>>,
 }
 
 impl Attached {
-    /// Whether a successor can have the device while we serve; if not, why.
+    /// Whether another process can take the device over while this one serves; if not, why.
     pub fn can_export(&self) -> Result<(), &'static str> {
         match (&self.wire, &self.ownership) {
             (_, Some(_)) => Ok(()),
@@ -29,7 +29,7 @@ impl Attached {
         }
     }
 
-    /// The device for a successor, who holds it from then on too; `None` where there can't be one.
+    /// The device for the next binary, which holds it from then on too; `None` if it cannot be taken over.
     pub fn export<'a>(&'a self, hold: &'a Hold) -> Option<InheritedDevice<'a>> {
         let (Wire::AfXdp(queue), Some(ownership)) = (&self.wire, &self.ownership) else {
             return None;
@@ -46,7 +46,7 @@ impl Attached {
         })
     }
 
-    /// The device of a predecessor, who serves until a worker of ours takes it over.
+    /// The device of the previous binary, which serves until a worker of this one takes it over.
     pub fn inherit(
         specification: &Specification,
         text: &str,

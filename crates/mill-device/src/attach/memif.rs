@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The socket by which the two ends find each other.
+/// The socket at which the two ends connect.
 #[derive(Clone, Debug)]
 pub(super) enum Memif<D> {
     Master { listener: D },
@@ -17,7 +17,7 @@ pub(super) enum Memif<D> {
 }
 
 impl Memif<OwnedFd> {
-    /// Makes the socket, if it is ours to make.
+    /// Makes the socket, if this end is the one that listens.
     pub(super) fn new(socket: &Path, specification: &Specification) -> Result<Self, AttachError> {
         let failed = |error: &io::Error| {
             let path = socket.display();
@@ -33,7 +33,7 @@ impl Memif<OwnedFd> {
         })
     }
 
-    /// `on_trouble` is told of the peer.
+    /// `on_trouble` gets what happens to the peer.
     pub(super) fn link(
         self,
         specification: &Specification,
@@ -49,7 +49,7 @@ impl Memif<OwnedFd> {
     }
 }
 
-/// What a specification says of a memif.
+/// The link's options as the specification gives them.
 pub(crate) fn options(specification: &Specification) -> MemifOptions {
     let address = specification.addresses.first();
     let settings = &specification.memif;
@@ -58,7 +58,7 @@ pub(crate) fn options(specification: &Specification) -> MemifOptions {
         mtu: specification.mtu(),
         id: settings.id,
         secret: settings.secret.clone(),
-        // Beyond what the options' ranges allow, the check of what comes of it refuses.
+        // Values out of range become 0, which validation refuses.
         rings: u16::try_from(settings.rings).unwrap_or(0),
         ring_size: u16::try_from(settings.ring_size).unwrap_or(0),
         buffer_bytes: settings.buffer_bytes,
@@ -76,7 +76,9 @@ fn trouble_of(change: &MemifChange) -> Trouble {
         MemifChange::Down(why) => Trouble::Noticed(format!("the peer is gone: {why}")),
         MemifChange::Failed(why) => Trouble::Said(format!("no connection to the peer: {why}")),
         MemifChange::Absent(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            Trouble::Said(String::from("nobody listens at this socket yet, waiting"))
+            Trouble::Said(String::from(
+                "no process listens at this socket yet, waiting",
+            ))
         }
         MemifChange::Absent(why) => {
             Trouble::Said(format!("the socket can't be connected to: {why}"))
@@ -104,8 +106,8 @@ impl<D> Memif<D> {
     }
 }
 
-/// An Ethernet address that nobody else on the link has, as nobody else has the IP address; the same after a restart.
-/// Administered locally (IEEE 802 8.4).
+/// A locally administered Ethernet address (IEEE 802 8.4), derived from the IP address: unique on the link as that is,
+/// and the same after a restart.
 fn mac_of(address: Option<IpAddr>) -> [u8; 6] {
     let [a, b, c, d] = match address {
         Some(IpAddr::V4(address)) => address.octets(),
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_where_nobody_may_make_one_is_said() {
+    fn a_socket_that_must_not_be_made_is_reported() {
         let text = "memif:/nowhere/at/all.sock,role=master,address=10.0.0.1/24";
         let specification = Specification::parse(text).unwrap();
         let refused = Attached::make(&specification).unwrap_err().to_string();

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A worker's descriptor of the wire, and the Ethernet address of our end.
+/// A worker's descriptor of the device, and the Ethernet address of the stack's end.
 #[derive(Clone, Debug)]
 pub(super) struct Tap<D> {
     device: D,
@@ -22,18 +22,18 @@ pub(super) struct Tap<D> {
     siblings: Option<TapWorkers<D>>,
 }
 
-/// What several workers have in common.
+/// What the workers of one device share.
 #[derive(Clone, Debug)]
 struct TapWorkers<D> {
     doorbell: D,
     worker: usize,
     workers: u32,
-    /// Where they leave frames for each other, in this process.
+    /// The queues by which the workers of this process forward frames to each other.
     frame_queues: Arc<Mutex<Option<Arc<[FrameQueue]>>>>,
 }
 
 impl Tap<OwnedFd> {
-    /// Makes the device, and gives this machine's side its addresses: a queue for each worker.
+    /// Makes the device with a queue for each worker, and configures addresses on this machine's side.
     pub(super) fn make(
         name: &str,
         specification: &Specification,
@@ -74,11 +74,11 @@ impl Tap<OwnedFd> {
                 wait_until_local(*address);
             }
         }
-        attachments(devices, neighbour_of(theirs))
+        attachments(devices, address_beside(theirs))
             .map_err(|error| failed("giving workers a doorbell for", &error))
     }
 
-    /// Has the workers of this process know each other.
+    /// Sets up what the workers of this process share.
     pub(super) fn prepare(attachments: &[&Self]) {
         let siblings = attachments
             .first()
@@ -98,7 +98,7 @@ impl Tap<OwnedFd> {
         let Some(siblings) = self.siblings else {
             return Ok(link.told_when_gone(on_gone));
         };
-        // What is true for all workers is said by one.
+        // The first worker reports what is true for all.
         let link = match siblings.worker {
             0 => link.told_when_gone(on_gone),
             _ => link,
@@ -169,10 +169,10 @@ impl<D> Tap<D> {
     }
 }
 
-/// Nobody on this machine may have the addresses already.
+/// Refuses addresses that this machine has already.
 fn check_addresses(specification: &Specification) -> Result<(), AttachError> {
     let Ok(present) = interface::addresses() else {
-        // Then nothing is known, and the kernel decides.
+        // Nothing is known then, and the kernel decides.
         return Ok(());
     };
     for (prefixes, whose) in [
@@ -191,8 +191,9 @@ fn check_addresses(specification: &Specification) -> Result<(), AttachError> {
     check_networks(specification, &present)
 }
 
-/// This machine must not look for the stack on another link: of two networks that hold an address it takes the smaller one,
-/// and of two alike the older. Without `host=` it looks on none, or on a bridge that the device is to become a part of.
+/// Refuses networks that this machine would look for on another link: of two routes the kernel takes the more specific
+/// one, and of two equal ones the older. Without `host=` the device has no network of its own, or becomes part of a
+/// bridge.
 fn check_networks(
     specification: &Specification,
     present: &[InterfaceAddress],
@@ -214,30 +215,30 @@ fn check_networks(
             let (interface, theirs) = (&rival.interface, rival.address);
             return Err(AttachError(format!(
                 "{own} can't be the stack's: this machine looks for it behind {interface}, which has {theirs}/{len}; \
-                 choose a network that nobody has"
+                 choose a network that is not in use"
             )));
         }
     }
     Ok(())
 }
 
-/// Waits until the kernel takes packets to an address that it was given: with IPv6 it does some milliseconds later, and
-/// until then drops them, so that a first connection would wait for a retransmission. Goes on after [`LOCAL_TIMEOUT_MS`]
-/// in any case.
+/// Waits until the kernel accepts packets to an address that it was given. For IPv6 that takes some milliseconds, and
+/// packets are dropped until then, so that a first connection would wait for a retransmission. Continues after
+/// [`LOCAL_TIMEOUT_MS`] in any case.
 fn wait_until_local(address: Ipv6Addr) {
-    // One line a route: the target in hexadecimal, the length of its prefix, …
+    // One route a line: the target in hexadecimal, the length of its prefix, …
     let route = format!("{:032x} 80 ", address.to_bits());
     for _ in 0..LOCAL_TIMEOUT_MS {
         let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route");
         if routes.map_or(true, |routes| routes.contains(&route)) {
             return;
         }
-        // Waits for nothing but the time.
+        // No descriptors: waits for the time alone.
         let _ = descriptor::wait_readable(&[], Some(Duration::from_millis(1)));
     }
 }
 
-/// How long the kernel may take; it was seen to take up to 20 ms.
+/// How long that may take; up to 20 ms were seen.
 const LOCAL_TIMEOUT_MS: u32 = 500;
 
 fn not_created(name: &str, failed: &TapError) -> AttachError {
@@ -262,8 +263,8 @@ fn not_created(name: &str, failed: &TapError) -> AttachError {
     ))
 }
 
-/// The address of our end of the wire: a locally administered one, and not that of the other end.
-fn neighbour_of(theirs: [u8; 6]) -> [u8; 6] {
+/// The Ethernet address of the stack's end: locally administered, and different from the kernel's end.
+fn address_beside(theirs: [u8; 6]) -> [u8; 6] {
     let [first, rest @ .., last] = theirs;
     let mut ours = theirs;
     ours[0] = (first | LOCAL) & !GROUP;

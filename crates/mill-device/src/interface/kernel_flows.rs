@@ -1,4 +1,4 @@
-//! Connections that the kernel had on a port before it was served: they go on there.
+//! Connections that the kernel had on a port before this process served it: they stay the kernel's.
 
 use super::taken;
 use crate::steering::Table;
@@ -8,17 +8,18 @@ use mill_sys::clock;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The ports of which the kernel has connections still. While there are any the steering looks each segment up, which
-/// costs it twice as much again.
+/// Ports on which the kernel still has connections. While there are any, the steering program looks each segment up in
+/// the kernel's table, which triples its cost.
 #[derive(Debug, Default)]
 pub(super) struct PreexistingKernelFlows {
     ports: BTreeSet<u16>,
-    /// When it is looked again whether they are needed, on the monotonic clock.
+    /// When to check again, on the monotonic clock.
     look_at: Duration,
 }
 
 impl PreexistingKernelFlows {
-    /// Another process has served the table, perhaps not these: the kernel may have connections on any of them.
+    /// For a table that another process has served, perhaps on other ports: the kernel may have connections on any of
+    /// them.
     pub(super) fn inherited(services: &[Service], table: &Table) -> Self {
         let mut kernel_flows = Self::default();
         for service in services {
@@ -27,15 +28,15 @@ impl PreexistingKernelFlows {
         kernel_flows
     }
 
-    /// A port is served from now on, the table does not know it yet. Until it does the kernel may get another connection,
-    /// and is asked only afterwards.
+    /// Called before `port` is entered into the table. Until it is, the kernel may accept further connections, so the
+    /// check comes later.
     pub(super) fn begin(&mut self, port: u16, table: &Table) {
         self.ports.insert(port);
         self.look_at = clock::monotonic() + FIRST_LOOK;
         table.set_kernel_flows(true);
     }
 
-    /// Ends it once the kernel has no connections left at these addresses. Cheap when there were none.
+    /// Stops the lookups once the kernel has no connections left at these addresses. Cheap when there were none.
     pub(super) fn look(&mut self, table: &Table, addresses: &[Prefix]) {
         if self.ports.is_empty() {
             return;
@@ -46,7 +47,7 @@ impl PreexistingKernelFlows {
         }
         self.look_at = now + LOOK_INTERVAL;
         let is_own = |address| addresses.iter().any(|prefix| prefix.address == address);
-        // Who can't be asked may have some.
+        // If the kernel's table cannot be read, there may be some.
         if let Ok(connected) = taken::connected_ports(is_own) {
             self.ports.retain(|port| connected.contains(port));
             table.set_kernel_flows(!self.ports.is_empty());
@@ -54,8 +55,8 @@ impl PreexistingKernelFlows {
     }
 }
 
-/// Before the first look: frames that were on their way have arrived by then.
+/// Before the first check: frames that were under way have been processed by then.
 const FIRST_LOOK: Duration = Duration::from_millis(5);
 
-/// How rarely the kernel's table is read, which takes it 0.1 ms for some hundred connections.
+/// Interval of the checks. Reading the kernel's table takes it 0.1 ms for some hundred connections.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -176,7 +176,7 @@ impl InterfaceLink {
         }
         link.steer(&addresses);
         let state = link.monitor.network().link.clone();
-        link.tell_passage(&state);
+        link.report_passage(&state);
         let handover = Handover::new((endpoint, open), successor, &link.table);
         link.handover = Some(Box::new(handover));
         Ok(Box::new(link))

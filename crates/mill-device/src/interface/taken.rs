@@ -5,14 +5,14 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// Ports at which somebody on this machine listens, or has connections, at any address.
+/// Ports at which any socket of this machine listens or is connected, at any address.
 pub(super) fn ports() -> BTreeSet<u16> {
     let tables = TABLES.map(|path| fs::read_to_string(path).unwrap_or_default());
     let entries = tables.iter().flat_map(|table| entries_of(table));
     entries.map(|entry| entry.address.port()).collect()
 }
 
-/// Ports of which the kernel has connections that have not ended, at addresses that `is_own` holds for.
+/// Ports of the kernel's connections that have not ended, at addresses that `is_own` holds for.
 pub(super) fn connected_ports(is_own: impl Fn(IpAddr) -> bool) -> io::Result<BTreeSet<u16>> {
     let mut ports = BTreeSet::new();
     for path in TABLES {
@@ -33,7 +33,7 @@ const TABLES: [&str; 2] = ["/proc/thread-self/net/tcp", "/proc/thread-self/net/t
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    /// The near end; an IPv4 address also where the socket is IPv6's.
+    /// The local address; IPv4-mapped addresses of IPv6 sockets are unmapped.
     address: SocketAddr,
     state: State,
 }
@@ -42,11 +42,11 @@ struct Entry {
 enum State {
     Listening,
     Connected,
-    /// Only waits for late segments (RFC 9293's TIME-WAIT).
+    /// TIME-WAIT (RFC 9293): the connection has ended.
     Waiting,
 }
 
-/// What a table (proc(5), `/proc/net/tcp`) says: the second column is local address and port, the fourth the state, all in
+/// Parses a table (proc(5), `/proc/net/tcp`): the second column is local address and port, the fourth the state, all in
 /// hexadecimal.
 fn entries_of(table: &str) -> impl Iterator<Item = Entry> {
     table.lines().skip(1).filter_map(|line| {
@@ -64,7 +64,7 @@ fn entries_of(table: &str) -> impl Iterator<Item = Entry> {
     })
 }
 
-/// An address is printed as words of four bytes, each as this machine's number.
+/// An address is printed as 32-bit words, each in native byte order.
 fn address_of(text: &str) -> Option<IpAddr> {
     let mut bytes = [0; 16];
     let len = text.len() / 2;
@@ -79,7 +79,7 @@ fn address_of(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Of the kernel's tcp_states.h.
+/// From the kernel's tcp_states.h.
 const TIME_WAIT: &str = "06";
 const LISTEN: &str = "0A";
 
@@ -89,7 +89,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_table_says_who_has_which_ports() {
+    fn a_table_is_parsed_into_ports_and_states() {
         let table = "  sl  local_address rem_address   st\n   0: 0100007F:1F90 00000000:0000 0A\n   1: bad\n \
                      2: 00000000000000000000000001000000:0016 00000000000000000000000000000000:0000 01\n \
                      3: 0100007F:1F91 0100007F:0050 06\n \
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_connected_while_somebody_has_a_connection_at_the_address() {
+    fn a_port_is_connected_while_a_connection_at_the_address_uses_it() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let has = |own: IpAddr| {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_taken_while_somebody_listens() {
+    fn a_port_is_taken_while_a_socket_listens_there() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         assert!(ports().contains(&port));

@@ -53,7 +53,7 @@ fn what_is_not_there_is_named() {
 
 #[test]
 fn a_second_one_on_the_same_queue_is_told_of_the_first() {
-    let busy = "af_xdp:mill0: the queue can't be had: somebody else has queue 0 of the interface, another Millstream perhaps";
+    let busy = "af_xdp:mill0: the queue can't be had: queue 0 of the interface is in use, perhaps by another Millstream";
     check(true, &[(STACK, busy)]);
 }
 

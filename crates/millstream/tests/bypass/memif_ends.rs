@@ -150,7 +150,7 @@ fn what_keeps_the_ends_apart_is_said() {
         let nowhere = end_of(site, "nobody.sock", "slave", 2, "");
         check(
             &nowhere,
-            "nobody.sock: nobody listens at this socket yet, waiting\n",
+            "nobody.sock: no process listens at this socket yet, waiting\n",
         );
         let knowing = format!("{stack},secret=sesame");
         let check_silence = |stack: &str| {

@@ -35,8 +35,14 @@ fn is_served_at(topology: &Topology, host: &str) -> bool {
 fn connections_outlive_an_interface_that_is_down_for_a_moment() {
     with_connection(1500, |topology, site, _, client| {
         for (count, (end, why)) in [
-            ("near", "mill0: the interface is down: connections wait until it is up again"),
-            ("far", "mill0: the interface has no carrier: connections wait until somebody is at its other end"),
+            (
+                "near",
+                "mill0: the interface is down: connections wait until it is up again",
+            ),
+            (
+                "far",
+                "mill0: the interface has no carrier: connections wait until the link is up",
+            ),
         ]
         .into_iter()
         .enumerate()

@@ -1,18 +1,18 @@
 //! Which worker has a socket at which queue.
 //!
-//! Queue, core and worker belong together as long as there are as many queues as workers: worker w has the queues w,
-//! w + workers, … to itself, and whatever comes by them. With fewer queues each worker has a socket at every queue, and
-//! the steering program tells them apart by a hash of the flow; a flow then belongs to the same worker by whichever queue
-//! it comes. What is sent leaves by one queue, so that a flow's frames stay in order.
+//! With as many queues as workers, or more, queue, core and worker belong together: worker w has the queues w, w +
+//! workers, … to itself, and whatever arrives there. With fewer queues each worker has a socket at every queue, and the
+//! steering program chooses among them by a hash of the flow; a flow then belongs to the same worker at whichever queue
+//! it arrives. A worker sends by one queue, so that a flow's frames stay in order.
 
 use crate::specification::settings::{Spread, Workers};
 
 /// The sockets of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// In the order of queues, and of the workers of each.
+    /// Ordered by queue, and by worker within a queue.
     pub(super) sockets: Vec<Planned>,
-    /// How many workers the program tells apart at each queue.
+    /// How many workers the program distinguishes at each queue.
     pub(super) workers_a_queue: u32,
 }
 
@@ -21,16 +21,16 @@ pub(super) struct Plan {
 pub(super) struct Planned {
     pub(super) queue: u32,
     pub(super) worker: u32,
-    /// Its place among the sockets of the queue, and how many these are.
+    /// Its number among the sockets of the queue, and how many there are.
     pub(super) place: u32,
     pub(super) sharers: u32,
-    /// Which of the queue's flows it receives, as the program counts; none if it only sends.
+    /// Which share of the queue's flows it receives, as the program counts; `None` if it only sends.
     pub(super) receives: Option<u32>,
     /// Whether its worker sends by it.
     pub(super) sends: bool,
 }
 
-/// Plans for `queues` that receive, of which those below `transmit_queues` send. There is one of them at least.
+/// Plans sockets for `queues`, at least one, of which those with a number below `transmit_queues` can send.
 pub(super) fn plan(workers: Workers, queues: &[u32], transmit_queues: u32) -> Plan {
     let count = workers.count.max(1);
     let is_by_flow =
@@ -62,8 +62,8 @@ pub(super) fn plan(workers: Workers, queues: &[u32], transmit_queues: u32) -> Pl
     }
 }
 
-/// Where a worker's frames leave: by a queue of its own if one of them sends. A queue whose number is beyond those that
-/// send takes frames and sends none, and says nothing: then by another's.
+/// Chooses the queue that a worker sends by: one of its own if any can send. A queue beyond the interface's transmit
+/// queues accepts frames and silently sends none, so such a worker uses another's queue.
 fn choose_sender(
     sockets: &mut Vec<Planned>,
     worker: u32,
@@ -79,7 +79,7 @@ fn choose_sender(
         .copied()
         .filter(|index| sends(sockets[*index].queue))
         .collect();
-    // Several workers at the same queues don't all send by the first.
+    // Several workers at the same queues do not all send by the first.
     let turn = if is_by_flow { worker as usize } else { 0 };
     if let Some(index) = turn.checked_rem(able.len()) {
         sockets[able[index]].sends = true;
@@ -99,7 +99,7 @@ fn choose_sender(
             receives: None,
             sends: true,
         }),
-        // Nothing is sent by any: the link says so.
+        // None can send; the link reports that.
         None => {
             if let Some(first) = own.first() {
                 sockets[*first].sends = true;
@@ -108,7 +108,7 @@ fn choose_sender(
     }
 }
 
-/// Counts the sockets of each queue, which follow each other.
+/// Numbers the sockets of each queue, which follow each other.
 fn number(sockets: &mut [Planned]) {
     for of_queue in sockets.chunk_by_mut(|one, other| one.queue == other.queue) {
         let sharers = u32::try_from(of_queue.len()).unwrap_or(u32::MAX);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn with_fewer_queues_each_worker_is_at_every_queue() {
+    fn with_fewer_queues_each_worker_has_a_socket_at_every_queue() {
         use Spread::ByQueue;
         check(2, ByQueue, &[0], 1, "0@0=0>/2 1@0=1>/2");
         let expected = "0@0=0>/3 1@0=1/3 2@0=2>/3 0@1=0/3 1@1=1>/3 2@1=2/3";
@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_connections_is_at_every_queue() {
+    fn workers_that_open_connections_have_a_socket_at_every_queue() {
         use Spread::ByFlow;
         check(1, ByFlow, &[0, 1], 2, "0@0=0>/1 0@1=0/1");
         check(2, ByFlow, &[0, 1], 2, "0@0=0>/2 1@0=1/2 0@1=0/2 1@1=1>/2");
     }
 
     #[test]
-    fn who_has_no_queue_that_sends_sends_by_anothers() {
+    fn a_worker_without_a_sending_queue_sends_by_another_ones() {
         use Spread::ByQueue;
         check(2, ByQueue, &[0, 1], 1, "0@0=0>/2 1@0>/2 1@1=0/1");
         check(1, ByQueue, &[0, 1], 1, "0@0=0>/1 0@1=0/1");
@@ -187,7 +187,7 @@ mod tests {
             1,
             "0@0=0>/3 1@0=1>/3 2@0=2>/3 0@1=0/3 1@1=1/3 2@1=2/3",
         );
-        // None at all: it is tried, so that somebody says so.
+        // No queue can send: the link is made anyway, so that it reports it.
         check(1, ByQueue, &[1], 1, "0@1=0>/1");
     }
 }

@@ -1,4 +1,4 @@
-//! A queue as it is told to the process that comes after: what stands beside its descriptors.
+//! The description of a queue for the next binary, which accompanies its descriptors.
 
 use super::shared_resources::SharedResources;
 use super::{AfXdp, Socket};
@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 impl AfXdp<OwnedFd> {
-    /// What a successor has to know besides the descriptors.
+    /// What the next binary has to know besides the descriptors.
     pub(in crate::attach) fn describe(&self) -> Option<String> {
         let socket = self.sockets.first()?;
         let XskOptions {
@@ -34,7 +34,7 @@ impl AfXdp<OwnedFd> {
         ))
     }
 
-    /// The queue as a predecessor has described it.
+    /// Parses the description that the previous binary has sent.
     pub(in crate::attach) fn inherit(
         interface: &str,
         settings: &AfXdpSettings,

@@ -1,4 +1,4 @@
-//! What went wrong, in words for whoever has to change it.
+//! Errors and notices as sentences for the administrator.
 
 use crate::af_xdp::XdpTrouble;
 use crate::attach::Trouble;
@@ -26,8 +26,8 @@ pub(super) fn not_read(error: &NetworkError) -> String {
 
 pub(super) fn loses_merged_notice(interface: &str) -> String {
     format!(
-        "af_xdp:{interface}: segments that a peer on this machine leaves whole are lost: say mode=generic, which makes room for them, \
-         or have the peer cut its own (\"ethtool -K PEER tso off gso off\", PEER being its interface)"
+        "af_xdp:{interface}: unsegmented packets from a peer on this machine are lost: set mode=generic, which makes room for them, \
+                 or have the peer segment them (\"ethtool -K PEER tso off gso off\", PEER being its interface)"
     )
 }
 
@@ -35,15 +35,15 @@ pub(super) fn not_bound(failed: &XskError, queue: u32) -> String {
     let has = |right| Rights::own().is_none_or(|own| own.has(right));
     let why = match failed.error.kind() {
         io::ErrorKind::PermissionDenied if has(Right::NET_RAW) => String::from(
-            "the interface belongs to another user namespace, over which rights of this one count nothing",
+            "the interface belongs to another user namespace, where this process has no rights",
         ),
         io::ErrorKind::PermissionDenied => {
             String::from("the right CAP_NET_RAW is missing, which root has")
         }
         io::ErrorKind::ResourceBusy => {
-            format!("somebody else has queue {queue} of the interface, another Millstream perhaps")
+            format!("queue {queue} of the interface is in use, perhaps by another Millstream")
         }
-        // What the kernel answers where pinned pages would be more than RLIMIT_MEMLOCK (xdp_umem_account_pages).
+        // The kernel's answer where pinned pages would exceed RLIMIT_MEMLOCK (xdp_umem_account_pages).
         _ if failed.error.raw_os_error() == Some(ENOBUFS) => {
             let missing = if has(Right::IPC_LOCK) {
                 ""
@@ -60,7 +60,7 @@ pub(super) fn not_bound(failed: &XskError, queue: u32) -> String {
 /// "No buffer space available" (asm-generic/errno.h).
 const ENOBUFS: i32 = 105;
 
-pub(super) fn said_of_queue(trouble: XdpTrouble) -> Trouble {
+pub(super) fn queue_trouble(trouble: XdpTrouble) -> Trouble {
     match trouble {
         XdpTrouble::DeviceGone => Trouble::DeviceGone,
         XdpTrouble::QueueSendsNothing => Trouble::Said(String::from(
@@ -70,15 +70,15 @@ pub(super) fn said_of_queue(trouble: XdpTrouble) -> Trouble {
     }
 }
 
-pub(super) fn said(trouble: InterfaceFault) -> Trouble {
+pub(super) fn interface_trouble(trouble: InterfaceFault) -> Trouble {
     Trouble::Said(match trouble {
         InterfaceFault::Gone => return Trouble::DeviceGone,
         InterfaceFault::Passage(Passage::Down) => {
             String::from("the interface is down: connections wait until it is up again")
         }
-        InterfaceFault::Passage(Passage::NoCarrier) => String::from(
-            "the interface has no carrier: connections wait until somebody is at its other end",
-        ),
+        InterfaceFault::Passage(Passage::NoCarrier) => {
+            String::from("the interface has no carrier: connections wait until the link is up")
+        }
         InterfaceFault::Passage(Passage::Open) => {
             String::from("the interface is up again: connections go on")
         }
@@ -97,8 +97,8 @@ pub(super) fn said(trouble: InterfaceFault) -> Trouble {
             format!("the interface can't be taken over from another process: {why}")
         }
         InterfaceFault::RelayBroken => String::from(
-            "what another process of an upgrade passes on makes no sense: frames on their way between the two are lost, \
-             and they begin anew",
+            "the other process of an upgrade passes on invalid data: frames under way between the two are lost, \
+             and they connect again",
         ),
         InterfaceFault::NetlinkLost(why) => {
             format!("changes of the interface are not followed: {why}")

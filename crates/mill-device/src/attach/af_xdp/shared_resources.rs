@@ -1,8 +1,8 @@
-//! What the workers of one process have in common: the table of what is served, the rings of queues that several share, and
-//! the boxes for each other's frames.
+//! What the workers of one process share: the table of what is served, the rings of queues with several sockets, and
+//! the queues of forwarded frames.
 //!
-//! It is opened once, before the first of them begins, since whoever comes first may already use up what the others have
-//! not looked at. A process that is forked later opens its own.
+//! It is opened once, before the first worker starts: a worker that opened it later would find descriptors that another
+//! one has consumed already. A process that is forked later opens its own.
 
 use super::AfXdp;
 use crate::forwarding::{self, FrameQueue};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct SharedResources {
     workers: u32,
-    /// How many the program tells apart at each queue.
+    /// How many workers the program distinguishes at each queue.
     workers_a_queue: u32,
     opened: Mutex<Option<Opened>>,
 }
@@ -44,7 +44,7 @@ impl SharedResources {
         self.workers <= 1
     }
 
-    /// Opens everything anew: nothing is served yet, by nobody.
+    /// Opens all of it; nothing is served yet.
     pub(super) fn open(&self, attachments: &[&AfXdp<OwnedFd>]) -> io::Result<()> {
         let first = attachments.first().ok_or_else(not_opened)?;
         let [served, counters] = &first.table;
@@ -94,7 +94,7 @@ impl SharedResources {
         pool.cloned().ok_or_else(not_opened)
     }
 
-    /// Where workers leave frames for each other.
+    /// The queues by which workers forward frames to each other.
     pub(super) fn frame_queues(&self) -> io::Result<Arc<[FrameQueue]>> {
         let opened = self.lock();
         let frame_queues = opened
@@ -108,7 +108,7 @@ impl SharedResources {
     }
 }
 
-/// Seats are prepared, unless the interface is gone.
+/// The attachments were prepared, unless the interface is gone.
 fn not_opened() -> io::Error {
     io::Error::from_raw_os_error(ENODEV)
 }

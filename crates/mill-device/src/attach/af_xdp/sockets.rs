@@ -1,4 +1,4 @@
-//! The sockets of a plan, with their memory, and who gets which.
+//! Makes the sockets of a plan with their memory, and distributes them among the workers.
 
 use super::plan::Plan;
 use super::sentences::not_bound;
@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// The sockets of a plan, in its order, and why their memory is not of large pages.
+/// Makes the sockets of a plan, in its order; the second value says why their memory is not of huge pages.
 pub(super) fn make_sockets(
     link: &LinkState,
     settings: &AfXdpSettings,
@@ -104,7 +104,7 @@ pub(super) fn attachments(
     Ok(attachments)
 }
 
-/// Of a worker with several queues each has as many places as its part of the frames may need.
+/// A worker with several queues divides its frames among them, by what each may need.
 fn xsk_options(mtu: u16, settings: &AfXdpSettings, plan: &Plan, sharers: u32) -> XskOptions {
     let copying = if settings.zero_copy {
         Copying::AsDriverCan
@@ -127,8 +127,8 @@ fn xsk_options(mtu: u16, settings: &AfXdpSettings, plan: &Plan, sharers: u32) ->
     }
 }
 
-/// Whether segments may come as one. Drivers that run programs leave that to nobody; of a card the kernel merges none
-/// while it has a program (netif_elide_gro).
+/// Whether frames may be merged segments. Drivers that run programs natively do not merge; the kernel merges none from
+/// a card while it has a program (netif_elide_gro).
 fn may_be_merged(link: &LinkState, mode: Mode) -> bool {
     let is_behind_driver = match mode {
         Mode::Native => false,
@@ -138,13 +138,13 @@ fn may_be_merged(link: &LinkState, mode: Mode) -> bool {
     is_behind_driver && link.peer_may_be_local()
 }
 
-/// Whether segments that come as one are lost where the driver was expected to take a program and has not: packet memory was made before
-/// it was asked.
+/// Whether merged segments are lost because the driver was expected to run the program natively and does not: packet
+/// memory was made before it was tried.
 pub(super) fn loses_merged(link: &LinkState, mode: Mode) -> bool {
     link.peer_may_be_local() && !may_be_merged(link, mode)
 }
 
-/// The queues that are wanted.
+/// The queues to use.
 pub(super) fn queues_of(link: &LinkState, settings: &AfXdpSettings) -> Vec<u32> {
     match settings.queues.as_slice() {
         [] => (0..link.receive_queues).collect(),
@@ -152,7 +152,7 @@ pub(super) fn queues_of(link: &LinkState, settings: &AfXdpSettings) -> Vec<u32> 
     }
 }
 
-/// What can be told before anything is tried; the queues.
+/// Checks what can be checked before anything is made; returns the queues.
 pub(super) fn check(
     link: &LinkState,
     settings: &AfXdpSettings,
@@ -187,7 +187,7 @@ pub(super) fn check(
     Ok(queues)
 }
 
-/// The fewest places of a queue beside others: what it was seen to need for a burst.
+/// The fewest receive frames of a queue beside others: what a burst was seen to need.
 const RECEIVE_FRAMES_MIN: u32 = 1024;
 
 #[cfg(test)]
@@ -195,7 +195,8 @@ mod tests {
     use super::*;
     use mill_stack::wire::ethernet::MacAddress;
 
-    /// Of an interface of this kind, and of a mode that was asked for: whether there is room for segments that come as one, and whether they are
+    /// Checks, for an interface of this kind and a requested mode, whether there is room for merged segments, and
+    /// whether they are lost if the driver does not run the program.
     /// lost if the driver takes no program.
     fn check(kind: Option<&str>, mode: Mode, has_room: bool, loses: bool) {
         let link = LinkState {
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_merged_segments_where_they_may_come_or_it_is_said() {
+    fn there_is_room_for_merged_segments_or_a_notice() {
         check(Some("macvlan"), Mode::Any, true, false);
         check(Some("veth"), Mode::Generic, true, false);
         check(Some("veth"), Mode::Any, false, true);

@@ -1,4 +1,4 @@
-//! Devices in network namespaces, and what stands in their way.
+//! Devices in network namespaces, and what prevents making them.
 
 use super::*;
 use crate::any::AnyLink;
@@ -8,8 +8,8 @@ use mill_sys::namespace;
 use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
 
-/// Runs a test on a thread in a network namespace that vanishes with it; without the right to make one there is nothing to
-/// test.
+/// Runs a test on a thread in a network namespace that vanishes with it. Without the right to make one the test is
+/// skipped.
 fn in_namespace(test: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -21,7 +21,7 @@ fn in_namespace(test: impl FnOnce() + Send) {
     });
 }
 
-/// The next frame of this EtherType; others, which the kernel sends of its own accord, are passed over.
+/// The next frame of this EtherType; others, which the kernel sends by itself, are skipped.
 fn next_frame(link: &mut AnyLink, ethertype: [u8; 2]) -> (Vec<u8>, ReceivedChecksum) {
     loop {
         let mut burst = Burst::new(1);
@@ -35,7 +35,7 @@ fn next_frame(link: &mut AnyLink, ethertype: [u8; 2]) -> (Vec<u8>, ReceivedCheck
     }
 }
 
-/// Answers this machine's question for the address 10.77.0.2.
+/// Answers this machine's ARP request for the address 10.77.0.2.
 fn answer_arp(link: &mut AnyLink) {
     let (request, _) = next_frame(link, [8, 6]);
     let (theirs, ours) = (request[6..12].to_vec(), link.properties().address);
@@ -91,10 +91,10 @@ fn a_device_is_there_with_its_addresses_until_the_link_goes() {
         assert_eq!(
             elsewhere.to_string(),
             "10.77.0.3 can't be the stack's: this machine looks for it behind mill0, which has 10.77.0.1/24; \
-             choose a network that nobody has"
+             choose a network that is not in use"
         );
         assert!(interface::index("mill1").is_err(), "nothing is left behind");
-        // A smaller network goes before a larger one, and a bridge may have the stack's network.
+        // A more specific network takes precedence, and a bridge may have the stack's network.
         drop(attach("tap:mill1,address=10.77.0.3/24,host=10.77.0.4/25").unwrap());
         drop(attach("tap:mill1,address=10.77.0.3/24").unwrap());
         drop(link);
@@ -103,7 +103,7 @@ fn a_device_is_there_with_its_addresses_until_the_link_goes() {
 }
 
 #[test]
-fn checksums_are_left_to_us_only_where_that_was_said() {
+fn checksums_are_left_out_only_with_offload() {
     for (more, expected) in [
         ("", ReceivedChecksum::Verified),
         (",offload=off", ReceivedChecksum::Unverified),
@@ -163,13 +163,13 @@ fn namespace_is_allowed() -> bool {
 }
 
 #[test]
-fn the_two_ends_have_different_addresses_of_machines() {
-    assert_eq!(neighbour_of([2, 1, 2, 3, 4, 5]), [2, 1, 2, 3, 4, 4]);
-    assert_eq!(neighbour_of([0xff; 6]), [0xfe, 255, 255, 255, 255, 254]);
+fn the_two_ends_have_different_unicast_addresses() {
+    assert_eq!(address_beside([2, 1, 2, 3, 4, 5]), [2, 1, 2, 3, 4, 4]);
+    assert_eq!(address_beside([0xff; 6]), [0xfe, 255, 255, 255, 255, 254]);
 }
 
 #[test]
-fn what_stands_in_the_way_is_a_sentence() {
+fn failures_to_make_a_device_are_sentences() {
     let check = |call, code, expected: &str| {
         let error = io::Error::from_raw_os_error(code);
         let message = not_created("ms0", &TapError { call, error }).to_string();
@@ -194,7 +194,7 @@ fn what_stands_in_the_way_is_a_sentence() {
 }
 
 #[test]
-fn an_address_of_this_machine_is_nobody_elses() {
+fn an_address_of_this_machine_is_refused() {
     let text = "tap:ms0,address=10.77.0.2/24";
     let mut specification = Specification::parse(text).unwrap();
     for prefix in &mut specification.addresses {
