@@ -3,9 +3,51 @@
 //! Place in the walk: below mill-stack, which asks for bursts of frames through [`mill_stack::link::Link`]; above
 //! mill-sys, which makes the system calls.
 //!
+//! Over AF_XDP the stack works on an interface that the kernel goes on using. A frame's way:
+//!
+//! ```text
+//! steering/program.rs   the XDP program: frames of served flows go to the socket, all others to the kernel
+//! af_xdp.rs             receive: ring to burst, no system call, no copy (mill-sys xsk.rs); joins frames of several pieces
+//! interface.rs          addresses, routes, MTU and neighbours, as network/monitor.rs hears of them from the kernel
+//! (mill-stack)          a reply goes to the Ethernet address that its request came from
+//! af_xdp.rs             flush: one sendto a turn, or for 64 frames, where the kernel copies; takes back what was sent
+//! network/probe.rs      makes the kernel resolve a neighbour that is not known
+//! ```
+//!
+//! | what | the master (root) | the worker process (no rights) |
+//! | --- | --- | --- |
+//! | packet memory, a memfd | makes it, keeps a descriptor | maps it |
+//! | sockets of the queues (`attach/af_xdp/plan.rs`) | makes and binds (CAP_NET_RAW), keeps descriptors | each thread maps its own rings |
+//! | program, table of sockets, link to the interface | loads, attaches (CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN) | has no descriptor of them |
+//! | table of served ports, counters | makes them | maps them; serving a port is one store |
+//! | netlink, sockets that probe neighbours | reads the interface once | opens its own |
+//!
+//! A worker process that dies therefore leaves memory and rings in order for the next one (mill-sys `xsk/recovery.rs`);
+//! with the master the link is gone, and all frames are the kernel's again. At any time the kernel keeps every other port
+//! and protocol, ARP and neighbour discovery, ICMP except errors about what the stack has sent, multicast and broadcast,
+//! tagged frames, IPv6 with extension headers, later fragments, other queues, loopback, and the connections that it had
+//! on a port before the port was served (`interface/kernel_flows.rs`).
+//!
+//! When the binary is upgraded (USR2), two processes have the device and one of them uses it:
+//!
+//! ```text
+//! attach/inherited_device.rs  what the old master exports, and what the new one makes of it
+//! handover.rs                 which process owns the device: a file lock that the kernel releases, requests, messages
+//! standby.rs                  the link of a process that waits for the device, or works through another process
+//! interface/passing.rs        the link of the owner: gives the device away between two turns, takes it (xsk/recovery.rs)
+//! relay.rs                    frames between two processes, both ways, in shared memory
+//! steering/table.rs           what the other process serves stays served until it has ended (`Table::inherit`)
+//! ```
+//!
+//! The processes form a chain, the newest first. Each knows the one before and the one behind it only. A process whose
+//! predecessor has ended takes the device if it has no owner, else joins the chain again; no master decides anything, and
+//! any process may be killed at any moment. A segment that belongs to no connection or listener here is handed to the next
+//! process before a RST is sent.
+//!
 //! Invariants:
 //! - After start-up nothing is allocated for a frame, and nothing is called through `dyn`.
-//! - What frames hold is nobody's business here, but for finding a checksum in them.
+//! - Frames are opaque here, except for checksums, segmentation, and the steering program, which reads headers. Where
+//!   that program is in doubt, the frame is the kernel's. What a memif's peer writes is checked after it was copied.
 //! - A device that is full says so, and every frame that is lost is counted.
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Carries load onto this machine: threads, descriptor tables, clocks, signals, names, what /proc tells.
 //!
 //! mill-load says what is to be done and knows no machine; this crate is the machine under it. Read on in this
-//! order: `ground` is what a run asks for, `run` starts its threads and listens to them, `thread` is one of them.
+//! order: `platform` is what a run asks for, `run` starts its threads and listens to them, `thread` is one of them.
 //!
 //! Invariants:
 //! - A thread that sends for itself has a descriptor table of its own; nothing is shared but one flag that is read

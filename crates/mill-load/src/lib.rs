@@ -5,6 +5,20 @@
 //! one task per connection goes round: wait for the next start, connect if need be, send, receive, record. What the
 //! threads bring home becomes a report in the dialect's form.
 //!
+//! ```text
+//! dialect/, native.rs     arguments to Plan, Requests, and one Record a thread; at the end the report
+//! (mill-load-host)        run.rs, thread.rs: one thread a share of the load, a common beginning, turns
+//! generator.rs            the turn: release what is due, run the worker, cut intervals, end
+//! connection.rs           one task a connection: wait for the start, exchange, record; again
+//! exchange.rs             connect, send, receive
+//! reply.rs                head_memory.rs if the head is the last one again, else mill-http h1/response.rs
+//! record.rs               the trait: wrk counts microseconds, ab keeps samples, native keeps histograms
+//! ```
+//!
+//! An open loop's arrivals (`arrivals.rs`) are taken, never queued: a request that is due and not sent yet needs no
+//! memory. Moments finer than the timer wheel's millisecond lie in `pacer.rs`; a thread stops sleeping shortly before
+//! the next one (`Plan::spin`). A request on a kept connection costs two system calls, `send` and `recv`.
+//!
 //! Invariants:
 //! - Generic over the engine: this crate never sees a socket, a clock or a system call.
 //! - No allocation, no lock and no shared atomic per request once a run is under way (scripts apart).

@@ -1,7 +1,13 @@
 //! Answers that are there already: whole, serialised, found by what the client sent, before any phase runs.
 //!
 //! An answer is kept when nothing but its key and the file's state went into it (`Request::pure`), and it is given
-//! while the open-file cache vouches for the file. Then a request costs a parse, a look-up and a copy.
+//! while the open-file cache vouches for the file, until it has to look at the file again (`open_file_cache_valid`) or the
+//! configuration changes. Then a request costs a parse, a look-up and a copy. Without `open_file_cache` nothing is kept:
+//! nginx looks at the file each time, and so does this server. An answer holds at most 64 KiB of content. One that is
+//! logged keeps the request it was made for ([`LogTemplate`]), so that a log line costs no second request.
+//!
+//! Apart from that a file up to 512 KiB is compressed once for each state it is found in (`delivery/compressed.rs`), with
+//! or without `open_file_cache`.
 
 /// Requests that were found lately, byte for byte.
 mod recent;
