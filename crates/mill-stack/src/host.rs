@@ -4,7 +4,9 @@ use crate::config::HostConfig;
 use crate::counters::HostCounters;
 use crate::drop_reason::DropReason;
 use crate::fast_open_peers::FastOpenPeers;
-use crate::flow_table::{FlowTable, Target};
+use crate::flow::Flow;
+use crate::flow_table::Target;
+use crate::flows::Flows;
 use crate::limits::Limits;
 use crate::link::{Burst, FrameId, Link, LinkProperties};
 use crate::listener::Listeners;
@@ -16,9 +18,7 @@ use crate::recent_resets::RecentResets;
 use crate::reply_queue::ReplyQueue;
 use crate::secrets::Secrets;
 use crate::slot::Slots;
-use crate::syn_cache::SynCache;
 use crate::tcp_context::TcpContext;
-use crate::time_wait_table::TimeWaitTable;
 use crate::timer::Wheel;
 use crate::transmit::Cut;
 use crate::unread::Buffers;
@@ -84,14 +84,12 @@ pub struct Host<Q> {
     pub(crate) secrets: Secrets,
     pub(crate) next_hops: next_hop::NextHops,
     pub(crate) slots: Slots<Q>,
-    pub(crate) flows: FlowTable,
+    pub(crate) flows: Flows,
     /// The slot of the last segment's connection.
     pub(crate) recent_index: u32,
     pub(crate) timers: Wheel,
     pub(crate) listeners: Listeners,
-    pub(crate) syn_cache: SynCache,
     pub(crate) fast_open_peers: FastOpenPeers,
-    pub(crate) time_wait: TimeWaitTable,
     pub(crate) ports: Ports,
     pub(crate) tcp_context: TcpContext,
     pub(crate) buffers: Buffers,
@@ -135,13 +133,11 @@ impl<Q: SendQueue> Host<Q> {
             link: *link,
             next_hops: next_hop::NextHops::new(&config, link, now),
             slots: Slots::new(),
-            flows: FlowTable::new(),
+            flows: Flows::new(secrets.table, now),
             recent_index: 0,
             timers: Wheel::new(now),
             listeners: Listeners::default(),
-            syn_cache: SynCache::new(now),
             fast_open_peers: FastOpenPeers::new(config.limits.fast_open_peers_max),
-            time_wait: TimeWaitTable::default(),
             ports: Ports::new(config.ephemeral_ports),
             tcp_context: TcpContext::new(
                 config.tcp,
@@ -227,8 +223,8 @@ impl<Q: SendQueue> Host<Q> {
     pub fn next_expiry(&self) -> Option<Instant> {
         [
             self.timers.next_expiry(),
-            self.syn_cache.timers.next_expiry(),
-            self.time_wait.next_expiry(self.now),
+            self.flows.syn_cache().timers.next_expiry(),
+            self.flows.time_wait().next_expiry(self.now),
             self.next_hops.next_expiry(),
             self.datagrams.fragments.next_expiry(),
         ]
@@ -243,20 +239,8 @@ impl<Q: SendQueue> Host<Q> {
 
     /// What stands for a flow.
     #[inline]
-    pub(crate) fn find(&self, flow: &crate::flow::Flow, hash: u64) -> Option<Target> {
-        self.flows.find(hash, |target| match target {
-            Target::Connection(index) => {
-                self.slots.at(index).is_some_and(|slot| slot.flow == *flow)
-            }
-            Target::HalfOpen(index) => self
-                .syn_cache
-                .at(index)
-                .is_some_and(|entry| entry.flow == *flow),
-            Target::TimeWait(number) => self
-                .time_wait
-                .at(number)
-                .is_some_and(|entry| entry.flow == *flow),
-        })
+    pub(crate) fn find(&self, flow: &Flow, hash: u64) -> Option<Target> {
+        self.flows.find(&self.slots, flow, hash)
     }
 }
 

@@ -81,6 +81,9 @@ pub mod flow;
 /// From a flow to what stands for it.
 pub mod flow_table;
 
+/// What stands for each flow, whatever its kind.
+mod flows;
+
 /// When to look at which connection again.
 pub mod timer;
 

@@ -15,8 +15,6 @@ pub(crate) struct Ports {
     next: [u32; COUNTERS],
     /// The target for which no port was left, without and with those that can be taken over, and when that was.
     exhausted: [Option<Exhausted>; 2],
-    /// Flows that ended so far.
-    vacated: u64,
 }
 
 /// Nothing has changed for a target since no port was left for it.
@@ -46,7 +44,6 @@ impl Ports {
             count: u32::from(last).saturating_sub(u32::from(first)) + u32::from(first <= last),
             next: [0; COUNTERS],
             exhausted: [None; 2],
-            vacated: 0,
         }
     }
 
@@ -57,21 +54,23 @@ impl Ports {
         flow: &Flow,
         key: Key,
         may_take_over: bool,
+        vacated: u64,
         now: Instant,
         mut is_vacant: impl FnMut(u16) -> bool,
     ) -> Option<u16> {
-        let mut search = self.search(flow, key, may_take_over, now)?;
+        let mut search = self.search(flow, key, may_take_over, vacated, now)?;
         core::iter::from_fn(|| self.next(&mut search)).find(|port| is_vacant(*port))
     }
 
     /// Begins to look for a port for `flow`, whose own is not known yet; `None` if there is none, as was found out
     /// before. Constant on average; when there is none, all are looked at, but only once until a flow ends or a
-    /// second passes.
+    /// second passes. `vacated` flows have ended so far.
     pub(crate) fn search(
         &self,
         flow: &Flow,
         key: Key,
         may_take_over: bool,
+        vacated: u64,
         now: Instant,
     ) -> Option<Search> {
         let without_port = Flow {
@@ -81,7 +80,7 @@ impl Ports {
         let hash = without_port.secret_hash(key, 0);
         let exhausted = Exhausted {
             target_hash: hash,
-            vacated: self.vacated,
+            vacated,
             second: if may_take_over {
                 now.as_millis() / 1000
             } else {
@@ -111,11 +110,6 @@ impl Ports {
         let offset = u16::try_from(offset % u64::from(self.count)).ok()?;
         Some(self.first + offset)
     }
-
-    /// A flow has ended: where no port was left there may be one.
-    pub(crate) const fn on_vacant(&mut self) {
-        self.vacated += 1;
-    }
 }
 
 /// RFC 6056 3.3.4 has a table of counters; more of them hide more.
@@ -140,14 +134,14 @@ mod tests {
         let mut used = BTreeSet::new();
         for _ in 0..100 {
             let port = ports
-                .choose(&target, KEY, false, NOW, |port| !used.contains(&port))
+                .choose(&target, KEY, false, 0, NOW, |port| !used.contains(&port))
                 .unwrap();
             assert!((1000..=1099).contains(&port) && used.insert(port));
         }
         let mut asked = 0;
         for _ in 0..10 {
             assert_eq!(
-                ports.choose(&target, KEY, false, NOW, |_| {
+                ports.choose(&target, KEY, false, 0, NOW, |_| {
                     asked += 1;
                     false
                 }),
@@ -155,9 +149,8 @@ mod tests {
             );
         }
         assert_eq!(asked, 100);
-        ports.on_vacant();
         assert_eq!(
-            ports.choose(&target, KEY, false, NOW, |port| port == 1050),
+            ports.choose(&target, KEY, false, 1, NOW, |port| port == 1050),
             Some(1050)
         );
     }
@@ -171,13 +164,13 @@ mod tests {
                     remote_port: port,
                     ..flow("10.0.0.2:80")
                 };
-                ports.choose(&target, KEY, false, NOW, |_| true).unwrap()
+                ports.choose(&target, KEY, false, 0, NOW, |_| true).unwrap()
             })
             .collect();
         assert!(firsts.len() > 45);
         let target = flow("10.0.0.3:80");
-        let port = ports.choose(&target, KEY, false, NOW, |_| true).unwrap();
-        let next = ports.choose(&target, KEY, false, NOW, |_| true).unwrap();
+        let port = ports.choose(&target, KEY, false, 0, NOW, |_| true).unwrap();
+        let next = ports.choose(&target, KEY, false, 0, NOW, |_| true).unwrap();
         assert!(next == port + 1 || next == 32768);
     }
 
@@ -186,12 +179,12 @@ mod tests {
         #[expect(clippy::reversed_empty_ranges, reason = "this is the case")]
         let mut none = Ports::new(2..=1);
         assert_eq!(
-            none.choose(&flow("10.0.0.2:80"), KEY, false, NOW, |_| true),
+            none.choose(&flow("10.0.0.2:80"), KEY, false, 0, NOW, |_| true),
             None
         );
         let mut all = Ports::new(0..=u16::MAX);
         assert_eq!(
-            all.choose(&flow("10.0.0.2:80"), KEY, false, NOW, |port| port
+            all.choose(&flow("10.0.0.2:80"), KEY, false, 0, NOW, |port| port
                 == u16::MAX),
             Some(u16::MAX)
         );

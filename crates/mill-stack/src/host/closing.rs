@@ -102,7 +102,7 @@ impl<Q: SendQueue> Host<Q> {
     /// Sends the reset that ends a connection of ours. It is no answer to a stranger, so no limit holds it back, and what
     /// the peer sends before it comes is answered in the same way.
     pub(crate) fn send_own_reset(&mut self, flow: Flow, reset: SegmentOut) {
-        let hash = flow.table_hash(self.secrets.table);
+        let hash = self.flows.hash(&flow);
         self.recent_resets.note(hash, self.now.tick());
         self.answers.push_own(flow, reset);
     }

@@ -1,6 +1,5 @@
 //! What a connection means to its host: events, the end, memory.
 
-use crate::flow_table::Target;
 use crate::host::Host;
 use crate::link::{FrameId, Link};
 use crate::queue::SendQueue;
@@ -99,19 +98,16 @@ impl<Q: SendQueue> Host<Q> {
             self.cut = None;
         }
         let flow = slot.flow;
-        let hash = flow.table_hash(self.secrets.table);
         let queue = slot.queue.take();
         if waits {
             let env = &mut self.tcp_context.env(slot.config, self.now);
             let time_wait = TimeWait::new(&slot.connection, env);
-            self.make_room_in_time_wait();
-            let number = self.time_wait.push(flow, time_wait);
+            let count_max = self.limits.time_wait_max.max(1) as usize;
+            self.counters.time_waits_forgotten += self.flows.make_room_in_time_wait(count_max);
             self.counters.time_waits += 1;
-            self.flows
-                .replace(hash, Target::Connection(index), Target::TimeWait(number));
+            self.flows.begin_time_wait(&flow, index, time_wait);
         } else {
-            self.flows.remove(hash, Target::Connection(index));
-            self.ports.on_vacant();
+            self.flows.remove_connection(&flow, index);
         }
         if let Some(slot) = self.slots.at_mut(index) {
             self.tcp_context

@@ -1,7 +1,6 @@
 //! Opening listeners and accepting.
 
 use crate::flow::{Flow, unmapped};
-use crate::flow_table::Target;
 use crate::host::Host;
 use crate::listener::Listener;
 use crate::queue::SendQueue;
@@ -60,7 +59,7 @@ impl<Q: SendQueue> Host<Q> {
                 self.abort(slot.id(index));
             }
         }
-        for index in self.syn_cache.of_listener(listener.0) {
+        for index in self.flows.syn_cache().of_listener(listener.0) {
             self.hand_over_half_open(index, &closed);
         }
     }
@@ -107,7 +106,8 @@ impl<Q: SendQueue> Host<Q> {
     fn choose_listening_port(&mut self, address: SocketAddr) -> Result<u16, ListenError> {
         let flow = Flow::new(address, address);
         let key = self.secrets.port;
-        let search = self.ports.search(&flow, key, false, self.now);
+        let vacated = self.flows.vacated();
+        let search = self.ports.search(&flow, key, false, vacated, self.now);
         let mut search = search.ok_or(ListenError::InUse)?;
         while let Some(port) = self.ports.next(&mut search) {
             if !self.listeners.has_port(port) {
@@ -118,11 +118,10 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     fn hand_over_half_open(&mut self, index: u32, closed: &Listener) {
-        let Some(entry) = self.syn_cache.at_mut(index) else {
+        let Some(flow) = self.flows.syn_cache().at(index).map(|entry| entry.flow) else {
             return;
         };
-        let hash = entry.flow.table_hash(self.secrets.table);
-        let heir = self.listeners.find(entry.flow.local(), hash);
+        let heir = self.listeners.find(flow.local(), self.flows.hash(&flow));
         let sharing = heir.filter(|heir| {
             self.listeners
                 .at(*heir)
@@ -130,14 +129,15 @@ impl<Q: SendQueue> Host<Q> {
         });
         match sharing {
             Some(heir) => {
-                entry.listener = heir.0;
+                if let Some(entry) = self.flows.half_open_mut(index) {
+                    entry.listener = heir.0;
+                }
                 if let Some(heir) = self.listeners.at_mut(heir) {
                     heir.half_open += 1;
                 }
             }
             None => {
-                self.syn_cache.remove(index);
-                self.flows.remove(hash, Target::HalfOpen(index));
+                self.flows.remove_half_open(index);
             }
         }
     }

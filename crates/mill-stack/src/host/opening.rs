@@ -57,7 +57,7 @@ impl<Q: SendQueue> Host<Q> {
             return Err(ConnectError::TooMany);
         }
         let flow = self.choose_flow(local, target, steer)?;
-        let hash = flow.table_hash(self.secrets.table);
+        let hash = self.flows.hash(&flow);
         let mut iss = self.secrets.iss(&flow, self.now);
         if let Some(Target::TimeWait(number)) = self.find(&flow, hash) {
             iss = self.take_over(number, hash, iss);
@@ -77,7 +77,7 @@ impl<Q: SendQueue> Host<Q> {
             connection.ask_fast_open(offer.cookie, offer.mss.saturating_sub(SYN_BYTES), env);
         }
         let index = self.slots.insert(connection, flow);
-        self.flows.insert(hash, Target::Connection(index));
+        self.flows.insert_connection(hash, index);
         self.counters.active_opens += 1;
         self.want_transmit(index);
         self.arm(index);
@@ -202,7 +202,11 @@ impl<Q: SendQueue> Host<Q> {
         let key = self.secrets.port;
         // A port in TIME-WAIT is taken over only when there is no other.
         for may_take_over in [false, true] {
-            let Some(mut search) = self.ports.search(&flow, key, may_take_over, self.now) else {
+            let vacated = self.flows.vacated();
+            let search = self
+                .ports
+                .search(&flow, key, may_take_over, vacated, self.now);
+            let Some(mut search) = search else {
                 continue;
             };
             while let Some(local_port) = self.ports.next(&mut search) {
@@ -219,7 +223,7 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     fn is_vacant(&self, flow: &Flow, may_take_over: bool) -> bool {
-        match self.find(flow, flow.table_hash(self.secrets.table)) {
+        match self.find(flow, self.flows.hash(flow)) {
             None => true,
             Some(Target::TimeWait(number)) => may_take_over && self.may_take_over(number),
             Some(_) => false,
@@ -229,7 +233,7 @@ impl<Q: SendQueue> Host<Q> {
     /// RFC 6191 2, for our own opens: with timestamps the peer can tell the new connection's segments from old ones,
     /// once the clock has moved on by a second.
     fn may_take_over(&self, number: u32) -> bool {
-        let Some(entry) = self.time_wait.at(number) else {
+        let Some(entry) = self.flows.time_wait().at(number) else {
             return false;
         };
         let config = self.tcp_context.config(0);
@@ -244,11 +248,9 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Forgets the entry in TIME-WAIT; the number to begin with lies beyond all that it used (RFC 9293 3.4.3).
     fn take_over(&mut self, number: u32, hash: u64, iss: SeqNumber) -> SeqNumber {
-        let used = self
-            .time_wait
-            .at(number)
-            .map(|entry| entry.time_wait.snd_nxt);
-        self.forget_time_wait(number, hash);
+        let entry = self.flows.time_wait().at(number);
+        let used = entry.map(|entry| entry.time_wait.snd_nxt);
+        self.flows.remove_time_wait(number, hash);
         self.counters.time_waits_reopened += 1;
         beyond(iss, used)
     }

@@ -96,10 +96,10 @@ impl<Q: SendQueue> Host<Q> {
     pub fn usage(&self) -> Usage {
         Usage {
             connections: self.slots.count() as usize,
-            half_open: self.syn_cache.len(),
-            time_wait: self.time_wait.len(),
+            half_open: self.flows.syn_cache().len(),
+            time_wait: self.flows.time_wait().len(),
             flows: self.flows.len(),
-            timers: self.timers.len() + self.syn_cache.timers.len(),
+            timers: self.timers.len() + self.flows.syn_cache().timers.len(),
             held_frames: self.held.len(),
             buffers: self.buffers.in_use(),
             unread_bytes: self.tcp_context.receive_bytes(),
@@ -140,7 +140,6 @@ impl<Q: SendQueue> Host<Q> {
     pub fn tables_bytes(&self) -> usize {
         self.flows.size_bytes()
             + self.slots.count() as usize * crate::slot::SLOT_BYTES
-            + self.time_wait.places() * crate::time_wait_table::ENTRY_BYTES
             + self.timers.len() * crate::timer::ENTRY_BYTES
     }
 

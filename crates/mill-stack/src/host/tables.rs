@@ -52,9 +52,9 @@ impl<Q: SendQueue> Host<Q> {
         from: u32,
         look_max: u32,
     ) -> (impl Iterator<Item = Flow>, Option<u32>) {
-        let places = self.syn_cache.places();
+        let places = self.flows.syn_cache().places();
         let to = from.saturating_add(look_max).min(places);
-        let found = (from..to).filter_map(|index| Some(self.syn_cache.at(index)?.flow));
+        let found = (from..to).filter_map(|index| Some(self.flows.syn_cache().at(index)?.flow));
         (found, (to < places).then_some(to))
     }
 
@@ -64,9 +64,10 @@ impl<Q: SendQueue> Host<Q> {
         from: u32,
         look_max: u32,
     ) -> (impl Iterator<Item = Flow>, Option<u32>) {
-        let places = u32::try_from(self.time_wait.places()).unwrap_or(u32::MAX);
+        let places = u32::try_from(self.flows.time_wait().places()).unwrap_or(u32::MAX);
         let to = from.saturating_add(look_max).min(places);
-        let found = (from..to).filter_map(|place| self.time_wait.flow_at_place(place as usize));
+        let found =
+            (from..to).filter_map(|place| self.flows.time_wait().flow_at_place(place as usize));
         (found, (to < places).then_some(to))
     }
 
@@ -111,13 +112,13 @@ impl<Q: SendQueue> Host<Q> {
             ),
             kind(
                 "handshakes",
-                Some(self.syn_cache.timers.len()),
-                self.syn_cache.timers.next_expiry(),
+                Some(self.flows.syn_cache().timers.len()),
+                self.flows.syn_cache().timers.next_expiry(),
             ),
             kind(
                 "time_wait",
-                Some(self.time_wait.len()),
-                self.time_wait.next_expiry(self.now),
+                Some(self.flows.time_wait().len()),
+                self.flows.time_wait().next_expiry(self.now),
             ),
             kind("neighbors", None, self.next_hops.next_expiry()),
             kind("fragments", None, self.datagrams.fragments.next_expiry()),

@@ -2,7 +2,6 @@
 
 use crate::drop_reason::DropReason;
 use crate::flow::Flow;
-use crate::flow_table::Target;
 use crate::host::Host;
 use crate::host::beyond;
 use crate::queue::SendQueue;
@@ -46,7 +45,7 @@ impl<Q: SendQueue> Host<Q> {
         }
         let config = listener.config;
         let is_cache_full = listener.half_open >= listener.half_open_max()
-            || self.syn_cache.len() >= self.limits.half_open_max as usize;
+            || self.flows.syn_cache().len() >= self.limits.half_open_max as usize;
         let iss = beyond(self.secrets.iss(flow, self.now), iss_after);
         let ts_offset = self.secrets.timestamp_offset(flow);
         let mss = self.mss_to(flow.remote, config);
@@ -74,8 +73,7 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(listener) = self.listeners.at_mut(id) {
             listener.half_open += 1;
         }
-        let index = self.syn_cache.insert(entry);
-        self.flows.insert(hash, Target::HalfOpen(index));
+        self.flows.insert_half_open(hash, entry);
         self.answer(*flow, syn_ack);
         None
     }
@@ -120,7 +118,7 @@ impl<Q: SendQueue> Host<Q> {
         hash: u64,
         segment: &Segment<'_>,
     ) -> Option<u32> {
-        let entry = self.syn_cache.at(index)?;
+        let entry = self.flows.syn_cache().at(index)?;
         let flow = entry.flow;
         let id = ListenerId(entry.listener);
         let config = self.listeners.at(id)?.config;
@@ -136,13 +134,11 @@ impl<Q: SendQueue> Host<Q> {
             return self.on_cookie(&flow, hash, segment);
         }
         let env = &mut self.tcp_context.env(config, self.now);
-        let entry = self.syn_cache.at_mut(index)?;
+        let entry = self.flows.half_open_mut(index)?;
         match entry.half_open.on_segment(segment, env) {
             HalfOpenOutcome::Established(connection) => {
-                self.syn_cache.remove(index);
                 self.count_half_open_out(id);
-                let target = Target::HalfOpen(index);
-                Some(self.establish(id, flow, hash, Some(target), connection))
+                Some(self.establish(id, flow, hash, Some(index), connection))
             }
             HalfOpenOutcome::Answer(answer) => {
                 self.answer(flow, answer);
@@ -252,24 +248,21 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// A slot for a connection whose handshake is complete, or will be, in its listener's queue.
+    /// A slot for a connection whose handshake is complete, or will be, in its listener's queue; in place of the entry
+    /// `half_open` of the SYN cache, if there is one.
     pub(super) fn establish(
         &mut self,
         id: ListenerId,
         flow: Flow,
         hash: u64,
-        stands: Option<Target>,
+        half_open: Option<u32>,
         connection: Connection,
     ) -> u32 {
         let connection_is_established = connection.state() != State::SynReceived;
         let index = self.slots.insert(connection, flow);
-        let target = Target::Connection(index);
-        match stands {
-            Some(before) => {
-                let was_there = self.flows.replace(hash, before, target);
-                debug_assert!(was_there);
-            }
-            None => self.flows.insert(hash, target),
+        match half_open {
+            Some(half_open) => self.flows.establish(hash, half_open, index),
+            None => self.flows.insert_connection(hash, index),
         }
         self.counters.passive_opens += 1;
         if let Some(slot) = self.slots.at_mut(index)

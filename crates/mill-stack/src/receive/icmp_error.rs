@@ -70,7 +70,7 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     pub(super) fn connection_of(&self, flow: &Flow) -> Option<u32> {
-        match self.find(flow, flow.table_hash(self.secrets.table)) {
+        match self.find(flow, self.flows.hash(flow)) {
             Some(Target::Connection(index)) => Some(index),
             _ => None,
         }

@@ -106,7 +106,7 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(index) = self.recent_connection(flow) {
             return Some(self.on_connection_segment(index, &segment, len));
         }
-        let hash = flow.table_hash(self.secrets.table);
+        let hash = self.flows.hash(flow);
         let index = match self.find(flow, hash) {
             Some(Target::Connection(index)) => index,
             Some(Target::HalfOpen(index)) => {
@@ -290,7 +290,7 @@ impl<Q: SendQueue> Host<Q> {
         hash: u64,
         segment: &Segment<'_>,
     ) -> Option<Opened> {
-        let entry = self.time_wait.at_mut(number)?;
+        let entry = self.flows.time_wait_mut(number)?;
         let env = &mut self.tcp_context.env(0, self.now);
         let ends_at = entry.time_wait.ends_at;
         let outcome = entry.time_wait.on_segment(segment, env);
@@ -298,11 +298,11 @@ impl<Q: SendQueue> Host<Q> {
         match outcome {
             TimeWaitOutcome::Answer(answer) => self.answer(*flow, answer),
             TimeWaitOutcome::Dropped(reason) => self.drop_frame(DropReason::Segment(reason)),
-            TimeWaitOutcome::Reset => self.forget_time_wait(number, hash),
+            TimeWaitOutcome::Reset => self.flows.remove_time_wait(number, hash),
             TimeWaitOutcome::Reopen { iss_after } => {
                 // Without a listener the wait goes on, and the SYN is answered as any other.
                 if self.listeners.find(flow.local(), hash).is_some() {
-                    self.forget_time_wait(number, hash);
+                    self.flows.remove_time_wait(number, hash);
                     self.counters.time_waits_reopened += 1;
                     return self.on_syn(flow, hash, segment, Some(iss_after));
                 } else {
@@ -344,7 +344,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(reset) = refused.reset else {
             return;
         };
-        let hash = refused.flow.table_hash(self.secrets.table);
+        let hash = self.flows.hash(&refused.flow);
         let per_second = self.limits.answers_per_second;
         let random = &mut self.tcp_context.shared.random;
         if self.recent_resets.has(hash, self.now.tick())
