@@ -1,9 +1,11 @@
 //! Listeners: who takes a SYN, and what waits to be accepted.
 
 use crate::socket::{ListenError, ListenOptions, ListenerId};
+use crate::syn_cookie;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
+use mill_tcp::time::Instant;
 
 /// All listeners of a host.
 #[derive(Debug, Default)]
@@ -21,15 +23,15 @@ pub(crate) struct Listener {
     /// Number of the configuration of its connections.
     pub(crate) config: u16,
     /// Slots of established connections, the oldest first.
-    pub(crate) waiting: VecDeque<u32>,
+    waiting: VecDeque<u32>,
     /// Its entries in the SYN cache.
-    pub(crate) half_open: u32,
+    half_open: u32,
     /// Connections that a Fast Open cookie has opened and whose handshake is not complete.
-    pub(crate) fast_open_waiting: u32,
+    fast_open_waiting: u32,
     /// Until when acknowledgements may hold cookies, in milliseconds; 0 if none was ever sent.
-    pub(crate) cookies_until_ms: u64,
+    cookies_until_ms: u64,
     /// The owner was told that there is something to accept.
-    pub(crate) is_reported: bool,
+    is_reported: bool,
 }
 
 impl Listener {
@@ -38,9 +40,73 @@ impl Listener {
         self.waiting.len() > self.options.backlog as usize
     }
 
+    /// A connection waits to be accepted.
+    pub(crate) fn add_waiting(&mut self, index: u32) {
+        self.waiting.push_back(index);
+    }
+
+    /// The connection that has waited for longest; without one, the owner is to be told of the next.
+    pub(crate) fn take_waiting(&mut self) -> Option<u32> {
+        let index = self.waiting.pop_front();
+        self.is_reported &= index.is_some();
+        index
+    }
+
+    /// Connections that wait to be accepted.
+    pub(crate) const fn waiting(&self) -> &VecDeque<u32> {
+        &self.waiting
+    }
+
     /// Handshakes that this listener may have in the SYN cache; the others get cookies.
     pub(crate) fn half_open_max(&self) -> u32 {
         self.options.backlog.max(HALF_OPEN_MIN)
+    }
+
+    pub(crate) const fn half_open(&self) -> u32 {
+        self.half_open
+    }
+
+    /// Whether the next handshake gets a cookie.
+    pub(crate) fn is_half_open_full(&self) -> bool {
+        self.half_open >= self.half_open_max()
+    }
+
+    /// One more handshake of it is in the SYN cache.
+    pub(crate) const fn on_half_open(&mut self) {
+        self.half_open += 1;
+    }
+
+    /// … and one less.
+    pub(crate) const fn on_half_open_over(&mut self) {
+        debug_assert!(self.half_open > 0);
+        self.half_open = self.half_open.saturating_sub(1);
+    }
+
+    /// Whether one more connection may be open on the word of a Fast Open cookie; `None` if none ever may.
+    pub(crate) fn may_open_fast(&self) -> Option<bool> {
+        let waiting_max = self.options.fast_open?;
+        Some(self.fast_open_waiting < waiting_max)
+    }
+
+    /// One more is.
+    pub(crate) const fn on_fast_open(&mut self) {
+        self.fast_open_waiting += 1;
+    }
+
+    /// … and one less.
+    pub(crate) const fn on_fast_open_over(&mut self) {
+        debug_assert!(self.fast_open_waiting > 0);
+        self.fast_open_waiting = self.fast_open_waiting.saturating_sub(1);
+    }
+
+    /// A SYN cookie leaves, which comes back in time or not at all.
+    pub(crate) const fn on_cookie_sent(&mut self, now: Instant) {
+        self.cookies_until_ms = now.as_millis() + syn_cookie::VALID_MS;
+    }
+
+    /// Whether an acknowledgement may hold a SYN cookie.
+    pub(crate) const fn takes_cookies(&self, now: Instant) -> bool {
+        self.cookies_until_ms > 0 && self.cookies_until_ms >= now.as_millis()
     }
 }
 
@@ -219,6 +285,42 @@ mod tests {
             listen(&mut listeners, "10.0.0.1:81", true),
             Err(ListenError::InUse)
         );
+    }
+
+    /// RFC 4987 3.6.
+    #[test]
+    fn acknowledgements_are_looked_at_for_cookies_only_while_one_may_come_back() {
+        let mut listeners = Listeners::default();
+        assert_eq!(listen(&mut listeners, "10.0.0.1:80", false), Ok(0));
+        let listener = listeners.at_mut(ListenerId(0)).unwrap();
+        let at_ms = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        assert!(!listener.takes_cookies(at_ms(0)));
+        listener.on_cookie_sent(at_ms(5));
+        let last_ms = 5 + syn_cookie::VALID_MS;
+        assert!(listener.takes_cookies(at_ms(last_ms)));
+        assert!(!listener.takes_cookies(at_ms(last_ms + 1)));
+    }
+
+    #[test]
+    fn a_listener_is_reported_again_once_it_was_found_empty() {
+        let mut listeners = Listeners::default();
+        assert_eq!(listen(&mut listeners, "10.0.0.1:80", false), Ok(0));
+        let reported = |listeners: &mut Listeners| {
+            let mut into = Vec::new();
+            listeners.take_acceptable(&mut into);
+            into.len()
+        };
+        let id = ListenerId(0);
+        listeners.at_mut(id).unwrap().add_waiting(7);
+        assert_eq!(reported(&mut listeners), 1);
+        assert_eq!(reported(&mut listeners), 0);
+        assert_eq!(listeners.at_mut(id).unwrap().take_waiting(), Some(7));
+        listeners.at_mut(id).unwrap().add_waiting(8);
+        assert_eq!(reported(&mut listeners), 0);
+        assert_eq!(listeners.at_mut(id).unwrap().take_waiting(), Some(8));
+        assert_eq!(listeners.at_mut(id).unwrap().take_waiting(), None);
+        listeners.at_mut(id).unwrap().add_waiting(9);
+        assert_eq!(reported(&mut listeners), 1);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Timers: of connections, of handshakes, of TIME-WAIT, of neighbours.
 
 use crate::host::Host;
-use crate::listener::Listener;
 use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::ListenerId;
@@ -92,9 +91,8 @@ impl<Q: SendQueue> Host<Q> {
 
     /// A handshake of this listener is over, one way or the other.
     pub(crate) fn count_half_open_out(&mut self, listener: ListenerId) {
-        if let Some(Listener { half_open, .. }) = self.listeners.at_mut(listener) {
-            debug_assert!(*half_open > 0);
-            *half_open = half_open.saturating_sub(1);
+        if let Some(listener) = self.listeners.at_mut(listener) {
+            listener.on_half_open_over();
         }
     }
 }

@@ -54,7 +54,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(closed) = self.listeners.remove(listener) else {
             return;
         };
-        for index in closed.waiting.iter().copied() {
+        for index in closed.waiting().iter().copied() {
             if let Some(slot) = self.slots.at(index) {
                 self.abort(slot.id(index));
             }
@@ -68,7 +68,7 @@ impl<Q: SendQueue> Host<Q> {
     pub fn half_open(&self, listener: ListenerId) -> u32 {
         self.listeners
             .at(listener)
-            .map_or(0, |listener| listener.half_open)
+            .map_or(0, |listener| listener.half_open())
     }
 
     /// The address a listener has, with the port that was chosen.
@@ -78,11 +78,7 @@ impl<Q: SendQueue> Host<Q> {
 
     /// Takes one waiting connection; its changes will be reported with `token`.
     pub fn accept(&mut self, listener: ListenerId, token: u64) -> Option<SocketId> {
-        let waiting = self.listeners.at_mut(listener)?;
-        let Some(index) = waiting.waiting.pop_front() else {
-            waiting.is_reported = false;
-            return None;
-        };
+        let index = self.listeners.at_mut(listener)?.take_waiting()?;
         let slot = self.slots.at_mut(index)?;
         debug_assert!(slot.flags.has(SlotFlags::UNACCEPTED));
         slot.flags.clear(SlotFlags::UNACCEPTED);
@@ -133,7 +129,7 @@ impl<Q: SendQueue> Host<Q> {
                     entry.listener = heir.0;
                 }
                 if let Some(heir) = self.listeners.at_mut(heir) {
-                    heir.half_open += 1;
+                    heir.on_half_open();
                 }
             }
             None => {

@@ -72,14 +72,14 @@ impl<Q: SendQueue> Host<Q> {
     }
 
     pub fn listening(&self) -> impl Iterator<Item = ListenerStatus> {
-        let now_ms = self.now.as_millis();
+        let now = self.now;
         self.listeners.iter().map(move |listener| ListenerStatus {
             address: listener.address,
-            waiting: listener.waiting.len(),
+            waiting: listener.waiting().len(),
             backlog: listener.options.backlog,
-            half_open: listener.half_open,
+            half_open: listener.half_open(),
             half_open_max: listener.half_open_max(),
-            sends_cookies: listener.cookies_until_ms >= now_ms && listener.cookies_until_ms > 0,
+            sends_cookies: listener.takes_cookies(now),
         })
     }
 

@@ -33,10 +33,9 @@ impl<Q: SendQueue> Host<Q> {
         let Some(listener) = self.listeners.at(id) else {
             return FastOpen::No;
         };
-        let Some(waiting_max) = listener.options.fast_open else {
+        let Some(may_open) = listener.may_open_fast() else {
             return FastOpen::No;
         };
-        let may_open = listener.fast_open_waiting < waiting_max;
         if listener.options.fast_open_without_cookie && !syn.payload.is_empty() && may_open {
             return FastOpen::Open;
         }
@@ -73,7 +72,7 @@ impl<Q: SendQueue> Host<Q> {
             slot.flags.set(SlotFlags::FAST_OPEN);
         }
         if let Some(listener) = self.listeners.at_mut(id) {
-            listener.fast_open_waiting += 1;
+            listener.on_fast_open();
         }
         self.counters.fast_opens += 1;
         self.want_transmit(index);
@@ -92,8 +91,7 @@ impl<Q: SendQueue> Host<Q> {
             slot.flags.clear(SlotFlags::FAST_OPEN);
             let id = ListenerId(slot.listener);
             if let Some(listener) = self.listeners.at_mut(id) {
-                debug_assert!(listener.fast_open_waiting > 0);
-                listener.fast_open_waiting = listener.fast_open_waiting.saturating_sub(1);
+                listener.on_fast_open_over();
             }
         }
     }

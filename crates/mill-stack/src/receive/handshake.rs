@@ -44,7 +44,7 @@ impl<Q: SendQueue> Host<Q> {
             return None;
         }
         let config = listener.config;
-        let is_cache_full = listener.half_open >= listener.half_open_max()
+        let is_cache_full = listener.is_half_open_full()
             || self.flows.syn_cache().len() >= self.limits.half_open_max as usize;
         let iss = beyond(self.secrets.iss(flow, self.now), iss_after);
         let ts_offset = self.secrets.timestamp_offset(flow);
@@ -71,7 +71,7 @@ impl<Q: SendQueue> Host<Q> {
             listener: id.0,
         };
         if let Some(listener) = self.listeners.at_mut(id) {
-            listener.half_open += 1;
+            listener.on_half_open();
         }
         self.flows.insert_half_open(hash, entry);
         self.answer(*flow, syn_ack);
@@ -105,7 +105,7 @@ impl<Q: SendQueue> Host<Q> {
         }
         let syn_ack = half_open.syn_ack(&mut self.tcp_context.env(config, self.now));
         if let Some(listener) = self.listeners.at_mut(id) {
-            listener.cookies_until_ms = self.now.as_millis() + syn_cookie::VALID_MS;
+            listener.on_cookie_sent(self.now);
         }
         self.counters.cookies_sent += 1;
         self.answer(*flow, syn_ack);
@@ -178,7 +178,7 @@ impl<Q: SendQueue> Host<Q> {
     fn is_cookie(&self, id: ListenerId, flow: &Flow, segment: &Segment<'_>) -> bool {
         let listener = self.listeners.at(id);
         let (irs, iss) = (segment.seq - 1, segment.ack - 1);
-        listener.is_some_and(|it| it.cookies_until_ms >= self.now.as_millis())
+        listener.is_some_and(|it| it.takes_cookies(self.now))
             && syn_cookie::open(self.secrets.cookie, flow, irs, iss, self.now).is_some()
     }
 
@@ -195,7 +195,7 @@ impl<Q: SendQueue> Host<Q> {
             self.refuse(flow, segment, DropReason::NoListener);
             return None;
         };
-        if listener.cookies_until_ms < self.now.as_millis() {
+        if !listener.takes_cookies(self.now) {
             self.refuse(
                 flow,
                 segment,
@@ -271,7 +271,7 @@ impl<Q: SendQueue> Host<Q> {
             slot.config = listener.config;
             slot.listener = id.0;
             slot.flags.set(SlotFlags::UNACCEPTED);
-            listener.waiting.push_back(index);
+            listener.add_waiting(index);
         }
         self.reply_by_the_same_way(index);
         if connection_is_established {
