@@ -23,7 +23,6 @@ use crate::timer::Wheel;
 use crate::transmit::Cut;
 use crate::unread::Buffers;
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use mill_tcp::time::Instant;
 
@@ -94,10 +93,6 @@ pub struct Host<Q> {
     pub(crate) tcp_context: TcpContext,
     pub(crate) buffers: Buffers,
     pub(crate) vacant_queues: Vec<Box<Q>>,
-    /// Slots that may have something to send, each once.
-    pub(crate) sending: VecDeque<u32>,
-    /// Slots whose owners are to be told, each once.
-    pub(crate) ready: Vec<u32>,
     pub(crate) answers: ReplyQueue,
     pub(crate) datagrams: datagrams::Datagrams,
     /// A long segment of which the device took the first frames only.
@@ -147,8 +142,6 @@ impl<Q: SendQueue> Host<Q> {
             ),
             buffers: Buffers::default(),
             vacant_queues: Vec::new(),
-            sending: VecDeque::new(),
-            ready: Vec::new(),
             answers: ReplyQueue::new(),
             datagrams,
             cut: None,

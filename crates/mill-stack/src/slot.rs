@@ -19,8 +19,12 @@ use crate::flow::Flow;
 use crate::socket::{SocketError, SocketId};
 use crate::unread::Unread;
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use mill_tcp::connection::Connection;
+
+/// All of them.
+mod table;
+
+pub(crate) use table::Slots;
 
 /// One connection of a host.
 #[derive(Debug)]
@@ -61,9 +65,9 @@ impl SlotFlags {
     /// The slot holds a connection.
     pub(crate) const IN_USE: u16 = 1;
     /// In the list of those that may have something to send.
-    pub(crate) const SENDING: u16 = 1 << 1;
+    const SENDING: u16 = 1 << 1;
     /// In the list of those whose owner is to be told.
-    pub(crate) const READY: u16 = 1 << 2;
+    const READY: u16 = 1 << 2;
     /// Nobody holds its identifier any more; it goes when TCP has finished.
     pub(crate) const ORPHAN: u16 = 1 << 3;
     /// Not accepted yet.
@@ -128,123 +132,19 @@ impl<Q> Slot<Q> {
             generation: self.generation,
         }
     }
-}
 
-/// Slots, in chunks that never move: growing costs one chunk, not a copy of all.
-#[derive(Debug)]
-pub(crate) struct Slots<Q> {
-    chunks: Vec<Vec<Slot<Q>>>,
-    vacant: Vec<u32>,
-    /// Slots that ever were in use.
-    len: u32,
-}
-
-impl<Q> Slots<Q> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            chunks: Vec::new(),
-            vacant: Vec::new(),
-            len: 0,
-        }
+    /// In the list of those that may have something to send, and not only because it was when it ended.
+    pub(crate) const fn is_sending(&self) -> bool {
+        self.flags.has(SlotFlags::SENDING) && !self.flags.has(SlotFlags::ENDED)
     }
 
-    /// Slots in use.
-    pub(crate) fn count(&self) -> u32 {
-        self.len - u32::try_from(self.vacant.len()).unwrap_or(self.len)
-    }
-
-    #[inline]
-    pub(crate) fn at(&self, index: u32) -> Option<&Slot<Q>> {
-        self.chunks
-            .get((index >> CHUNK_BITS) as usize)?
-            .get((index & CHUNK_MASK) as usize)
-    }
-
-    #[inline]
-    pub(crate) fn at_mut(&mut self, index: u32) -> Option<&mut Slot<Q>> {
-        self.chunks
-            .get_mut((index >> CHUNK_BITS) as usize)?
-            .get_mut((index & CHUNK_MASK) as usize)
-    }
-
-    /// The slot of a live identifier.
-    #[inline]
-    pub(crate) fn of(&self, socket: SocketId) -> Option<&Slot<Q>> {
-        let slot = self.at(socket.index)?;
-        (slot.generation == socket.generation && slot.flags.has(SlotFlags::IN_USE)).then_some(slot)
-    }
-
-    #[inline]
-    pub(crate) fn of_mut(&mut self, socket: SocketId) -> Option<&mut Slot<Q>> {
-        let slot = self.at_mut(socket.index)?;
-        (slot.generation == socket.generation && slot.flags.has(SlotFlags::IN_USE)).then_some(slot)
-    }
-
-    /// Takes a slot for a connection.
-    pub(crate) fn insert(&mut self, connection: Connection, flow: Flow) -> u32 {
-        let index = self.vacant.pop().unwrap_or_else(|| self.add());
-        if let Some(slot) = self.at_mut(index) {
-            debug_assert!(!slot.flags.has(SlotFlags::IN_USE));
-            slot.connection = connection;
-            slot.flow = flow;
-            slot.flags = SlotFlags(SlotFlags::IN_USE);
-            slot.acked = 0;
-            slot.next_hop_version = 0;
-            slot.mss_agreed = 0;
-            slot.listener = NO_LISTENER;
-            slot.error = None;
-        }
-        index
-    }
-
-    /// Gives a slot back; its identifier is stale.
-    pub(crate) fn remove(&mut self, index: u32) {
-        let Some(slot) = self.at_mut(index) else {
-            return;
-        };
-        debug_assert!(slot.flags.has(SlotFlags::IN_USE));
-        debug_assert_eq!(slot.reassembly_bytes, 0);
-        debug_assert!(slot.queue.is_none() && slot.unread.is_empty());
-        slot.connection = Connection::default();
-        slot.flags = SlotFlags::default();
-        slot.generation = slot.generation.wrapping_add(1);
-        self.vacant.push(index);
-    }
-
-    /// The slots in use, with their indices.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Slot<Q>)> {
-        (0..)
-            .zip(self.chunks.iter().flatten())
-            .filter(|(_, slot)| slot.flags.has(SlotFlags::IN_USE))
-    }
-
-    /// The slots in use, to be changed.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Slot<Q>> {
-        let all = self.chunks.iter_mut().flatten();
-        all.filter(|slot| slot.flags.has(SlotFlags::IN_USE))
-    }
-
-    /// Slots that ever were in use: all indices are below.
-    pub(crate) const fn places(&self) -> u32 {
-        self.len
-    }
-
-    fn add(&mut self) -> u32 {
-        let index = self.len;
-        if index & CHUNK_MASK == 0 {
-            self.chunks.push(Vec::with_capacity(1 << CHUNK_BITS));
-        }
-        if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(Slot::vacant());
-        }
-        self.len += 1;
-        index
+    /// The owner gives its identifier up: it is stale, and the owner is told nothing more.
+    pub(crate) const fn abandon(&mut self) {
+        self.flags.set(SlotFlags::ORPHAN);
+        self.flags.clear(SlotFlags::READY);
+        self.generation = self.generation.wrapping_add(1);
     }
 }
-
-/// 1024 slots, 240 KiB, are allocated at once.
-const CHUNK_BITS: u32 = 10;
-const CHUNK_MASK: u32 = (1 << CHUNK_BITS) - 1;
 
 /// No listener has this number.
 pub(crate) const NO_LISTENER: u32 = u32::MAX;
@@ -259,7 +159,6 @@ const NO_FLOW: Flow = Flow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::ByteQueue;
 
     #[test]
     fn an_idle_connection_takes_less_than_400_bytes() {
@@ -269,33 +168,5 @@ mod tests {
         let sum = SLOT_BYTES + link_in_wheel + place_among_vacant + entry_of_flow_table;
         assert_eq!(sum, 281);
         assert!(sum <= 400);
-    }
-
-    #[test]
-    fn an_identifier_is_stale_once_its_slot_was_given_back() {
-        let mut slots = Slots::<ByteQueue>::new();
-        let index = slots.insert(Connection::default(), NO_FLOW);
-        let first = slots.at(index).unwrap().id(index);
-        assert!(slots.of(first).is_some());
-        slots.remove(index);
-        assert!(slots.of(first).is_none() && slots.count() == 0);
-        assert_eq!(slots.insert(Connection::default(), NO_FLOW), index);
-        let second = slots.at(index).unwrap().id(index);
-        assert!(slots.of(first).is_none() && slots.of(second).is_some());
-        assert_eq!(slots.iter().count(), 1);
-    }
-
-    #[test]
-    fn slots_beyond_a_chunk_are_found() {
-        let mut slots = Slots::<ByteQueue>::new();
-        for index in 0..3000 {
-            assert_eq!(slots.insert(Connection::default(), NO_FLOW), index);
-            slots.at_mut(index).unwrap().token = u64::from(index);
-        }
-        for index in 0..3000 {
-            assert_eq!(slots.at(index).unwrap().token, u64::from(index));
-        }
-        assert!(slots.at(3000).is_none() && slots.at(u32::MAX).is_none());
-        assert_eq!(slots.iter().map(|(index, _)| index).max(), Some(2999));
     }
 }

@@ -90,7 +90,7 @@ impl<Q: SendQueue> Host<Q> {
             return Sent::Full;
         }
         while self.counters.frames_out < share_end
-            && let Some(index) = self.sending.pop_front()
+            && let Some(index) = self.slots.next_to_send()
         {
             if !self.transmit_turn_of(index, link) {
                 return Sent::Full;
@@ -99,10 +99,10 @@ impl<Q: SendQueue> Host<Q> {
         // What was found out on the way: neighbours to ask for, resets of connections that failed.
         if !self.transmit_outgoing(link) || !self.transmit_answers(link) {
             Sent::Full
-        } else if self.sending.is_empty() {
-            Sent::All
-        } else {
+        } else if self.slots.has_sending() {
             Sent::Share
+        } else {
+            Sent::All
         }
     }
 
@@ -129,7 +129,7 @@ impl<Q: SendQueue> Host<Q> {
         let mut has_room = self.transmit_cut(link);
         while has_room
             && self.counters.frames_out == before
-            && let Some(index) = self.sending.pop_front()
+            && let Some(index) = self.slots.next_to_send()
         {
             has_room = self.transmit_turn_of(index, link);
         }
@@ -141,17 +141,17 @@ impl<Q: SendQueue> Host<Q> {
         match self.transmit_turn(index, link) {
             Turn::Done => true,
             Turn::More => {
-                self.sending.push_back(index);
+                self.slots.send_last(index);
                 true
             }
             // A place that a full device makes vacant is the next one's: else a connection that always has something to
             // send would have all of them, and acknowledgements and probes of the others would never leave.
             Turn::Full { has_sent: true } => {
-                self.sending.push_back(index);
+                self.slots.send_last(index);
                 false
             }
             Turn::Full { has_sent: false } => {
-                self.sending.push_front(index);
+                self.slots.send_first(index);
                 false
             }
         }
@@ -223,7 +223,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.at(index) else {
             return Turn::Done;
         };
-        if !slot.flags.has(SlotFlags::SENDING) || slot.flags.has(SlotFlags::ENDED) {
+        if !slot.is_sending() {
             return self.stop_sending(index);
         }
         if self.has_said_all(index) {
@@ -294,12 +294,11 @@ impl<Q: SendQueue> Host<Q> {
 
     /// The connection leaves the list; an empty queue is free for others.
     fn stop_sending(&mut self, index: u32) -> Turn {
-        if let Some(slot) = self.slots.at_mut(index) {
-            slot.flags.clear(SlotFlags::SENDING);
-            if slot.queue.as_ref().is_some_and(|queue| queue.is_empty()) {
-                let queue = slot.queue.take();
-                self.give_back_queue(queue);
-            }
+        if let Some(slot) = self.slots.stop_sending(index)
+            && slot.queue.as_ref().is_some_and(|queue| queue.is_empty())
+        {
+            let queue = slot.queue.take();
+            self.give_back_queue(queue);
         }
         Turn::Done
     }

@@ -120,7 +120,7 @@ impl<Q: SendQueue> Host<Q> {
             let headers = if slot.flow.remote.is_ipv4() { 40 } else { 60 };
             let env = &mut self.tcp_context.env(slot.config, self.now);
             if slot.connection.on_smaller_link(mtu - headers, env) {
-                self.want_transmit(index);
+                self.slots.want_transmit(index);
                 self.arm(index);
             }
         }

@@ -82,7 +82,7 @@ impl<Q: SendQueue> Host<Q> {
         if let Some(slot) = self.slots.at_mut(index) {
             slot.error = slot.error.or(Some(error));
         }
-        self.mark_ready(index);
+        self.slots.mark_ready(index);
         self.reset(index);
     }
 
@@ -112,9 +112,7 @@ impl<Q: SendQueue> Host<Q> {
         let Some(slot) = self.slots.of_mut(socket) else {
             return false;
         };
-        slot.flags.set(SlotFlags::ORPHAN);
-        slot.flags.clear(SlotFlags::READY);
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.abandon();
         if slot.flags.has(SlotFlags::ENDED) {
             self.forget(socket.index);
             return false;

@@ -12,29 +12,6 @@ use mill_tcp::time_wait::TimeWait;
 use mill_wire::tcp::Flags;
 
 impl<Q: SendQueue> Host<Q> {
-    /// Puts the slot into the list of those that may have something to send.
-    #[inline]
-    pub(crate) fn want_transmit(&mut self, index: u32) {
-        if let Some(slot) = self.slots.at_mut(index)
-            && !slot.flags.has(SlotFlags::SENDING)
-        {
-            slot.flags.set(SlotFlags::SENDING);
-            self.sending.push_back(index);
-        }
-    }
-
-    /// Puts the slot into the list of those whose owner is to be told.
-    #[inline]
-    pub(crate) fn mark_ready(&mut self, index: u32) {
-        const QUIET: [u16; 3] = [SlotFlags::READY, SlotFlags::ORPHAN, SlotFlags::UNACCEPTED];
-        if let Some(slot) = self.slots.at_mut(index)
-            && !QUIET.into_iter().any(|bit| slot.flags.has(bit))
-        {
-            slot.flags.set(SlotFlags::READY);
-            self.ready.push(index);
-        }
-    }
-
     /// Sees to it that the timer's entry comes no later than the connection's timer.
     #[inline]
     pub(crate) fn arm(&mut self, index: u32) {
@@ -79,7 +56,7 @@ impl<Q: SendQueue> Host<Q> {
         if events.has_any(Events::ENDS) {
             self.end(index, events.has_any(Events::TIME_WAIT));
         }
-        self.mark_ready(index);
+        self.slots.mark_ready(index);
     }
 
     /// TCP is done with the connection, which is Closed: its flow is free, or waits. The slot stays for the

@@ -49,7 +49,7 @@ impl<Q: SendQueue> Host<Q> {
             if is_reply {
                 self.doubt_the_way(index);
             }
-            self.want_transmit(index);
+            self.slots.want_transmit(index);
         }
         self.arm(index);
     }

@@ -88,7 +88,7 @@ impl<Q: SendQueue> Host<Q> {
         let has_news =
             !slot.unread.is_empty() || slot.error.is_some() || slot.flags.has(SlotFlags::FINISHED);
         if has_news {
-            self.mark_ready(index);
+            self.slots.mark_ready(index);
         }
         Some(socket)
     }

@@ -335,7 +335,7 @@ impl<Q: SendQueue> Host<Q> {
                 Parked::Slot(index) => {
                     if let Some(slot) = self.slots.at_mut(*index) {
                         slot.flags.clear(SlotFlags::PARKED);
-                        self.want_transmit(*index);
+                        self.slots.want_transmit(*index);
                     }
                 }
                 Parked::Answer(answer) if is_resolved => {

@@ -79,7 +79,7 @@ impl<Q: SendQueue> Host<Q> {
         let index = self.slots.insert(connection, flow);
         self.flows.insert_connection(hash, index);
         self.counters.active_opens += 1;
-        self.want_transmit(index);
+        self.slots.want_transmit(index);
         self.arm(index);
         let slot = self.slots.at_mut(index).ok_or(ConnectError::TooMany)?;
         slot.token = token;

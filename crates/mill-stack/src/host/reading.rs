@@ -77,7 +77,7 @@ impl<Q: SendQueue> Host<Q> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let env = &mut self.tcp_context.env(slot.config, self.now);
         slot.connection.reserve_receive(bytes, env);
-        self.want_transmit(socket.index);
+        self.slots.want_transmit(socket.index);
     }
 
     /// The connection's changes are reported with another token from now on.
@@ -90,19 +90,7 @@ impl<Q: SendQueue> Host<Q> {
     /// Appends the connections that changed since the last call, each once: bytes or an end to read, bytes
     /// acknowledged, established, failed.
     pub fn take_ready(&mut self, into: &mut Vec<Ready>) {
-        let mut ready = core::mem::take(&mut self.ready);
-        for index in ready.drain(..) {
-            if let Some(slot) = self.slots.at_mut(index)
-                && slot.flags.has(SlotFlags::READY)
-            {
-                slot.flags.clear(SlotFlags::READY);
-                into.push(Ready {
-                    token: slot.token,
-                    socket: slot.id(index),
-                });
-            }
-        }
-        self.ready = ready;
+        self.slots.take_ready(into);
     }
 
     fn consumed(&mut self, index: u32, count: usize) {
@@ -114,7 +102,7 @@ impl<Q: SendQueue> Host<Q> {
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             let env = &mut self.tcp_context.env(slot.config, self.now);
             slot.connection.consumed(count, env);
-            self.want_transmit(index);
+            self.slots.want_transmit(index);
         }
     }
 }

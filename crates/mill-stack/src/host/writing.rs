@@ -18,7 +18,7 @@ impl<Q: SendQueue> Host<Q> {
         if slot.queue.is_none() {
             slot.queue = Some(self.vacant_queues.pop().unwrap_or_default());
             // If nothing is added, the queue goes back with the next `transmit`.
-            self.want_transmit(socket.index);
+            self.slots.want_transmit(socket.index);
         }
         self.slots.of_mut(socket)?.queue.as_deref_mut()
     }
@@ -31,7 +31,7 @@ impl<Q: SendQueue> Host<Q> {
     /// Something was added to the queue.
     pub fn wrote(&mut self, socket: SocketId) {
         if self.slots.of(socket).is_some() {
-            self.want_transmit(socket.index);
+            self.slots.want_transmit(socket.index);
         }
     }
 
@@ -94,14 +94,14 @@ impl<Q: SendQueue> Host<Q> {
             if on && queued > u64::from(slot.connection.in_flight()) {
                 slot.connection.push();
             }
-            self.want_transmit(socket.index);
+            self.slots.want_transmit(socket.index);
         }
     }
 
     pub fn set_cork(&mut self, socket: SocketId, on: bool) {
         if let Some(slot) = self.slots.of_mut(socket) {
             slot.connection.set_cork(on);
-            self.want_transmit(socket.index);
+            self.slots.want_transmit(socket.index);
         }
     }
 
@@ -111,7 +111,7 @@ impl<Q: SendQueue> Host<Q> {
         let timeout = timeout.or(self.tcp_context.config(0).user_timeout);
         self.change_config(socket, |config| config.user_timeout = timeout);
         // What is left of a timer is counted anew when it is looked whether there is something to send.
-        self.want_transmit(socket.index);
+        self.slots.want_transmit(socket.index);
     }
 
     /// How often the SYN is repeated (`TCP_SYNCNT`); `None` is as the host's configuration says.
@@ -137,7 +137,7 @@ impl<Q: SendQueue> Host<Q> {
         if is_closed {
             self.end(index, false);
         } else {
-            self.want_transmit(index);
+            self.slots.want_transmit(index);
             self.arm(index);
         }
     }

@@ -75,7 +75,7 @@ impl<Q: SendQueue> Host<Q> {
             listener.on_fast_open();
         }
         self.counters.fast_opens += 1;
-        self.want_transmit(index);
+        self.slots.want_transmit(index);
         Opened {
             index,
             deliver: arrived.deliver,

@@ -43,7 +43,7 @@ impl<Q: SendQueue> Host<Q> {
         }
         self.on_path_news(index);
         self.fit_to_path(index);
-        self.want_transmit(index);
+        self.slots.want_transmit(index);
         self.arm(index);
         true
     }
@@ -63,7 +63,7 @@ impl<Q: SendQueue> Host<Q> {
             if !slot.flags.has(SlotFlags::ESTABLISHED) {
                 self.counters.failed_opens += 1;
             }
-            self.mark_ready(index);
+            self.slots.mark_ready(index);
             self.end(index, false);
         }
         true

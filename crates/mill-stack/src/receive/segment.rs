@@ -199,7 +199,7 @@ impl<Q: SendQueue> Host<Q> {
                 queue.release(u64::from(arrived.acked));
             }
             self.confirm_next_hop(index);
-            self.mark_ready(index);
+            self.slots.mark_ready(index);
         }
         // What TCP says of the segment without its text goes before: a frame is dropped for one reason.
         let no_buffer = is_full.then_some(SegmentDrop::NoBuffer);
@@ -209,7 +209,7 @@ impl<Q: SendQueue> Host<Q> {
         if has_learnt {
             self.learn_fast_open(index, segment.options, arrived.events);
         }
-        self.want_transmit(index);
+        self.slots.want_transmit(index);
         News {
             index,
             deliver: header_len + arrived.deliver.start..header_len + arrived.deliver.end,
@@ -279,7 +279,7 @@ impl<Q: SendQueue> Host<Q> {
             }
             self.deliver(index, &run, None);
         }
-        self.mark_ready(index);
+        self.slots.mark_ready(index);
         is_held
     }
 

@@ -6,6 +6,7 @@ use crate::config::Prefix;
 use crate::memory_link::Frame;
 use crate::queue::ByteQueue;
 use crate::socket::{ListenOptions, SocketId};
+use alloc::collections::VecDeque;
 use mill_wire::ethernet::{EtherType, EthernetHeader};
 
 /// A client and a server, and the server's successor, who has the wire from some moment on.
