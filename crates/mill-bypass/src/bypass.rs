@@ -21,7 +21,7 @@ use mill_runtime::time::{Instant, UnixTime};
 use mill_stack::config::HostConfig;
 use mill_stack::host::Host;
 use mill_stack::host::status::Usage;
-use mill_stack::link::Link;
+use mill_stack::link::{FlowSteering, Link, LinkMonitor};
 use mill_stack::polling::Polling;
 use mill_stack::socket::SocketOptions;
 use mill_stack::tcp::counters::Counters;
@@ -30,6 +30,11 @@ use mill_stack::tcp::counters::Counters;
 mod ending;
 
 pub(crate) use ending::is_under_way;
+
+/// All that an engine needs of its link.
+pub trait BypassLink: Link + FlowSteering + LinkMonitor {}
+
+impl<L: Link + FlowSteering + LinkMonitor> BypassLink for L {}
 
 /// What the stack of an engine is made with.
 #[derive(Clone, Debug)]
@@ -75,7 +80,7 @@ const OPENED: SocketOptions = SocketOptions {
 /// inner engine. Connections are opened by the stack where one of its routes leads to the target over the link.
 ///
 /// The inner engine's `poll` has to end when frames have come to the link, and to end at once while some are there.
-pub struct BypassEngine<L: Link, I: Engine>
+pub struct BypassEngine<L: BypassLink, I: Engine>
 where
     FileOf<I>: FileBytes,
 {
@@ -87,7 +92,7 @@ where
 /// The files of an engine.
 pub type FileOf<I> = <<I as Engine>::Files as Files>::File;
 
-impl<L: Link, I: Engine> BypassEngine<L, I>
+impl<L: BypassLink, I: Engine> BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -135,7 +140,7 @@ where
     }
 }
 
-impl<L: Link + 'static, I: Engine> Engine for BypassEngine<L, I>
+impl<L: BypassLink + 'static, I: Engine> Engine for BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -309,7 +314,7 @@ where
     }
 }
 
-impl<L: Link + 'static, I: Engine> BypassEngine<L, I>
+impl<L: BypassLink + 'static, I: Engine> BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -323,7 +328,7 @@ where
     }
 }
 
-impl<L: Link, I: Engine> Clone for BypassEngine<L, I>
+impl<L: BypassLink, I: Engine> Clone for BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -335,7 +340,7 @@ where
     }
 }
 
-impl<L: Link, I: Engine> fmt::Debug for BypassEngine<L, I>
+impl<L: BypassLink, I: Engine> fmt::Debug for BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {

@@ -1,6 +1,6 @@
 //! One host, its link, and the slots of its streams.
 
-use crate::bypass::is_under_way;
+use crate::bypass::{BypassLink, is_under_way};
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
 use crate::pace::{Pace, Wait};
@@ -14,12 +14,12 @@ use mill_runtime::engine::Park;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::host::{Host, Sent};
-use mill_stack::link::{Link, LinkChange};
+use mill_stack::link::LinkChange;
 use mill_stack::polling::Polling;
 use mill_stack::socket::{ListenerId, Ready};
 
 /// What a worker's handles on the stack share.
-pub(crate) struct Stack<L: Link, F: FileBytes> {
+pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
     pub(crate) host: Host<PayloadQueue<F>>,
     pub(crate) link: L,
     pub(crate) slots: Slots,
@@ -47,7 +47,7 @@ pub(crate) struct Stack<L: Link, F: FileBytes> {
     now: Instant,
 }
 
-impl<L: Link, F: FileBytes> Stack<L, F> {
+impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     pub(crate) fn new(
         host: Host<PayloadQueue<F>>,
         link: L,
@@ -103,7 +103,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
         self.now = now;
         let now = to_stack(now);
         self.hear_of_changes();
-        let share = self.link.frames_per_turn();
+        let share = self.link.properties().frames_per_turn;
         let (mut bursts, mut frames) = (0, 0);
         self.has_more = loop {
             let count = self.host.receive(&mut self.link, now);
@@ -188,13 +188,13 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
             .host
             .transmit_some(&mut self.link, to_stack(now), frames);
         self.has_more |= sent == Sent::Share;
-        self.link.flush();
+        let is_behind = self.link.flush();
         self.host.settle(&mut self.link);
         self.host.take_wanted(&mut self.wanted);
         for address in self.wanted.drain(..) {
             self.link.resolve(address);
         }
-        self.full_turns = if sent == Sent::Full || self.link.is_behind() {
+        self.full_turns = if sent == Sent::Full || is_behind {
             self.full_turns.saturating_add(1)
         } else {
             0
@@ -225,7 +225,7 @@ impl<L: Link, F: FileBytes> Stack<L, F> {
 }
 
 /// What streams that were closed last have to say still leaves: FIN or RST. Nobody sends it again if it is lost.
-impl<L: Link, F: FileBytes> Drop for Stack<L, F> {
+impl<L: BypassLink, F: FileBytes> Drop for Stack<L, F> {
     fn drop(&mut self) {
         self.host.transmit(&mut self.link, to_stack(self.now));
         self.link.flush();
@@ -233,7 +233,7 @@ impl<L: Link, F: FileBytes> Drop for Stack<L, F> {
     }
 }
 
-impl<L: Link, F: FileBytes> fmt::Debug for Stack<L, F> {
+impl<L: BypassLink, F: FileBytes> fmt::Debug for Stack<L, F> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Stack({} streams)", self.slots.count())
     }
@@ -272,6 +272,7 @@ mod tests {
     use super::*;
     use mill_runtime::files::FileError;
     use mill_stack::config::{HostConfig, Neighboring, Prefix, Route};
+    use mill_stack::link::Link;
     use mill_stack::memory_link::MemoryLink;
 
     /// Nobody sends files here.

@@ -1,6 +1,6 @@
 //! The stack's half of an engine: listening, accepting, connecting, its part of the turn.
 
-use crate::bypass::StackOptions;
+use crate::bypass::{BypassLink, StackOptions};
 use crate::file_bytes::FileBytes;
 use crate::listeners::{Entry, Listeners};
 use crate::mapping::{EADDRNOTAVAIL, canonical, connect_error, listen_options, to_stack};
@@ -22,13 +22,13 @@ use mill_runtime::time::{Duration, Instant};
 use mill_stack::config::Neighboring;
 use mill_stack::flow::Flow;
 use mill_stack::host::Host;
-use mill_stack::link::{Link, Service};
+use mill_stack::link::Service;
 use mill_stack::queue::SendQueue;
 use mill_stack::socket::{ListenError, ListenerId, SocketOptions};
 use mill_stack::wire::protocol::Protocol;
 
 /// The stack, and what the engine has besides: listeners, which may be the inner engine's as well.
-pub(crate) struct StackHalf<L: Link, F: FileBytes> {
+pub(crate) struct StackHalf<L: BypassLink, F: FileBytes> {
     pub(crate) stack: Rc<RefCell<Stack<L, F>>>,
     pub(crate) listeners: RefCell<Listeners>,
     /// Where the stack's listeners listen; at some places perhaps several of them.
@@ -48,7 +48,7 @@ pub(crate) struct StackHalf<L: Link, F: FileBytes> {
     is_idle: Cell<bool>,
 }
 
-impl<L: Link, F: FileBytes> StackHalf<L, F> {
+impl<L: BypassLink, F: FileBytes> StackHalf<L, F> {
     pub(crate) fn new(options: StackOptions<L>, now: Instant) -> Self {
         let shares_addresses = options.host.neighbors == Neighboring::Kernel;
         let ports = options.host.ephemeral_ports.clone();
@@ -332,7 +332,7 @@ fn services<Q: SendQueue>(
 }
 
 /// Who waits to be accepted is reset while there is still a host that can say so.
-impl<L: Link, F: FileBytes> Drop for StackHalf<L, F> {
+impl<L: BypassLink, F: FileBytes> Drop for StackHalf<L, F> {
     fn drop(&mut self) {
         if let Ok(mut stack) = self.stack.try_borrow_mut() {
             for entry in self.listeners.borrow_mut().drain() {

@@ -1,6 +1,6 @@
 //! One connection, of the stack or of the inner engine.
 
-use crate::bypass::FileOf;
+use crate::bypass::{BypassLink, FileOf};
 use crate::file_bytes::FileBytes;
 use crate::mapping::{canonical, mapped, stream_error, transport_info};
 use crate::slot::{Flags, Slot};
@@ -18,16 +18,15 @@ use mill_runtime::stream::{
 };
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
-use mill_stack::link::Link;
 use mill_stack::queue::SendQueue;
 use mill_stack::socket::{Ready, SocketId};
 
 /// A stream of a [`crate::bypass::BypassEngine`]; closes its connection when dropped.
-pub struct BypassStream<L: Link, I: Engine>(Which<L, I>)
+pub struct BypassStream<L: BypassLink, I: Engine>(Which<L, I>)
 where
     FileOf<I>: FileBytes;
 
-enum Which<L: Link, I: Engine>
+enum Which<L: BypassLink, I: Engine>
 where
     FileOf<I>: FileBytes,
 {
@@ -35,7 +34,7 @@ where
     Inner(I::Stream),
 }
 
-impl<L: Link, I: Engine> BypassStream<L, I>
+impl<L: BypassLink, I: Engine> BypassStream<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -53,7 +52,7 @@ where
     }
 }
 
-impl<L: Link + 'static, I: Engine> Stream for BypassStream<L, I>
+impl<L: BypassLink + 'static, I: Engine> Stream for BypassStream<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -158,7 +157,7 @@ where
     }
 }
 
-impl<L: Link, I: Engine> fmt::Debug for BypassStream<L, I>
+impl<L: BypassLink, I: Engine> fmt::Debug for BypassStream<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -171,12 +170,12 @@ where
 }
 
 /// A stream of the stack: its engine, and its slot there.
-pub(crate) struct StackStream<L: Link, F: FileBytes> {
+pub(crate) struct StackStream<L: BypassLink, F: FileBytes> {
     stack: Rc<RefCell<Stack<L, F>>>,
     index: u32,
 }
 
-impl<L: Link, F: FileBytes> StackStream<L, F> {
+impl<L: BypassLink, F: FileBytes> StackStream<L, F> {
     pub(crate) fn new(
         stack: &Rc<RefCell<Stack<L, F>>>,
         socket: SocketId,
@@ -337,7 +336,7 @@ impl<L: Link, F: FileBytes> StackStream<L, F> {
     }
 }
 
-impl<L: Link, F: FileBytes> Drop for StackStream<L, F> {
+impl<L: BypassLink, F: FileBytes> Drop for StackStream<L, F> {
     fn drop(&mut self) {
         // It is lent only while somebody panics.
         let Ok(mut stack) = self.stack.try_borrow_mut() else {
@@ -363,7 +362,7 @@ impl<L: Link, F: FileBytes> Drop for StackStream<L, F> {
 }
 
 /// Bytes held for a stream, and how many of them count as taken.
-fn held<L: Link, F: FileBytes>(stack: &Stack<L, F>, slot: &Slot) -> (u64, u64) {
+fn held<L: BypassLink, F: FileBytes>(stack: &Stack<L, F>, slot: &Slot) -> (u64, u64) {
     let Some(queue) = stack.host.queue_in_use(slot.socket) else {
         return (0, 0);
     };
@@ -375,13 +374,13 @@ fn held<L: Link, F: FileBytes>(stack: &Stack<L, F>, slot: &Slot) -> (u64, u64) {
     (queue.len(), taken)
 }
 
-fn queued<L: Link, F: FileBytes>(stack: &Stack<L, F>, index: u32) -> u64 {
+fn queued<L: BypassLink, F: FileBytes>(stack: &Stack<L, F>, index: u32) -> u64 {
     let (held, taken) = held(stack, stack.slots.slot(index));
     held - taken
 }
 
 /// What was taken in the stream's life; kept, for a failed connection has no queue any more.
-fn note_sent<L: Link, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -> u64 {
+fn note_sent<L: BypassLink, F: FileBytes>(stack: &mut Stack<L, F>, index: u32) -> u64 {
     let slot = stack.slots.slot(index);
     let (_, taken) = held(stack, slot);
     let sent = stack.host.acked(slot.socket).saturating_add(taken);

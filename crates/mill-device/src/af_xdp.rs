@@ -79,6 +79,7 @@ impl XdpLink {
                 mtu: options.mtu,
                 completes_checksums: false,
                 segment_bytes_max: u32::from(options.mtu),
+                frames_per_turn: usize::MAX,
             },
             checksum: if options.peer_may_be_local {
                 ReceivedChecksum::MaybePartial
@@ -400,7 +401,7 @@ impl Link for XdpLink {
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
         if self.unpublished > 0 {
             self.unpublished = 0;
             self.xsk.publish_transmit();
@@ -411,11 +412,11 @@ impl Link for XdpLink {
             self.complete();
         }
         self.is_waiting = self.xsk.unsent() > 0;
+        self.is_waiting
     }
 
-    #[inline]
-    fn is_behind(&self) -> bool {
-        self.is_waiting
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
     }
 }
 

@@ -10,7 +10,8 @@ use crate::pcap::sink::FrameSender;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
 use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received,
+    Service,
 };
 use mill_sys::epoll::Watcher;
 use std::net::{IpAddr, SocketAddr};
@@ -169,50 +170,81 @@ impl Link for AnyLink {
         self.device.transmit(len, offload);
     }
 
-    fn flush(&mut self) {
-        self.device.flush();
-    }
-
-    fn serve(&mut self, service: Service, on: bool) {
-        self.device.serve(service, on);
-    }
-
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.device.open_ports(ports);
-    }
-
-    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        self.device.brings(remote, local_port)
-    }
-
-    fn resolve(&mut self, address: IpAddr) {
-        self.device.resolve(address);
-    }
-
-    fn forget(&mut self, service: Service) {
-        self.device.forget(service);
+    fn flush(&mut self) -> bool {
+        self.device.flush()
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
         self.device.hand_over(frame)
     }
+}
 
-    #[inline]
-    fn is_behind(&self) -> bool {
-        self.device.is_behind()
+/// An interface is shared with the kernel, and the queues of a device are shared by workers. All frames of a memif come.
+impl FlowSteering for AnyLink {
+    fn serve(&mut self, service: Service, on: bool) {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.serve(service, on),
+            DeviceLink::Standby(link) => link.serve(service, on),
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
+            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
+        }
     }
 
-    #[inline]
-    fn frames_per_turn(&self) -> usize {
-        self.device.frames_per_turn()
+    fn forget(&mut self, service: Service) {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.forget(service),
+            // The process that has the interface steers its frames.
+            DeviceLink::Standby(_) => {}
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
+            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
+        }
+    }
+
+    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.open_ports(ports),
+            DeviceLink::Standby(link) => link.open_ports(ports),
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
+            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
+        }
+    }
+
+    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        match &self.device {
+            DeviceLink::AfXdp(link) => link.brings(remote, local_port),
+            DeviceLink::Tap(link) => link.brings(local_port),
+            DeviceLink::Impaired(link) => link.inner().brings(local_port),
+            DeviceLink::Memif(_) | DeviceLink::Standby(_) | DeviceLink::Moving(_) => true,
+        }
+    }
+}
+
+/// The kernel's view of an interface changes, and a memif's peer comes and goes.
+impl LinkMonitor for AnyLink {
+    fn resolve(&mut self, address: IpAddr) {
+        match &mut self.device {
+            DeviceLink::AfXdp(link) => link.resolve(address),
+            DeviceLink::Standby(link) => link.resolve(address),
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) => {}
+            DeviceLink::Memif(_) | DeviceLink::Moving(_) => {}
+        }
     }
 
     fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        self.device.take_changes(into);
-        let is_due = match &self.device {
-            DeviceLink::AfXdp(link) => link.is_asked(),
-            DeviceLink::Standby(link) => link.is_owner(),
-            _ => false,
+        let is_due = match &mut self.device {
+            DeviceLink::AfXdp(link) => {
+                link.take_changes(into);
+                link.is_asked()
+            }
+            DeviceLink::Standby(link) => {
+                link.take_changes(into);
+                link.is_owner()
+            }
+            DeviceLink::Memif(link) => {
+                link.take_changes(into);
+                false
+            }
+            DeviceLink::Tap(_) | DeviceLink::Impaired(_) | DeviceLink::Moving(_) => false,
         };
         if is_due {
             // A capture ends with what is recorded by then.

@@ -6,11 +6,7 @@ use crate::memif::MemifLink;
 use crate::nowhere::Nowhere;
 use crate::standby::StandbyLink;
 use crate::tap::TapLink;
-use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, Service,
-};
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// A device's link.
@@ -93,46 +89,12 @@ impl Link for DeviceLink {
     }
 
     #[inline]
-    fn flush(&mut self) {
-        each!(self, link => link.flush());
-    }
-
-    fn serve(&mut self, service: Service, on: bool) {
-        each!(self, link => link.serve(service, on));
-    }
-
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        each!(self, link => link.open_ports(ports));
-    }
-
-    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        each!(self, link => link.brings(remote, local_port))
-    }
-
-    fn resolve(&mut self, address: IpAddr) {
-        each!(self, link => link.resolve(address));
-    }
-
-    fn forget(&mut self, service: Service) {
-        each!(self, link => link.forget(service));
+    fn flush(&mut self) -> bool {
+        each!(self, link => link.flush())
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
         each!(self, link => link.hand_over(frame))
-    }
-
-    #[inline]
-    fn is_behind(&self) -> bool {
-        each!(self, link => link.is_behind())
-    }
-
-    #[inline]
-    fn frames_per_turn(&self) -> usize {
-        each!(self, link => link.frames_per_turn())
-    }
-
-    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        each!(self, link => link.take_changes(into));
     }
 }
 

@@ -7,12 +7,8 @@
 use crate::forwarding::is_handed;
 use crate::frames::Frames;
 use crate::tap::TapLink;
-use mill_stack::link::{
-    Burst, FrameId, Link, LinkChange, LinkProperties, Offload, Received, ReceivedChecksum, Service,
-};
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// How bad a wire is, the same in both directions.
@@ -283,32 +279,12 @@ impl Link for ImpairedLink {
         }
     }
 
-    fn flush(&mut self) {
-        // Nobody is left to overtake them.
+    fn flush(&mut self) -> bool {
+        // No frame is left to overtake them.
         while let Some(late) = self.leaving.pop() {
             self.send_late(late.what);
         }
-        self.link.flush();
-    }
-
-    fn serve(&mut self, service: Service, on: bool) {
-        self.link.serve(service, on);
-    }
-
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.link.open_ports(ports);
-    }
-
-    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        self.link.brings(remote, local_port)
-    }
-
-    fn resolve(&mut self, address: IpAddr) {
-        self.link.resolve(address);
-    }
-
-    fn forget(&mut self, service: Service) {
-        self.link.forget(service);
+        self.link.flush()
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
@@ -316,14 +292,6 @@ impl Link for ImpairedLink {
             Some(copy) => self.link.offer(frame, self.copies.frame(copy)),
             None => self.link.hand_over(frame),
         }
-    }
-
-    fn is_behind(&self) -> bool {
-        self.link.is_behind()
-    }
-
-    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        self.link.take_changes(into);
     }
 }
 

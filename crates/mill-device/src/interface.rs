@@ -272,49 +272,12 @@ impl Link for InterfaceLink {
     }
 
     #[inline]
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
         if let Some(handover) = &mut self.handover {
             handover.carry(&mut self.queues);
         }
-        self.queues.flush();
-    }
-
-    #[inline]
-    fn is_behind(&self) -> bool {
         let handover = self.handover.as_ref();
-        self.queues.is_behind() || handover.is_some_and(|handover| handover.has_backlog())
-    }
-
-    fn serve(&mut self, service: Service, on: bool) {
-        self.wanted.serve(service, on);
-        if on {
-            self.kernel_flows.begin(service.address.port(), &self.table);
-        }
-        self.table.serve(service, on);
-    }
-
-    fn forget(&mut self, service: Service) {
-        self.table.forget(service);
-    }
-
-    /// Ports at which the kernel listens or has connections stay the kernel's, and no connection is opened from them.
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.wanted.ports = Some(ports.clone());
-        self.taken = taken::ports();
-        let taken = &self.taken;
-        self.table
-            .open_ports(|| ports.filter(|port| !taken.contains(port)).collect());
-    }
-
-    fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
-        if self.taken.contains(&local_port) {
-            return false;
-        }
-        match &self.forwarding {
-            // The queue at which answers arrive is not known; they are forwarded to this worker.
-            Some(forwarding) => forwarding.is_own_port(local_port),
-            None => self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker,
-        }
+        self.queues.flush() || handover.is_some_and(|handover| handover.has_backlog())
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
@@ -329,8 +292,43 @@ impl Link for InterfaceLink {
         };
         forwarding.give(frame, bytes)
     }
+}
 
-    fn resolve(&mut self, address: IpAddr) {
+/// What [`mill_stack::link::FlowSteering`] and [`mill_stack::link::LinkMonitor`] ask of an interface.
+impl InterfaceLink {
+    pub(crate) fn serve(&mut self, service: Service, on: bool) {
+        self.wanted.serve(service, on);
+        if on {
+            self.kernel_flows.begin(service.address.port(), &self.table);
+        }
+        self.table.serve(service, on);
+    }
+
+    pub(crate) fn forget(&mut self, service: Service) {
+        self.table.forget(service);
+    }
+
+    /// Ports at which the kernel listens or has connections stay the kernel's, and no connection is opened from them.
+    pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.wanted.ports = Some(ports.clone());
+        self.taken = taken::ports();
+        let taken = &self.taken;
+        self.table
+            .open_ports(|| ports.filter(|port| !taken.contains(port)).collect());
+    }
+
+    pub(crate) fn brings(&self, remote: SocketAddr, local_port: u16) -> bool {
+        if self.taken.contains(&local_port) {
+            return false;
+        }
+        match &self.forwarding {
+            // The queue at which answers arrive is not known; they are forwarded to this worker.
+            Some(forwarding) => forwarding.is_own_port(local_port),
+            None => self.flows.workers <= 1 || self.flows.worker(remote, local_port) == self.worker,
+        }
+    }
+
+    pub(crate) fn resolve(&mut self, address: IpAddr) {
         // A connection that waits for the address asks again, and times out in the end.
         let _ = self.monitor.ask(address);
         self.turns_left = 0;
@@ -338,7 +336,7 @@ impl Link for InterfaceLink {
 
     /// Polling the monitor is a system call, so it is not done in every turn.
     #[inline]
-    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+    pub(crate) fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         if let Some(left) = self.turns_left.checked_sub(1) {
             self.turns_left = left;
             return;

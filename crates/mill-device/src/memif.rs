@@ -65,7 +65,7 @@ use connection::Connection;
 use control::{Control, News, Side};
 use extra::Extra;
 use mill_stack::link::{
-    Burst, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties, Offload,
+    Burst, FRAMES_HELD_MAX, FrameId, Link, LinkChange, LinkProperties, Offload, Received,
 };
 use place::name;
 use report::ChangeReporter;
@@ -139,6 +139,7 @@ impl MemifLink {
                 } else {
                     u32::from(options.mtu)
                 },
+                frames_per_turn: connection::SHARE,
             },
             offload: options.offload,
             connection: None,
@@ -248,6 +249,11 @@ impl MemifLink {
         count(&mut self.counters, done, len);
         Ok(())
     }
+
+    /// Appends that the peer has come or gone, if it has since the last call.
+    pub fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+        into.extend(self.host_hears.take());
+    }
 }
 
 fn count(counters: &mut MemifCounters, is_done: bool, len: usize) {
@@ -321,18 +327,15 @@ impl Link for MemifLink {
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
         if let Some(connection) = &mut self.connection {
             connection.publish(&mut self.counters);
         }
+        false
     }
 
-    fn frames_per_turn(&self) -> usize {
-        connection::SHARE
-    }
-
-    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        into.extend(self.host_hears.take());
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
     }
 }
 

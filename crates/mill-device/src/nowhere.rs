@@ -1,6 +1,6 @@
 //! No device at all: what is there while one link makes way for another.
 
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Brings nothing and takes nothing.
@@ -12,6 +12,7 @@ static NOTHING: LinkProperties = LinkProperties {
     mtu: 0,
     completes_checksums: false,
     segment_bytes_max: 0,
+    frames_per_turn: usize::MAX,
 };
 
 impl Link for Nowhere {
@@ -33,7 +34,13 @@ impl Link for Nowhere {
 
     fn transmit(&mut self, _len: usize, _offload: Offload) {}
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        false
+    }
+
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
+    }
 }
 
 impl AsFd for Nowhere {

@@ -4,7 +4,7 @@
 //! others.
 
 use crate::af_xdp::{XdpCounters, XdpLink};
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload};
+use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
 use mill_sys::xsk::XskStatistics;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -164,13 +164,12 @@ impl Link for Queues {
     }
 
     #[inline]
-    fn flush(&mut self) {
-        self.first.flush();
+    fn flush(&mut self) -> bool {
+        self.first.flush()
     }
 
-    #[inline]
-    fn is_behind(&self) -> bool {
-        self.first.is_behind()
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
     }
 }
 

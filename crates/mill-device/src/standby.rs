@@ -102,6 +102,7 @@ impl StandbyLink {
                 mtu: state.mtu,
                 completes_checksums: false,
                 segment_bytes_max: u32::from(state.mtu),
+                frames_per_turn: usize::MAX,
             },
             is_orphan: predecessor.is_none(),
             predecessor,
@@ -392,30 +393,13 @@ impl Link for StandbyLink {
         debug_assert!(is_put, "room was reserved");
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
         self.carry();
         let peers = [&mut self.predecessor, &mut self.parts.successor];
         for peer in peers.into_iter().flatten() {
             peer.relay.publish();
         }
-    }
-
-    fn is_behind(&self) -> bool {
         self.has_backlog
-    }
-
-    fn serve(&mut self, service: Service, on: bool) {
-        self.parts.wanted.serve(service, on);
-    }
-
-    fn open_ports(&mut self, ports: RangeInclusive<u16>) {
-        self.parts.wanted.ports = Some(ports);
-    }
-
-    fn resolve(&mut self, address: IpAddr) {
-        // A connection that waits for the address asks again, and times out in the end.
-        let _ = self.parts.monitor.ask(address);
-        self.turns_left = 0;
     }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
@@ -427,8 +411,25 @@ impl Link for StandbyLink {
         successor.relay.put(&note, self.frames.frame(frame.id));
         true
     }
+}
 
-    fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
+/// What [`mill_stack::link::FlowSteering`] and [`mill_stack::link::LinkMonitor`] ask of an interface.
+impl StandbyLink {
+    pub(crate) fn serve(&mut self, service: Service, on: bool) {
+        self.parts.wanted.serve(service, on);
+    }
+
+    pub(crate) fn open_ports(&mut self, ports: RangeInclusive<u16>) {
+        self.parts.wanted.ports = Some(ports);
+    }
+
+    pub(crate) fn resolve(&mut self, address: IpAddr) {
+        // A connection that waits for the address asks again, and times out in the end.
+        let _ = self.parts.monitor.ask(address);
+        self.turns_left = 0;
+    }
+
+    pub(crate) fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
         if let Some(left) = self.turns_left.checked_sub(1) {
             self.turns_left = left;
             return;

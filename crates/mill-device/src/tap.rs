@@ -10,7 +10,6 @@ use mill_stack::link::{Burst, FRAMES_HELD_MAX, FrameId, Link, LinkProperties, Of
 use mill_sys::tap::{self, VNET_HEADER_LEN};
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The wire's end of a TAP device.
@@ -59,6 +58,7 @@ impl TapLink {
                 } else {
                     u32::from(mtu)
                 },
+                frames_per_turn: usize::MAX,
             },
             frames: Frames::new(FRAMES, PLACE_BYTES),
             room: vec![0; PLACE_BYTES].into_boxed_slice(),
@@ -81,6 +81,12 @@ impl TapLink {
 
     pub fn forwarding(&self) -> Option<&WorkerForwarding> {
         self.forwarding.as_ref()
+    }
+
+    /// As [`mill_stack::link::FlowSteering::brings`].
+    pub fn brings(&self, local_port: u16) -> bool {
+        let forwarding = self.forwarding.as_ref();
+        forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
     }
 
     /// Has `on_gone` called, once, when somebody deletes the interface: nothing passes any more then.
@@ -222,11 +228,6 @@ impl Link for TapLink {
         forwarding.give(frame, bytes)
     }
 
-    fn brings(&self, _remote: SocketAddr, local_port: u16) -> bool {
-        let forwarding = self.forwarding.as_ref();
-        forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
-    }
-
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
         if self.waiting.len() >= WAITING_MAX {
             self.write_waiting();
@@ -262,8 +263,10 @@ impl Link for TapLink {
         }
     }
 
-    fn flush(&mut self) {
+    /// Frames that wait are written again by each turn that has something to send.
+    fn flush(&mut self) -> bool {
         self.write_waiting();
+        false
     }
 }
 

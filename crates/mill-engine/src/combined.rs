@@ -1,7 +1,6 @@
 //! Kernel sockets beside a stack of our own, as the programs run them.
 
 use crate::kernel::{KernelEngine, KernelOptions};
-use mill_bypass::link::Link;
 pub use mill_bypass::{BypassEngine, StackOptions};
 use mill_device::AnyLink;
 use mill_runtime::engine::Engine;
@@ -34,11 +33,11 @@ pub type Bypass = StackOptions<AnyLink>;
 pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<CombinedEngine> {
     let kernel = KernelEngine::new(options)?;
     if let Some(bypass) = &mut bypass {
-        // A link that has its device at times only says itself when it is watched.
-        if !bypass.polling.is_woken() || bypass.link.set_watcher(kernel.watcher()?).is_some() {
-            watch(&kernel, bypass)?;
-        }
         if bypass.polling.is_woken() {
+            // A link that has its device only at times says itself when it is watched.
+            if bypass.link.set_watcher(kernel.watcher()?).is_some() {
+                kernel.watch(bypass.link.as_fd())?;
+            }
             for queue in bypass.link.other_queues() {
                 kernel.watch(queue)?;
             }
@@ -51,26 +50,6 @@ pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<
         }
     }
     Ok(BypassEngine::new(kernel, bypass))
-}
-
-/// As [`engine`], over any link whose descriptor is readable while frames wait.
-pub fn combine<L: Link + AsFd + 'static>(
-    options: KernelOptions,
-    bypass: Option<StackOptions<L>>,
-) -> io::Result<BypassEngine<L, KernelEngine>> {
-    let kernel = KernelEngine::new(options)?;
-    if let Some(bypass) = &bypass {
-        watch(&kernel, bypass)?;
-    }
-    Ok(BypassEngine::new(kernel, bypass))
-}
-
-/// Has frames end a wait, if they shall.
-fn watch<L: AsFd>(kernel: &KernelEngine, bypass: &StackOptions<L>) -> io::Result<()> {
-    if bypass.polling.is_woken() {
-        kernel.watch(bypass.link.as_fd())?;
-    }
-    Ok(())
 }
 
 /// A bypass is made by one thread and used by another. A stream's handle is part of what each idle connection takes.

@@ -34,7 +34,7 @@ pub struct HostCounters {
     pub time_waits_forgotten: u64,
     /// Connections whose port was taken over from TIME-WAIT (RFC 6191).
     pub time_waits_reopened: u64,
-    /// Frames for which nothing stands here, given to who may know more (`Link::hand_over`).
+    /// Frames for which nothing stands here, given to another worker or process (`Link::hand_over`).
     pub handed_over: u64,
     /// Paths that carry less than was thought, as a router has said (RFC 1191, RFC 8201).
     pub paths_told: u64,

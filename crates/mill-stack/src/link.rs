@@ -1,10 +1,18 @@
-//! What carries frames, seen from above.
+//! What carries frames, seen from above: [`Link`] is all that a host needs. What only a device has that is shared with the
+//! kernel, other processes or other workers is in [`FlowSteering`] and [`LinkMonitor`].
+//!
+//! None of their methods has a default: a link around another forwards all of them, or does not compile.
 
-use crate::config::{Prefix, Route};
 use alloc::vec::Vec;
-use core::net::{IpAddr, SocketAddr};
-use core::ops::RangeInclusive;
-use mill_wire::protocol::Protocol;
+
+/// Which frames come to a link.
+mod flow_steering;
+
+/// What changes around a link.
+mod monitor;
+
+pub use flow_steering::{FlowSteering, Service};
+pub use monitor::{LinkChange, LinkMonitor};
 
 /// A device: bursts of Ethernet frames in, bursts out. The packet memory is the device's; a frame is a number.
 ///
@@ -29,86 +37,21 @@ pub trait Link {
     /// Sends the first `len` bytes of the room that was reserved last.
     fn transmit(&mut self, len: usize, offload: Offload);
 
-    /// Everything of this turn has been transmitted.
-    fn flush(&mut self);
+    /// Everything of this turn has been transmitted. Returns whether frames are left that only another flush sends: nothing
+    /// tells when there is room for them.
+    fn flush(&mut self) -> bool;
 
-    /// Frames of an earlier flush are still to be sent, and nothing tells when that goes on: another flush tries it.
-    fn is_behind(&self) -> bool {
-        false
-    }
-
-    /// From now on frames for this address and port are wanted, or no longer, but for those of connections that are there
-    /// until [`Self::forget`]. Of interest to a device that brings nothing else; an unspecified address stands for all that
-    /// the host has.
-    fn serve(&mut self, _service: Service, _on: bool) {}
-
-    /// Of the connections that were there when this was served no longer none is left.
-    fn forget(&mut self, _service: Service) {}
-
-    /// Connections are about to be opened from these ports: frames for them are wanted from now on. Of interest to the
-    /// same devices.
-    fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
-
-    /// Whether frames from this peer to this port of ours come here, as far as that is known: of several links that share
-    /// a device each has flows of its own. Who opens a connection chooses its port by it.
-    fn brings(&self, _remote: SocketAddr, _local_port: u16) -> bool {
-        true
-    }
-
-    /// Somebody waits for a neighbour's Ethernet address, which a host does not find out itself whose neighbours are
-    /// the kernel's (`Neighboring::Kernel`). The answer is a change.
-    fn resolve(&mut self, _address: IpAddr) {}
-
-    /// Somebody else may know what to do with a received frame whose segment this host has no connection or listener for:
-    /// then he gets a copy of it, and answers for it. `false` if there is nobody, or no room to him.
-    fn hand_over(&mut self, _frame: &Received) -> bool {
-        false
-    }
-
-    /// Frames that a turn takes at most; a call of `receive` that gave so many has perhaps left some. Less than there is where
-    /// the other end works on what a turn has answered while the next turn goes on.
-    fn frames_per_turn(&self) -> usize {
-        usize::MAX
-    }
-
-    /// Appends what has changed around the device since the last call. Called each turn: cheap while nothing has.
-    fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
+    /// Offers a received frame whose segment this host has no connection or listener for to another worker or process that
+    /// may have one. It gets a copy, and answers. `false` if there is none; without room on the way the frame is lost.
+    fn hand_over(&mut self, frame: &Received) -> bool;
 }
+
+/// A link whose device has no other user: all frames for its host come by it, and nothing around it changes.
+pub trait ExclusiveLink: Link {}
 
 /// Frames that a host holds for its readers at once, until the turn ends; beyond, it copies their bytes and gives them
 /// back. Every device has more, so that it goes on receiving within a turn.
 pub const FRAMES_HELD_MAX: u32 = 96;
-
-/// Where somebody listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Service {
-    pub address: SocketAddr,
-    pub protocol: Protocol,
-}
-
-/// What can change around a device while a host uses it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkChange {
-    /// All addresses that there are now.
-    Addresses(Vec<Prefix>),
-    /// All routes that there are now.
-    Routes(Vec<Route>),
-    /// All prefixes that other links lead to, so that shorter ones do not reach them over this link.
-    Elsewhere(Vec<Prefix>),
-    /// Bytes of IP packet in a frame on the wire.
-    Mtu(u16),
-    /// The Ethernet address of our own end.
-    OwnMac([u8; 6]),
-    /// A neighbour, and its Ethernet address if it has one.
-    Neighbor {
-        address: IpAddr,
-        mac: Option<[u8; 6]>,
-    },
-    /// Who was at the other end of a link of two is gone, with all that it knew of connections.
-    PeerGone,
-    /// There is somebody at the other end.
-    PeerThere,
-}
 
 /// What a device is and can do; constant while the host uses it, but for what a [`LinkChange`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,6 +64,9 @@ pub struct LinkProperties {
     pub completes_checksums: bool,
     /// Bytes of the largest IP packet that the device takes and cuts into segments itself; `mtu` if it does not.
     pub segment_bytes_max: u32,
+    /// Frames that a turn takes at most; a call of `receive` that gave so many has perhaps left some. `usize::MAX` unless
+    /// the other end works on what a turn has answered while the next turn goes on.
+    pub frames_per_turn: usize,
 }
 
 /// A frame's place in its device's packet memory.

@@ -1,6 +1,8 @@
 //! Two links joined back to back in memory, for tests and benchmarks: no device, no loss, no delay.
 
-use crate::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use crate::link::{
+    Burst, ExclusiveLink, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum,
+};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -56,6 +58,7 @@ impl MemoryLink {
             mtu: 1500,
             completes_checksums: false,
             segment_bytes_max: 1500,
+            frames_per_turn: usize::MAX,
         })
     }
 
@@ -137,7 +140,9 @@ impl Link for MemoryLink {
         self.sent.push_back(Frame { bytes, offload });
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        false
+    }
 
     fn hand_over(&mut self, frame: &Received) -> bool {
         let Some(handed) = &mut self.handed else {
@@ -148,6 +153,8 @@ impl Link for MemoryLink {
         true
     }
 }
+
+impl ExclusiveLink for MemoryLink {}
 
 /// How many segments a frame holds that nobody has cut.
 fn merged(frame: &Frame) -> u16 {

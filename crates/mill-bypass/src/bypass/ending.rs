@@ -1,14 +1,13 @@
 //! How an engine's listeners and closed connections come to their end.
 
-use crate::bypass::{BypassEngine, FileOf};
+use crate::bypass::{BypassEngine, BypassLink, FileOf};
 use crate::file_bytes::FileBytes;
 use mill_runtime::engine::{DrainListener, ListenerId, Orphans};
 use mill_stack::host::Host;
 use mill_stack::host::status::ConnectionStatus;
-use mill_stack::link::Link;
 use mill_stack::tcp::state::State;
 
-impl<L: Link + 'static, I: DrainListener> DrainListener for BypassEngine<L, I>
+impl<L: BypassLink + 'static, I: DrainListener> DrainListener for BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {
@@ -43,7 +42,7 @@ where
     }
 }
 
-impl<L: Link + 'static, I: Orphans> Orphans for BypassEngine<L, I>
+impl<L: BypassLink + 'static, I: Orphans> Orphans for BypassEngine<L, I>
 where
     FileOf<I>: FileBytes,
 {

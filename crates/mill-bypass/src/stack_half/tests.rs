@@ -5,7 +5,9 @@ use alloc::string::String;
 use alloc::vec;
 use mill_runtime::files::FileError;
 use mill_stack::config::{HostConfig, Prefix, Route};
-use mill_stack::link::{Burst, FrameId, LinkProperties, Offload};
+use mill_stack::link::{
+    Burst, FlowSteering, FrameId, Link, LinkChange, LinkMonitor, LinkProperties, Offload, Received,
+};
 use mill_stack::memory_link::MemoryLink;
 use mill_stack::polling::Polling;
 
@@ -13,7 +15,6 @@ use mill_stack::polling::Polling;
 struct RecordingLink {
     link: MemoryLink,
     told: Vec<String>,
-    frames_per_turn: usize,
 }
 
 impl Link for RecordingLink {
@@ -41,12 +42,16 @@ impl Link for RecordingLink {
         self.link.transmit(len, offload);
     }
 
-    fn flush(&mut self) {}
-
-    fn frames_per_turn(&self) -> usize {
-        self.frames_per_turn
+    fn flush(&mut self) -> bool {
+        false
     }
 
+    fn hand_over(&mut self, frame: &Received) -> bool {
+        self.link.hand_over(frame)
+    }
+}
+
+impl FlowSteering for RecordingLink {
     fn serve(&mut self, service: Service, on: bool) {
         let word = if on { "serve" } else { "stop" };
         self.told.push(alloc::format!("{word} {}", service.address));
@@ -55,6 +60,18 @@ impl Link for RecordingLink {
     fn forget(&mut self, service: Service) {
         self.told.push(alloc::format!("forget {}", service.address));
     }
+
+    fn open_ports(&mut self, _ports: RangeInclusive<u16>) {}
+
+    fn brings(&self, _remote: SocketAddr, _local_port: u16) -> bool {
+        true
+    }
+}
+
+impl LinkMonitor for RecordingLink {
+    fn resolve(&mut self, _address: IpAddr) {}
+
+    fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
 }
 
 #[derive(Clone)]
@@ -82,9 +99,11 @@ fn stack_half() -> StackHalf<RecordingLink, NoFile> {
     // Who is in the network is reached without a gateway.
     host.routes = vec![Route::on_link(prefix)];
     let link = RecordingLink {
-        link: MemoryLink::ethernet(1),
+        link: MemoryLink::new(LinkProperties {
+            frames_per_turn: 16,
+            ..*MemoryLink::ethernet(1).properties()
+        }),
         told: Vec::new(),
-        frames_per_turn: 16,
     };
     let options = StackOptions {
         polling: Polling::Interrupt,

@@ -183,7 +183,7 @@ fn who_has_no_place_for_frames_leaves_them_where_they_are() {
         }
         from.flush();
         let mut burst = Burst::new(1000);
-        let share = to.frames_per_turn();
+        let share = to.properties().frames_per_turn;
         for taken in 1..20 {
             to.receive(&mut burst);
             let expected = (taken * share).min(usize::try_from(FRAMES).unwrap());

@@ -3,10 +3,11 @@
 use crate::client::Client;
 use crate::server::Task;
 use mill_bypass::config::{HostConfig, Prefix};
-use mill_bypass::{BypassEngine, BypassStream};
+use mill_device::AnyLink;
+use mill_device::device_link::DeviceLink;
 use mill_device::tap::TapLink;
-use mill_engine::combined::{StackOptions, combine};
-use mill_engine::{KernelEngine, KernelOptions, offer};
+use mill_engine::combined::{self, CombinedEngine, StackOptions};
+use mill_engine::{KernelOptions, offer};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{ConnectOptions, Engine, Events, ListenOptions, ListenerId, Park};
 use mill_runtime::payload::Payload;
@@ -20,8 +21,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::Poll;
 
-type Combined = BypassEngine<TapLink, KernelEngine>;
-type Accepted = Box<dyn FnMut(BypassStream<TapLink, KernelEngine>, ListenerId) -> Task>;
+type Accepted = Box<dyn FnMut(<CombinedEngine as Engine>::Stream, ListenerId) -> Task>;
 
 /// What a TAP device's two ends are to each other: a cable of datagrams.
 fn cable() -> [TapLink; 2] {
@@ -32,7 +32,7 @@ fn cable() -> [TapLink; 2] {
     })
 }
 
-fn engine(link: TapLink, ip: Ipv4Addr, mailbox: Option<OwnedFd>) -> Combined {
+fn engine(link: TapLink, ip: Ipv4Addr, mailbox: Option<OwnedFd>) -> CombinedEngine {
     let prefix = Prefix {
         address: ip.into(),
         len: 24,
@@ -42,13 +42,14 @@ fn engine(link: TapLink, ip: Ipv4Addr, mailbox: Option<OwnedFd>) -> Combined {
         mailbox,
         ..KernelOptions::default()
     };
-    combine(options, Some(StackOptions::new(link, host))).unwrap()
+    let link = AnyLink::new(DeviceLink::Tap(link), None);
+    combined::engine(options, Some(StackOptions::new(link, host))).unwrap()
 }
 
 /// A worker of both engines that listens at the wildcard address, at a port that the kernel has chosen.
 struct Server {
-    worker: Worker<Combined, Task, Accepted>,
-    client: Combined,
+    worker: Worker<CombinedEngine, Task, Accepted>,
+    client: CombinedEngine,
     kernel: SocketAddr,
     stack: SocketAddr,
 }

@@ -27,6 +27,7 @@ impl Wire {
                 mtu,
                 completes_checksums: false,
                 segment_bytes_max: mtu as u32,
+                frames_per_turn: usize::MAX,
             },
             arriving: VecDeque::new(),
             lent: Vec::new(),
@@ -171,5 +172,11 @@ impl Link for Wire {
         self.take(&frame);
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        false
+    }
+
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
+    }
 }

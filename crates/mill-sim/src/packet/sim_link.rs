@@ -3,7 +3,9 @@
 use super::ethernet::Station;
 use super::flying::Flying;
 use crate::network::Net;
-use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum};
+use mill_stack::link::{
+    Burst, ExclusiveLink, FrameId, Link, LinkProperties, Offload, Received, ReceivedChecksum,
+};
 use std::rc::Rc;
 
 /// A station's card, as its host sees it.
@@ -118,8 +120,16 @@ impl Link for SimLink {
         net.transmit(self.station, frame, offload);
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        false
+    }
+
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
+    }
 }
+
+impl ExclusiveLink for SimLink {}
 
 impl Drop for SimLink {
     fn drop(&mut self) {

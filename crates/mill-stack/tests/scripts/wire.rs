@@ -31,6 +31,7 @@ impl Wire {
                 mtu,
                 completes_checksums: false,
                 segment_bytes_max: u32::from(mtu),
+                frames_per_turn: usize::MAX,
             },
             ends,
             arriving: VecDeque::new(),
@@ -161,5 +162,11 @@ impl Link for Wire {
         self.take(frame);
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        false
+    }
+
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
+    }
 }

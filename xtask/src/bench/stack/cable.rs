@@ -32,6 +32,7 @@ impl Port {
                 mtu: 1500,
                 completes_checksums: offload,
                 segment_bytes_max: 1500,
+                frames_per_turn: usize::MAX,
             },
             inbox: VecDeque::new(),
             outbox: VecDeque::new(),
@@ -116,5 +117,11 @@ impl Link for Port {
             .extend(self.reserved.take().map(|bytes| (bytes, len)));
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        false
+    }
+
+    fn hand_over(&mut self, _frame: &Received) -> bool {
+        false
+    }
 }

@@ -1,0 +1,47 @@
+//! What changes around a link.
+
+use super::ExclusiveLink;
+use crate::config::{Prefix, Route};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+
+/// Reports what changes around a link.
+pub trait LinkMonitor {
+    /// Asks for a neighbour's Ethernet address, for a host whose neighbours are the kernel's (`Neighboring::Kernel`) and
+    /// which does not resolve them itself. The answer is a change.
+    fn resolve(&mut self, address: IpAddr);
+
+    /// Appends what has changed around the device since the last call. Called each turn: cheap while nothing has.
+    fn take_changes(&mut self, into: &mut Vec<LinkChange>);
+}
+
+/// Nothing changes.
+impl<L: ExclusiveLink> LinkMonitor for L {
+    fn resolve(&mut self, _address: IpAddr) {}
+
+    fn take_changes(&mut self, _into: &mut Vec<LinkChange>) {}
+}
+
+/// What can change around a device while a host uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    /// All addresses that there are now.
+    Addresses(Vec<Prefix>),
+    /// All routes that there are now.
+    Routes(Vec<Route>),
+    /// All prefixes that other links lead to, so that shorter ones do not reach them over this link.
+    Elsewhere(Vec<Prefix>),
+    /// Bytes of IP packet in a frame on the wire.
+    Mtu(u16),
+    /// The Ethernet address of our own end.
+    OwnMac([u8; 6]),
+    /// A neighbour, and its Ethernet address if it has one.
+    Neighbor {
+        address: IpAddr,
+        mac: Option<[u8; 6]>,
+    },
+    /// The peer of a link of two is gone, with all that it knew of connections.
+    PeerGone,
+    /// There is a peer at the other end.
+    PeerThere,
+}
