@@ -165,6 +165,27 @@ impl KernelFiles {
     }
 }
 
+impl KernelFiles {
+    /// The answer to [`Files::load`] where it is known at once: `None` if a disk has to be waited for. The first and the
+    /// last byte stand for the whole range: pages come into memory in the order of a file and leave it in that order.
+    fn loaded(&self, file: &KernelFile, offset: u64, len: u64) -> Option<Result<u64, FileError>> {
+        for byte in [offset, offset + len.saturating_sub(1)] {
+            let read = match file.0.reading.get() {
+                Reading::Asked => self.read_cached_at(file, byte, &mut [0]),
+                Reading::InWorker => return Some(Ok(len)),
+                Reading::Unknown | Reading::ByHelper => return Some(Ok(0)),
+            };
+            match read {
+                Some(Err(error)) => return Some(Err(error)),
+                Some(Ok(_)) => {}
+                None if file.0.reading.get() == Reading::Asked => return None,
+                None => return Some(Ok(0)),
+            }
+        }
+        Some(Ok(len))
+    }
+}
+
 impl Files for KernelFiles {
     type File = KernelFile;
 
@@ -224,6 +245,14 @@ impl Files for KernelFiles {
         Ok(bytes.len())
     }
 
+    async fn load(&self, file: &KernelFile, offset: u64, len: u64) -> Result<u64, FileError> {
+        if let Some(loaded) = self.loaded(file, offset, len) {
+            return loaded;
+        }
+        let own = file.as_fd().try_clone_to_owned().map_err(failed("dup()"))?;
+        self.perform(move || load(own.as_fd(), offset, len)).await
+    }
+
     async fn list(&self, path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
         let path = path.to_vec();
         self.perform(move || list(&path)).await
@@ -271,6 +300,21 @@ fn read(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Vec<u8>, FileEr
     let count = file::read_at(file, offset, &mut bytes).map_err(failed("pread()"))?;
     bytes.truncate(count);
     Ok(bytes)
+}
+
+/// Reads from `offset` on, for the page cache alone; returns how many bytes were there, at most [`LOADED_MAX`].
+fn load(file: BorrowedFd<'_>, offset: u64, len: u64) -> Result<u64, FileError> {
+    let mut piece = [0; LOAD_BYTES];
+    let len = len.min(LOADED_MAX);
+    let mut done = 0;
+    while done < len {
+        match file::read_at(file, offset + done, &mut piece).map_err(failed("pread()"))? {
+            // The file has become shorter, which sending it will find out.
+            0 => return Ok(len),
+            count => done += count as u64,
+        }
+    }
+    Ok(len)
 }
 
 fn list(path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
@@ -332,8 +376,13 @@ fn can_look_up_cached() -> bool {
 const POOL_FULL: FileError = FileError {
     kind: FileErrorKind::Overloaded,
     call: "thread pool",
-    code: 0,
+    code: EAGAIN,
 };
+
+/// Bytes that a helper thread reads ahead of `sendfile` in one call, and together: so many are on their way to the client
+/// while the next are read.
+const LOAD_BYTES: usize = 64 * 1024;
+const LOADED_MAX: u64 = 512 * 1024;
 
 /// The pool's signal is never read.
 const EACH_SIGNAL: Interest = Interest {
@@ -345,4 +394,5 @@ const EACH_SIGNAL: Interest = Interest {
 
 /// Linux's error numbers (asm-generic/errno.h).
 const ENOENT: i32 = 2;
+const EAGAIN: i32 = 11;
 const ELOOP: i32 = 40;

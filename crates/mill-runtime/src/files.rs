@@ -14,7 +14,7 @@ pub trait Files: 'static {
     type File: Clone + 'static;
 
     /// The scheduler of the worker whose tasks call: what takes time wakes them. Said once, before the first call.
-    fn set_scheduler(&self, _scheduler: &Rc<Scheduler>) {}
+    fn set_scheduler(&self, scheduler: &Rc<Scheduler>);
 
     /// Opens a file or directory for reading and says what it is. Never waits for the other end of a FIFO.
     fn open(
@@ -37,6 +37,16 @@ pub trait Files: 'static {
         offset: u64,
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<usize, FileError>>;
+
+    /// Has bytes in memory that are about to be written as [`Payload::File`](crate::payload::Payload::File), so that the
+    /// engine does not wait for a disk when it sends them. Returns how many of `len` bytes from `offset` on they are; 0 if
+    /// the file's bytes are not kept in memory, and have to be read to be sent.
+    fn load(
+        &self,
+        file: &Self::File,
+        offset: u64,
+        len: u64,
+    ) -> impl Future<Output = Result<u64, FileError>>;
 
     /// The entries of a directory without `.` and `..`, in no particular order.
     fn list(&self, path: &[u8]) -> impl Future<Output = Result<Vec<DirectoryEntry>, FileError>>;

@@ -235,6 +235,8 @@ const NOT_FOUND: FileError = FileError {
 impl Files for NoFiles {
     type File = ();
 
+    fn set_scheduler(&self, _: &Rc<Scheduler>) {}
+
     async fn open(&self, _: &[u8], _: Symlinks) -> Result<((), Metadata), FileError> {
         Err(NOT_FOUND)
     }
@@ -244,6 +246,10 @@ impl Files for NoFiles {
     }
 
     async fn read_at(&self, (): &(), _: u64, _: &mut [u8]) -> Result<usize, FileError> {
+        Err(NOT_FOUND)
+    }
+
+    async fn load(&self, (): &(), _: u64, _: u64) -> Result<u64, FileError> {
         Err(NOT_FOUND)
     }
 

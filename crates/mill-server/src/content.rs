@@ -274,17 +274,21 @@ impl<File: Clone> Part<File> {
                 range.start = end;
                 Ok(Payload::Shared(Shared::clone(bytes), piece))
             }
-            Self::File { file, offset, len } if !pull.copies => {
-                let count = pull.most.min(*len);
-                let piece = Payload::File {
-                    file: file.clone(),
-                    offset: *offset,
-                    len: count,
-                };
-                (*offset, *len) = (*offset + count, *len - count);
-                Ok(piece)
-            }
             Self::File { file, offset, len } => {
+                if !pull.copies && *len > READ_BYTES_MAX {
+                    let most = pull.most.min(*len).min(LOADED_BYTES);
+                    let loaded = pull.local.engine.files().load(file, *offset, most);
+                    let count = loaded.await.map_err(|_| StreamError::Truncated)?;
+                    if count > 0 {
+                        let piece = Payload::File {
+                            file: file.clone(),
+                            offset: *offset,
+                            len: count,
+                        };
+                        (*offset, *len) = (*offset + count, *len - count);
+                        return Ok(piece);
+                    }
+                }
                 let most = pull.most.min(*len).min(PIECE_BYTES);
                 let count = read(pull.local, file, *offset, clamp(most), buffer).await?;
                 (*offset, *len) = (*offset + count as u64, *len - count as u64);
@@ -326,6 +330,14 @@ fn clamp(bytes: u64) -> usize {
 /// Bytes of a piece that is read from a file, and about those of a compressed one: nginx's `output_buffers 2 32k`
 /// together.
 pub(crate) const PIECE_BYTES: u64 = 64 * 1024;
+
+/// Bytes up to which a file is read also where the engine could send it by itself: they leave with the head in one call,
+/// and reading says by the way whether they are in memory.
+const READ_BYTES_MAX: u64 = 16 * 1024;
+
+/// Bytes of a file that are handed over to the engine at once, so that the next are loaded while it sends them: nginx's
+/// `sendfile_max_chunk`.
+const LOADED_BYTES: u64 = 2 * 1024 * 1024;
 
 #[cfg(test)]
 mod tests;

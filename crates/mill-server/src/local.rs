@@ -96,7 +96,7 @@ pub struct Shared {
 impl<E: Engine> Local<E> {
     pub fn new(engine: E, scheduler: Rc<Scheduler>, site: Arc<Site>, shared: Shared) -> Rc<Self> {
         let thread_id = shared.environment.thread_id;
-        let open_files = OpenFiles::new(engine.random());
+        let open_files = OpenFiles::new(&scheduler, engine.random());
         Rc::new(Self {
             engine,
             scheduler,

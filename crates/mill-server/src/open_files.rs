@@ -2,7 +2,7 @@
 //!
 //! Without the directive every request opens its file anew. With it an entry answers for
 //! `open_file_cache_valid`; then the path is examined again, and only when it leads to another file is that
-//! one opened. What a request holds is an `OpenFile`: what was found, for as long as it is known to be so.
+//! one opened. Requests that look for a path while a disk is asked for it wait for the one answer. What a request holds is an `OpenFile`: what was found, for as long as it is known to be so.
 
 /// Entries by path, least recently used last.
 mod entries;
@@ -10,6 +10,8 @@ mod entries;
 mod lookup;
 /// One file as it was found.
 mod open_file;
+/// Paths that are being examined.
+mod under_way;
 
 pub use lookup::Lookup;
 pub use open_file::{Freshness, OpenFile, failure};
@@ -17,9 +19,14 @@ pub use open_file::{Freshness, OpenFile, failure};
 use entries::Entries;
 use mill_config::config::settings::OpenFileCache;
 use mill_runtime::files::{FileError, FileKind, Files, Metadata, Symlinks};
+use mill_runtime::scheduler::Scheduler;
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
+use under_way::UnderWay;
 
 /// All caches of one worker: one for each different `open_file_cache` of the configuration in force.
 pub struct OpenFiles<F> {
@@ -28,6 +35,7 @@ pub struct OpenFiles<F> {
     generation: Cell<u64>,
     /// Keeps clients from choosing paths that collide.
     seed: u64,
+    under_way: UnderWay,
 }
 
 struct Cache<F> {
@@ -48,11 +56,12 @@ enum Purpose {
 
 impl<F: Clone + 'static> OpenFiles<F> {
     /// No files yet. `seed` is a random number.
-    pub const fn new(seed: u64) -> Self {
+    pub fn new(scheduler: &Rc<Scheduler>, seed: u64) -> Self {
         Self {
             caches: RefCell::new(Vec::new()),
             generation: Cell::new(0),
             seed,
+            under_way: UnderWay::new(scheduler),
         }
     }
 
@@ -107,7 +116,7 @@ impl<F: Clone + 'static> OpenFiles<F> {
         lookup: &Lookup,
         purpose: Purpose,
     ) -> Result<Rc<OpenFile<F>>, FileError> {
-        if lookup.cache.is_none() {
+        let Some(setting) = lookup.cache else {
             let found = match purpose {
                 Purpose::Open => open(files, path, lookup.symlinks).await?,
                 Purpose::Test | Purpose::TestDirectory => {
@@ -115,14 +124,36 @@ impl<F: Clone + 'static> OpenFiles<F> {
                 }
             };
             return Ok(Rc::new(OpenFile::found(found.0, found.1, None)));
-        }
+        };
         if let Some(known) = self.fresh(path, lookup) {
             return known;
+        }
+        let mut turn = self.under_way.join(setting, path);
+        if let Some(turn) = &mut turn {
+            turn.wait().await?;
+            if let Some(known) = self.fresh(path, lookup) {
+                return known;
+            }
         }
         let stale = self
             .with_entries(lookup, |entries| entries.found(path))
             .flatten();
-        let result = examine(files, path, lookup.symlinks, stale.as_deref(), purpose).await;
+        let mut examined = pin!(examine(
+            files,
+            path,
+            lookup.symlinks,
+            stale.as_deref(),
+            purpose
+        ));
+        let result = match poll_fn(|context| Poll::Ready(examined.as_mut().poll(context))).await {
+            Poll::Ready(result) => result,
+            Poll::Pending => {
+                let turn = turn.get_or_insert_with(|| self.under_way.begin(setting, path));
+                let result = examined.await;
+                turn.tell(result.as_ref().err().copied());
+                result
+            }
+        };
         self.keep(path, lookup, result)
     }
 

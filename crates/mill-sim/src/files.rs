@@ -7,6 +7,7 @@ use crate::agenda::Event;
 use crate::network::Net;
 use mill_bypass::FileBytes;
 use mill_runtime::files::{DirectoryEntry, FileError, FileErrorKind, Files, Metadata, Symlinks};
+use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::StreamError;
 use mill_runtime::time::{Duration, UnixTime};
 use std::cell::{Cell, RefCell};
@@ -28,6 +29,8 @@ pub struct SimFiles {
 #[derive(Debug)]
 struct State {
     latency: Cell<Duration>,
+    waiting_max: Cell<usize>,
+    waiting: Cell<usize>,
     open_max: Cell<usize>,
     open: Rc<Cell<usize>>,
     calls: Cell<FileCalls>,
@@ -39,6 +42,7 @@ pub struct FileCalls {
     pub open: usize,
     pub metadata: usize,
     pub read_at: usize,
+    pub load: usize,
     pub list: usize,
     pub real_path: usize,
 }
@@ -61,6 +65,8 @@ impl SimFiles {
             tree: Rc::new(RefCell::new(Tree::new())),
             state: Rc::new(State {
                 latency: Cell::new(Duration::ZERO),
+                waiting_max: Cell::new(usize::MAX),
+                waiting: Cell::new(0),
                 open_max: Cell::new(usize::MAX),
                 open: Rc::new(Cell::new(0)),
                 calls: Cell::new(FileCalls::default()),
@@ -151,6 +157,11 @@ impl SimFiles {
         self.state.latency.set(latency);
     }
 
+    /// How many calls may take time at once before a further one fails as overloaded.
+    pub fn set_waiting_max(&self, waiting_max: usize) {
+        self.state.waiting_max.set(waiting_max);
+    }
+
     /// How many files may be open at once before `open` fails with EMFILE.
     pub fn set_open_max(&self, open_max: usize) {
         self.state.open_max.set(open_max);
@@ -186,11 +197,15 @@ impl SimFiles {
     }
 
     /// Takes the time that a call takes.
-    async fn wait(&self) {
+    async fn wait(&self) -> Result<(), FileError> {
         let latency = self.state.latency.get();
         if latency == Duration::ZERO {
-            return;
+            return Ok(());
         }
+        if self.state.waiting.get() >= self.state.waiting_max.get() {
+            return Err(OVERLOADED);
+        }
+        let _waiting = Waiting::begin(&self.state);
         let done_at = {
             let mut net = self.net.borrow_mut();
             let done_at = net.now + latency;
@@ -201,14 +216,33 @@ impl SimFiles {
             if self.net.borrow().now < done_at {
                 return Poll::Pending;
             }
-            Poll::Ready(())
+            Poll::Ready(Ok(()))
         })
-        .await;
+        .await
+    }
+}
+
+/// One call that takes time, until it is done or given up.
+struct Waiting<'a>(&'a State);
+
+impl<'a> Waiting<'a> {
+    fn begin(state: &'a State) -> Self {
+        state.waiting.set(state.waiting.get() + 1);
+        Self(state)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.set(self.0.waiting.get() - 1);
     }
 }
 
 impl Files for SimFiles {
     type File = SimFile;
+
+    /// The world wakes the tasks.
+    fn set_scheduler(&self, _: &Rc<Scheduler>) {}
 
     async fn open(
         &self,
@@ -216,7 +250,7 @@ impl Files for SimFiles {
         symlinks: Symlinks,
     ) -> Result<(SimFile, Metadata), FileError> {
         self.count(|calls| calls.open += 1);
-        self.wait().await;
+        self.wait().await?;
         let call = if symlinks == Symlinks::Follow {
             "open()"
         } else {
@@ -237,7 +271,7 @@ impl Files for SimFiles {
 
     async fn metadata(&self, path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
         self.count(|calls| calls.metadata += 1);
-        self.wait().await;
+        self.wait().await?;
         let found = self.tree.borrow().resolve(path, symlinks, "stat()")?;
         Ok(found.node.metadata())
     }
@@ -249,13 +283,19 @@ impl Files for SimFiles {
         buffer: &mut [u8],
     ) -> Result<usize, FileError> {
         self.count(|calls| calls.read_at += 1);
-        self.wait().await;
+        self.wait().await?;
         FileBytes::read_at(file, offset, buffer)
+    }
+
+    async fn load(&self, _: &SimFile, _: u64, len: u64) -> Result<u64, FileError> {
+        self.count(|calls| calls.load += 1);
+        self.wait().await?;
+        Ok(len)
     }
 
     async fn list(&self, path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
         self.count(|calls| calls.list += 1);
-        self.wait().await;
+        self.wait().await?;
         let tree = self.tree.borrow();
         let found = tree.resolve(path, Symlinks::Follow, "opendir()")?;
         let Content::Directory(entries) = &found.node.content else {
@@ -333,6 +373,13 @@ impl Drop for Opening {
         self.open.set(self.open.get() - 1);
     }
 }
+
+/// So many calls take time already.
+const OVERLOADED: FileError = FileError {
+    kind: FileErrorKind::Overloaded,
+    call: "thread pool",
+    code: 11,
+};
 
 /// An error with Linux's number for it.
 fn error(call: &'static str, code: i32) -> FileError {

@@ -31,3 +31,6 @@ mod slots;
 
 /// The file system.
 mod files;
+
+/// Files that are not in the page cache.
+mod cold_files;

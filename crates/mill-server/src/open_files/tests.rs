@@ -18,6 +18,8 @@ struct Disk {
 impl Files for Disk {
     type File = u32;
 
+    fn set_scheduler(&self, _: &Rc<Scheduler>) {}
+
     async fn open(&self, path: &[u8], _: Symlinks) -> Result<(u32, Metadata), FileError> {
         self.opened.set(self.opened.get() + 1);
         let found = self.at(path, "open()")?;
@@ -31,6 +33,10 @@ impl Files for Disk {
 
     async fn read_at(&self, _: &u32, _: u64, _: &mut [u8]) -> Result<usize, FileError> {
         Ok(0)
+    }
+
+    async fn load(&self, _: &u32, _: u64, len: u64) -> Result<u64, FileError> {
+        Ok(len)
     }
 
     async fn list(&self, _: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
@@ -82,7 +88,10 @@ impl World {
     fn new() -> Self {
         Self {
             disk: Disk::default(),
-            cache: OpenFiles::new(7),
+            cache: OpenFiles::new(
+                &Scheduler::new(Instant::from_nanos(0), UnixTime::default()),
+                7,
+            ),
             lookup: Lookup {
                 generation: 1,
                 now: Instant::from_nanos(0),

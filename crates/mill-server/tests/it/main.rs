@@ -58,6 +58,9 @@ mod drain;
 /// Limits of the worker and of the engine.
 mod limits;
 
+/// Files that take their time.
+mod slow_files;
+
 /// Access and error log lines.
 mod logs;
 

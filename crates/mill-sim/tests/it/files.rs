@@ -205,6 +205,7 @@ fn calls_are_counted() {
         open: 1,
         metadata: 1,
         read_at: 1,
+        load: 0,
         list: 1,
         real_path: 1,
     };

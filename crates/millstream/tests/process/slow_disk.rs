@@ -45,6 +45,26 @@ fn requests_are_answered_while_others_wait_for_a_disk() {
     }
 }
 
+/// A disk that stops answering in the midst of a file.
+#[test]
+fn requests_are_answered_while_a_file_that_is_sent_waits_for_a_disk() {
+    for http in ["", "sendfile on;"] {
+        with_disk(http, Duration::ZERO, |disk, address| {
+            let mut waiting = Client::connect(address).unwrap();
+            disk.set_reads_left(4);
+            waiting.send(&request("/disk/0")).unwrap();
+            let (status, len) = waiting.head().unwrap();
+            assert_eq!((status, len), (200, FILE_BYTES));
+            disk.wait_until_asked();
+            let mut other = Client::connect(address).unwrap();
+            assert_eq!(other.get("/index.html").unwrap().status, 200);
+            disk.set_answering(true);
+            let content = waiting.content(len).unwrap();
+            assert!(content.iter().all(|byte| *byte == b'0'), "{http}");
+        });
+    }
+}
+
 /// Prints what docs/measurements/slow_disk.md says.
 #[test]
 fn latency_of_requests_beside_a_slow_disk_is_shown() {

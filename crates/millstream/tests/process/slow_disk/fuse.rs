@@ -22,8 +22,16 @@ struct Shared {
     device: File,
     len: usize,
     delay: Duration,
-    is_open: Mutex<bool>,
+    gate: Mutex<Gate>,
     changed: Condvar,
+}
+
+struct Gate {
+    is_open: bool,
+    /// Reads that are answered before it closes.
+    reads_left: Option<u32>,
+    /// Requests that wait for it to open.
+    waiting: u32,
 }
 
 impl Disk {
@@ -62,7 +70,11 @@ impl Disk {
             device,
             len,
             delay,
-            is_open: Mutex::new(true),
+            gate: Mutex::new(Gate {
+                is_open: true,
+                reads_left: None,
+                waiting: 0,
+            }),
             changed: Condvar::new(),
         });
         let served = Arc::clone(&shared);
@@ -75,8 +87,22 @@ impl Disk {
 
     /// From now on it answers, or does not.
     pub(super) fn set_answering(&self, answers: bool) {
-        *self.shared.is_open.lock().unwrap() = answers;
+        let mut gate = self.shared.gate.lock().unwrap();
+        (gate.is_open, gate.reads_left) = (answers, None);
+        drop(gate);
         self.shared.changed.notify_all();
+    }
+
+    /// After so many reads it answers no more.
+    pub(super) fn set_reads_left(&self, reads: u32) {
+        self.shared.gate.lock().unwrap().reads_left = Some(reads);
+    }
+
+    /// Waits until something waits for an answer.
+    pub(super) fn wait_until_asked(&self) {
+        let gate = self.shared.gate.lock().unwrap();
+        let changed = &self.shared.changed;
+        drop(changed.wait_while(gate, |gate| gate.waiting == 0).unwrap());
     }
 }
 
@@ -111,8 +137,7 @@ fn serve(shared: &Arc<Shared>) {
         }
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            let is_open = shared.is_open.lock().unwrap();
-            drop(shared.changed.wait_while(is_open, |is_open| !*is_open));
+            shared.pass(&request);
             thread::park_timeout(shared.delay);
             shared.answer(&request);
         });
@@ -153,6 +178,22 @@ impl Request {
 }
 
 impl Shared {
+    /// Waits until the gate is open.
+    fn pass(&self, request: &Request) {
+        let mut gate = self.gate.lock().unwrap();
+        if request.opcode == READ {
+            match &mut gate.reads_left {
+                Some(0) => gate.is_open = false,
+                Some(left) => *left -= 1,
+                None => {}
+            }
+        }
+        gate.waiting += 1;
+        self.changed.notify_all();
+        let mut gate = self.changed.wait_while(gate, |gate| !gate.is_open).unwrap();
+        gate.waiting -= 1;
+    }
+
     fn answer(&self, request: &Request) {
         let content = match request.opcode {
             INIT => Ok(init()),

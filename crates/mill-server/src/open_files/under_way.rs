@@ -1,0 +1,124 @@
+//! Paths that are being examined, while that takes a disk: the file system is asked once for all requests that look for
+//! one of them.
+
+use mill_config::config::settings::OpenFileCache;
+use mill_runtime::files::FileError;
+use mill_runtime::scheduler::Scheduler;
+use mill_runtime::sync::semaphore::{Permit, Semaphore};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The paths, each with the requests that wait for it. As long as no examination has to wait it is empty, and costs nothing.
+pub(super) struct UnderWay {
+    scheduler: Rc<Scheduler>,
+    paths: RefCell<Vec<Rc<Path>>>,
+}
+
+struct Path {
+    setting: OpenFileCache,
+    path: Box<[u8]>,
+    queue: Rc<Semaphore>,
+    /// What the last request found that had its turn, if that was a failure: the cache may not keep those.
+    failure: Cell<Option<FileError>>,
+}
+
+/// The turn of one request at a path, or its place in the queue. Dropped, it lets the next one.
+pub(super) struct Turn<'a> {
+    under_way: &'a UnderWay,
+    path: Rc<Path>,
+    permit: Option<Permit>,
+}
+
+impl UnderWay {
+    pub(super) fn new(scheduler: &Rc<Scheduler>) -> Self {
+        Self {
+            scheduler: Rc::clone(scheduler),
+            paths: RefCell::default(),
+        }
+    }
+
+    /// A place behind those that examine the path now, if any do.
+    pub(super) fn join(&self, setting: OpenFileCache, path: &[u8]) -> Option<Turn<'_>> {
+        let paths = self.paths.borrow();
+        let is_it = |known: &&Rc<Path>| known.setting == setting && *known.path == *path;
+        let path = Rc::clone(paths.iter().find(is_it)?);
+        Some(Turn {
+            under_way: self,
+            path,
+            permit: None,
+        })
+    }
+
+    /// The first turn at a path that nothing examines yet.
+    pub(super) fn begin(&self, setting: OpenFileCache, path: &[u8]) -> Turn<'_> {
+        let queue = Semaphore::new(&self.scheduler, 1, usize::MAX);
+        let permit = queue.try_acquire();
+        let path = Rc::new(Path {
+            setting,
+            path: path.into(),
+            queue,
+            failure: Cell::new(None),
+        });
+        self.paths.borrow_mut().push(Rc::clone(&path));
+        Turn {
+            under_way: self,
+            path,
+            permit,
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Waits until all before it have found what is there, or have given up. An error is what the last one found.
+    pub(super) async fn wait(&mut self) -> Result<(), FileError> {
+        // The queue is never closed, and takes all that come.
+        self.permit = self.path.queue.acquire().await.ok();
+        self.path.failure.get().map_or(Ok(()), Err)
+    }
+
+    /// Tells those that wait what was found.
+    pub(super) fn tell(&self, failure: Option<FileError>) {
+        self.path.failure.set(failure);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.permit = None;
+        if self.path.queue.in_use() == 0 {
+            let mut paths = self.under_way.paths.borrow_mut();
+            paths.retain(|path| !Rc::ptr_eq(path, &self.path));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mill_runtime::time::{Duration, Instant, UnixTime};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[test]
+    fn a_turn_that_is_given_up_goes_to_the_next_and_the_last_leaves_nothing() {
+        let scheduler = Scheduler::new(Instant::from_nanos(0), UnixTime::default());
+        let under_way = UnderWay::new(&scheduler);
+        let setting = OpenFileCache {
+            max: 1,
+            inactive: Duration::ZERO,
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(under_way.join(setting, b"/a").is_none());
+        let first = under_way.begin(setting, b"/a");
+        assert!(under_way.join(setting, b"/b").is_none());
+        let mut second = under_way.join(setting, b"/a").unwrap();
+        {
+            let mut waits = pin!(second.wait());
+            assert_eq!(waits.as_mut().poll(&mut context), Poll::Pending);
+            drop(first);
+            assert_eq!(waits.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+        }
+        drop(second);
+        assert!(under_way.join(setting, b"/a").is_none());
+    }
+}
