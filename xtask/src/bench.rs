@@ -39,8 +39,6 @@ mod programs;
 mod ratio;
 /// Recipes of the lab.
 mod recipe;
-/// System calls per request.
-mod strace;
 /// Tables.
 mod table;
 /// Timed blocks and what follows from them.
@@ -87,7 +85,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             ExitCode::SUCCESS
         }
         ["bypass", options @ ..] => bypass::run(root, options),
-        ["load", options @ ..] => load::run(root, options),
+        ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),

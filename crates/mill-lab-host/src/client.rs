@@ -115,8 +115,12 @@ impl Clients {
                     self.patience.as_secs_f64()
                 ));
             };
-            let text = std::fs::read_to_string(&one.out)
+            let mut text = std::fs::read_to_string(&one.out)
                 .map_err(|error| format!("{}: {error}", one.out.display()))?;
+            if matches!(self.tool, Tool::Ab | Tool::MillstreamAb) {
+                // `-e /dev/stderr` has the percentiles that the report rounds.
+                text += &std::fs::read_to_string(&one.err).unwrap_or_default();
+            }
             let printed = output::parse(self.tool, &text)
                 .map_err(|error| error.to_string())
                 .and_then(|printed| with_rate(self.tool, printed));

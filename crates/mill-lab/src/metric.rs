@@ -91,7 +91,7 @@ pub fn stems() -> impl Iterator<Item = &'static str> {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 55] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 59] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -135,6 +135,12 @@ const TABLE: [(&str, &str, Unit, Better, usize); 55] = [
     ("processing_s", "Processing", Seconds, Lower, 6),
     ("waiting_s", "Waiting", Seconds, Lower, 6),
     ("total_s", "Total", Seconds, Lower, 6),
+    // How much later than due requests began; .50us and .1ms: the share that began later than that, or never.
+    ("lateness_s", "Lateness", Seconds, Lower, 6),
+    ("late_share", "Late", Share, Lower, 5),
+    // 1 of the word that `millstream load` ends in.
+    ("verdict", "Verdict", Count, Neither, 0),
+    ("connections_held", "Connections held", Count, Neither, 0),
     // wrk's Req/Sec a thread: .mean .stdev .max
     (
         "thread_requests_per_s",

@@ -29,17 +29,6 @@ pub(super) struct Memory {
     pub(super) private_bytes: u64,
 }
 
-/// Whether the kernel keeps the softirq's time out of the time of the task that it interrupts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SoftirqAccount {
-    /// It is in the task's time; the ticks tell how much.
-    InTask,
-    /// CONFIG_IRQ_TIME_ACCOUNTING: it is told apart, and must be added.
-    Apart,
-    /// The kernel's configuration cannot be read.
-    Unknown,
-}
-
 /// `root` and all that descend from it.
 pub(super) fn descendants(root: u32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir("/proc") else {
@@ -68,17 +57,6 @@ pub(super) fn cpu_time(pids: &[u32]) -> CpuTime {
         ran: sum.ran + time.ran,
         waited: sum.waited + time.waited,
     })
-}
-
-/// Each thread of a process by its number.
-pub(super) fn times_of_threads(pid: u32) -> Vec<(u32, CpuTime)> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    let times = tasks.into_iter().flatten().flatten().filter_map(|task| {
-        let thread = task.file_name().to_str()?.parse().ok()?;
-        let schedstat = fs::read_to_string(task.path().join("schedstat")).ok()?;
-        Some((thread, parse_schedstat(&schedstat)?))
-    });
-    times.collect()
 }
 
 pub(super) fn cpu_ticks(cpu: u16) -> CpuTicks {
@@ -199,37 +177,13 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     after.split_whitespace().next()?.parse().ok()
 }
 
-/// What the running kernel was built with, by its configuration where it can be read.
-pub(super) fn softirq_account() -> SoftirqAccount {
-    let script = "zcat /proc/config.gz 2>/dev/null || cat \"/boot/config-$(uname -r)\"";
-    let output = std::process::Command::new("sh")
-        .args(["-c", script])
-        .output();
-    output.map_or(SoftirqAccount::Unknown, |output| {
-        parse_kernel_configuration(&String::from_utf8_lossy(&output.stdout))
-    })
-}
-
-fn parse_kernel_configuration(text: &str) -> SoftirqAccount {
-    if text
-        .lines()
-        .any(|line| line == "CONFIG_IRQ_TIME_ACCOUNTING=y")
-    {
-        SoftirqAccount::Apart
-    } else if text.contains("CONFIG_HZ") {
-        SoftirqAccount::InTask
-    } else {
-        SoftirqAccount::Unknown
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::{
-        CpuTicks, CpuTime, Memory, SoftirqAccount, cpu_time, family, parent_in_stat,
-        parse_cpu_line, parse_kernel_configuration, parse_schedstat, parse_smaps_rollup,
+        CpuTicks, CpuTime, Memory, cpu_time, family, parent_in_stat, parse_cpu_line,
+        parse_schedstat, parse_smaps_rollup,
     };
 
     #[test]
@@ -285,22 +239,5 @@ mod tests {
             private_bytes: 184 * 1024,
         };
         assert_eq!(parse_smaps_rollup(text), expected);
-    }
-
-    #[test]
-    fn the_kernels_configuration_tells_where_softirqs_are_accounted() {
-        for (text, expected) in [
-            (
-                "CONFIG_HZ=250\nCONFIG_IRQ_TIME_ACCOUNTING=y\n",
-                SoftirqAccount::Apart,
-            ),
-            (
-                "CONFIG_HZ=250\n# CONFIG_IRQ_TIME_ACCOUNTING is not set\n",
-                SoftirqAccount::InTask,
-            ),
-            ("", SoftirqAccount::Unknown),
-        ] {
-            assert_eq!(parse_kernel_configuration(text), expected, "{text}");
-        }
     }
 }

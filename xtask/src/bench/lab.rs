@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use mill_sys::affinity::allowed_cpus;
 use mill_sys::rlimit::Resource;
 
-use super::accounting::{SoftirqAccount, softirq_account};
 use super::caretaker::Caretaker;
 use super::failure::{Failure, Result};
 
@@ -19,8 +18,6 @@ pub(super) struct Lab {
     folder: PathBuf,
     pub(super) server_cpu: u16,
     pub(super) client_cpu: u16,
-    /// How this kernel accounts for what the network stack does between system calls.
-    pub(super) softirq_account: SoftirqAccount,
     next_port: Cell<u16>,
 }
 
@@ -43,7 +40,6 @@ impl Lab {
             folder,
             server_cpu,
             client_cpu,
-            softirq_account: softirq_account(),
             next_port: Cell::new(FIRST_PORT),
         })
     }

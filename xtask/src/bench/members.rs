@@ -3,7 +3,6 @@
 use super::json::Value;
 use super::machine::Machine;
 use super::ratio::Ratio;
-use super::strace::SystemCalls;
 
 /// Of an object, in their order.
 pub(super) type Members = Vec<(&'static str, Value)>;
@@ -32,18 +31,9 @@ pub(super) fn ratio(to: &str, figure: &str, ratio: Ratio) -> Members {
     ]
 }
 
-pub(super) fn system_calls(calls: &SystemCalls) -> Value {
-    Value::list(&calls.by_name, |(name, count)| {
-        Value::Object(vec![
-            ("name", Value::text(name)),
-            ("per_request", Value::Number(*count)),
-        ])
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Ratio, SystemCalls, Value, ratio, system_calls};
+    use super::{Ratio, Value, ratio};
 
     fn check(value: &Value, expected: &str) {
         let mut out = String::new();
@@ -62,13 +52,6 @@ mod tests {
         check(
             &Value::Object(ratio("wrk", "cpu", one_pair)),
             r#"{"to":"wrk","figure":"cpu","mean":0.5,"low":0,"high":null,"pairs":1}"#,
-        );
-        let calls = SystemCalls {
-            by_name: vec![("read".to_owned(), 1.5)],
-        };
-        check(
-            &system_calls(&calls),
-            r#"[{"name":"read","per_request":1.5}]"#,
         );
     }
 }

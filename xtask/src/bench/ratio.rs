@@ -44,16 +44,6 @@ impl Ratio {
         })
     }
 
-    pub(super) fn at_most(self, limit: f64) -> Verdict {
-        if self.high <= limit {
-            Verdict::Met
-        } else if self.low > limit {
-            Verdict::Missed
-        } else {
-            Verdict::Open
-        }
-    }
-
     pub(super) fn at_least(self, limit: f64) -> Verdict {
         if self.low >= limit {
             Verdict::Met
@@ -139,13 +129,12 @@ mod tests {
             high: 1.0,
             pairs: 6,
         };
-        for (limit, at_most, at_least) in [
-            (0.7, Verdict::Missed, Verdict::Met),
-            (0.9, Verdict::Open, Verdict::Open),
-            (1.0, Verdict::Met, Verdict::Open),
-            (1.1, Verdict::Met, Verdict::Missed),
+        for (limit, at_least) in [
+            (0.7, Verdict::Met),
+            (0.9, Verdict::Open),
+            (1.0, Verdict::Open),
+            (1.1, Verdict::Missed),
         ] {
-            assert_eq!(ratio.at_most(limit), at_most, "{limit}");
             assert_eq!(ratio.at_least(limit), at_least, "{limit}");
         }
     }

@@ -242,6 +242,7 @@ fn for_terminal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Wish, for_terminal, recipe_name, tables};
+    use crate::bench::load::LOAD;
     use crate::bench::serve::SERVE;
 
     /// What a command line means to the lab.
@@ -274,23 +275,27 @@ mod tests {
     }
 
     #[test]
-    fn every_option_fits_the_recipe() {
-        let line = [
-            "--case",
-            "gzip-1k",
-            "--floor",
-            "--timed-only",
-            "--rounds",
-            "1",
-            "--seconds",
-            "1",
+    fn every_option_fits_its_recipe() {
+        let lines = [
+            (&SERVE, ""),
+            (&SERVE, "--full"),
+            (
+                &SERVE,
+                "--case gzip-1k --floor --timed-only --rounds 1 --seconds 1",
+            ),
+            (&LOAD, "--server nginx"),
+            (
+                &LOAD,
+                "--case close-0 --server floor --timed-only --rounds 1 --seconds 1",
+            ),
         ];
-        for arguments in [&[][..], &["--full"], &line] {
-            let wish = Wish::parse(&SERVE, arguments).unwrap();
-            let recipe =
-                mill_lab::recipe::resolve(&recipe_name(&SERVE), wish.size(), &wish.sets(&SERVE));
+        for (benchmark, line) in lines {
+            let arguments: Vec<&str> = line.split_whitespace().collect();
+            let wish = Wish::parse(benchmark, &arguments).unwrap();
+            let sets = wish.sets(benchmark);
+            let recipe = mill_lab::recipe::resolve(&recipe_name(benchmark), wish.size(), &sets);
             let problems = mill_lab::recipe::check(&recipe.unwrap());
-            assert_eq!(problems, [], "{arguments:?}");
+            assert_eq!(problems, [], "{line}");
         }
     }
 

@@ -1,15 +1,9 @@
 //! What a client says of one run, in the same words for all.
 
-/// ab's.
-pub(super) mod ab;
-/// h2load's.
-pub(super) mod h2load;
 /// Our own.
 pub(super) mod native;
 /// wrk's.
 pub(super) mod wrk;
-/// wrk2's.
-pub(super) mod wrk2;
 
 use std::time::Duration;
 
@@ -37,16 +31,8 @@ pub(super) struct Latency {
 }
 
 impl Latency {
-    /// In the order of [`Latency::NAMES`].
+    /// p50, p90, p99, p99.9 and the longest.
     pub(super) const fn all(&self) -> [Option<f64>; 5] {
         [self.p50, self.p90, self.p99, self.p999, self.max]
     }
-
-    pub(super) const NAMES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
-}
-
-/// The number that stands first behind `name` in a line that begins with it.
-fn number_after<T: std::str::FromStr>(text: &str, name: &str) -> Option<T> {
-    let after = text.lines().find_map(|line| line.strip_prefix(name))?;
-    after.split_whitespace().next()?.parse().ok()
 }

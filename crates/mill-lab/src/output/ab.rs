@@ -55,6 +55,7 @@ pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputErr
     times(text, &mut printed);
     percentiles(text, &mut printed)
         .ok_or_else(|| missing(tool, "100% … (longest request)", text))?;
+    exact_percentiles(text, &mut printed);
     notes(text, requests, &mut printed);
     Ok(printed)
 }
@@ -147,6 +148,24 @@ fn times(text: &str, printed: &mut Printed) {
             if family == "total_s" && matches!(*name, "stdev" | "max") {
                 printed.set(&format!("latency_s.{name}"), seconds);
             }
+        }
+    }
+}
+
+/// Rows such as `99,0.130` of what `-e` writes, which has microseconds where the report has milliseconds.
+fn exact_percentiles(text: &str, printed: &mut Printed) {
+    let Some((_, rows)) = text.split_once("Percentage served,Time in ms") else {
+        return;
+    };
+    let steps = rows.lines().filter_map(|line| line.split_once(','));
+    let steps =
+        steps.filter_map(|(percent, ms)| Some((percent.parse().ok()?, ms.trim().parse().ok()?)));
+    let steps: Vec<(f64, f64)> = steps.collect();
+    printed.percentiles.clear();
+    for (percent, ms) in steps {
+        printed.add_percentile(percent, ms / 1000.0);
+        if percent >= 100.0 {
+            printed.set("latency_s.max", ms / 1000.0);
         }
     }
 }

@@ -50,17 +50,20 @@ pub(super) fn parse(tool: &'static str, text: &str) -> Result<Printed, OutputErr
         latency(&document, measure, family, &mut printed);
     }
     printed.sort_percentiles();
+    late(&document, &mut printed);
     words(&document, &mut printed);
     Ok(printed)
 }
 
 /// Our measures, and the families they belong to: what ab calls by the same names.
-const MEASURES: [(&str, &str); 5] = [
+const MEASURES: [(&str, &str); 6] = [
     ("latency", super::curve::LATENCY),
     ("raw", "latency_s.uncorrected"),
     ("connect", "connect_s"),
     ("first_byte", "waiting_s"),
     ("service", "processing_s"),
+    // How much later than due requests began.
+    ("lateness", "lateness_s"),
 ];
 
 fn latency(document: &Value, measure: &str, family: &str, printed: &mut Printed) {
@@ -121,6 +124,32 @@ fn failures(document: &Value, failed: f64, printed: &mut Printed) {
     printed.set_failures(&named, failed + status, failed);
 }
 
+/// Of the requests that were due: those that began later than that, or never.
+fn late(document: &Value, printed: &mut Printed) {
+    let summary = |name: &str| number(document, &format!("/summary/{name}"));
+    let (Some(started), Some(never)) = (summary("started"), summary("never_started")) else {
+        return;
+    };
+    for (name, field) in [("50us", "late_50us"), ("1ms", "late_1ms")] {
+        if let Some(late) = number(document, &format!("/results/tally/{field}")) {
+            printed.set(
+                &format!("late_share.{name}"),
+                (late + never) / (started + never),
+            );
+        }
+    }
+}
+
+/// The words of a verdict.
+const VERDICTS: [&str; 6] = [
+    "server-bound",
+    "paced",
+    "unstable",
+    "link-bound",
+    "client-bound",
+    "invalid",
+];
+
 /// The URL, what the verdict says, and whether it was ended early.
 fn words(document: &Value, printed: &mut Printed) {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
@@ -134,8 +163,17 @@ fn words(document: &Value, printed: &mut Printed) {
         printed
             .notes
             .push(format!("its verdict: {word}. {sentence}"));
+        for known in VERDICTS {
+            printed.set(
+                &format!("verdict.{known}"),
+                f64::from(u8::from(word == known)),
+            );
+        }
     }
     let asked = number(document, "/plan/connections");
+    if let Some(open) = number(document, "/results/tally/open") {
+        printed.set("connections_held", open);
+    }
     let open = number(document, "/results/tally/open_max");
     if let (Some(asked), Some(open)) = (asked, open) {
         printed.set("connections_asked.open", open);

@@ -330,3 +330,45 @@ fn a_text_that_is_cut_off_gives_no_wrong_figure() {
         check_cut(tool, name);
     }
 }
+
+#[test]
+fn wrks_script_and_abs_percentages_replace_rounded_figures() {
+    let wrk = include_str!("../../tests/fixtures/output/wrk.txt");
+    let text = format!("{wrk}FIGURES 10 2000000 850 50 90 99 999 1000\n");
+    let printed = parse(Tool::Wrk, &text).unwrap();
+    let check = |printed: &Printed, name: &str, expected: f64| {
+        assert!((printed.figures[name] - expected).abs() < 1e-9, "{name}");
+    };
+    check(&printed, "requests_per_s", 5.0);
+    check(&printed, "bytes_per_response", 85.0);
+    check(&printed, "latency_s.p999", 0.000_999);
+    assert_eq!(printed.percentiles.len(), 5);
+    let ab = include_str!("../../tests/fixtures/output/ab.txt");
+    let text =
+        format!("{ab}Percentage served,Time in ms\n0,0.015\n50,0.050\n99,0.130\n100,0.759\n");
+    let printed = parse(Tool::Ab, &text).unwrap();
+    check(&printed, "latency_s.p50", 0.000_05);
+    check(&printed, "latency_s.max", 0.000_759);
+    assert_eq!(printed.percentiles.len(), 4);
+}
+
+#[test]
+fn an_open_loops_lateness_and_verdict_are_figures() {
+    let text = include_str!("../../tests/fixtures/output/load-open.json");
+    let printed = parse(Tool::MillstreamLoad, text).unwrap();
+    assert!(
+        printed.figures.contains_key("late_share.50us"),
+        "{:?}",
+        printed.figures
+    );
+    assert!(
+        printed.figures.contains_key("lateness_s.p99"),
+        "{:?}",
+        printed.figures
+    );
+    let verdicts = printed
+        .figures
+        .iter()
+        .filter(|(name, _)| name.starts_with("verdict."));
+    assert_eq!(verdicts.map(|(_, value)| value).sum::<f64>(), 1.0);
+}

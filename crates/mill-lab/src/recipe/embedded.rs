@@ -25,6 +25,7 @@ const FILES: &[(&str, &str)] = embedded![
     "first-look.toml",
     "smallest.toml",
     "bench-serve.toml",
+    "bench-load.toml",
     "tempesta-close.toml",
     "tempesta-macvtap.toml",
     "tempesta-host-cpu.toml",
