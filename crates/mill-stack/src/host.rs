@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::link::{Burst, FrameId, Link, LinkProperties};
 use crate::listener::Listeners;
 use crate::port::Ports;
-use crate::queue::SendQueue;
+use crate::queue::{SendQueue, VacantQueues};
 use crate::rate_limit::RateLimit;
 use crate::receive::Refused;
 use crate::recent_resets::RecentResets;
@@ -22,7 +22,6 @@ use crate::tcp_context::TcpContext;
 use crate::timer::Wheel;
 use crate::transmit::Cut;
 use crate::unread::Buffers;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use mill_tcp::time::Instant;
 
@@ -92,7 +91,7 @@ pub struct Host<Q> {
     pub(crate) ports: Ports,
     pub(crate) tcp_context: TcpContext,
     pub(crate) buffers: Buffers,
-    pub(crate) vacant_queues: Vec<Box<Q>>,
+    pub(crate) vacant_queues: VacantQueues<Q>,
     pub(crate) answers: ReplyQueue,
     pub(crate) datagrams: datagrams::Datagrams,
     /// A long segment of which the device took the first frames only.
@@ -141,7 +140,7 @@ impl<Q: SendQueue> Host<Q> {
                 config.limits.receive_bytes_max,
             ),
             buffers: Buffers::default(),
-            vacant_queues: Vec::new(),
+            vacant_queues: VacantQueues::new(),
             answers: ReplyQueue::new(),
             datagrams,
             cut: None,

@@ -1,6 +1,8 @@
 //! Bytes to send, as the host needs them.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 /// The bytes of one connection that were handed over and are not acknowledged yet. Its first byte is the first
 /// unacknowledged one. The host copies ranges into frames, again for each retransmission, and releases what is
@@ -27,6 +29,32 @@ pub trait SendQueue: Default {
 /// Bytes that were promised don't exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vanished;
+
+/// Queues that no connection needs now, kept for the next ones.
+#[derive(Debug)]
+pub(crate) struct VacantQueues<Q>(Vec<Box<Q>>);
+
+impl<Q: SendQueue> VacantQueues<Q> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// An empty queue; allocates only while more connections send at once than ever before.
+    pub(crate) fn take(&mut self) -> Box<Q> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Forgets what is in it.
+    pub(crate) fn put(&mut self, mut queue: Box<Q>) {
+        if self.0.len() < Self::COUNT_MAX {
+            queue.clear();
+            self.0.push(queue);
+        }
+    }
+
+    /// As many as connections usually send at once.
+    const COUNT_MAX: usize = 4096;
+}
 
 /// The simplest queue: bytes in memory.
 #[derive(Debug, Default)]

@@ -295,10 +295,9 @@ impl<Q: SendQueue> Host<Q> {
     /// The connection leaves the list; an empty queue is free for others.
     fn stop_sending(&mut self, index: u32) -> Turn {
         if let Some(slot) = self.slots.stop_sending(index)
-            && slot.queue.as_ref().is_some_and(|queue| queue.is_empty())
+            && let Some(queue) = slot.queue.take_if(|queue| queue.is_empty())
         {
-            let queue = slot.queue.take();
-            self.give_back_queue(queue);
+            self.vacant_queues.put(queue);
         }
         Turn::Done
     }

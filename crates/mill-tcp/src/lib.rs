@@ -10,6 +10,10 @@
 //! on_timer          retransmission, delayed acknowledgement, keep-alive, ends
 //! ```
 //!
+//! A [`connection::Connection`] is made of values that keep their own invariants: `SendSpace` (snd.una(), snd.nxt(), …),
+//! `ReceiveSpace`, `RttEstimator` and `RetransmissionTimer` (rto.rs), `CongestionWindow`; and while something is in flight
+//! `Scoreboard` and `Recovery`, while something is out of order `Reassembly`.
+//!
 //! The order of calls: `on_segment` and `on_timer` as things happen; commands (`shutdown`, `consumed`, …) as the
 //! application wants; afterwards `next_segment` until it gives `None`, and `next_timer` for when to come back.
 //! The bytes to send never come here: the owner keeps them in a queue whose first byte is the first

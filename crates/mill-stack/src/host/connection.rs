@@ -6,7 +6,6 @@ use crate::queue::SendQueue;
 use crate::slot::SlotFlags;
 use crate::socket::SocketError;
 use crate::unread::Unread;
-use alloc::boxed::Box;
 use mill_tcp::arrived::Events;
 use mill_tcp::time_wait::TimeWait;
 use mill_wire::tcp::Flags;
@@ -92,7 +91,9 @@ impl<Q: SendQueue> Host<Q> {
         }
         self.end_fast_open(index);
         self.timers.disarm(index);
-        self.give_back_queue(queue);
+        if let Some(queue) = queue {
+            self.vacant_queues.put(queue);
+        }
         if self
             .slots
             .at(index)
@@ -134,16 +135,6 @@ impl<Q: SendQueue> Host<Q> {
             } else {
                 self.answer(flow, segment);
             }
-        }
-    }
-
-    /// Keeps a queue for the next connection.
-    pub(crate) fn give_back_queue(&mut self, queue: Option<Box<Q>>) {
-        if let Some(mut queue) = queue
-            && self.vacant_queues.len() < VACANT_QUEUES_MAX
-        {
-            queue.clear();
-            self.vacant_queues.push(queue);
         }
     }
 
@@ -198,6 +189,3 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 }
-
-/// Vacant queues kept: as many as connections usually send at once.
-const VACANT_QUEUES_MAX: usize = 4096;

@@ -16,7 +16,7 @@ impl<Q: SendQueue> Host<Q> {
             return None;
         }
         if slot.queue.is_none() {
-            slot.queue = Some(self.vacant_queues.pop().unwrap_or_default());
+            slot.queue = Some(self.vacant_queues.take());
             // If nothing is added, the queue goes back with the next `transmit`.
             self.slots.want_transmit(socket.index);
         }

@@ -185,15 +185,16 @@ mod tests {
     /// Ticks are milliseconds; a timeout is never shorter than asked for.
     #[test]
     fn microseconds_are_rounded_up_to_the_next_tick() {
-        let at = |after_us: u64| {
+        let check = |now_ns: u64, after_us: u64, expected: u32| {
             let mut timer = RetransmissionTimer::default();
-            let now = Instant::from_nanos(1_000_000_500);
+            let now = Instant::from_nanos(now_ns);
             timer.arm_us(TimerKind::Retransmission, after_us, now);
-            timer.at().map(|at| at.0)
+            assert_eq!(timer.at(), Some(Tick(expected)), "{now_ns} {after_us}");
         };
-        assert_eq!(at(0), Some(1_001));
-        assert_eq!(at(999), Some(1_001));
-        assert_eq!(at(1_000), Some(1_002));
+        check(1_000_000_000, 0, 1_001);
+        check(1_000_000_000, 1_000, 1_001);
+        check(1_000_000_500, 999, 1_001);
+        check(1_000_000_500, 1_000, 1_002);
     }
 
     #[test]
