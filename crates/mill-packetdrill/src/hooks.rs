@@ -303,7 +303,7 @@ unsafe extern "C" fn poll(
         }
         Ok((ready > 0 || timeout == 0).then_some(ready))
     });
-    // Who gives a time is told that it is over: nothing has come, and nothing would come before the next event.
+    // A caller that gives a time learns that it has passed: nothing has come, and nothing would come before the next event.
     done(polled.or_else(|error| {
         if error == Errno::AGAIN {
             Ok(0)

@@ -3,13 +3,13 @@
 //! ```text
 //! interface    the table of functions that packetdrill calls, and its C types
 //! hooks        one function for each entry: pointers become slices, results become errno
-//!   stage      the world behind a lock, and who waits for whom: packetdrill makes calls that block on a second thread
-//!     world    the host, a wire without a device, and a clock that moves when somebody waits
+//!   stage      the world behind a lock, and which call waits for which: packetdrill blocks on a second thread
+//!     world    the host, a wire without a device, and a clock that moves when a call waits
 //! ```
 //!
 //! Invariants:
-//! - Time passes in `usleep` and `netdev_receive` only, from timer to timer, and by a microsecond each time somebody
-//!   looks at the clock, because packetdrill spins before an event.
+//! - Time passes in `usleep` and `netdev_receive` only, from timer to timer, and by a microsecond each time the
+//!   clock is read, because packetdrill spins before an event.
 //! - While a call blocks, time stands still at each change until the call was tried again.
 //! - `unsafe` is for the C interface: everything below `hooks` is safe code.
 

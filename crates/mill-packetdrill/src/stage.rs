@@ -1,4 +1,4 @@
-//! The world behind a lock, and who waits for whom.
+//! The world behind a lock, and which call waits for which.
 //!
 //! packetdrill's first thread reads the script, sends packets and lets time pass; a second one makes the calls that
 //! block. Whenever something has changed, the first lets the second try again before it goes on; and when the call
@@ -68,7 +68,7 @@ impl Stage {
     ) -> Result<R, Errno> {
         let mut inner = self.lock();
         if thread::current().id() == self.reader {
-            // Nobody would wake it: the script says that it does not block.
+            // Nothing would wake it: the script says that it does not block.
             return attempt(&mut inner.world)?.ok_or(Errno::AGAIN);
         }
         loop {
@@ -141,7 +141,7 @@ impl Stage {
                 .unwrap_or_else(PoisonError::into_inner);
             inner = next;
             if timeout.timed_out() {
-                // It was given up, and nobody will look at the clock.
+                // It was given up, and no call will read the clock.
                 inner.caller = Caller::Elsewhere;
             }
         }

@@ -1,4 +1,4 @@
-//! The host, a wire without a device, and a clock that moves when somebody waits.
+//! The host, a wire without a device, and a clock that moves when a call waits.
 
 use crate::world::descriptors::Descriptors;
 use crate::world::settings::Settings;

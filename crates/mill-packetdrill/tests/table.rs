@@ -19,7 +19,7 @@ impl Table {
     }
 
     fn functions(&self) -> &Interface {
-        // SAFETY: a leaked box, which nobody changes.
+        // SAFETY: a leaked box, which nothing changes.
         unsafe { &*self.0 }
     }
 

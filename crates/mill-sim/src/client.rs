@@ -122,12 +122,12 @@ impl Client {
         receiving.finished && receiving.unread_len == 0
     }
 
-    /// The server has sent RST, or nobody listened.
+    /// The server has sent RST, or no socket listened.
     pub fn was_reset(&self) -> bool {
         self.look(|side| side.was_reset)
     }
 
-    /// Nobody listened, or too many waited to be accepted.
+    /// No socket listened, or too many connections waited to be accepted.
     pub fn was_refused(&self) -> bool {
         self.net.borrow().endpoints[self.end.0].error == Some(StreamError::Refused)
     }

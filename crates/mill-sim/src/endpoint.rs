@@ -43,7 +43,7 @@ pub(crate) struct Endpoint {
     pub(crate) receiving: Receiving,
 }
 
-/// Who uses an end.
+/// What uses an end.
 #[derive(Debug)]
 pub(crate) enum Owner {
     /// It waits to be accepted, or the request to connect is still on its way.
@@ -53,7 +53,7 @@ pub(crate) enum Owner {
         task: TaskId,
     },
     Client(ClientSide),
-    /// Closed by whoever had it.
+    /// Closed by its owner.
     Gone,
 }
 

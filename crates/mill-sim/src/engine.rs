@@ -58,7 +58,7 @@ impl SimEngine {
         self.identity.net.borrow().is_due(self.identity.index)
     }
 
-    /// Somebody outside has a message for this engine's worker.
+    /// There is mail for this engine's worker.
     pub fn post_mail(&self) {
         self.identity.net.borrow_mut().engines[self.identity.index].mail = true;
     }
@@ -177,7 +177,7 @@ impl Orphans for SimEngine {
 
 impl Drop for Identity {
     fn drop(&mut self) {
-        // While a test fails the network may be borrowed further up; then nobody looks at it any more.
+        // While a test fails the network may be borrowed further up; then nothing reads it any more.
         if let Ok(mut net) = self.net.try_borrow_mut() {
             net.remove_engine(self.index);
         }

@@ -109,7 +109,7 @@ impl SimFiles {
         node.set_bytes(bytes, self.now());
     }
 
-    /// Takes the entry out of its directory; whoever has the file open keeps it.
+    /// Takes the entry out of its directory; what has the file open keeps it.
     pub fn remove(&self, path: &str) {
         self.tree.borrow_mut().remove(path);
     }
@@ -349,7 +349,7 @@ impl SimFile {
     }
 }
 
-/// Reading takes no time here: whoever makes segments of a file does not wait for its bytes.
+/// Reading takes no time here: a stack that makes segments of a file does not wait for its bytes.
 impl FileBytes for SimFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize, FileError> {
         match &self.0.node.content {

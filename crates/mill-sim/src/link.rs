@@ -13,7 +13,7 @@ pub struct Link {
     /// `None` takes no time to put bytes on the way.
     pub bytes_per_second: Option<u64>,
     /// Bytes that may be between the sender's `write` and the receiver's reading: the sender's buffer, the way
-    /// and the receiver's buffer in one number. Who does not read stalls the other end after this many.
+    /// and the receiver's buffer in one number. A receiver that does not read stalls the sender after this many.
     pub window_bytes: u64,
     pub segments: Segments,
 }

@@ -66,7 +66,7 @@ pub(crate) struct EngineState {
 /// Whether time may move as far as one worker is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parking {
-    /// It was never polled, or is gone: nobody waits for it.
+    /// It was never polled, or is gone: nothing waits for it.
     Absent,
     Running,
     Until(Instant),
@@ -228,7 +228,7 @@ impl Network {
     }
 
     /// What keeps each engine from waiting.
-    pub(crate) fn who_works(&self) -> String {
+    pub(crate) fn busy_workers(&self) -> String {
         let of_engine = |(index, state): (usize, &EngineState)| {
             let waits = match state.parking {
                 Parking::Absent => String::from("absent"),

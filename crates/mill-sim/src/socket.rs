@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) options: ListenOptions,
-    /// Established connections that nobody accepted yet.
+    /// Established connections that were not accepted yet.
     pub(crate) waiting: VecDeque<EndpointId>,
     /// How many engines listen here; the last one's leaving closes the socket.
     pub(crate) listeners: usize,

@@ -133,7 +133,7 @@ impl Stream for SimStream {
 
 impl Drop for SimStream {
     fn drop(&mut self) {
-        // While a test fails the network may be borrowed further up; then nobody looks at it any more.
+        // While a test fails the network may be borrowed further up; then nothing reads it any more.
         if let Ok(mut net) = self.net.try_borrow_mut() {
             net.close(self.end);
         }

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// A world with a clock, files, links and whoever uses them. A test that fails prints the seed and what
+/// A world with a clock, files, links and what uses them. A test that fails prints the seed and what
 /// happened last.
 #[derive(Debug)]
 pub struct World {
@@ -32,7 +32,7 @@ pub struct World {
 pub enum Until {
     /// Nothing is on its way and no client has anything left to do; the workers' timers are not waited for.
     Quiet,
-    /// Nobody waits for anything any more, not even for a timer.
+    /// Nothing waits any more, not even for a timer.
     Idle,
     /// So much time has passed since the world began.
     At(Duration),
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// Lets happen what is due, then moves time to the next thing that happens, or to `deadline` if that is earlier;
-    /// false if there is neither. For hosts without engines: whoever drives them looks after each step whether frames
+    /// false if there is neither. For hosts without engines: their driver looks after each step whether frames
     /// have come.
     pub fn step(&self, deadline: Option<Instant>) -> bool {
         run_due(&self.net);
@@ -130,7 +130,7 @@ impl World {
         self.net.borrow_mut().lacking_stream.push(option);
     }
 
-    /// A client that connects now to where someone listens.
+    /// A client that connects now to an address at which an engine listens.
     pub fn connect(&self, target: &str) -> Client {
         self.connect_at(self.elapsed(), target)
     }
@@ -191,7 +191,7 @@ impl World {
                 turns_without_rest < TURNS_AT_ONE_INSTANT_MAX,
                 "the workers do not come to rest at {:?}: {}",
                 self.elapsed(),
-                self.net.borrow().who_works()
+                self.net.borrow().busy_workers()
             );
         }
         self.net.borrow_mut().until = Until::Idle;

@@ -74,7 +74,7 @@ pub fn measure(cell: &Cell) -> f64 {
     let (sender, receiver) = pair.ends.split_at_mut(1);
     let (sender, receiver) = (&mut sender[0], &mut receiver[0]);
     let listening = receiver.host.listen(target, &ListenOptions::default());
-    let listener = listening.expect("nobody else listens");
+    let listener = listening.expect("no other listener is there");
     let opened = sender.host.connect(target, None, true, 0);
     let socket = opened.expect("the target is on the link");
     let mut accepted = None;

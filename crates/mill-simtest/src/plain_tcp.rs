@@ -9,7 +9,7 @@
 //!     inbound      the bytes that came, and the window that is offered for more
 //!     examiner     what the other end must not do: each rule with the words that a failed world shows
 //!   application  what is said over a connection: an HTTP server, and clients that compare each byte
-//! forger       no TCP at all: SYNs and acknowledgements of nobody
+//! forger       no TCP at all: SYNs and acknowledgements with forged addresses
 //! ```
 //!
 //! Its receiver has no congestion control to mislead and its sender none to obey: a few segments in flight, one timer of a
@@ -17,7 +17,7 @@
 
 /// What the applications over it say, and what they find.
 pub mod application;
-/// Segments of nobody.
+/// Segments with forged addresses.
 pub mod forger;
 /// How one end behaves.
 pub mod habits;
@@ -32,7 +32,7 @@ mod examiner;
 mod header;
 /// What came, in order.
 mod inbound;
-/// Answers to who asks for a hardware address.
+/// Answers to questions for a hardware address.
 mod neighbours;
 /// What is to be sent now.
 mod output;

@@ -1,6 +1,6 @@
 //! What a seed decides.
 
-/// SYNs of nobody.
+/// SYNs with forged addresses.
 mod flood;
 /// Cards and the stack's settings.
 mod hosts;
@@ -213,7 +213,7 @@ impl Plan {
             .is_none_or(|it| it.is_patient());
         let is_faithful =
             self.is_faithful(station) && (!with_plain || is_plain_faithful && is_patient);
-        // A flood fills a small table of neighbours, and whoever is pushed out of it waits.
+        // A flood fills a small table of neighbours, and an entry that is pushed out of it has to be resolved again.
         self.settings.limits_time && !(is_faithful && self.is_ample())
     }
 

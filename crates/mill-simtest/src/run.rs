@@ -68,11 +68,11 @@ pub enum Failure {
     Left { station: usize, what: String },
     /// Connections that our server still has.
     Connections(u64),
-    /// Time goes on although everybody has left.
+    /// Time goes on although all clients have ended.
     Restless,
 }
 
-/// Everybody in a world.
+/// All parties of a world.
 struct Actors {
     http: HttpServer,
     bytes: Turn,
@@ -80,11 +80,11 @@ struct Actors {
     load: Option<Load>,
     plain: Option<PlainHost>,
     forger: Option<Forger>,
-    /// Turns of engines that nobody else runs any more, by station.
+    /// Turns of engines whose users have ended, by station.
     idlers: Vec<(usize, Turn)>,
     /// By station: only those are run that are due, for most wait most of the time.
     engines: Vec<SimEngine>,
-    /// Somebody is new: so many turns more are everybody's, due or not. The first does what is to be done, the second says
+    /// A party is new: in so many more turns all have a turn, due or not. The first does what is to be done, the second says
     /// what is waited for then.
     turns_of_all: u8,
 }
@@ -173,9 +173,9 @@ fn talk(plan: &Plan, world: &World, actors: &mut Actors) {
     }
 }
 
-/// Everybody has left; lets all timers expire.
+/// All clients have ended; lets all timers expire.
 fn rest(plan: &Plan, world: &World, actors: &mut Actors, failures: &mut Vec<Failure>) {
-    // A vanished host's clients would wait for ever: nobody told them, and they have nothing to say.
+    // A vanished host's clients would wait for ever: no segment tells them, and they have nothing to send.
     for actor in &mut actors.clients {
         if plan.vanishes(actor.client.index + 2) {
             actor.turn = idler(actor.client.engine.clone());
@@ -209,7 +209,7 @@ fn look_for_leftovers(
     }
     for (station, (engine, card)) in engines.iter().zip(stations).enumerate() {
         let mut left = |what| failures.push(Failure::Left { station, what });
-        // Of a connection that waits for ever, itself is left and what it has not read, but nothing that anybody waits for.
+        // Of a connection that waits for ever, itself is left and what it has not read, but nothing that a task waits for.
         let kept = waiting.of_station(station);
         if engine.stack_streams() != kept {
             left(format!("{} streams", engine.stack_streams()));
@@ -242,7 +242,7 @@ impl Actors {
         ours + ended.filter(|(_, it)| *it != Finding::Open).count()
     }
 
-    /// One turn of everybody who is due; if nobody is, time passes.
+    /// One turn of all parties that are due; if none is, time passes.
     fn turn(&mut self, world: &World) {
         let has_new = self.turns_of_all > 0;
         self.turns_of_all = self.turns_of_all.saturating_sub(1);
@@ -294,7 +294,7 @@ impl Actors {
     }
 }
 
-/// A worker without tasks: whoever used the engine has left, its host goes on.
+/// A worker without tasks: the user of the engine has ended, its host goes on.
 fn idler(engine: WorldEngine) -> Turn {
     let (now, wall_clock) = engine.clock();
     let scheduler = Scheduler::new(now, wall_clock);
@@ -333,7 +333,7 @@ const LONGEST_TALK: Duration = Duration::from_secs(2_900);
 /// two minutes each, about 1700 s; our server's timeouts are 3000 s.
 const LONGEST_REST: Duration = Duration::from_secs(8_000);
 
-/// Turns until the engine of somebody new knows what is waited for.
+/// Turns until the engine of a new party knows what is waited for.
 const TURNS_OF_NEW: u8 = 2;
 
 /// Lines of the ladder that a failed world shows.

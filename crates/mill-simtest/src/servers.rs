@@ -32,7 +32,7 @@ pub type Turn = Box<dyn FnMut() -> usize>;
 pub struct HttpServer {
     turn: Box<dyn FnMut() -> bool>,
     board: Board,
-    /// Their other ends are the worker's: it ends when nobody can give it orders.
+    /// Their other ends are the worker's: it ends when no order can come.
     _orders: Sender<Order>,
     _reports: Receiver<worker::Report>,
 }
@@ -72,7 +72,7 @@ impl HttpServer {
     }
 
     pub fn turn(&mut self) {
-        assert!((self.turn)(), "a server that nobody stopped has ended");
+        assert!((self.turn)(), "a server that was not stopped has ended");
     }
 
     /// Connections that the server has.
@@ -103,7 +103,7 @@ pub fn write_files(plan: &Plan, files: &SimFiles) {
     }
 }
 
-/// Timeouts are longer than any partition, and whoever posts slowly is read to the end; what a seed decides is how the
+/// Timeouts are longer than any partition, and slow request content is read to the end; what a seed decides is how the
 /// server sends.
 fn site(address: &Address, plan: &Plan) -> Arc<Site> {
     let sends = [
@@ -155,7 +155,7 @@ pub fn bytes_server(engine: WorldEngine, addresses: &Addresses, plan: &Plan) -> 
         };
         match engine.listen(&options) {
             Ok(listening) => listening.id,
-            Err(error) => panic!("{address} is nobody's: {error:?}"),
+            Err(error) => panic!("{address} belongs to no station: {error:?}"),
         }
     };
     let (hash, echo) = (listen(&addresses.hash), listen(&addresses.echo));
@@ -173,7 +173,7 @@ pub fn bytes_server(engine: WorldEngine, addresses: &Addresses, plan: &Plan) -> 
 }
 
 async fn serve(stream: WorldStream, hashes: bool) {
-    // Who breaks its connection gets no answer; the client's side says whether that was planned.
+    // A client that breaks its connection gets no answer; the client's side says whether that was planned.
     let _ = if hashes {
         hash(&stream).await
     } else {

@@ -122,7 +122,7 @@ impl<'a> Talking<'a> {
             .unwrap_or(&addresses.http)
     }
 
-    /// A connection over which `first` was said. While nobody knows the way (no answer to ARP on a bad wire) it tries
+    /// A connection over which `first` was said. While the neighbour is unknown (no answer to ARP on a bad wire) it tries
     /// again, as people do.
     async fn connect(&self, target: &Address, first: &[u8]) -> Result<WorldStream, Problem> {
         let client = self.client;

@@ -55,7 +55,7 @@ impl EthernetHeader {
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Nobody's; in an ARP request, the one that is asked for.
+    /// No station's; in an ARP request, the one that is asked for.
     pub const UNSPECIFIED: Self = Self([0; 6]);
     pub const BROADCAST: Self = Self([0xff; 6]);
 
@@ -123,7 +123,7 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-/// What a frame's payload is. Values below 1536 are lengths of an older framing, which nobody here speaks.
+/// What a frame's payload is. Values below 1536 are lengths of an older framing, which is not supported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EtherType(pub u16);
 

@@ -85,7 +85,7 @@ impl Icmpv4 {
         Ok((parsed, HEADER_BYTES))
     }
 
-    /// Whether it is about another packet: nobody answers such with an error (RFC 1122 3.2.2).
+    /// Whether it is about another packet: such a message is never answered with an error (RFC 1122 3.2.2).
     pub const fn is_error(&self) -> bool {
         match self {
             Self::Unreachable { .. }

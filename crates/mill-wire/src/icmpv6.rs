@@ -39,7 +39,7 @@ pub enum Icmpv6 {
         /// The byte of the packet that is to blame.
         pointer: u32,
     },
-    /// Types that are read elsewhere or by nobody here.
+    /// Types that are read elsewhere or not at all.
     Other {
         kind: u8,
         code: u8,
@@ -94,7 +94,7 @@ impl Icmpv6 {
         Ok((parsed, HEADER_BYTES))
     }
 
-    /// Whether it is about another packet: nobody answers such with an error (RFC 4443 2.1, 2.4 (e.1)).
+    /// Whether it is about another packet: such a message is never answered with an error (RFC 4443 2.1, 2.4 (e.1)).
     pub const fn is_error(&self) -> bool {
         match self {
             Self::Unreachable { .. }

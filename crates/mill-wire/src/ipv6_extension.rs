@@ -21,7 +21,7 @@ pub struct Upper {
     pub offset: usize,
     /// The packet is one piece of a datagram, whose extension headers go on behind this one.
     pub fragment: Option<FragmentHeader>,
-    /// Where in the packet `protocol` is named, for whoever does not know it (RFC 4443 3.4).
+    /// Where in the packet `protocol` is named, for a host that does not know it (RFC 4443 3.4).
     pub named_at: u32,
 }
 
@@ -40,9 +40,9 @@ pub struct FragmentHeader {
 pub enum Refused {
     /// Without an answer.
     Malformed(Malformed),
-    /// More headers or options than anybody needs (RFC 8504 5.3). Without an answer.
+    /// More headers or options than are needed (RFC 8504 5.3). Without an answer.
     TooMany,
-    /// An option says that whoever does not know it drops the packet (RFC 8200 4.2). Without an answer.
+    /// An unknown option says that the packet is to be dropped (RFC 8200 4.2). Without an answer.
     Option,
     /// With a parameter problem as an answer.
     Problem {

@@ -19,7 +19,7 @@ pub mod ethernet;
 /// Tags of virtual networks.
 pub mod vlan;
 
-/// Who has an IPv4 address.
+/// ARP: which station has an IPv4 address.
 pub mod arp;
 
 /// What follows an IP header.

@@ -9,7 +9,7 @@
 //! | option type, 1 | length in units of 8, 1 | value | ...
 //! ```
 //!
-//! Whether the hop limit was 255 and the checksum right is for whoever has the IPv6 header.
+//! Whether the hop limit was 255 and the checksum right is checked where the IPv6 header is.
 
 use crate::Malformed;
 use crate::ethernet::MacAddress;
@@ -285,7 +285,7 @@ impl Options {
                 ],
             ) if len <= 128 => {
                 if let Ok(prefix) = <[u8; 16]>::try_from(prefix) {
-                    // What is beyond the first few is not needed by anybody.
+                    // What is beyond the first few is not needed.
                     self.prefixes.push(PrefixInformation {
                         prefix: Ipv6Addr::from(prefix),
                         len,

@@ -8,7 +8,7 @@ use crate::protocol::Protocol;
 use crate::seq::SeqNumber;
 use core::net::IpAddr;
 
-/// Whose packet it was, as the one who sent it sees it: `source` is itself.
+/// Whose packet it was, as its sender sees it: `source` is the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quoted {
     pub protocol: Protocol,

@@ -22,10 +22,10 @@ pub const HEADER_BYTES: usize = 20;
 /// Bytes of the longest header, options included.
 pub const HEADER_BYTES_MAX: usize = 60;
 
-/// Where the checksum lies in the header, for whoever completes it later.
+/// Where the checksum lies in the header, for the device that completes it later.
 pub const CHECKSUM_OFFSET: usize = 16;
 
-/// A segment's header. The checksum is not part of it: whoever has the addresses verifies and fills it.
+/// A segment's header. The checksum is not part of it: the caller, which has the addresses, verifies and fills it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpHeader {
     pub source: u16,
@@ -41,7 +41,7 @@ pub struct TcpHeader {
     pub options: TcpOptions,
 }
 
-/// The fields of a header in front of its options, for whoever has those elsewhere.
+/// The fields of a header in front of its options, for a caller that has those elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FixedHeader {
     pub source: u16,

@@ -238,7 +238,7 @@ impl TcpOptions {
     /// Writes the options in Linux's order, each aligned to four bytes; returns how many bytes.
     ///
     /// # Panics
-    /// If they do not fit into `into`; whoever makes a header chooses options that take at most
+    /// If they do not fit into `into`; the maker of a header chooses options that take at most
     /// [`OPTIONS_BYTES_MAX`].
     #[inline]
     pub fn emit(&self, into: &mut [u8]) -> usize {

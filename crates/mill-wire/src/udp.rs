@@ -13,7 +13,7 @@ pub const HEADER_BYTES: usize = 8;
 /// Where the checksum lies in the header.
 pub const CHECKSUM_OFFSET: usize = 6;
 
-/// A datagram's header. The checksum is not part of it: whoever has the addresses verifies and fills it.
+/// A datagram's header. The checksum is not part of it: the caller, which has the addresses, verifies and fills it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UdpHeader {
     /// 0 if no answer is wanted.

@@ -19,7 +19,7 @@ pub(super) unsafe fn stage<'a>(userdata: *mut c_void) -> &'a Stage {
 /// `len` bytes of the caller, none if the pointer is null.
 ///
 /// # Safety
-/// The bytes may be read and nobody writes them meanwhile.
+/// The bytes may be read, and nothing writes them meanwhile.
 pub(super) unsafe fn input<'a>(bytes: *const c_void, len: usize) -> &'a [u8] {
     if bytes.is_null() {
         return &[];
@@ -31,7 +31,7 @@ pub(super) unsafe fn input<'a>(bytes: *const c_void, len: usize) -> &'a [u8] {
 /// Room of the caller for `len` bytes, none if the pointer is null.
 ///
 /// # Safety
-/// The bytes are initialised, may be written, and nobody looks at them meanwhile.
+/// The bytes are initialised, may be written, and nothing else reads them meanwhile.
 pub(super) unsafe fn output<'a>(bytes: *mut c_void, len: usize) -> &'a mut [u8] {
     if bytes.is_null() {
         return &mut [];
@@ -43,7 +43,7 @@ pub(super) unsafe fn output<'a>(bytes: *mut c_void, len: usize) -> &'a mut [u8] 
 /// `count` values of the caller, none if the pointer is null.
 ///
 /// # Safety
-/// They are initialised and aligned, may be written, and nobody looks at them meanwhile.
+/// They are initialised and aligned, may be written, and nothing else reads them meanwhile.
 pub(super) unsafe fn places<'a, T>(values: *mut T, count: usize) -> &'a mut [T] {
     if values.is_null() {
         return &mut [];

@@ -153,7 +153,7 @@ impl World {
         Ok(Some(read))
     }
 
-    /// The error of a connection, the first time that anybody asks.
+    /// The error of a connection, the first time it is asked for.
     pub(super) fn error_of(&mut self, fd: i32, state: &Readable) -> Result<Option<Errno>, Errno> {
         let descriptor = self.descriptors.find(fd)?;
         let Some(error) = state.error.filter(|_| !descriptor.was_error_told) else {

@@ -75,7 +75,7 @@ fn framed(kind: [u8; 2], packet: &[u8]) -> Vec<u8> {
     [&STACK, &GATEWAY, &kind[..], packet].concat()
 }
 
-/// RFC 826: everybody lives at the gateway's address, but who asks for itself.
+/// RFC 826: every address is at the gateway's Ethernet address, except the one that asks for itself.
 fn arp_reply(request: &[u8]) -> Option<Vec<u8>> {
     let is_request = request.get(6..8)? == [0, 1];
     let asking = request.get(8..18)?;
@@ -92,7 +92,7 @@ fn is_discovery(packet: &[u8]) -> bool {
     packet.get(6) == Some(&58) && matches!(packet.get(40), Some(133..=137 | 143))
 }
 
-/// RFC 4861 4.4: the answer to a solicitation for anybody's address but the sender's.
+/// RFC 4861 4.4: the answer to a solicitation for any address except the sender's own.
 fn advertisement(solicitation: &[u8]) -> Option<Vec<u8>> {
     let asking = solicitation.get(8..24)?;
     let target = solicitation.get(48..64)?;

@@ -97,7 +97,7 @@ impl Network {
         }
     }
 
-    /// The listeners of an engine at which someone waits to be accepted.
+    /// The listeners of an engine at which connections wait to be accepted.
     pub(crate) fn acceptable(&self, engine: usize) -> impl Iterator<Item = usize> {
         let listeners = self.listeners.iter().enumerate();
         listeners.filter_map(move |(index, listener)| {
@@ -275,7 +275,7 @@ fn asked_for(options: &ListenOptions) -> impl Iterator<Item = ListenOption> {
         .filter_map(|(asked, option)| asked.then_some(option))
 }
 
-/// Who connects to the wildcard address comes to the loopback address.
+/// A connection to the wildcard address goes to the loopback address.
 fn reachable(target: &Address) -> Address {
     match target {
         Address::Ip(SocketAddr::V4(v4)) if v4.ip().is_unspecified() => {

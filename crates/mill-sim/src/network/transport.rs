@@ -148,7 +148,7 @@ impl Network {
         let elapsed = self.elapsed();
         self.ladder.note_item(elapsed, id, &item);
         if matches!(self.end(id).owner, Owner::Gone) {
-            // Bytes for someone who is gone are answered with RST (RFC 9293 3.10.7.1).
+            // Bytes for an end that is gone are answered with RST (RFC 9293 3.10.7.1).
             if matches!(item, Item::Segment(_)) {
                 self.reset(id);
             }
@@ -211,7 +211,7 @@ impl Network {
         Poll::Pending
     }
 
-    /// Who waits for more bytes than fit the peer's window would wait forever: the window grows.
+    /// A reader that waits for more bytes than the peer's window holds would wait forever: the window grows.
     fn widen(&mut self, sender: EndpointId, least: usize) {
         let sending = &mut self.end(sender).sending;
         if sending.window < least as u64 {

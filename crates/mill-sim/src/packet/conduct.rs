@@ -59,7 +59,7 @@ impl Conduct {
             self.on_syn(flow, &header);
             return Ok(());
         }
-        // A reset may be for a connection that nobody knows.
+        // A reset may be for a connection that no host knows.
         if header.flags.has(Flags::RST) {
             return Ok(());
         }

@@ -22,7 +22,7 @@ pub enum Says {
     Truth,
     /// This MTU, whatever the wire's is.
     Mtu(u16),
-    /// The wire's MTU, about a packet that nobody has sent.
+    /// The wire's MTU, about a packet that was never sent.
     OfForeignFlow,
 }
 
@@ -35,7 +35,7 @@ impl Router {
         slanders_per_million: 0,
     };
 
-    /// Nobody is told anything.
+    /// No ICMP is sent.
     pub const SILENT: Self = Self {
         silent_per_million: 1_000_000,
         ..Self::TRUTHFUL
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_quotes_what_it_speaks_of_or_what_nobody_has_sent() {
+    fn a_router_quotes_the_packet_it_reports_or_one_that_was_never_sent() {
         let message = |is_foreign| TooBig {
             mtu: 1280,
             is_foreign,

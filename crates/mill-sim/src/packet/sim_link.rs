@@ -33,7 +33,7 @@ impl SimLink {
         }
     }
 
-    /// The station, for whoever keeps an eye on it while the link is a host's.
+    /// The station, for the test that observes it while a host has the link.
     pub fn station(&self) -> Station {
         Station::new(Rc::clone(&self.net), self.station)
     }
@@ -133,7 +133,7 @@ impl ExclusiveLink for SimLink {}
 
 impl Drop for SimLink {
     fn drop(&mut self) {
-        // While a test fails the network may be borrowed further up; then nobody looks at it any more.
+        // While a test fails the network may be borrowed further up; then nothing reads it any more.
         if let Ok(mut net) = self.net.try_borrow_mut() {
             net.packets.stations[self.station].engine = None;
         }

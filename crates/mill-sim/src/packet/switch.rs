@@ -298,7 +298,7 @@ impl Network {
 }
 
 impl Packets {
-    /// Whether everyone who may receive a station's frames takes larger ones than the MTU.
+    /// Whether all receivers of a station's frames take larger ones than the MTU.
     fn travels_whole(&self, index: usize) -> bool {
         let switch = self.stations[index].switch;
         let mut others = self.stations.iter().enumerate();

@@ -10,7 +10,7 @@
 
 /// One line.
 mod line;
-/// A TCP segment, as whoever judges a world reads it.
+/// A TCP segment, as the judge of a world reads it.
 mod sent;
 
 pub use sent::SentSegment;

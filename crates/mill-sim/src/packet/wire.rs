@@ -45,7 +45,7 @@ pub enum Loss {
         per_million: u32,
     },
     /// Gilbert and Elliott's model: the wire is good or bad, changes between the two with a frame's probability, and
-    /// loses frames while it is bad. What made it bad passes also while nobody sends: after a tenth of a second without
+    /// loses frames while it is bad. What made it bad passes also while no frame is sent: after a tenth of a second without
     /// a frame it is good again, or retransmissions ever farther apart would all be part of one burst.
     Bursts {
         good_to_bad_per_million: u32,

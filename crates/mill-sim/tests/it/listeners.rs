@@ -17,7 +17,7 @@ fn clients<const N: usize>(world: &World) -> [Client; N] {
 }
 
 #[test]
-fn nobody_listening_refuses() {
+fn a_port_without_a_listener_refuses() {
     let world = World::new(1);
     let mut server = start(&world, |stream, _| echo(stream));
     let client = world.connect("10.0.0.1:81");

@@ -179,7 +179,7 @@ fn whatever_is_corrupted_is_noticed() {
             ));
         }
         let arrivals = cable.arrivals();
-        // A changed target reaches nobody or everybody; here there is only one other station.
+        // A changed target reaches no station or all; here there is only one other station.
         assert_eq!(arrivals.len(), 3000);
         let mut right = 0;
         for (_, checksum, bytes) in &arrivals {
@@ -279,7 +279,7 @@ fn congestion_is_marked_where_the_packet_may_be_marked() {
 }
 
 #[test]
-fn a_full_card_wakes_who_waits_for_it() {
+fn a_full_card_wakes_the_host_that_waits_for_it() {
     let mut sender = StationOptions::new(1500);
     sender.card_bytes = Some(400);
     let mut cable = Cable::new(1, sender, StationOptions::new(1500));

@@ -257,9 +257,9 @@ fn a_world_without_workers_comes_to_rest() {
 }
 
 /// What each of two engines does, one that wakes every 30 ms and one that waits for ever, in 100 ms of turns that run only
-/// those who are due.
+/// those that are due.
 #[test]
-fn those_who_are_not_due_need_no_turn_and_time_passes_without_them() {
+fn hosts_that_are_not_due_need_no_turn_and_time_passes_without_them() {
     let world = World::new(1);
     let engines = [world.engine(), world.engine()];
     let begin = world.now();
@@ -288,6 +288,6 @@ fn those_who_are_not_due_need_no_turn_and_time_passes_without_them() {
     };
     world.run(turn, Until::At(100 * MS));
     assert_eq!(world.elapsed(), 100 * MS);
-    // Nobody waits for one that has not been polled yet: the second is when the first has waited once.
+    // No task waits for one that has not been polled yet: the second is when the first has waited once.
     assert_eq!(wakes_ms, [vec![0, 30, 60, 90], vec![30]]);
 }

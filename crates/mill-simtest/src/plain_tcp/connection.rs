@@ -158,7 +158,7 @@ impl Connection {
             return;
         }
         if self.time_wait_ends.is_none() && self.heard_at + IDLE_MAX <= now {
-            self.abort("nobody spoke");
+            self.abort("the peer was silent");
             return;
         }
         if self.timer.is_some_and(|at| at <= now) {
@@ -170,7 +170,7 @@ impl Connection {
                 self.peer_mss = self.peer_mss.min(default_mss(&self.remote));
             }
             if self.timeouts > TIMEOUTS_MAX {
-                self.abort("nobody acknowledged");
+                self.abort("nothing was acknowledged");
                 return;
             }
         }
@@ -214,7 +214,7 @@ impl Connection {
                 return;
             }
             if let Some(inbound) = &mut self.inbound {
-                // Behind a FIN nobody waits for a wider window.
+                // After a FIN no reader waits for a wider window.
                 self.acks_now |= inbound.consume(lent.len()) && !inbound.is_finished();
             }
         }
@@ -315,5 +315,5 @@ const TIMEOUTS_MAX: u32 = 12;
 /// RFC 6298 2.5 has 60 s as the least upper bound of the retransmission timer; here it is the bound.
 const RTO_MAX: Duration = Duration::from_secs(60);
 
-/// Who has heard nothing for so long gives up: the peer may have vanished while nothing was in flight.
+/// A connection that has heard nothing for so long gives up: the peer may have vanished while nothing was in flight.
 const IDLE_MAX: Duration = Duration::from_secs(900);

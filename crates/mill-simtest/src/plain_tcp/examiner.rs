@@ -107,7 +107,7 @@ impl Examiner {
             }
         }
         if self.irs.is_some_and(|irs| irs != segment.seq) {
-            // Who keeps nothing of a SYN answers the next one as if it were the first (RFC 4987 3.6).
+            // A host that keeps nothing of a SYN answers the next one as if it were the first (RFC 4987 3.6).
             let is_right = self.may_forget && segment.has(ACK);
             return is_right
                 .then_some(())

@@ -1,4 +1,4 @@
-//! Segments of nobody: SYNs from addresses that do not answer, and acknowledgements that guess (RFC 4987).
+//! Forged segments: SYNs from addresses that do not answer, and acknowledgements that guess (RFC 4987).
 
 use super::header::{ACK, RST, SYN, Segment};
 use super::neighbours::{answer, hardware_address};
@@ -70,11 +70,11 @@ impl Forger {
     }
 
     fn forge(&mut self) -> Segment {
-        let (somebody, port) = (self.somebody(), self.number16());
+        let (forged, port) = (self.forged_address(), self.number16());
         let is_guess = self.random.happens(self.plan.guesses_per_million);
         // A guess never comes from where a SYN came from: a world holds every sender to what its SYNs agreed on.
         let port = if is_guess { port | 1 } else { port.max(2) & !1 };
-        let source = SocketAddr::new(somebody, port);
+        let source = SocketAddr::new(forged, port);
         let options = self
             .random
             .one_of(&[&[][..], &[2, 4, 5, 0xb4], &FULL_OPTIONS]);
@@ -97,8 +97,8 @@ impl Forger {
         }
     }
 
-    /// One of the addresses that are nobody's.
-    fn somebody(&mut self) -> IpAddr {
+    /// One of the addresses that no host has.
+    fn forged_address(&mut self) -> IpAddr {
         let last = FIRST_NOBODY + u8::try_from(self.random.up_to(NOBODIES)).unwrap_or(0);
         with_last(self.address, last)
     }
@@ -111,7 +111,7 @@ impl Forger {
         u32::try_from(self.random.up_to(0xffff_ffff)).unwrap_or(0)
     }
 
-    /// Whoever has the forged addresses may be there: then they answer as hosts that know nothing of it.
+    /// The forged addresses may belong to hosts, which answer as hosts that know nothing of the connection.
     fn receive(&mut self) {
         let mut burst = Burst::new(64);
         loop {

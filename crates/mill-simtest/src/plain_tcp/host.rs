@@ -38,7 +38,7 @@ pub struct PlainHost {
 #[derive(Clone, Debug)]
 pub struct PlainHostOptions {
     pub address: IpAddr,
-    /// It listens, as somebody with these habits.
+    /// It listens, with these habits.
     pub serves: Option<(u16, Habits)>,
     /// Where our servers are: of HTTP, of hashes, of echoes.
     pub targets: [SocketAddr; 3],
@@ -221,7 +221,7 @@ impl PlainHost {
                 let number = self.open(ends, State::SynReceived, habits, application, now);
                 self.connections[number].on_first_syn(segment, now);
             }
-            // 3.10.7.1: nobody.
+            // 3.10.7.1: no connection and no listener.
             _ if segment.has(RST) => {}
             _ => self.frames.push(frame_of(&answer_to_stranger(segment))),
         }

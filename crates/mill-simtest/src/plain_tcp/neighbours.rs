@@ -1,5 +1,5 @@
-//! Answers to who asks for a hardware address: ARP (RFC 826) and neighbour discovery (RFC 4861 4.3, 4.4). Nothing is asked:
-//! a world's hardware addresses are known from its IP addresses, as those of a table that somebody wrote.
+//! Answers to questions for a hardware address: ARP (RFC 826) and neighbour discovery (RFC 4861 4.3, 4.4). Nothing is asked:
+//! a world's hardware addresses are known from its IP addresses, as those of a static table.
 
 use super::header::{packet, pseudo_sum, sum, u16_at};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

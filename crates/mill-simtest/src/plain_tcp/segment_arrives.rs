@@ -245,7 +245,7 @@ fn covers(seq: u32, len: u32, next: u32) -> bool {
     before(seq, next) && before(next, seq.wrapping_add(len))
 }
 
-/// 3.10.7.1: the reset to a segment of a connection that nobody knows.
+/// 3.10.7.1: the reset to a segment of an unknown connection.
 pub(super) fn answer_to_stranger(segment: &Segment) -> Segment {
     let (seq, ack, flags) = if segment.has(ACK) {
         (segment.ack, 0, RST)

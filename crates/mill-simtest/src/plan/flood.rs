@@ -1,4 +1,4 @@
-//! SYNs of nobody.
+//! SYNs with forged addresses.
 
 use mill_runtime::time::Duration;
 use mill_sim::random::Random;

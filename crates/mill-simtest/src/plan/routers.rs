@@ -22,7 +22,7 @@ pub(super) fn draw(plan: &mut Plan, mtu: u16, random: &mut Random) {
         plan.stations[station].outward.router = outward;
         plan.stations[station].inward.router = inward;
     }
-    // Who does not look for a size itself is lost behind a router that says nothing.
+    // A host that does not search for a packet size is lost behind a silent router.
     for station in &mut plan.stations {
         station.tcp.mtu_probing = true;
     }

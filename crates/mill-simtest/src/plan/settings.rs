@@ -19,7 +19,7 @@ pub struct Settings {
     pub fast_open: Option<u32>,
     /// Clients ask for Fast Open's cookies, and send their first bytes with a SYN where they have one.
     pub asks_fast_open: bool,
-    /// Connections end when nobody answers for so long: user timeouts and keep-alive at all stations.
+    /// Connections end when the peer is silent for so long: user timeouts and keep-alive at all stations.
     pub limits_time: bool,
 }
 

@@ -7,7 +7,7 @@ use mill_sim::random::Random;
 
 /// The talks of each client.
 pub(super) fn draw(clients: usize, random: &mut Random) -> Vec<Vec<TalkPlan>> {
-    // In one world of forty somebody carries ten megabytes.
+    // In one world of forty a transfer is of ten megabytes.
     let mut largest = random.happens(25_000);
     (0..clients)
         .map(|client| {

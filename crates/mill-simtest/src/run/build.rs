@@ -22,7 +22,7 @@ use mill_stack::config::{HostConfig, Prefix};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
-/// A world with everybody in it.
+/// A world with all its parties.
 pub(super) struct Built {
     pub(super) actors: Actors,
     /// By station, the load generator's last.

@@ -140,7 +140,7 @@ fn is_as_planned(plan: &Plan, station: usize, report: &Report) -> bool {
     match &report.result {
         Ok(()) => true,
         Err(Problem::WrongByte { .. } | Problem::Surplus | Problem::WrongHash) => false,
-        // A host that has vanished notices nothing but that nobody answers; whoever leaves early may have been left.
+        // A host that has vanished notices only that its peer is silent; a client that ends early may have been left.
         Err(problem) => {
             let is_for_plain = plan.talks[report.client][report.talk].is_for_plain;
             let is_refused = matches!(problem, Problem::Connect(_) | Problem::Refused(_));

@@ -160,7 +160,7 @@ fn is_given_up(
     let ends = (0..times.len()).filter_map(|first| retries(&times[first..], questions, config));
     ends.filter(|(count, _)| *count == retries_max)
         .any(|(_, end)| {
-            // What comes later finds nobody.
+            // What comes later finds no connection.
             acks(server, segments).all(|(ack, at)| !is_before(edge.0, ack) || at >= end)
         })
 }
@@ -232,7 +232,7 @@ const SERVERS: usize = 2;
 /// Timers count in milliseconds, and are late by a turn.
 const TICKS: Duration = Duration::from_millis(10);
 
-/// So long a neighbour is asked for before those who wait are told that nobody answers (RFC 4861 10).
+/// So long a neighbour is asked for before those that wait learn that there is no answer (RFC 4861 10).
 const ASKING: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use mill_runtime::stream::Stream;
 use std::rc::Rc;
 
 impl Client {
-    /// What is said before anything else: where it may leave with the SYN, no more than a server sends back that nobody
+    /// What is said before anything else: where it may leave with the SYN, no more than a server sends back that nothing
     /// reads yet.
     fn first_of<'a>(&self, bytes: &'a [u8], limit: usize) -> &'a [u8] {
         let most = if self.asks_fast_open { FIRST_BYTES } else { 0 };

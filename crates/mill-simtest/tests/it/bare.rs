@@ -21,7 +21,7 @@ fn check(seed: u64, addresses: [&str; 2], len: usize, wire: Wire, card: fn() -> 
     let mut pair = Pair::new(seed, hosts, [card(), card()], wire, wire);
     let target = SocketAddr::new(addresses[1], 80);
     let listening = pair.ends[1].host.listen(target, &ListenOptions::default());
-    let listener = listening.expect("nobody else listens");
+    let listener = listening.expect("no other listener is there");
     let opened = pair.ends[0].host.connect(target, None, true, 0);
     let socket = opened.expect("the target is on the link");
     let bytes = content::of(1, len);

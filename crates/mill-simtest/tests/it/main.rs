@@ -1,6 +1,6 @@
 //! Whole servers and clients over our own stack in simulated networks.
 
-/// Worlds of five hundred seeds, and of fifty that nobody has seen.
+/// Worlds of five hundred seeds, and of fifty new ones.
 mod seeds;
 
 /// Two hosts on a cable.

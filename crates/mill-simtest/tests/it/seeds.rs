@@ -1,4 +1,4 @@
-//! Worlds of five hundred seeds, and of fifty that nobody has seen. Several tests, so that they run beside each other.
+//! Worlds of five hundred seeds, and of fifty new ones. Several tests, so that they run beside each other.
 
 use mill_simtest::plan::Plan;
 use mill_simtest::run::run;
@@ -57,7 +57,7 @@ fn the_fixed_worlds_are_of_all_kinds() {
 }
 
 #[test]
-fn all_is_well_in_worlds_that_nobody_has_seen() {
+fn all_is_well_in_new_worlds() {
     // A hasher's keys are from the system's randomness.
     let first = RandomState::new().hash_one(0) >> 16;
     check(first..first + 50);

@@ -41,7 +41,7 @@ impl PlainIpv4 {
         is_plain.then_some((header, HEADER_BYTES))
     }
 
-    /// Writes the header of a packet that nobody may fragment, and that needs no number therefore (RFC 6864 4), with
+    /// Writes the header of a packet that must not be fragmented and therefore needs no identification (RFC 6864 4), with
     /// its checksum; returns its length in bytes.
     ///
     /// # Panics

@@ -141,7 +141,7 @@ fn there_is_one_fragment_header_at_most() {
 }
 
 #[test]
-fn more_headers_or_options_than_anybody_needs_are_refused() {
+fn more_headers_or_options_than_are_needed_are_refused() {
     let chain = |count: usize| {
         let mut bytes: Vec<u8> = [OPTIONS, 0, 1, 4, 0, 0, 0, 0].repeat(count);
         bytes[(count - 1) * 8] = TCP;

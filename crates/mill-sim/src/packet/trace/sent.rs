@@ -1,4 +1,4 @@
-//! A TCP segment, as whoever judges a world reads it.
+//! A TCP segment, as the judge of a world reads it.
 
 use super::{Record, flow_of};
 use crate::packet::carrier::Effect;

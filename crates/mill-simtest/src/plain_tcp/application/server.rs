@@ -36,7 +36,7 @@ impl Server {
             let head = String::from_utf8_lossy(&std::mem::take(&mut self.head)).into_owned();
             self.on_head(&head, &mut said);
         }
-        // Whoever breaks off in the middle of a request gets no answer to it.
+        // A client that breaks off in the middle of a request gets no answer to it.
         said.closes = self.closes || finished;
         said
     }

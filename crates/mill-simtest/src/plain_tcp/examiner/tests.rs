@@ -185,7 +185,7 @@ fn a_syn_ack_has_no_option_but_the_segment_size() {
 
 const PSH_ONLY: u8 = 8;
 
-/// Nothing is overtaken or doubled, and nobody forgets.
+/// Nothing is overtaken or doubled, and no host forgets.
 const ORDERLY: Circumstances = Circumstances {
     is_orderly: true,
     is_clean: true,

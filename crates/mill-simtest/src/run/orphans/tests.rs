@@ -87,7 +87,7 @@ fn check_half_open(syn_bytes: u32, syn_acks_ms: &[u64], acks: &[(u64, u32)], exp
 }
 
 #[test]
-fn a_fast_open_connection_is_given_up_after_so_many_syn_acks_that_nobody_acknowledged() {
+fn a_fast_open_connection_is_given_up_after_so_many_unacknowledged_syn_acks() {
     let times = [10, 1010, 3010, 7010];
     check_half_open(59, &times, &[], true);
     check_half_open(59, &[10, 1010, 2010, 4010, 8010], &[], true);
@@ -161,7 +161,7 @@ fn progress_is_no_end() {
     check(&with(lost), true);
     // It has ended by then.
     check(&with(from_client(2410, 51)), true);
-    // It goes on, or resets whoever asks.
+    // It goes on, or answers with a reset.
     check(&with(from_server(1500, 51, 50)), false);
     let reset = SentSegment {
         flags: Flags::RST,
