@@ -1,11 +1,11 @@
-//! Whether a client accepts gzip, by nginx's reading of `Accept-Encoding`.
+//! Whether a client accepts gzip, as nginx reads `Accept-Encoding`.
 //!
-//! nginx looks for the word itself and its weight: `*`, `identity` and `x-gzip` count for nothing,
-//! and whatever is malformed behind the word is a no.
+//! nginx looks for the word itself and its weight: `*`, `identity` and `x-gzip` are ignored, and a malformed weight
+//! means no.
 
 /// The value accepts the coding `gzip` with a weight above zero.
 pub fn accepts_gzip(value: &[u8]) -> bool {
-    // Browsers begin with this.
+    // The common form of browsers.
     if value.starts_with(b"gzip,") {
         return true;
     }
@@ -25,7 +25,7 @@ pub fn accepts_gzip(value: &[u8]) -> bool {
     }
 }
 
-/// What follows the first `gzip` that begins the value or stands behind a comma or space.
+/// The rest after the first `gzip` that begins the value or follows a comma or a space.
 fn find_coding(value: &[u8]) -> Option<&[u8]> {
     let mut start = 0;
     loop {
@@ -57,7 +57,7 @@ fn weight_is_positive(weight: &[u8]) -> bool {
         .iter()
         .position(|byte| matches!(byte, b',' | b' '))
         .unwrap_or(weight.len());
-    // nginx takes the first byte as the digit even if it is a separator, which then is a no.
+    // nginx takes the first byte as the digit even if it is a separator, which then means no.
     match weight.get(..end) {
         Some([b'1']) => true,
         Some([b'1', b'.', fraction @ ..]) => {

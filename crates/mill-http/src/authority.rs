@@ -1,7 +1,7 @@
-//! The authority of a request: what `Host`, an absolute-form target and CONNECT name.
+//! The authority of a request: the value of `Host`, of an absolute-form target, and of CONNECT.
 //!
-//! RFC 3986 3.2.2 and 3.2.3 without userinfo (RFC 9110 4.2.4), and nginx's narrowings: a host is not empty and has no
-//! two dots in a row. What is outside this is read differently by different programs (RFC 9112 3.2: 400).
+//! RFC 3986 3.2.2 and 3.2.3 without userinfo (RFC 9110 4.2.4), and narrower where nginx is: a host is not empty and has
+//! no two dots in a row. Programs disagree on everything else (RFC 9112 3.2: 400).
 
 use core::net::Ipv6Addr;
 
@@ -12,7 +12,7 @@ pub struct Authority {
     pub host_len: usize,
     /// The host has upper-case letters; servers are looked up by the lower-case name.
     pub has_uppercase: bool,
-    /// `None` without a port, or with a colon and no digits behind it.
+    /// `None` without a port, or with a colon and no digits after it.
     pub port: Option<u16>,
 }
 
@@ -60,7 +60,7 @@ fn is_escape(text: &[u8], percent: usize) -> bool {
     digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// The bytes of `[…]`. A final dot behind it makes no sense: an address is no name.
+/// The bytes of `[…]`. A final dot after it is invalid: an address is no name.
 fn literal(text: &[u8]) -> Option<(usize, bool)> {
     let end = text.iter().position(|byte| *byte == b']')?;
     let inner = text.get(1..end)?;
@@ -92,7 +92,7 @@ fn is_future(text: &[u8]) -> bool {
         && address.iter().all(is_part)
 }
 
-/// RFC 3986 3.2.3: digits or nothing; and no more than a port can be.
+/// RFC 3986 3.2.3: digits or nothing, at most 65535.
 fn port(digits: &[u8]) -> Option<Option<u16>> {
     let mut port = None;
     for digit in digits {
@@ -105,7 +105,7 @@ fn port(digits: &[u8]) -> Option<Option<u16>> {
     Some(port)
 }
 
-/// What a byte is in a registered name.
+/// The class of a byte in a registered name.
 #[derive(Clone, Copy)]
 enum Class {
     Invalid,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_authority_is_refused() {
+    fn malformed_authorities_are_refused() {
         for text in [
             "",
             ".",

@@ -1,15 +1,15 @@
 //! Conditional requests, RFC 9110 13, evaluated in nginx's order.
 //!
-//! nginx differs from RFC 9110 13.2.2 in two points, kept here because people's caches see them:
-//! `If-Unmodified-Since` counts even beside `If-Match`, and with both `If-Modified-Since` and
-//! `If-None-Match` present both must say "not modified".
+//! nginx differs from RFC 9110 13.2.2 in two points, kept here because existing caches depend on them:
+//! `If-Unmodified-Since` is evaluated even beside `If-Match`, and with both `If-Modified-Since` and `If-None-Match`
+//! present both must say "not modified".
 
 use crate::date::parse_http_date;
 use crate::etag::{Comparison, list_matches};
 use crate::field::KnownField;
 use crate::head::RequestHead;
 
-/// What is known of the representation.
+/// The validators of the representation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validators<'a> {
     /// Unix seconds of `Last-Modified`.
@@ -18,7 +18,7 @@ pub struct Validators<'a> {
     pub etag: Option<&'a [u8]>,
 }
 
-/// What the request asks: the values of its five conditional fields.
+/// The request's five conditional fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions<'a> {
     pub if_match: Option<&'a [u8]>,
@@ -62,7 +62,7 @@ pub enum Verdict {
     PreconditionFailed,
 }
 
-/// Judges the conditions on a representation that would be answered with 200.
+/// Evaluates the conditions on a representation that would be answered with 200.
 pub fn evaluate(
     validators: &Validators<'_>,
     conditions: &Conditions<'_>,
@@ -94,8 +94,8 @@ pub fn evaluate(
     Verdict::NotModified
 }
 
-/// `If-Range` (RFC 9110 13.1.5) lets the `Range` field count: the tag is the same byte for byte,
-/// or the date is exactly `Last-Modified`. A value that ends in a quote is a tag.
+/// Whether `If-Range` (RFC 9110 13.1.5) allows the `Range` field: the tag is the same byte for byte, or the date is
+/// exactly `Last-Modified`. A value that ends in a quote is a tag.
 pub fn if_range_holds(value: &[u8], validators: &Validators<'_>) -> bool {
     if value.len() >= 2 && value.last() == Some(&b'"') {
         return validators.etag == Some(value);

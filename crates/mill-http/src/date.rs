@@ -4,8 +4,7 @@ use alloc::vec::Vec;
 
 use crate::decimal::{emit_decimal, emit_two_digits};
 
-/// Bytes of `Sun, 06 Nov 1994 08:49:37 GMT`: always the same, so a serialised head can be
-/// stamped in place.
+/// Bytes of `Sun, 06 Nov 1994 08:49:37 GMT`: always the same, so that the date in a serialised head can be overwritten.
 pub const IMF_FIXDATE_LEN: usize = 29;
 
 /// A moment in the Gregorian calendar.
@@ -24,8 +23,8 @@ pub struct DateTime {
 }
 
 impl DateTime {
-    /// The calendar at `unix_seconds`, east of Greenwich by `offset_minutes`. Any input is valid:
-    /// seconds beyond year ±10^10 saturate.
+    /// The calendar at `unix_seconds`, `offset_minutes` east of UTC. Any input is valid: seconds beyond year ±10^10
+    /// saturate.
     pub fn at(unix_seconds: i64, offset_minutes: i32) -> Self {
         let seconds = unix_seconds
             .clamp(-SECONDS_MAX, SECONDS_MAX)
@@ -265,14 +264,14 @@ const MONTHS: [&[u8; 3]; 12] = [
 ];
 const WEEKDAYS: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
 
-/// Seconds; keeps every sum in this file far from overflow.
+/// Seconds; no sum in this file overflows within it.
 const SECONDS_MAX: i64 = i64::MAX / 32;
 
 /// Days of 400 years: the Gregorian calendar repeats after them.
 const DAYS_PER_ERA: i64 = 146_097;
 
-/// Years are counted from March 1, so that the leap day is a year's last; a month's beginning is
-/// then the linear `(153 m + 2) / 5`.
+/// Years are counted from March 1, so that the leap day is a year's last day; the beginning of a month is then the
+/// linear `(153 m + 2) / 5`.
 fn date_of_days(days: i64) -> (i64, u8, u8) {
     // 719468 days lie between 0000-03-01 and 1970-01-01.
     let shifted = days + 719_468;

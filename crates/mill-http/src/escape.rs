@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// Where the text goes decides what must be escaped. Control bytes, 0x7f and above always are.
+/// The bytes to be escaped, by the text's destination. Control bytes, 0x7f and above always are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscapeSet {
     /// A path: space, `"`, `#`, `%`, `<`, `>`, `?`, `\`, `^`, `` ` ``, `{`, `|`, `}`.
@@ -80,7 +80,7 @@ pub fn unescape_redirect(text: &[u8], out: &mut Vec<u8>) {
                     }
                 }
             }
-            // An escape that the end cuts short disappears.
+            // An incomplete escape at the end is removed.
             (b'%', [high]) if high.is_ascii_hexdigit() => rest = &[],
             (b'%', []) => {}
             (b'%', [other, behind @ ..]) => {

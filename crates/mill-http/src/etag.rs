@@ -1,4 +1,4 @@
-//! Entity tags, RFC 9110 8.8.3: nginx's, and the lists that conditions compare them with.
+//! Entity tags, RFC 9110 8.8.3: nginx's form, and the lists in conditions.
 
 use alloc::vec::Vec;
 

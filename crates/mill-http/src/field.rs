@@ -4,7 +4,7 @@ use crate::span::Span;
 
 macro_rules! known_fields {
     ($($variant:ident $name:literal,)*) => {
-        /// The field names that this server looks at or logs often.
+        /// The field names that this server uses or often logs.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[repr(u8)]
         pub enum KnownField {
@@ -68,7 +68,7 @@ known_fields! {
     XRequestedWith "x-requested-with",
 }
 
-/// One field line of a head, as places in its buffer.
+/// One field line of a head, as spans of its buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Field {
     pub name: Span,
@@ -81,7 +81,7 @@ pub struct Field {
     pub ignored: bool,
 }
 
-/// How a field's name is spelled, as far as nginx's directives tell names apart.
+/// The spelling of a field's name, as nginx's directives distinguish it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameKind {
     /// Letters, digits and `-`.
@@ -134,9 +134,9 @@ impl KnownField {
     }
 }
 
-/// `name`, folded to lower case, is `known`. Setting bit 5 folds letters and leaves digits and `-`
-/// alone; of a token's other bytes it makes none that a known name has. Words overlap at the end,
-/// so that there is no loop over single bytes.
+/// Whether `name`, folded to lower case, is `known`. Setting bit 5 folds letters and does not change digits and `-`; it
+/// turns no other byte of a token into one that a known name has. Words overlap at the end, so that there is no loop
+/// over single bytes.
 fn equal_folded(known: &[u8], name: &[u8]) -> bool {
     if known.len() != name.len() {
         return false;
@@ -171,8 +171,8 @@ const EMPTY: u8 = u8::MAX;
 const SLOTS: usize = 256;
 const BY_HASH: [u8; SLOTS] = by_hash();
 
-/// The factors were searched for: with them no two known names share a slot (`by_hash` asserts
-/// it while compiling, so a new name that collides asks for new factors).
+/// The factors were found by search: with them no two known names share a slot (`by_hash` asserts it at compile time,
+/// so a new name that collides needs new factors).
 const fn slot(len: usize, first: u8, middle: u8, last: u8) -> usize {
     let lower = [
         (first | 0x20) as usize,
@@ -229,7 +229,7 @@ pub const fn is_token_byte(byte: u8) -> bool {
         )
 }
 
-/// RFC 9110 5.5: bytes of a field value; obs-text is let through, as nginx does.
+/// RFC 9110 5.5: bytes of a field value; obs-text is accepted, as in nginx.
 pub const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= 0x20 && byte != 0x7f)
 }

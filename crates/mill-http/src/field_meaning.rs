@@ -1,5 +1,5 @@
-//! What the known fields of a request mean for the message: whose it is, how long it is, what becomes of the connection. The
-//! same in every version of HTTP that has fields.
+//! What the known fields of a request mean for the message: its host, its length, and the connection after it. The same
+//! in every version of HTTP that has fields.
 
 use crate::authority::parse_authority;
 use crate::field::{KnownField, ListElements, trim_blanks};
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::span::Span;
 use crate::version::Version;
 
-/// Fields that nginx refuses when they occur twice. (`Host` as well, in its own words.)
+/// Fields that nginx refuses when they occur twice. (`Host` as well, with another log text.)
 const UNIQUE: u64 = KnownField::IfModifiedSince.bit()
     | KnownField::IfUnmodifiedSince.bit()
     | KnownField::IfMatch.bit()
@@ -21,7 +21,7 @@ const UNIQUE: u64 = KnownField::IfModifiedSince.bit()
     | KnownField::Expect.bit()
     | KnownField::Authorization.bit();
 
-/// Takes in what a known field says of the message.
+/// Applies a known field to the head.
 #[inline]
 pub(crate) fn apply(
     bytes: &[u8],
@@ -53,7 +53,7 @@ pub(crate) fn apply(
             head.expect_continue = value.of(bytes).eq_ignore_ascii_case(b"100-continue");
         }
         KnownField::ContentLength => {
-            // One that is none is refused when the head is whole: by then it is known by which server.
+            // An invalid one is refused when the head is complete: then the server is known.
             head.content_length = parse_content_length(value.of(bytes));
         }
         KnownField::TransferEncoding => {
@@ -91,7 +91,7 @@ pub(crate) fn parse_content_length(value: &[u8]) -> Option<u64> {
     (length <= CONTENT_LENGTH_MAX).then_some(length)
 }
 
-/// What can only be judged when all fields are known. RFC 9112 3.2 (Host) and 6.3 (length).
+/// Checks that need all fields. RFC 9112 3.2 (Host) and 6.3 (length).
 pub(crate) fn conclude(bytes: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
     if head.version == Version::Http11 && !head.has(KnownField::Host) {
         return Err(Refusal::MissingHost);
@@ -117,8 +117,8 @@ pub(crate) fn conclude(bytes: &[u8], head: &mut RequestHead) -> Result<(), Refus
     Ok(())
 }
 
-/// Codings that are not `chunked` alone. RFC 9112 6.3: behind `chunked` nothing may follow, for nobody knows where such
-/// content ends; 6.1: `chunked` comes once.
+/// Codings other than `chunked` alone. RFC 9112 6.3: none may follow `chunked`, since the end of such content is
+/// undefined; 6.1: `chunked` occurs once.
 fn refuse_codings(value: &[u8]) -> Refusal {
     let is_chunked = |coding: &[u8]| coding.eq_ignore_ascii_case(b"chunked");
     let mut codings = ListElements::of(value);
@@ -128,8 +128,8 @@ fn refuse_codings(value: &[u8]) -> Refusal {
     }
 }
 
-/// An odd name that some reader may take for one of the fields that say where a message ends or whose it is: with its
-/// letters, and other bytes before, between or behind them.
+/// Whether an invalid name may be taken for one of the fields that define the length or the host of a message: it has
+/// the same letters, and other bytes before, between or after them.
 pub(crate) fn looks_like_framing(name: &[u8]) -> bool {
     let is = |field: &[u8]| {
         let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric());

@@ -8,10 +8,9 @@ use crate::method::Method;
 use crate::span::Span;
 use crate::version::Version;
 
-/// A request head: places in the buffer it was parsed from, and what the fields mean for the
-/// message. The caller owns it and reuses it: `clear` before each request, then
-/// `parse_request` until it no longer says `Partial`. The field list keeps its memory, so a
-/// reused head allocates nothing.
+/// A request head: spans of the buffer it was parsed from, and what the fields mean for the message. The caller owns it
+/// and reuses it: `clear` before each request, then `parse_request` until it no longer returns `Partial`. The field
+/// list keeps its memory, so a reused head allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
     pub method: Method,
@@ -20,8 +19,8 @@ pub struct RequestHead {
     /// From the method to the version, without CRLF: `$request`.
     pub request_line: Span,
     pub target: Target,
-    /// The server's name: the authority of an absolute-form target, else `Host`; without port and
-    /// final dot. Empty in an HTTP/1.0 request that names none.
+    /// The host: the authority of an absolute-form target, else `Host`; without port and final dot. Empty in an
+    /// HTTP/1.0 request without one.
     pub host: Span,
     /// `host` has upper-case letters: look it up in lower case.
     pub host_has_uppercase: bool,
@@ -37,16 +36,16 @@ pub struct RequestHead {
     pub has_odd_names: bool,
     /// The empty line at the end was reached.
     pub is_whole: bool,
-    /// How many fields had been read when `host` became known, the one that told it included.
+    /// How many fields had been read when `host` became known, the one that set it included.
     pub(crate) fields_before_server: u16,
     /// Set of `KnownField::bit` of the fields that occur (and are not ignored).
     pub(crate) present: u64,
     pub(crate) progress: Progress,
-    /// The line or value that a refusal speaks of.
+    /// The line or value that a refusal is about.
     pub(crate) refused: Span,
 }
 
-/// What the request asks for, RFC 9112 3.2.
+/// The request target, RFC 9112 3.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     pub form: TargetForm,
@@ -54,9 +53,9 @@ pub struct Target {
     /// path; with an empty path it is the slash after the scheme, or, with a query, the query
     /// with its question mark (as in nginx).
     pub whole: Span,
-    /// The path as sent, without the query; the slash after the scheme stands in for an empty one.
+    /// The path as sent, without the query; for an empty one the slash after the scheme.
     pub path: Span,
-    /// What follows the first `?`.
+    /// The part after the first `?`.
     pub query: Span,
     /// There was a `?`, even with nothing after it.
     pub has_query: bool,
@@ -92,7 +91,7 @@ pub enum ConnectionOption {
 }
 
 impl ConnectionOption {
-    /// The sender wants the connection to persist: HTTP/1.1 does by itself, 1.0 if it says so (RFC 9112 9.3).
+    /// Whether the sender wants the connection to persist: the default of HTTP/1.1, an option of 1.0 (RFC 9112 9.3).
     #[inline]
     pub const fn persists(self, version: Version) -> bool {
         match self {
@@ -102,7 +101,7 @@ impl ConnectionOption {
         }
     }
 
-    /// Takes in one element of a `Connection` list.
+    /// Applies one element of a `Connection` list.
     pub(crate) fn add(&mut self, option: &[u8]) {
         if option.eq_ignore_ascii_case(b"close") {
             *self = Self::Close;
@@ -112,14 +111,14 @@ impl ConnectionOption {
     }
 }
 
-/// How far an unfinished head has been parsed: whole lines are never parsed twice.
+/// The state of an unfinished head: complete lines are never parsed twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
-    /// The request line is done.
+    /// The request line is complete.
     pub(crate) has_request_line: bool,
     /// Where the first unfinished line begins.
     pub(crate) line_start: u32,
-    /// Bytes before this offset belong to the unfinished line and hold nothing that ends it.
+    /// Bytes before this offset belong to the unfinished line and contain no line end.
     pub(crate) examined: u32,
 }
 
@@ -147,9 +146,9 @@ impl RequestHead {
         };
     }
 
-    /// No `Range`, `If-…`, body, `Expect`, `Upgrade` or `TE`, no odd field name (which may be said in a log),
-    /// and an origin-form target that needs no decoding: a GET or HEAD of this kind may get a pre-serialised answer.
-    /// `Accept-Encoding`, `Via` and `Authorization` are the caller's to look at.
+    /// No `Range`, `If-…`, body, `Expect`, `Upgrade` or `TE`, no odd field name (which may have to be logged), and an
+    /// origin-form target that needs no decoding: a GET or HEAD of this kind may get a hot answer. The caller checks
+    /// `Accept-Encoding`, `Via` and `Authorization`.
     pub fn is_plain(&self) -> bool {
         self.present & NOT_PLAIN == 0
             && !self.has_odd_names
@@ -178,8 +177,8 @@ impl RequestHead {
             .map(|field| field.value)
     }
 
-    /// Judges the fields behind the one that named the server by that server's rules, as nginx does; those before it
-    /// have been judged by the default server's.
+    /// Applies a server's rules for names to the fields after the one that named the server, as nginx does; those
+    /// before it were read by the default server's rules.
     pub fn judge_names(&mut self, rules: NameRules) {
         if !self.has_odd_names || self.host.is_empty() {
             return;
@@ -190,8 +189,8 @@ impl RequestHead {
         }
     }
 
-    /// The fields that have no effect because of their names, in the order in which they came: those that the default
-    /// server's rules were for, or those behind the one that named the server.
+    /// The fields that are ignored because of their names, in order: those read by the default server's rules, or those
+    /// after the one that named the server.
     pub fn ignored_fields(&self, behind_server: bool) -> impl Iterator<Item = &Field> {
         let count = match self.host.is_empty() {
             true => self.fields.len(),
@@ -202,7 +201,7 @@ impl RequestHead {
         fields.iter().filter(|field| field.ignored)
     }
 
-    /// `$request_length`: bytes of the lines that were read whole, from the request line on; 0 before that is whole.
+    /// `$request_length`: bytes of the complete lines, from the request line on; 0 before that is complete.
     pub const fn length_bytes(&self) -> u32 {
         if self.progress.has_request_line {
             self.progress.line_start - self.request_line.start
@@ -211,7 +210,7 @@ impl RequestHead {
         }
     }
 
-    /// What nginx's log lines append after "while".
+    /// The text that nginx's log lines append after "while".
     pub(crate) const fn action(&self) -> &'static str {
         if self.progress.has_request_line {
             "reading client request headers"
@@ -220,17 +219,17 @@ impl RequestHead {
         }
     }
 
-    /// Bytes of the request line with its end; 0 before it is whole.
+    /// Bytes of the request line with its end; 0 before it is complete.
     pub fn request_line_bytes(&self) -> u32 {
         match self.fields.first() {
             Some(field) => field.name.start - self.request_line.start,
-            // Then the empty line is all that follows.
+            // Only the empty line follows.
             None if self.is_whole => self.length_bytes().saturating_sub(2),
             None => self.length_bytes(),
         }
     }
 
-    /// Takes back what a request line said that is refused, or that will never be whole. (HEAD stays: its answer has no
+    /// Removes the parts of a request line that is refused or will never be complete. (HEAD stays: its answer has no
     /// content all the same.)
     pub fn give_up(&mut self) {
         if !self.progress.has_request_line {
@@ -250,7 +249,7 @@ impl RequestHead {
         self.chunked || self.content_length.is_some()
     }
 
-    /// The line or value that the refusal speaks of; empty if it speaks of none.
+    /// The line or value that the refusal is about; empty if there is none.
     pub const fn refused(&self) -> Span {
         self.refused
     }

@@ -1,9 +1,9 @@
-//! Whether settings let a connection stay open after an answer. What the client wants is
+//! Whether settings let a connection stay open after an answer. What the client asks for is
 //! [`ConnectionOption::persists`](crate::head::ConnectionOption::persists).
 
 use core::time::Duration;
 
-/// The settings and the connection's past, as far as they matter.
+/// The relevant settings, and the connection's requests and age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// `keepalive_timeout` is not 0.
@@ -19,7 +19,7 @@ pub struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// Another request may follow on the connection, as far as the settings go.
+    /// Whether the settings allow another request on the connection.
     #[inline]
     pub fn allows(&self) -> bool {
         self.is_enabled && self.requests < self.requests_max && self.age <= self.age_max

@@ -1,12 +1,11 @@
 //! HTTP without sockets: bytes in, values out, and back.
 //!
-//! The server's connection hands bytes in and gets a request head, a body's events and answers to
-//! questions of semantics (is it modified? which ranges?); it hands values in and gets bytes.
-//! A client hands a request in and gets bytes, hands bytes in and learns where each answer ends.
+//! The server's connection passes bytes in and gets a request head, a body's events and answers to questions of
+//! semantics (is it modified? which ranges?); it passes values in and gets bytes. A client passes a request in and gets
+//! bytes, passes bytes in and gets where each answer ends.
 //!
-//! Invariants: no I/O, no clock, no randomness: time and boundaries are arguments. Bytes from the
-//! network never panic and never allocate without bound. What two readers could understand
-//! differently is refused.
+//! Invariants: no I/O, no clock, no randomness: time and boundaries are arguments. Bytes from the network never panic
+//! and never allocate without bound. Whatever two readers could understand differently is refused.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;
@@ -31,7 +30,7 @@ pub mod field;
 mod field_meaning;
 /// HTTP/1 messages: parse and emit.
 pub mod h1;
-/// The head of a request as a value, whatever version of HTTP brought it.
+/// The head of a request as a value, independent of the HTTP version.
 pub mod head;
 /// Whether a connection stays open after an answer.
 pub mod keep_alive;

@@ -2,7 +2,7 @@
 
 use crate::field::NameKind;
 
-/// What a request head may be. One value per listening server, shared by its connections.
+/// The limits of a request head. One value per listening server, shared by its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadRules {
     /// Bytes of the request line with its CRLF. Beyond: 414. From `large_client_header_buffers`
@@ -16,11 +16,12 @@ pub struct HeadRules {
     /// 5-byte fields would cost four times their size in memory.
     pub fields_max: u16,
     pub names: NameRules,
-    /// `accept_bare_lf`: a line of the head may end in LF without CR (RFC 9112 2.2 lets a server take it).
+    /// `accept_bare_lf`: a line of the head may end in LF without CR (RFC 9112 2.2 allows a server to accept it).
     pub accept_bare_lf: bool,
 }
 
-/// Which fields of odd names count. The default server's rules hold until the server is known, then that server's.
+/// Which fields with odd names are ignored. The default server's rules apply until the server is known, then that
+/// server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameRules {
     /// `ignore_invalid_headers`: a field with an invalid name is ignored (on) or kept (off).
@@ -30,7 +31,7 @@ pub struct NameRules {
 }
 
 impl NameRules {
-    /// Whether a field whose name is of this kind has no effect.
+    /// Whether a field with a name of this kind is ignored.
     pub const fn ignore(self, kind: NameKind) -> bool {
         let is_valid = match kind {
             NameKind::Plain => true,
@@ -80,16 +81,15 @@ impl Default for HeadRules {
     }
 }
 
-/// What a chunked body may be, besides its content's length, which the server bounds
-/// (`client_max_body_size`).
+/// The limits of a chunked body, except its content's length, which the server bounds (`client_max_body_size`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkedRules {
     /// Bytes of one chunk-size line's extension. RFC 9112 7.1.1 asks for a limit; nginx has none.
     pub extension_bytes_max: u32,
     /// Bytes of the whole trailer section.
     pub trailer_bytes_max: u32,
-    /// Bytes spent on framing beyond the content: a stream of 1-byte chunks costs the reader much
-    /// for little. As a factor on the content, plus `trailer_bytes_max`.
+    /// Bytes spent on framing beyond the content: a stream of 1-byte chunks costs the reader much more than the sender.
+    /// As a factor on the content, plus `trailer_bytes_max`.
     pub framing_bytes_per_content_byte_max: u32,
 }
 
@@ -103,7 +103,7 @@ impl Default for ChunkedRules {
     }
 }
 
-/// What a client takes of a response, besides its content's length, which the client bounds. By default it is strict.
+/// The limits of a response, except its content's length, which the client bounds. By default it is strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseRules {
     pub reading: Reading,
@@ -112,18 +112,18 @@ pub struct ResponseRules {
     pub chunked: ChunkedRules,
 }
 
-/// How closely a response is held to its grammar.
+/// How strictly a response is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reading {
-    /// What two readers could understand differently is a fault: of answers that are passed on.
+    /// Everything that two readers could understand differently is a fault: for answers that are passed on.
     #[default]
     Strict,
-    /// What has one likely meaning is let through: of answers that are counted. `h1::response` names what that is.
+    /// Forms with one likely meaning are accepted: for answers that are counted. `h1::response` lists them.
     Lenient,
 }
 
 impl ResponseRules {
-    /// Of a client that counts answers and passes none on.
+    /// For a client that counts answers and passes none on.
     pub fn lenient() -> Self {
         Self {
             reading: Reading::Lenient,
@@ -142,8 +142,8 @@ impl Default for ResponseRules {
     }
 }
 
-/// Bytes; our choice: eight times the head that nginx takes from an upstream (`proxy_buffer_size
-/// 8k`), so that no real answer fails by it. It bounds what a client keeps of a head without end.
+/// Bytes; our choice: eight times the head that nginx accepts from an upstream (`proxy_buffer_size 8k`), so that no
+/// real answer exceeds it. It bounds the memory for a head without end.
 pub const RESPONSE_HEAD_BYTES_MAX: u32 = 64 * 1024;
 /// Bytes; nginx's default of `client_header_buffer_size`.
 pub const CLIENT_HEADER_BUFFER_BYTES: u32 = 1024;
@@ -153,7 +153,7 @@ pub const LARGE_BUFFERS: u32 = 4;
 pub const LARGE_BUFFER_BYTES: u32 = 8192;
 /// Field lines; nginx's default of `max_headers`.
 pub const FIELDS_MAX: u16 = 1000;
-/// Bytes; extensions are unused in practice, so a small bound costs no one anything.
+/// Bytes; extensions are unused in practice, so a small bound breaks nothing.
 pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 256;
 /// Bytes of framing per byte of content; a one-byte chunk `1\r\nx\r\n` needs 5, so only padded
 /// chunk sizes and extensions on tiny chunks come near.

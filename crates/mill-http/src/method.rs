@@ -62,14 +62,14 @@ impl Method {
             .unwrap_or("")
     }
 
-    /// This method's place in a set of methods.
+    /// This method's bit in a set of methods.
     pub const fn bit(self) -> u32 {
         1 << self as u32
     }
 }
 
-/// nginx's alphabet for methods: upper-case letters, `_` and `-`. Narrower than RFC 9110's token;
-/// what is outside gets 400 (and a TLS hello on a plain port is recognised by its first byte).
+/// nginx's alphabet for methods: upper-case letters, `_` and `-`. Narrower than RFC 9110's token; other bytes get 400
+/// (a TLS hello on a plain port is recognised by its first byte).
 pub const fn is_method_byte(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte == b'_' || byte == b'-'
 }

@@ -44,7 +44,7 @@ impl Boundary {
 }
 
 impl Multipart<'_> {
-    /// What stands before the bytes of `range`.
+    /// The bytes before the content of `range`.
     pub fn emit_part_head(&self, range: ByteRange, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         self.boundary.emit(out);
@@ -57,14 +57,14 @@ impl Multipart<'_> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// What stands after the last part.
+    /// The bytes after the last part.
     pub fn emit_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         self.boundary.emit(out);
         out.extend_from_slice(b"--\r\n");
     }
 
-    /// `Content-Length` of the answer: exactly what the two functions above and the ranges write.
+    /// `Content-Length` of the answer: exactly the bytes of the two functions above and of the ranges.
     pub fn content_length(&self, ranges: &[ByteRange]) -> u64 {
         let type_len = match self.content_type.len() {
             0 => 0,

@@ -1,4 +1,4 @@
-//! Byte ranges, RFC 9110 14, with nginx's verdicts.
+//! Byte ranges, RFC 9110 14, as nginx evaluates them.
 
 use alloc::vec::Vec;
 
@@ -32,9 +32,9 @@ pub enum RangeVerdict {
     NotSatisfiable,
 }
 
-/// Parses the value of `Range` against a content of `length` bytes. `ranges` is emptied first and
-/// is meaningful for `Partial` only; it never grows beyond `ranges_max` + 1 (nor `RANGES_MAX`).
-/// `ranges_max` is `max_ranges`; where that is 0 the caller does not ask.
+/// Parses the value of `Range` for a content of `length` bytes. `ranges` is emptied first and is meaningful for
+/// `Partial` only; it never grows beyond `ranges_max` + 1 (nor `RANGES_MAX`). `ranges_max` is `max_ranges`; if that is
+/// 0 the caller must not call this.
 pub fn parse_ranges(
     value: &[u8],
     length: u64,
@@ -70,7 +70,7 @@ pub fn parse_ranges(
             }
             ranges.push(range);
         } else if range.start == 0 {
-            // Only of an empty content can a range from its first byte be empty.
+            // A range from the first byte can only be empty if the content is.
             return RangeVerdict::Whole;
         }
         if is_last {

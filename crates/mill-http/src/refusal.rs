@@ -7,15 +7,15 @@ use crate::head::RequestHead;
 use crate::span::Span;
 use crate::status::Status;
 
-/// A request head that gets no handler. The connection is closed after the answer, because where
-/// the next request begins is not certain.
+/// A request head that gets no handler. The connection is closed after the answer, because the start of the next
+/// request is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The first bytes are no method.
     InvalidMethod,
     /// The request line is malformed: target bytes, blanks, version syntax, line end.
     InvalidRequestLine,
-    /// `GET /path` and no version: HTTP/0.9, which nginx still answers and we do not.
+    /// `GET /path` and no version: HTTP/0.9, which nginx still answers and Millstream does not.
     Http09,
     /// HTTP/2.0 or above in an HTTP/1 request line.
     UnsupportedVersion,
@@ -100,9 +100,8 @@ impl Refusal {
         }
     }
 
-    /// Appends the whole log text: what was wrong, what nginx quotes of the request, and what the
-    /// server was doing. Control bytes in a quotation are written as `\x0a`, so that a log line
-    /// stays one line.
+    /// Appends the whole log text: the fault, nginx's quotation of the request, and what the server was doing. Control
+    /// bytes in a quotation are written as `\x0a`, so that a log line stays one line.
     pub fn emit_log(self, bytes: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
         out.extend_from_slice(self.log_text().as_bytes());
         match self {
@@ -130,7 +129,7 @@ impl Refusal {
     }
 }
 
-/// Appends what nginx logs of a field that has no effect because of its name (`ignore_invalid_headers`).
+/// Appends nginx's log text for a field that is ignored because of its name (`ignore_invalid_headers`).
 pub fn emit_ignored_field(bytes: &[u8], field: &Field, out: &mut Vec<u8>) {
     let line = Span::between(field.name.start as usize, field.value.end() as usize);
     let line = line.of(bytes);
@@ -139,7 +138,7 @@ pub fn emit_ignored_field(bytes: &[u8], field: &Field, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\" while reading client request headers");
 }
 
-/// `: "Host\x20..."`: the line up to the byte that was wrong, and that byte in hexadecimal.
+/// `: "Host\x20..."`: the line up to the invalid byte, and that byte in hexadecimal.
 fn emit_invalid_line(line: &[u8], out: &mut Vec<u8>) {
     let Some((wrong, before)) = line.split_last() else {
         return;
@@ -174,7 +173,7 @@ fn emit_duplicate(bytes: &[u8], head: &RequestHead, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of a header line that a log line repeats: nginx's longest log line less its own words.
+/// Bytes of a header line that a log line quotes: nginx's longest log line less its fixed text.
 const QUOTED_BYTES_MAX: u32 = 2048 - 300;
 
 fn emit_quoted(text: &[u8], out: &mut Vec<u8>) {

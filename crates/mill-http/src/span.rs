@@ -1,4 +1,4 @@
-//! A place in a buffer, as offsets: it stays true when the buffer moves.
+//! A range of a buffer, as offsets: it stays valid when the buffer moves.
 
 /// `len` bytes from `start`. Offsets count from the first byte that was given to the parser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Status codes, with the reason phrases exactly as nginx prints them.
 
-/// A status code, 100 to 999. nginx's own codes (444, 494 to 499) are values too; what a client
-/// sees of them is [`Status::on_the_wire`].
+/// A status code, 100 to 999. nginx's own codes (444, 494 to 499) are values too; clients see [`Status::on_the_wire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub u16);
 
@@ -152,9 +151,9 @@ impl Status {
         }
     }
 
-    /// nginx closes the connection after an error answer of this status, whatever the client asked:
-    /// either the request's end is unknown or its body was not read. (A request that the parser
-    /// refuses closes it always, 505 included.)
+    /// Whether nginx closes the connection after an error of this status, whatever the client asked: either the
+    /// request's end is unknown or its body was not read. (A request that the parser refuses always closes it, 505
+    /// included.)
     pub const fn closes_connection(self) -> bool {
         matches!(self.0, 400 | 413 | 414 | 444 | 494..=497 | 500 | 501)
     }
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn nginx_has_its_own_words() {
+    fn nginx_has_its_own_phrases() {
         let check = |code: u16, reason: Option<&str>, title: Option<&str>| {
             assert_eq!(
                 (Status(code).reason(), Status(code).page_title()),
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_without_content_and_closing_ones_are_told() {
+    fn statuses_without_content_and_closing_ones_are_known() {
         let check = |code: u16, no_content: bool, closes: bool| {
             let status = Status(code);
             assert_eq!(

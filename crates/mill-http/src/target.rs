@@ -8,8 +8,8 @@ use crate::head::Target;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidPath;
 
-/// The normal form of a parsed target's path: `$uri`. Most paths are normal as they are and cost
-/// nothing; others are written to `out`, which is emptied first.
+/// The normal form of a parsed target's path: `$uri`. Most paths are normal already and cost nothing; others are
+/// written to `out`, which is emptied first.
 pub fn normalize<'a>(
     target: &Target,
     bytes: &'a [u8],
@@ -24,10 +24,9 @@ pub fn normalize<'a>(
     Ok(out)
 }
 
-/// Writes the normal form of `path` (which begins with a slash and has neither query nor fragment)
-/// to `out`. In this order, as nginx: escapes are decoded once; then `//` becomes `/` if
-/// `merge_slashes`, `/./` goes, and `/../` goes with the segment before it. So `%2e%2e%2f` climbs
-/// like `../`. Never longer than `path`.
+/// Writes the normal form of `path` (which begins with a slash and has neither query nor fragment) to `out`. In this
+/// order, as nginx: escapes are decoded once; then `//` becomes `/` if `merge_slashes`, `/./` is removed, and `/../`
+/// with the segment before it. So `%2e%2e%2f` is like `../`. Never longer than `path`.
 pub fn normalize_path(
     path: &[u8],
     merge_slashes: bool,
@@ -42,7 +41,7 @@ pub fn normalize_path(
         (byte, is_text, rest) = match first {
             b'%' => {
                 let (byte, after) = decode(after)?;
-                // These three would mean something else if they were taken as they stand.
+                // Unescaped these three would have another meaning.
                 (byte, matches!(byte, b'%' | b'#' | b'?'), after)
             }
             byte => (*byte, false, after),
@@ -86,7 +85,7 @@ pub fn normalize_path(
     Ok(())
 }
 
-/// What the segment being written holds so far.
+/// The content of the current segment so far.
 #[derive(Clone, Copy)]
 enum Segment {
     /// Something other than one or two dots.

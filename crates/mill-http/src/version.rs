@@ -1,6 +1,6 @@
 //! The HTTP version of a request, RFC 9112 2.3.
 
-/// Only what changes behaviour: a minor version above 1 is treated as 1.1, as RFC 9110 2.5 asks.
+/// Only what changes behaviour: a minor version above 1 is treated as 1.1, as RFC 9110 2.5 requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     Http10,

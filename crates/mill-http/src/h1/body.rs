@@ -1,4 +1,4 @@
-//! The content of a request: how long it is, and the chunked coding, RFC 9112 6 and 7.
+//! The content of a request: its length, and the chunked coding, RFC 9112 6 and 7.
 
 use crate::field::is_value_byte;
 use crate::head::RequestHead;
@@ -52,22 +52,21 @@ impl LengthBody {
     }
 }
 
-/// What [`ChunkedBody::on_bytes`] came to.
+/// The result of [`ChunkedBody::on_bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkedEvent<'a> {
-    /// Content, not empty. Call again with what follows the consumed bytes.
+    /// Content, not empty. Call again with the bytes after the consumed ones.
     Content(&'a [u8]),
     /// All bytes were consumed; more are needed.
     NeedMore,
-    /// The body is whole, trailers included. What follows is the next request.
+    /// The body is complete, trailers included. The next request follows.
     End,
     /// Answer 400 and close; nginx logs "client sent invalid chunked body".
     Invalid,
 }
 
-/// Decodes the chunked coding. Keeps nothing but its place, so it never waits for more than one
-/// byte and never buffers. Trailer fields are held to the rules of field lines and dropped: RFC
-/// 9110 6.5.1 lets a recipient discard them, and nginx does.
+/// Decodes the chunked coding. It keeps only its state, so it never needs more than one new byte and never buffers.
+/// Trailer fields must follow the rules of field lines and are discarded: RFC 9110 6.5.1 allows it, and nginx does.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkedBody {
     rules: ChunkedRules,
@@ -115,8 +114,8 @@ impl ChunkedBody {
         }
     }
 
-    /// Takes what arrived; returns how many bytes were consumed and what they came to. After
-    /// `End` and `Invalid` it consumes nothing and says the same again.
+    /// Takes the bytes that have arrived; returns how many were consumed, and the result. After `End` and `Invalid` it
+    /// consumes nothing and returns the same again.
     pub fn on_bytes<'a>(&mut self, bytes: &'a [u8]) -> (usize, ChunkedEvent<'a>) {
         let mut consumed = 0;
         loop {
@@ -207,7 +206,7 @@ impl ChunkedBody {
             return State::Invalid;
         }
         self.digits += 1;
-        // Sixteen digits never overflow: a shift drops only the zeros of an all-clear top.
+        // Sixteen digits never overflow 64 bits.
         self.remaining = self.remaining << 4 | u64::from(digit);
         if self.remaining > CONTENT_LENGTH_MAX {
             State::Invalid

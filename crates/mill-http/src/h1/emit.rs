@@ -23,8 +23,8 @@ pub fn emit_status_line(status: Status, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `name: value` and CRLF. Values may come from variables, and those from a request: control bytes
-/// other than tab become spaces, so that no value can begin another line.
+/// `name: value` and CRLF. Values may come from variables, and those from a request: control bytes other than tab
+/// become spaces, so that no value can begin another line.
 pub fn emit_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
@@ -49,8 +49,7 @@ pub fn emit_number_field(name: &[u8], number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// `Date`. Returns the offset of its 29 bytes in `out`, where a kept head is stamped anew
-/// (see [`stamp_date`]).
+/// `Date`. Returns the offset of its 29 bytes in `out`, at which [`stamp_date`] updates a kept head.
 pub fn emit_date(date: &[u8; IMF_FIXDATE_LEN], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(b"Date: ");
     let offset = out.len();
@@ -59,8 +58,7 @@ pub fn emit_date(date: &[u8; IMF_FIXDATE_LEN], out: &mut Vec<u8>) -> usize {
     offset
 }
 
-/// Overwrites the date that `emit_date` wrote at `offset`. False, and nothing written, where
-/// `head` does not reach so far.
+/// Overwrites the date that `emit_date` wrote at `offset`. Returns false, and writes nothing, if `head` is too short.
 pub fn stamp_date(head: &mut [u8], offset: usize, date: &[u8; IMF_FIXDATE_LEN]) -> bool {
     match head
         .get_mut(offset..)
@@ -82,13 +80,13 @@ pub fn emit_head_end(out: &mut Vec<u8>) {
 /// The interim answer to `Expect: 100-continue`.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What stands before a chunk of `size_bytes`; not for 0, which would end the body.
+/// The line before a chunk of `size_bytes`; not for 0, which would end the body.
 pub fn emit_chunk_head(size_bytes: u64, out: &mut Vec<u8>) {
     emit_hex(size_bytes, out);
     out.extend_from_slice(b"\r\n");
 }
 
-/// What stands after a chunk's content.
+/// The line end after a chunk's content.
 pub const CHUNK_END: &[u8] = b"\r\n";
 
 /// The end of a chunked body without trailers.

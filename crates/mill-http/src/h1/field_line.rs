@@ -9,7 +9,7 @@ use crate::limits::HeadRules;
 use crate::refusal::Refusal;
 use crate::span::Span;
 
-/// What ended: a field line, or with an empty line the head. `end` is where the next byte is.
+/// The end of a field line, or with an empty line of the head. `end` is where the next byte is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
     Field { end: usize },
@@ -90,8 +90,8 @@ pub(crate) enum SplitStop {
     Invalid { at: usize },
 }
 
-/// Splits `name: value CRLF` at `start`. RFC 9112 5.1: no blank in or after the name; 5.2: a line
-/// that begins with a blank (obs-fold) is invalid; 2.2: so is a bare CR, and a bare LF if it is not accepted.
+/// Splits `name: value CRLF` at `start`. RFC 9112 5.1: no blank in or after the name; 5.2: a line that begins with a
+/// blank (obs-fold) is invalid; 2.2: so is a bare CR, and a bare LF if it is not accepted.
 pub(crate) fn split_line(
     bytes: &[u8],
     start: usize,

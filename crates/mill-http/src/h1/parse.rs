@@ -1,16 +1,15 @@
 //! Bytes to request head; the hot path.
 //!
-//! Read this first: RFC 9112 2 to 6. The parser is strict about everything that two
-//! implementations could read differently (bare CR or LF, blanks before the colon, obs-fold,
-//! control bytes, competing lengths): such a request is refused and its connection closed. The one
-//! exception is LF without CR at a line's end, which `accept_bare_lf` lets through.
+//! Read this first: RFC 9112 2 to 6. The parser is strict about everything that two implementations could read
+//! differently (bare CR or LF, blanks before the colon, obs-fold, control bytes, competing lengths): such a request is
+//! refused and its connection closed. The one exception is LF without CR at a line's end, which `accept_bare_lf`
+//! accepts.
 //!
-//! One pass: each line is checked, split and classified as it is read. When the bytes end inside
-//! a line, the head remembers where that line began and how far it was looked at; the next call
-//! looks only at new bytes until something ends the line, then parses that line once more. So a
-//! head costs at most two looks at each byte, however finely it is split. (The price: a mistake in
-//! a later piece of an unfinished line is noticed when a control byte or the line's end arrives,
-//! or when the line is too long.)
+//! One pass: each line is checked, split and classified as it is read. When the bytes end inside a line, the head
+//! remembers where that line began and how far it was searched; the next call searches only the new bytes until
+//! something ends the line, then parses that line once more. So a head costs at most two looks at each byte, however
+//! finely it is split. (The price: a mistake in a later piece of an unfinished line is noticed when a control byte or
+//! the line's end arrives, or when the line is too long.)
 
 use crate::field_meaning::conclude;
 use crate::h1::field_line::{self, LineEnd};
@@ -21,15 +20,15 @@ use crate::limits::HeadRules;
 use crate::refusal::Refusal;
 use crate::span::Span;
 
-/// What a call of [`parse_request`] came to.
+/// The result of [`parse_request`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// The head is whole: `consumed` bytes, empty lines before it included. A body follows.
+    /// The head is complete: `consumed` bytes, empty lines before it included. The content follows.
     Complete { consumed: usize },
-    /// More bytes are needed; call again with the same bytes and what followed them.
+    /// More bytes are needed; call again with the same bytes and those after them.
     Partial,
-    /// Answer with `Refusal::status` and close. `head` holds what was understood until then:
-    /// method, target and version once the request line was whole.
+    /// Answer with `Refusal::status` and close. `head` holds what was parsed until then: method, target and version
+    /// once the request line was complete.
     Refused(Refusal),
 }
 
@@ -46,10 +45,9 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Parses the request head at the beginning of `bytes` into `head`, which must be cleared before
-/// the first call for a request and left alone between calls for the same one. `bytes` must begin
-/// at the same byte in each call; the buffer itself may move. Allocates only when the head has
-/// more fields than any head before it.
+/// Parses the request head at the beginning of `bytes` into `head`, which must be cleared before the first call for a
+/// request and not changed between calls for the same one. `bytes` must begin at the same byte in each call; the buffer
+/// itself may move. Allocates only when the head has more fields than any head before it.
 pub fn parse_request(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Parsed {
     match parse_lines(bytes, head, rules) {
         Ok(consumed) => Parsed::Complete { consumed },
@@ -70,7 +68,7 @@ fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Resul
     let mut at = head.progress.line_start as usize;
     if head.progress.examined > head.progress.line_start {
         let mut stop = find_control(bytes, head.progress.examined as usize);
-        // A field line may hold tabs; in a request line they end it, as an error.
+        // A field line may contain tabs; in a request line they end it, as an error.
         while head.progress.has_request_line && bytes.get(stop) == Some(&b'\t') {
             stop = find_control(bytes, stop + 1);
         }
@@ -114,8 +112,8 @@ fn parse_lines(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Resul
     }
 }
 
-/// RFC 9112 2.2: empty lines before the request line are skipped. They count towards
-/// `head_bytes_max`, so a client can't send them for ever.
+/// RFC 9112 2.2: empty lines before the request line are skipped. They count towards `head_bytes_max`, so a client
+/// can't send them without end.
 fn skip_empty_lines(
     bytes: &[u8],
     mut at: usize,
@@ -139,7 +137,7 @@ fn skip_empty_lines(
     }
 }
 
-/// Nothing before the end of `bytes` ends the line. A CR at the very end may, once LF follows it.
+/// No byte up to the end of `bytes` ends the line. A final CR may, if LF follows it.
 fn examined_all(bytes: &[u8], head: &mut RequestHead) {
     let len = if bytes.last() == Some(&b'\r') {
         bytes.len() - 1
@@ -149,7 +147,7 @@ fn examined_all(bytes: &[u8], head: &mut RequestHead) {
     head.progress.examined = Span::between(0, len).len;
 }
 
-/// A line that is not whole yet and already too long never becomes valid.
+/// An incomplete line that is already too long never becomes valid.
 fn refuse_if_too_long(bytes: &[u8], head: &mut RequestHead, rules: &HeadRules) -> Option<Refusal> {
     let line = Span::between(head.progress.line_start as usize, bytes.len());
     if !head.progress.has_request_line {

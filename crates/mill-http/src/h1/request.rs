@@ -6,15 +6,15 @@ use core::fmt;
 use crate::field::{is_token_byte, is_value_byte};
 use crate::version::Version;
 
-/// What would make another message of a request than the caller meant: RFC 9112 11.1.
+/// A part of a request that would be read as another message than intended: RFC 9112 11.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestFault {
     /// RFC 9110 9.1: a token.
     Method,
-    /// RFC 9112 3.2: not empty, no white space, no control byte. Bytes above 0x7f pass, since
-    /// servers are asked for such names.
+    /// RFC 9112 3.2: not empty, no white space, no control byte. Bytes above 0x7f pass, since such names are requested
+    /// in practice.
     Target,
-    /// RFC 9110 5.1: a token. `index` is the field's place, from 0.
+    /// RFC 9110 5.1: a token. `index` is the field's index, from 0.
     FieldName { index: usize },
     /// RFC 9110 5.5: no control byte but tab.
     FieldValue { index: usize },
@@ -37,8 +37,8 @@ impl fmt::Display for RequestFault {
 
 impl core::error::Error for RequestFault {}
 
-/// Appends a request line, the fields in their order, and the empty line. Adds nothing of its own:
-/// `Host` and the fields that frame the content are the caller's. On a fault `out` is as before.
+/// Appends a request line, the fields in their order, and the empty line. It adds no field: `Host` and the fields that
+/// frame the content are the caller's. On a fault `out` is unchanged.
 pub fn emit_request_head<'a>(
     method: &[u8],
     target: &[u8],
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_begin_another_line_is_refused_and_nothing_is_written() {
+    fn values_that_would_begin_another_line_are_refused_and_nothing_is_written() {
         let check = |method: &str, target: &str, name: &str, value: &str, expected: &str| {
             let mut out = b"before".to_vec();
             let fields = [("Host", "a"), (name, value)];

@@ -1,8 +1,8 @@
 //! The request line, from the method to the version.
 //!
-//! RFC 9112 3, as nginx reads it: several spaces between the parts and spaces after the version
-//! are let through, since no one disagrees on what they mean; so are bytes above 0x7f and `"<>^`{|}`
-//! in a target, which browsers and scripts do send. Control bytes, `#`, and `\` in a path are not.
+//! RFC 9112 3, as nginx reads it: several spaces between the parts and spaces after the version are accepted, since all
+//! readers agree on their meaning; so are bytes above 0x7f and `"<>^`{|}` in a target, which browsers and scripts do
+//! send. Control bytes, `#`, and `\` in a path are not.
 
 use crate::authority::parse_authority;
 use crate::h1::parse::Stop;
@@ -98,7 +98,7 @@ fn path_and_query(
     end_target(bytes, end)
 }
 
-/// The byte at `end` may stand behind a target: a space, or the line's end.
+/// Checks that the byte at `end` may follow a target: a space, or the line's end.
 fn end_target(bytes: &[u8], end: usize) -> Result<usize, Stop> {
     match byte(bytes, end)? {
         b' ' | b'\r' | b'\n' => Ok(end),
@@ -130,7 +130,7 @@ const ORDINARY: u8 = 0;
 const SPECIAL: u8 = 1;
 const STOP: u8 = 2;
 
-/// What a byte in a path means: nothing, something, or the path's end.
+/// The meaning of a byte in a path: none, some, or the path's end.
 const PATH_CLASS: [u8; 256] = {
     let mut class = [ORDINARY; 256];
     let mut byte = 0;
@@ -146,7 +146,7 @@ const PATH_CLASS: [u8; 256] = {
     class[b'+' as usize] = SPECIAL;
     // A fragment is no part of a target (RFC 9112 3.2): some readers cut it off, others look it up.
     class[b'#' as usize] = STOP;
-    // RFC 3986 has no place for it; some readers take it for a slash.
+    // Invalid in RFC 3986; some readers take it for a slash.
     class[b'\\' as usize] = STOP;
     class
 };
@@ -158,7 +158,7 @@ fn asterisk(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<usize,
     end_target(bytes, start + 1)
 }
 
-/// `host:port`, RFC 9112 3.2.3; also origin form, which nginx lets through to its 405.
+/// `host:port`, RFC 9112 3.2.3; also origin form, which nginx accepts and answers with 405.
 fn authority_form(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<usize, Stop> {
     head.target = Target {
         form: TargetForm::Authority,
@@ -213,7 +213,7 @@ fn absolute_form(bytes: &[u8], start: usize, head: &mut RequestHead) -> Result<u
     }
 }
 
-/// Takes the host of an authority for the server's name; returns the port.
+/// Takes the host of an authority as the server's name; returns the port.
 fn set_host(bytes: &[u8], authority: Span, head: &mut RequestHead) -> Result<Option<u16>, Stop> {
     let parsed = parse_authority(authority.of(bytes)).ok_or(Refusal::InvalidAuthority)?;
     let start = authority.start as usize;
@@ -274,7 +274,7 @@ fn version(
         b'0'..=b'9' => return Err(Refusal::UnsupportedVersion.into()),
         _ => return Err(INVALID),
     }
-    // RFC 9112 2.3: one digit. What has more is 1.1 to some readers and 1.0 or 1.12 to others.
+    // RFC 9112 2.3: one digit. More digits are 1.1 to some readers and 1.0 or 1.12 to others.
     let minor = byte(bytes, at)?;
     if !minor.is_ascii_digit() {
         return Err(INVALID);

@@ -1,22 +1,20 @@
-//! Responses as a client reads them: the head, and how the content behind it ends.
+//! Responses as a client reads them: the head, and how the content after it ends.
 //!
-//! Read this first: RFC 9112 4 to 6 and 9.3. A client that measures a server looks at as little as
-//! it may: the status line, and the three fields that say where the response ends and whether the
-//! connection lives on. All others are passed over and can be looked at later, by
-//! `ResponseHead::fields`. Nothing here allocates.
+//! Read this first: RFC 9112 4 to 6 and 9.3. A client that measures a server reads as little as possible: the status
+//! line, and the three fields that define where the response ends and whether the connection persists. All others are
+//! skipped and can be read later, by `ResponseHead::fields`. Nothing here allocates.
 //!
 //! Order of calls, for each response:
-//! 1. `ResponseScan::new`, then `ResponseScan::parse` with all bytes since the response's
-//!    beginning, again whenever more have arrived, until it gives a head.
-//! 2. `ResponseBody::new`, then `ResponseBody::on_bytes` with what followed the head, until it
-//!    says `complete`; or `ResponseBody::on_end_of_stream`.
-//! 3. After an interim head (100, 102, 103) begin again with the same request: its final answer
-//!    follows.
+//! 1. `ResponseScan::new`, then `ResponseScan::parse` with all bytes since the response's beginning, again whenever
+//!    more have arrived, until it returns a head.
+//! 2. `ResponseBody::new`, then `ResponseBody::on_bytes` with the bytes after the head, until it is complete; or
+//!    `ResponseBody::on_end_of_stream`.
+//! 3. After an interim head (100, 102, 103) begin again with the same request: its final answer follows.
 //!
-//! What lenient reading lets through that a server would refuse, since an answer is counted and not passed on. A strict
-//! reader refuses it, and more: [`Reading`](crate::limits::Reading).
-//! - a line that ends with LF alone (RFC 9112 2.2), but never a CR that no LF follows;
-//! - empty lines before the status line, which careless servers send behind a content;
+//! Lenient reading accepts some forms that a server would refuse, since an answer is counted and not passed on. Strict
+//! reading refuses them, and more: [`Reading`](crate::limits::Reading).
+//! - a line that ends with LF alone (RFC 9112 2.2), but never a CR without LF;
+//! - empty lines before the status line, which some servers send after a content;
 //! - several blanks in the status line, and no reason phrase, with or without the space before it;
 //! - blanks between a field's name and its colon, which do not hide the name (5.1);
 //! - control bytes other than CR, LF and NUL in values (RFC 9110 5.5);
@@ -27,7 +25,7 @@ mod fault;
 mod framing;
 mod line;
 mod scan;
-/// What only a strict reader refuses.
+/// The checks of strict reading.
 mod strict;
 
 pub use body::{BodyStep, ResponseBody};
@@ -38,15 +36,15 @@ use crate::limits::ResponseRules;
 use crate::method::Method;
 use crate::version::Version;
 
-/// What a response's head says of the message.
+/// A response's head, as far as it concerns the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseHead {
     /// 100 to 999. Codes from 600 on have no meaning; RFC 9110 15 treats them as a server's error.
     pub status: u16,
     pub version: Version,
     pub framing: Framing,
-    /// As far as the server has a say, the connection may carry another request when this response
-    /// is complete: RFC 9112 9.3. (What the request itself asked for is the caller's to know.)
+    /// Whether the server allows another request on the connection after this response: RFC 9112 9.3. (The caller knows
+    /// what the request itself asked for.)
     pub keep_alive: bool,
     /// Bytes up to and with the empty line; the content or the next response begins there.
     pub len: usize,
@@ -66,7 +64,7 @@ pub enum Framing {
     UntilClose,
 }
 
-/// What of a request decides how its answer is framed, RFC 9112 6.3.
+/// The properties of a request that determine its answer's framing, RFC 9112 6.3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestKind {
     /// Its answer never has content.
@@ -87,9 +85,8 @@ impl RequestKind {
     }
 }
 
-/// Parses the head at the beginning of `bytes`; `None` when it is not whole yet. For bytes that
-/// are all there: who calls again after more bytes keeps a [`ResponseScan`], which looks at each
-/// byte once.
+/// Parses the head at the beginning of `bytes`; `None` when it is incomplete. To parse bytes as they arrive use a
+/// [`ResponseScan`], which looks at each byte once.
 pub fn parse_response_head(
     bytes: &[u8],
     request: RequestKind,
@@ -99,15 +96,15 @@ pub fn parse_response_head(
 }
 
 impl ResponseHead {
-    /// An interim answer, RFC 9110 15.2: the final one follows on the same connection. Not 101,
-    /// behind which the connection no longer speaks HTTP/1.
+    /// An interim answer, RFC 9110 15.2: the final one follows on the same connection. Not 101, after which the
+    /// connection no longer carries HTTP/1.
     pub const fn is_interim(&self) -> bool {
         matches!(self.status, 100..=199) && self.status != SWITCHING_PROTOCOLS
     }
 
-    /// The fields in their order: the name as sent, and the value without the blanks around it.
-    /// A folded value still has its line ends inside. `bytes` must be those of the parse, and may
-    /// be longer; of others the fields are wrong, or none.
+    /// The fields in their order: the name as sent, and the value without the blanks around it. A folded value still
+    /// has its line ends inside. `bytes` must be those of the parse, and may be longer; with others the fields are
+    /// wrong, or none.
     pub fn fields<'a>(&self, bytes: &'a [u8]) -> Fields<'a> {
         Fields {
             lines: bytes.get(self.fields_start..self.len).unwrap_or(&[]),

@@ -1,4 +1,4 @@
-//! Eight bytes at a time: where a run of ordinary bytes ends.
+//! Finds the end of a run of ordinary bytes, eight bytes at a time.
 
 const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
 const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
@@ -13,8 +13,8 @@ pub(crate) fn find_control(bytes: &[u8], from: usize) -> usize {
     )
 }
 
-/// Index of the first byte at or after `from` that may not simply be part of a target: a control
-/// byte, a space or `#`; `bytes.len()` if none.
+/// Index of the first byte at or after `from` that is not an ordinary byte of a target: a control byte, a space or `#`;
+/// `bytes.len()` if none.
 pub(crate) fn find_target_stop(bytes: &[u8], from: usize) -> usize {
     find(
         bytes,
@@ -24,14 +24,14 @@ pub(crate) fn find_target_stop(bytes: &[u8], from: usize) -> usize {
     )
 }
 
-/// Index of the first byte at or after `from` that may end a line or is NUL: any below 0x20;
-/// `bytes.len()` if none. Less work than `find_control`, for those who let DEL pass.
+/// Index of the first byte at or after `from` that may end a line or is NUL: any below 0x20; `bytes.len()` if none.
+/// Cheaper than `find_control`, for callers that accept DEL.
 pub(crate) fn find_line_stop(bytes: &[u8], from: usize) -> usize {
     find(bytes, from, |word| below(word, 0x20), |b| b < 0x20)
 }
 
-/// Index of the first byte at or after `from` that ends a field's name, rightly or not: a colon or
-/// a byte below 0x20; `bytes.len()` if none.
+/// Index of the first byte at or after `from` that ends a field's name, validly or not: a colon or a byte below 0x20;
+/// `bytes.len()` if none.
 pub(crate) fn find_name_stop(bytes: &[u8], from: usize) -> usize {
     find(
         bytes,

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The content and what remains behind the body; or why there is neither.
+/// The content and the number of bytes after the body; or the reason for a failure.
 type Decoded = Result<(String, usize), &'static str>;
 
 fn decode(pieces: &[&[u8]], rules: ChunkedRules) -> Decoded {

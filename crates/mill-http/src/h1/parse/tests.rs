@@ -57,7 +57,7 @@ fn summary(bytes: &[u8], parsed: Parsed, head: &RequestHead) -> String {
     )
 }
 
-/// Requests that parse, with what the tests below want of each.
+/// Valid requests, used by the tests below.
 const VALID: &[&str] = &[
     "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
     "GET / HTTP/1.0\r\n\r\n",
@@ -320,7 +320,7 @@ fn malformed_heads_are_refused() {
 }
 
 #[test]
-fn fields_say_what_they_mean_for_the_message() {
+fn known_fields_set_host_length_and_connection() {
     let check = |fields: &str, expected: &dyn Fn(&RequestHead) -> bool| {
         let bytes = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
         let (parsed, head) = parse(bytes.as_bytes());
@@ -472,7 +472,7 @@ fn with_accept_bare_lf_each_line_may_end_either_way() {
             let consumed = mixed.len();
             let parsed = parse_request(mixed.as_bytes(), &mut head, &rules);
             assert_eq!(parsed, Parsed::Complete { consumed }, "{mixed:?}");
-            // Apart from its length it is the head that CR LF would have made.
+            // Except for its length it is the head that CR LF would have made.
             let strict = summary(request.as_bytes(), whole, &parse(request.as_bytes()).1);
             let found = summary(mixed.as_bytes(), whole, &head);
             let without_spans = |text: &str| {
@@ -517,7 +517,7 @@ fn the_length_counts_whole_lines_from_the_request_line_on() {
 }
 
 #[test]
-fn a_request_line_that_is_refused_says_nothing_but_head() {
+fn a_refused_request_line_leaves_only_the_method_head() {
     for line in ["HEAD http://a/b HTTP/2.0", "HEAD http://a/b HTTP/1.1 x"] {
         let (parsed, head) = parse(format!("{line}\r\n").as_bytes());
         assert!(matches!(parsed, Parsed::Refused(_)), "{line}");
@@ -677,7 +677,7 @@ fn mutated_heads_never_panic_and_do_not_depend_on_the_split() {
             split, whole,
             "seed {SEED:#x}, round {round}, cut {cut}: {bytes:?}"
         );
-        // What no reader may see differently: a complete head holds no bare CR, LF or NUL.
+        // A complete head contains no bare CR, LF or NUL: readers disagree on them.
         if let Parsed::Complete { consumed } = parsed {
             let accepted = &bytes[..consumed];
             for (at, byte) in accepted.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! The content of a response, counted or handed over, until it is complete.
+//! The content of a response, counted or passed on, until it is complete.
 
 use crate::h1::body::{ChunkedBody, ChunkedEvent, LengthBody};
 use crate::h1::response::{Framing, ResponseFault};
 use crate::limits::ResponseRules;
 
-/// Follows one response's content to its end. Keeps no byte of it.
+/// Follows one response's content to its end, without storing it.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseBody {
     kind: Kind,
@@ -18,11 +18,11 @@ enum Kind {
     UntilClose,
 }
 
-/// What some bytes came to.
+/// The result of a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BodyStep {
-    /// Bytes that belong to this response. Only when it is complete some may be left, which are
-    /// the next response's.
+    /// Bytes that belong to this response. Only when it is complete there may be further bytes, which are the next
+    /// response's.
     pub consumed: usize,
     /// Bytes of content among them; the rest frames chunks.
     pub content: usize,
@@ -40,19 +40,18 @@ impl ResponseBody {
         Self { kind, is_complete }
     }
 
-    /// The response is whole: at once where it has no content, behind the last byte or chunk, or
-    /// at the end of the stream.
+    /// The response is complete: at once if it has no content, after the last byte or chunk, or at the end of the
+    /// stream.
     pub const fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// Takes what arrived behind the head, each byte once, and counts it.
+    /// Takes the bytes after the head, each once, and counts them.
     pub fn on_bytes(&mut self, bytes: &[u8]) -> Result<BodyStep, ResponseFault> {
         self.on_bytes_with(bytes, |_| {})
     }
 
-    /// As `on_bytes`, and hands the content over, in pieces as they lie in `bytes`. Before a fault
-    /// it hands over what came before it.
+    /// As `on_bytes`, and passes the content on, in pieces as they lie in `bytes`. Content before a fault is passed on.
     pub fn on_bytes_with(
         &mut self,
         bytes: &[u8],
@@ -90,8 +89,8 @@ impl ResponseBody {
         Ok(step)
     }
 
-    /// RFC 9112 8: the server's end of the stream completes a response that lasts until then, and
-    /// no other. After a reset don't ask: nothing is complete that was not before.
+    /// RFC 9112 8: the end of the stream completes a response that lasts until then, and no other. Not to be called
+    /// after a reset, which completes nothing.
     pub const fn on_end_of_stream(&mut self) -> Result<(), ResponseFault> {
         if matches!(self.kind, Kind::UntilClose) {
             self.is_complete = true;

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Whatever it is, nothing that follows on the connection has a meaning: close it.
+/// After any of them the rest of the connection is undefined: close it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFault {
     /// RFC 9112 2.3 and 4: other protocols, HTTP/0.9 among them.

@@ -1,4 +1,4 @@
-//! Where a response ends and whether its connection lives on: RFC 9112 6.3 and 9.3.
+//! Where a response ends and whether its connection persists: RFC 9112 6.3 and 9.3.
 
 use crate::field::{KnownField, ListElements};
 use crate::field_meaning::parse_content_length;
@@ -8,7 +8,7 @@ use crate::head::ConnectionOption;
 use crate::status::Status;
 use crate::version::Version;
 
-/// What the three fields that matter have said so far.
+/// The values of the three relevant fields so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FramingFields {
     length: Length,
@@ -40,7 +40,7 @@ impl FramingFields {
         connection: ConnectionOption::Unstated,
     };
 
-    /// Takes in the field line from `start` to `end`.
+    /// Applies the field line from `start` to `end`.
     #[inline]
     pub(super) fn on_line(&mut self, bytes: &[u8], start: usize, colon: usize, end: usize) {
         let name = bytes.get(start..colon).unwrap_or(&[]);
@@ -53,8 +53,8 @@ impl FramingFields {
         }
     }
 
-    /// `parse_valid` wants a name whose bytes were checked: of those below 0x20, one of which it
-    /// would take for a hyphen, this one holds none but tabs.
+    /// `parse_valid` needs a name whose bytes were checked: of the bytes below 0x20, one of which it would take for a
+    /// hyphen, this one contains only tabs.
     fn on_field(&mut self, name: &[u8], value: &[u8]) {
         match KnownField::parse_valid(name) {
             KnownField::ContentLength => self.on_content_length(value),
@@ -119,7 +119,7 @@ impl FramingFields {
         }
     }
 
-    /// How the content ends, and whether the connection may be used again behind it.
+    /// How the content ends, and whether the connection may be used again after it.
     pub(super) fn conclude(
         &self,
         request: RequestKind,
@@ -134,16 +134,16 @@ impl FramingFields {
 
     /// RFC 9112 6.3, in its order.
     fn framing(&self, request: RequestKind, status: u16) -> Result<Framing, ResponseFault> {
-        // First. No field counts, not even a faulty one.
+        // First. Fields are ignored, even faulty ones.
         if request == RequestKind::Head || Status(status).has_no_content() {
             return Ok(Framing::None);
         }
-        // Second. What follows is the tunnel's.
+        // Second. The following bytes are the tunnel's.
         if request == RequestKind::Connect && matches!(status, 200..=299) {
             return Ok(Framing::UntilClose);
         }
         match self.coding {
-            // Third and fourth: a length beside it does not count.
+            // Third and fourth: a length beside it is ignored.
             Coding::Chunked => return Ok(Framing::Chunked),
             Coding::Other => return Ok(Framing::UntilClose),
             Coding::ChunkedWithParameters => return Err(ResponseFault::ChunkedParameters),
@@ -159,8 +159,8 @@ impl FramingFields {
         }
     }
 
-    /// RFC 9112 6.1: a coding beside a length, or from a server of HTTP/1.0, may have come through
-    /// somebody who read it otherwise. The message is taken, the connection is not trusted.
+    /// RFC 9112 6.1: a coding beside a length, or from a server of HTTP/1.0, may have passed an intermediary that read
+    /// it otherwise. The message is accepted, the connection is not reused.
     fn is_doubtful(&self, version: Version) -> bool {
         self.coding != Coding::Absent
             && (self.length != Length::Absent || version == Version::Http10)
@@ -174,7 +174,7 @@ fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|element| !element.is_empty())
 }
 
-/// Most names have another length, which is quicker to see than their letters.
+/// Most names have another length, which is quicker to compare than their letters.
 const CONNECTION_LEN: usize = "connection".len();
 const CONTENT_LENGTH_LEN: usize = "content-length".len();
 const TRANSFER_ENCODING_LEN: usize = "transfer-encoding".len();

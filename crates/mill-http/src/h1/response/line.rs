@@ -6,15 +6,15 @@ use crate::h1::scan::{find_line_stop, find_name_stop};
 /// Why a line's end was not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It has not arrived. The search may go on at `examined`.
+    /// It has not arrived. The search may continue at `examined`.
     Partial {
         examined: usize,
     },
     Fault(ResponseFault),
 }
 
-/// Where the line ends that does not end before `from`, and the next one begins. RFC 9112 2.2: at
-/// LF, with or without a CR before it.
+/// The end of the line that does not end before `from`; the next one begins there. RFC 9112 2.2: at LF, with or without
+/// a CR before it.
 #[inline(always)]
 pub(super) fn end(bytes: &[u8], mut from: usize) -> Result<usize, Stop> {
     loop {
@@ -31,9 +31,8 @@ pub(super) fn end(bytes: &[u8], mut from: usize) -> Result<usize, Stop> {
     }
 }
 
-/// As `end`, for a field line: RFC 9112 5.2, a line that begins with a blank continues the one
-/// before it. So the end is known only with the first byte behind it, and there always is one: the
-/// empty line ends the head.
+/// As `end`, for a field line: RFC 9112 5.2, a line that begins with a blank continues the one before it. So the end is
+/// known only with the next byte, and there always is one: the empty line ends the head.
 #[inline(always)]
 pub(super) fn field_end(bytes: &[u8], mut from: usize) -> Result<usize, Stop> {
     loop {
@@ -41,14 +40,14 @@ pub(super) fn field_end(bytes: &[u8], mut from: usize) -> Result<usize, Stop> {
         match bytes.get(next) {
             Some(b' ' | b'\t') => from = next + 1,
             Some(_) => return Ok(next),
-            // The LF is to be found again.
+            // The LF is searched for again.
             None => return Err(Stop::Partial { examined: next - 1 }),
         }
     }
 }
 
-/// Where the colon is of the whole field line at `start`. RFC 9112 5: there is one, behind a name
-/// without control bytes. 5.1: blanks before it, tabs too, are no part of the name.
+/// The position of the colon in the complete field line at `start`. RFC 9112 5: there is one, after a name without
+/// control bytes. 5.1: blanks before it, tabs too, are no part of the name.
 #[inline]
 pub(super) fn colon(bytes: &[u8], start: usize) -> Result<usize, Stop> {
     let at = find_name_stop(bytes, start);

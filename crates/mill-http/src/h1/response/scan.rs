@@ -1,11 +1,10 @@
 //! Bytes to response head; the hot path of a client.
 //!
-//! A line's end is looked for first and its colon then, so that the search for the next end never
-//! waits for what a line says. When the bytes end inside a line, the scan remembers where that line
-//! began and how far it was looked at; a line that is whole is split once. Bytes beyond the limit
-//! are never looked at, and faults are those of lines in their order, so the pieces in which a
-//! response arrives don't change what is found. A peer that speaks another protocol is noticed by
-//! its first wrong byte, since it may wait for us instead of ending a line.
+//! A line's end is searched first and its colon then, so that the search for the next end does not depend on a line's
+//! content. When the bytes end inside a line, the scan remembers where that line began and how far it was searched; a
+//! complete line is split once. Bytes beyond the limit are never looked at, and faults are those of lines in their
+//! order, so the result does not depend on the pieces in which a response arrives. A peer that speaks another protocol
+//! is recognised by its first wrong byte, since it may wait for us instead of ending a line.
 
 use crate::h1::response::framing::FramingFields;
 use crate::h1::response::line::{self, Stop};
@@ -13,7 +12,7 @@ use crate::h1::response::{RequestKind, ResponseFault, ResponseHead, strict};
 use crate::limits::{Reading, ResponseRules};
 use crate::version::Version;
 
-/// One response's head while it arrives. The module above says in which order to call what.
+/// One response's head while it arrives. The module above has the order of calls.
 #[derive(Clone, Copy, Debug)]
 pub struct ResponseScan {
     request: RequestKind,
@@ -45,12 +44,11 @@ impl ResponseScan {
         }
     }
 
-    /// Parses the head at the beginning of `bytes`. `None` when more bytes are needed: call again
-    /// with the same bytes and what followed them; the buffer itself may have moved. After a head
-    /// or a fault the scan is spent.
+    /// Parses the head at the beginning of `bytes`. `None` when more bytes are needed: call again with the same bytes
+    /// and those after them; the buffer itself may have moved. After a head or a fault the scan must not be used again.
     pub fn parse(&mut self, bytes: &[u8]) -> Result<Option<ResponseHead>, ResponseFault> {
         let bytes_max = self.bytes_max as usize;
-        // With one byte more than allowed it is known that the head is too long.
+        // One byte more than allowed shows that the head is too long.
         let seen = bytes.get(..=bytes_max).unwrap_or(bytes);
         match self.parse_lines(seen) {
             Ok(len) if len <= bytes_max => self.conclude(seen, len).map(Some),
@@ -98,7 +96,7 @@ impl ResponseScan {
                 Err(Stop::Partial { examined: start })
             }
             Some([b'\r', ..]) => Err(Stop::Fault(ResponseFault::BareCr)),
-            // Behind a field line it would have been taken for a fold.
+            // After a field line it would have been taken for a fold.
             Some([b' ' | b'\t', ..]) => Err(Stop::Fault(ResponseFault::BlankBeforeFields)),
             Some(_) => Err(Stop::Fault(ResponseFault::FieldLine)),
         }
@@ -116,8 +114,7 @@ impl ResponseScan {
         found
     }
 
-    /// RFC 9112 4. The version's name has its case, 2.3; a higher minor version is read as 1.1,
-    /// RFC 9110 2.5.
+    /// RFC 9112 4. The version's name is case-sensitive, 2.3; a higher minor version is read as 1.1, RFC 9110 2.5.
     fn status_line(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         let begun = bytes.get(self.line_start..).unwrap_or(&[]);
         if !begun.iter().zip(HTTP_1).all(|(byte, known)| byte == known) {
@@ -174,7 +171,7 @@ impl ResponseScan {
 
 const HTTP_1: &[u8] = b"HTTP/1.";
 
-/// Three digits behind any blanks, then a blank and a phrase, or the line's end.
+/// Three digits after any blanks, then a blank and a phrase, or the line's end.
 fn parse_status(mut rest: &[u8]) -> Option<u16> {
     while let [b' ' | b'\t', after @ ..] = rest {
         rest = after;

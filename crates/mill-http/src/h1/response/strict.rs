@@ -1,5 +1,5 @@
-//! What a reader that passes answers on refuses, where one that only counts them is lenient: whatever another reader may
-//! take for something else. Looked at once, when the head is whole.
+//! What strict reading refuses beyond lenient reading: everything that another reader may take for something else.
+//! Checked once, when the head is complete. For programs that pass answers on.
 
 use super::{ResponseFault, ResponseHead};
 use crate::field::{KnownField, is_token_byte, is_value_byte};
@@ -37,7 +37,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// RFC 9112 4: single spaces. The phrase may be missing, and the space before it with it, as many servers have it.
+/// RFC 9112 4: single spaces. The phrase may be missing, and the space before it too, as from many servers.
 fn status_line(line: &[u8]) -> Result<(), ResponseFault> {
     let code = line
         .strip_prefix(b"HTTP/1.")
@@ -61,7 +61,7 @@ fn value(text: &[u8]) -> Result<(), ResponseFault> {
     }
 }
 
-/// What the fields say of where the content ends.
+/// The fields that define where the content ends.
 #[derive(Debug, Default)]
 struct Framing {
     lengths: u32,
@@ -80,7 +80,7 @@ impl Framing {
         let (name, rest) = line.split_at(colon.ok_or(ResponseFault::FieldLine)?);
         let rest = rest.get(1..).unwrap_or_default();
         match name {
-            // RFC 9112 5.1: a proxy must take it away.
+            // RFC 9112 5.1: a proxy must remove it.
             [.., b' ' | b'\t'] => return Err(ResponseFault::Blank),
             name if name.is_empty() || !name.iter().copied().all(is_token_byte) => {
                 return Err(ResponseFault::FieldLine);
@@ -103,7 +103,7 @@ impl Framing {
         }
     }
 
-    /// RFC 9112 6.1, 6.3: what a proxy must not take or pass on.
+    /// RFC 9112 6.1, 6.3: what a proxy must not accept or pass on.
     fn conclude(&self, head: &ResponseHead) -> Result<(), ResponseFault> {
         let has_no_content = Status(head.status).has_no_content() && head.status != 304;
         match (self.lengths, self.codings) {
@@ -116,7 +116,7 @@ impl Framing {
         if has_coding && head.version == Version::Http10 {
             return Err(ResponseFault::CodingInHttp10);
         }
-        // RFC 9110 8.6. A length of 0 misleads nobody.
+        // RFC 9110 8.6. A length of 0 is harmless.
         if has_no_content && (has_coding || self.length > 0) {
             return Err(ResponseFault::FramingWithoutContent);
         }

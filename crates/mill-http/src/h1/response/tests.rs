@@ -40,8 +40,8 @@ fn summary(result: Result<Option<ResponseHead>, ResponseFault>) -> String {
     }
 }
 
-/// `lines` and an empty line are a head with this summary, whole, byte by byte, with content
-/// behind it; with every prefix more is needed.
+/// `lines` and an empty line are a head with this summary, whole, byte by byte, and with content after it; every prefix
+/// is incomplete.
 #[track_caller]
 fn check_of(request: RequestKind, lines: &str, expected: &str) {
     let head = format!("{lines}\r\n");
@@ -83,7 +83,7 @@ fn check_fields(fields: &str, expected: &str) {
 }
 
 #[test]
-fn status_lines_are_read_as_rfc_9112_4_has_them() {
+fn status_lines_are_read_as_in_rfc_9112_4() {
     let ok = "HTTP/1.1 200 UntilClose close";
     check("HTTP/1.1 200 OK\r\n", ok);
     check("HTTP/1.1 200 \r\n", ok);
@@ -140,7 +140,7 @@ fn lines_end_with_lf_and_never_with_cr_alone() {
 }
 
 #[test]
-fn field_lines_are_read_as_rfc_9112_5_has_them() {
+fn field_lines_are_read_as_in_rfc_9112_5() {
     let five = "HTTP/1.1 200 Length(5) keep";
     check_fields("content-LENGTH:5\r\n", five);
     check_fields("Content-Length:\t 5 \t\r\n", five);
@@ -273,7 +273,7 @@ fn content_lengths_are_numbers_and_agree() {
 }
 
 #[test]
-fn connections_persist_as_rfc_9112_9_3_has_it() {
+fn connections_persist_as_in_rfc_9112_9_3() {
     let with = |version: &str, field: &str, expected: &str| {
         let lines = format!("{version} 200 OK\r\nContent-Length: 5\r\n{field}");
         check(&lines, &format!("{version} 200 Length(5) {expected}"));
@@ -308,7 +308,7 @@ fn connections_persist_as_rfc_9112_9_3_has_it() {
 }
 
 #[test]
-fn interim_answers_are_told_from_final_ones() {
+fn interim_and_final_answers_are_distinguished() {
     for status in 100..=999 {
         let head = format!("HTTP/1.1 {status}\r\n\r\n");
         let head = parse(head.as_bytes(), RequestKind::Other).unwrap().unwrap();
@@ -334,7 +334,7 @@ fn fields_are_handed_over_as_they_came() {
         assert_eq!(found, expected, "{fields:?}");
         assert_eq!(head.fields(&bytes.as_bytes()[..head.len - 1]).count(), 0);
         assert_eq!(head.fields(b"").count(), 0);
-        // Other bytes than those that were parsed: nothing to rely on, and no panic.
+        // Other bytes than those that were parsed: the result is undefined, but there is no panic.
         head.fields(&[b'a'; 300]).for_each(drop);
     };
     check("", &[]);

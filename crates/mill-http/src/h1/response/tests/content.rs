@@ -33,7 +33,7 @@ fn read(framing: Framing, pieces: &[&[u8]]) -> (String, usize, &'static str) {
         other => panic!("{other:?}"),
     };
     assert_eq!(handed.is_complete(), end != "early");
-    // What comes behind the end is another response's.
+    // Bytes after the end belong to another response.
     if handed.is_complete() {
         let step = BodyStep {
             consumed: 0,
@@ -97,7 +97,7 @@ fn content_ends_where_its_framing_says() {
 }
 
 #[test]
-fn the_sentences_of_faults_say_what_is_wrong() {
+fn fault_messages_describe_the_fault() {
     let limits = ResponseRules::lenient();
     let mut body = ResponseBody::new(Framing::Chunked, &limits);
     let fault = body.on_bytes(b"x").unwrap_err();

@@ -1,4 +1,4 @@
-//! Generated and mutated responses, beside httparse and a slow reading of RFC 9112 6.3.
+//! Generated and mutated responses, compared with httparse and a simple implementation of RFC 9112 6.3.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn generate(random: &mut Random) -> String {
     head + random.of(&end)
 }
 
-/// RFC 9112 6.3 and 9.3 over fields that were collected, as slowly as it is written.
+/// RFC 9112 6.3 and 9.3 over the list of fields, as literally as possible.
 fn expected(
     request: RequestKind,
     status: u16,
@@ -137,7 +137,7 @@ fn expected(
     Ok((framing, keep_alive))
 }
 
-/// Whether httparse takes the head too; then both say the same of it.
+/// Whether httparse accepts the head too; then both results must agree.
 fn agrees(bytes: &[u8], request: RequestKind, context: &str) -> bool {
     let mut fields = [httparse::EMPTY_HEADER; 32];
     let mut oracle = httparse::Response::new(&mut fields);

@@ -1,8 +1,8 @@
-//! What a strict reader takes and refuses, beside a lenient one.
+//! What strict reading accepts and refuses, compared with lenient reading.
 
 use super::*;
 
-/// The summary of a strict reading. Whatever it takes means the same to a lenient reader.
+/// The summary of a strict reading. Whatever it accepts means the same to a lenient reader.
 #[track_caller]
 fn check_strict(lines: &str, expected: &str) {
     let head = format!("{lines}\r\n");
@@ -37,7 +37,7 @@ fn ordinary_answers_are_taken() {
     );
     check_fields_strictly("", "HTTP/1.1 200 UntilClose close");
     check_fields_strictly("X:\r\n", "HTTP/1.1 200 UntilClose close");
-    // Many servers leave the phrase away, and its space.
+    // Many servers omit the phrase and its space.
     for line in [
         "HTTP/1.1 204 ",
         "HTTP/1.1 204",
@@ -85,7 +85,7 @@ fn field_lines_have_one_meaning() {
 }
 
 #[test]
-fn where_the_content_ends_is_said_once() {
+fn the_end_of_the_content_is_defined_once() {
     let again = "content length occurs again";
     check_fields_strictly("Content-Length: 5\r\nContent-Length: 5\r\n", again);
     let number = "content length is not a number";
