@@ -1,4 +1,4 @@
-//! What a phase or a handler says of a request.
+//! The result of a phase or a handler.
 
 use crate::delivery::account;
 use crate::exchange::ContentError;
@@ -15,7 +15,7 @@ use mill_runtime::engine::Engine;
     reason = "one exists per request, and nearly all respond"
 )]
 pub enum Answer<File> {
-    /// Not mine: the next handler, or the next phase.
+    /// Not handled: the next handler or phase gets the request.
     Declined,
     /// This answer; the filters still see it.
     Response(Response<File>),
@@ -30,8 +30,8 @@ pub enum Answer<File> {
 }
 
 impl<File> Answer<File> {
-    /// The answer of a handler that wanted the request's content, which does not come, or not as it must. Counts and logs
-    /// why; the connection ends behind the answer, for where the next request begins is not known.
+    /// The answer of a handler whose request content does not arrive, or is malformed. Counts and logs the reason; the
+    /// connection closes after the answer, since the start of the next request is not known.
     pub fn without_content<E: Engine>(
         error: ContentError,
         request: &mut Request,

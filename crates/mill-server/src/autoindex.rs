@@ -2,7 +2,7 @@
 
 /// The page.
 mod html;
-/// JSON, and JSON in a call.
+/// JSON, and JSONP.
 mod json;
 /// XML.
 mod xml;
@@ -35,7 +35,7 @@ struct Entry {
     modified: i64,
 }
 
-/// Lists the directory that the path stands for. Declines unless `autoindex` is on and the path ends in a slash.
+/// Lists the directory of the request's path. Declines unless `autoindex` is on and the path ends in a slash.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     let is_read = matches!(request.method, Method::Get | Method::Head);
     if !request.location.autoindex.enabled || !request.uri.ends_with(b"/") || !is_read {
@@ -73,17 +73,17 @@ pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answ
     let mut response = Response::with_bytes(Status::OK, content_type, content);
     response.streamed = true;
     if format == AutoindexFormat::Xml {
-        // XML without a word about it is in UTF-8.
+        // XML without an encoding declaration is in UTF-8.
         response.charset = Some(b"utf-8".to_vec());
     }
     Answer::Response(response)
 }
 
-/// The type of a page, and of what decides whether its names are in UTF-8.
+/// The type of a page; also the type by which `charset` decides whether names are in UTF-8.
 const HTML: &[u8] = b"text/html";
 
-/// Directories first, each kind by name, byte by byte. Names that begin with a dot are hidden, and what could not
-/// be examined is not there.
+/// Directories first, then by name, byte by byte. Names that begin with a dot are hidden, and entries that could not be
+/// examined are left out.
 fn sorted(listed: Vec<DirectoryEntry>) -> Vec<Entry> {
     let visible = listed
         .into_iter()
@@ -106,7 +106,7 @@ fn sorted(listed: Vec<DirectoryEntry>) -> Vec<Entry> {
     entries
 }
 
-/// As many entries as a listing may have, the first ones; a line in the log says that there are more.
+/// At most [`ENTRIES_MAX`] entries; a log line says that there are more.
 fn limited<E: Engine>(
     mut entries: Vec<Entry>,
     path: &[u8],
@@ -124,15 +124,15 @@ fn limited<E: Engine>(
     entries
 }
 
-/// Entries of one listing: with more, one request would hold up its worker for long and take much memory. Our own
-/// choice; nginx has no such limit.
+/// Entries of one listing: with more, one request would delay its worker for long and take much memory. Our own limit;
+/// nginx has none.
 const ENTRIES_MAX: usize = 100_000;
 
 fn page<E: Engine>(entries: &[Entry], request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let charset = charset::of_type(HTML, request, local);
     let utf8 = charset.is_some_and(|charset| charset.eq_ignore_ascii_case(b"utf-8"));
     let settings = &request.location.autoindex;
-    // nginx shifts all times by what the local clock is ahead now, not by what it was then.
+    // nginx shifts all times by the present offset of the local clock, not by the one at that time.
     let now = local.scheduler.wall_clock().seconds;
     let utc_offset_minutes = match settings.localtime {
         true => (local.environment.utc_offset)(now) / 60,

@@ -1,15 +1,15 @@
-//! One connection: requests one after the other, until either side has enough.
+//! One connection: requests one after the other, until either side ends it.
 //!
-//! Most requests end here, in `answer_hot`: parsed, found, copied out. What needs more runs in a pooled box
-//! (`cycle`), so that a connection that idles is small.
+//! Most requests end here, in `answer_hot`: parsed, found, copied out. All others run in a pooled box (`cycle`), so
+//! that an idle connection is small.
 
 /// Reading a head.
 mod head;
 
-/// One request the whole way: head, phases, answer, what is left of its content.
+/// One request the whole way: head, phases, answer, rest of its content.
 mod cycle;
 
-/// Ending a connection so that the peer gets everything it was sent.
+/// Closing a connection so that the peer receives everything that was sent.
 mod finish;
 
 use crate::delivery::account::count_answer;
@@ -36,27 +36,27 @@ pub struct Connection<E: Engine> {
     stream: E::Stream,
     local: Rc<Local<E>>,
     listener: Rc<ListenerContext>,
-    /// Made when a request first needs them.
+    /// Made when a request first needs it.
     facts: Option<Rc<ConnectionFacts>>,
     number: u64,
     started: Instant,
-    /// When it is closed if nothing comes.
+    /// When it is closed if nothing arrives.
     deadline: Instant,
     requests: u32,
-    /// The hot answer whose bytes may still be on their way: its location's settings hold until they are taken.
+    /// The hot answer whose bytes may still be queued: its location's settings apply until the client has taken them.
     last: Option<Rc<HotAnswer>>,
-    /// The next request was here before the one before it was answered.
+    /// The next request arrived before the previous one was answered.
     pipelined: bool,
 }
 
 /// What a connection does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// A request is here, or begins to be.
+    /// A request has arrived, at least in part.
     Cycle,
-    /// Nothing more was asked, and not everything of the last hot answer was taken yet: go on when it was.
+    /// No further request, but a part of the last hot answer is still queued: wait until the client has taken it.
     Wait,
-    /// The last answer was a hot one: send what is left of it, and end.
+    /// The last answer was a hot one: send the rest of it, and close.
     Finish,
     /// Nothing is left to send.
     End,
@@ -121,7 +121,7 @@ impl<E: Engine> Connection<E> {
         }
     }
 
-    /// Answers what can be answered at once; ready when something else is to be done.
+    /// Answers requests that have hot answers; ready when something else is to be done.
     fn poll_next(&mut self) -> Poll<Next> {
         for _ in 0..HOT_PER_TURN {
             match self.stream.poll_readable(1) {
@@ -129,7 +129,7 @@ impl<E: Engine> Connection<E> {
                     None => {}
                     Some(next) => return Poll::Ready(next),
                 },
-                // It has finished sending, and may still be reading what it asked for.
+                // The client has sent FIN, and may still be reading its answers.
                 Poll::Ready(Ok(_)) => {
                     self.log_end();
                     let is_taken = self.last.is_none() || self.is_drained();
@@ -140,7 +140,7 @@ impl<E: Engine> Connection<E> {
                     return Poll::Ready(Next::Wait);
                 }
                 Poll::Pending => {
-                    // An idle connection keeps no answer, and no configuration with it.
+                    // An idle connection holds no answer, and so no configuration.
                     self.last = None;
                     return self.poll_idle_end();
                 }
@@ -175,7 +175,7 @@ impl<E: Engine> Connection<E> {
         })
     }
 
-    /// The client has finished, between two requests or before the first one.
+    /// The client has sent FIN between two requests or before the first one.
     fn log_end(&self) {
         let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
         let peer = || self.stream.peer();
@@ -192,7 +192,7 @@ impl<E: Engine> Connection<E> {
         }
     }
 
-    /// Nothing ever came.
+    /// No byte ever arrived.
     fn log_silence(&self) {
         let listener = (!self.listener.is_gone()).then(|| self.listener.listener());
         self.local.log_connection_error(
@@ -204,9 +204,9 @@ impl<E: Engine> Connection<E> {
         );
     }
 
-    /// Answers the request at hand from the hot answers. `None`: answered, look for the next one.
+    /// Answers the next request from the hot answers. `None`: answered, look for the next one.
     fn answer_hot(&mut self) -> Option<Next> {
-        // The id of a listener that is gone may be another's by now.
+        // The id of a removed listener may belong to another one now.
         if self.stream.queued() > QUEUED_MAX || self.listener.is_gone() {
             return Some(Next::Cycle);
         }
@@ -241,12 +241,12 @@ impl<E: Engine> Connection<E> {
         next
     }
 
-    /// An answer was sent or handed over: from now on the connection may idle for so long.
+    /// An answer was sent or queued: the idle timeout starts now.
     fn begin_idle(&mut self, keepalive_timeout: Duration) {
         self.deadline = self.local.scheduler.now() + keepalive_timeout;
     }
 
-    /// Hands a kept answer over; returns how many bytes it has.
+    /// Queues a kept answer; returns its bytes.
     fn write_hot(&self, answer: &HotAnswer, keep: bool) -> u64 {
         if keep && let Some(whole) = answer.whole() {
             let len = whole.len();
@@ -284,7 +284,7 @@ impl<E: Engine> Connection<E> {
         log::access::write(request, &local);
     }
 
-    /// The connection's last answer was written: whether there is more to do than to close it.
+    /// The connection's last answer was written: whether there is more to do than to close.
     fn after_last_answer(&self, settings: &ConnectionSettings) -> Next {
         let unread = self.stream.read(|bytes| (0, bytes.len()));
         let lingers = settings.lingering_close == LingeringClose::Always;
@@ -295,12 +295,12 @@ impl<E: Engine> Connection<E> {
         }
     }
 
-    /// The transport has taken everything, or takes nothing more.
+    /// The transport has taken everything, or accepts nothing more.
     fn is_drained(&self) -> bool {
         self.stream.poll_drained(0).is_ready()
     }
 
-    /// The facts that do not change, made when first asked for.
+    /// The facts that do not change, made when first needed.
     fn facts(&mut self) -> Rc<ConnectionFacts> {
         let facts = self.facts.get_or_insert_with(|| {
             Rc::new(ConnectionFacts {
@@ -334,7 +334,7 @@ impl<E: Engine> fmt::Debug for Connection<E> {
     }
 }
 
-/// Pipelined requests that are answered before the other connections have their turn.
+/// Pipelined requests that are answered before other connections get their turn.
 const HOT_PER_TURN: usize = 128;
 
 /// With more than this many bytes waiting to be sent, a connection's next request waits.

@@ -1,10 +1,10 @@
-//! The content of an answer: where it comes from, and what is done to it on its way out. It is pulled piece by piece, as
-//! fast as the client takes it.
+//! The content of an answer: its origin, and its transformations. It is pulled piece by piece, as fast as the client
+//! takes it.
 //!
-//! What is done has a fixed order, as nginx's filters have: the origin gives bytes, gzip compresses them. A content that
-//! needs none of it gives its memory and its file ranges as they are, so that a file still goes out by `sendfile`.
+//! Transformations have a fixed order, as nginx's filters have: the origin gives bytes, gzip compresses them. A content
+//! without any gives its memory and its file ranges as they are, so that a file still goes out by `sendfile`.
 
-/// Compression on the way.
+/// Compression while it is sent.
 mod gzip;
 
 use crate::local::{FileOf, Local};
@@ -16,15 +16,15 @@ use mill_runtime::stream::StreamError;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Content on its way out. Owned by the response; its memory goes back to the worker in [`Content::release`].
+/// Content that is being sent. Owned by the response; its memory goes back to the worker in [`Content::release`].
 #[derive(Debug)]
 pub struct Content<File> {
     origin: Origin<File>,
-    /// In a box: few contents have it, and every answer would be larger by it.
+    /// Boxed: few contents have it, and inline it would enlarge every answer.
     deflating: Option<Box<Deflating>>,
-    /// Of a content that was compressed before it was sent.
+    /// Set if the content was compressed before it was sent.
     compressed: Option<Compressed>,
-    /// What was read of a file and is lent in a piece.
+    /// The bytes read from a file that a piece borrows.
     buffer: Vec<u8>,
 }
 
@@ -45,20 +45,20 @@ pub enum Part<File> {
     File { file: File, offset: u64, len: u64 },
 }
 
-/// What compression came to, in bytes without framing: `$gzip_ratio`.
+/// Sizes before and after compression, in bytes without framing: `$gzip_ratio`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compressed {
     pub from: u64,
     pub to: u64,
 }
 
-/// How much of a content is asked for, and in which form.
+/// How much of a content is pulled, and in which form.
 #[derive(Debug)]
 pub struct Pull<'l, E: Engine> {
     pub local: &'l Local<E>,
-    /// Bytes that the piece may have, at least 1.
+    /// The maximum bytes of the piece, at least 1.
     pub most: u64,
-    /// Ranges of files are read and given as bytes (`sendfile off`).
+    /// Ranges of files are read and returned as bytes (`sendfile off`).
     pub copies: bool,
 }
 
@@ -95,12 +95,12 @@ impl<File> Content<File> {
         }
     }
 
-    /// Has it compressed on its way, at this level. Its length is not known from now on.
+    /// Compresses it while it is sent, at this level. Its length is unknown from now on.
     pub fn compress(&mut self, level: u8) {
         self.deflating = Some(Box::new(Deflating::new(level)));
     }
 
-    /// The level at which it is compressed on its way; `None` if it is not.
+    /// The level at which it is compressed while it is sent; `None` if it is not.
     pub fn compression(&self) -> Option<u8> {
         self.deflating.as_ref().map(|deflating| deflating.level())
     }
@@ -114,7 +114,7 @@ impl<File> Content<File> {
         }
     }
 
-    /// Takes the content into memory: `bytes` are what it consists of.
+    /// Replaces the content by the same bytes in memory.
     pub fn set_bytes(&mut self, bytes: Shared) {
         let range = 0..bytes.len();
         self.origin = Origin::Part(Part::Bytes(bytes, range));
@@ -124,7 +124,7 @@ impl<File> Content<File> {
         &self.origin
     }
 
-    /// The only part that it has, before anything is done to it.
+    /// Its only part, before any transformation.
     pub const fn only_part(&self) -> Option<&Part<File>> {
         match &self.origin {
             Origin::Part(part) => Some(part),
@@ -132,7 +132,7 @@ impl<File> Content<File> {
         }
     }
 
-    /// Bytes that are to come, `None` when only the end will tell.
+    /// Remaining bytes, `None` when only the end will tell.
     pub fn len(&self) -> Option<u64> {
         if self.deflating.is_some() {
             return None;
@@ -152,7 +152,7 @@ impl<File> Content<File> {
         matches!(self.origin, Origin::Absent)
     }
 
-    /// Everything was given.
+    /// Whether everything was pulled.
     pub fn is_exhausted(&self) -> bool {
         self.deflating.as_ref().map_or_else(
             || self.origin.is_exhausted(),
@@ -160,7 +160,7 @@ impl<File> Content<File> {
         )
     }
 
-    /// What compression came to, once all of it was given; `None` of what is not compressed.
+    /// The sizes after compression, once all was pulled; `None` of an uncompressed content.
     pub fn compressed_to(&self) -> Option<Compressed> {
         match &self.deflating {
             Some(deflating) => deflating.compressed_to(),
@@ -168,7 +168,7 @@ impl<File> Content<File> {
         }
     }
 
-    /// Gives the buffer of the last piece back to the worker: the piece was handed over.
+    /// Gives the buffer of the last piece back to the worker: the piece was sent or queued.
     pub fn put_back_buffer<E: Engine>(&mut self, local: &Local<E>) {
         put_back(&mut self.buffer, local);
     }
@@ -183,10 +183,10 @@ impl<File> Content<File> {
 }
 
 impl<File: Clone> Content<File> {
-    /// The next piece, lent until the next call; `None` at the end. What was read is kept when the future is dropped
-    /// before its end. An error is [`StreamError::Truncated`]: a file has become shorter, or cannot be read.
+    /// The next piece, lent until the next call; `None` at the end. If the future is dropped early, bytes already read
+    /// are kept. An error is [`StreamError::Truncated`]: a file has become shorter, or cannot be read.
     ///
-    /// Costs a read where bytes are made of a file, and no allocation beyond pooled buffers.
+    /// Costs a read where a file's bytes are needed, and no allocation beyond pooled buffers.
     pub async fn next<E>(
         &mut self,
         pull: &Pull<'_, E>,
@@ -258,7 +258,7 @@ impl<File> Part<File> {
 }
 
 impl<File: Clone> Part<File> {
-    /// Takes a piece off its beginning.
+    /// Takes a piece off the front.
     async fn next<'b, E>(
         &mut self,
         pull: &Pull<'_, E>,
@@ -298,7 +298,7 @@ impl<File: Clone> Part<File> {
     }
 }
 
-/// Reads up to `most` bytes to the beginning of `buffer`, which is one of the worker's; returns how many they are.
+/// Reads up to `most` bytes into the beginning of `buffer`, which is one of the worker's; returns their number.
 async fn read<E: Engine>(
     local: &Local<E>,
     file: &FileOf<E>,
@@ -312,7 +312,7 @@ async fn read<E: Engine>(
     buffer.resize(most, 0);
     match local.engine.files().read_at(file, offset, buffer).await {
         Ok(count) if count > 0 => Ok(count),
-        // It ended early, or could not be read: what was promised of it cannot be kept.
+        // The file ended early, or could not be read: the announced length cannot be kept.
         _ => Err(StreamError::Truncated),
     }
 }
@@ -327,7 +327,7 @@ fn clamp(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Bytes of a piece that is read from a file, and about those of a compressed one: nginx's `output_buffers 2 32k`
+/// Bytes of a piece read from a file, and the approximate size of a compressed one: nginx's `output_buffers 2 32k`
 /// together.
 pub(crate) const PIECE_BYTES: u64 = 64 * 1024;
 

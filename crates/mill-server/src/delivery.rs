@@ -1,12 +1,12 @@
-//! What follows when a request has its answer: the answer is sent, counted, logged, and kept for those that ask the same.
+//! The last phase: the answer is sent, counted, logged, and kept for equal requests.
 
-/// Compressed contents that are made at once, and kept.
+/// Contents that are compressed whole, and kept.
 pub mod compressed;
 
-/// Keeping an answer for those that ask the same again.
+/// Keeping an answer for equal requests.
 mod keep;
 
-/// Counts and log lines of what became of an answer.
+/// Counters and log lines of answers.
 pub(crate) mod account;
 
 use crate::exchange::{Exchange, SendError};
@@ -17,8 +17,8 @@ use keep::Kept;
 use mill_http::status::Status;
 use mill_runtime::stream::StreamError;
 
-/// Sends the answer and sees to the rest of the request's content; then the request is logged, and its answer kept if
-/// that may be.
+/// Sends the answer and discards the rest of the request's content; then the request is logged, and its answer kept if
+/// possible.
 pub(crate) async fn deliver<X: Exchange>(
     outcome: OutcomeOf<X::Engine>,
     exchange: &mut X,
@@ -38,7 +38,7 @@ pub(crate) async fn deliver<X: Exchange>(
     }
 }
 
-/// Returns the answer as it is to be kept.
+/// Sends the answer, and returns it in the form in which it is kept.
 async fn send<X: Exchange>(
     mut response: ResponseOf<X::Engine>,
     exchange: &mut X,

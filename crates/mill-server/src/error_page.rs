@@ -1,6 +1,6 @@
-//! `error_page`, and the pages that are built in.
+//! `error_page`, and the built-in pages.
 
-/// The built-in pages, byte for byte nginx's but for the signature.
+/// The built-in pages, byte for byte nginx's except for the signature.
 mod page;
 
 use crate::answer::Answer;
@@ -18,7 +18,7 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
-/// What answers for a status: an `error_page` of the location, or the built-in page.
+/// The answer for a status: an `error_page` of the location, or the built-in page.
 pub fn answer<E: Engine>(
     status: Status,
     request: &mut Request,
@@ -28,9 +28,9 @@ pub fn answer<E: Engine>(
         return Answer::Close;
     }
     request.error_status = Some(status.0);
-    // An error is logged each time, and most come from something that is not there.
+    // Errors are logged each time, and most depend on a missing file.
     request.pure &= status.0 < 400;
-    // A head that is too large closes the connection where it is refused; one may also `return` its status.
+    // A head that is too large closes the connection where it is refused; the same status by `return` does not.
     let returned = status == Status::REQUEST_HEADER_TOO_LARGE;
     request.closing |= status.closes_connection() && !returned;
     let location = Arc::clone(&request.location);
@@ -106,21 +106,21 @@ fn refresh<File>(request: &mut Request) -> Option<Response<File>> {
     Some(Response::with_bytes(Status::OK, b"text/html", page))
 }
 
-/// The built-in page of a status as an answer: no ranges, no validators.
+/// The built-in page of a status as an answer, without ranges or validators.
 fn built_in<File>(status: Status, request: &mut Request) -> Response<File> {
     let shown = status.on_the_wire();
     let padded = status.0 >= 400 && is_padded(request);
     match page::emit(status, request.location.headers.server_tokens, padded) {
         Some(page) => Response::with_bytes(shown, b"text/html", page),
         None => Response {
-            // No page, but a length: the answer ends here.
+            // No page, but `Content-Length: 0`.
             content: Content::bytes([]),
             ..Response::empty(shown)
         },
     }
 }
 
-/// `msie_padding`, for the browsers that need it. As in nginx, of a request whose path cannot be read no field counts.
+/// `msie_padding`, for the browsers that need it. As in nginx, header fields are ignored if the path is invalid.
 fn is_padded(request: &mut Request) -> bool {
     if !request.location.error_page.msie_padding || request.uri.is_empty() {
         return false;

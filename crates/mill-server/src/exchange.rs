@@ -1,4 +1,4 @@
-//! What a request is seen through, whatever HTTP version brought it: its content comes in, an answer goes out.
+//! A request and its answer, independent of the HTTP version: the content comes in, an answer goes out.
 
 use crate::local::ResponseOf;
 use crate::request::Request;
@@ -18,15 +18,15 @@ pub mod h1;
 
 /// One request and its answer on a connection. HTTP/1 has one at a time on a connection, HTTP/2 and HTTP/3 many.
 ///
-/// It is made when the head has been read. A handler may read content and send interim answers; what no handler has
-/// read is passed over, in two steps: what is there before the answer, so that bad framing can still be refused, and the
-/// rest behind it.
+/// It is made when the head has been read. A handler may read content and send interim answers; content that no handler
+/// has read is discarded in two steps: what has arrived before the answer, so that bad framing can still be refused,
+/// and the rest after it.
 pub trait Exchange {
     type Engine: Engine;
 
-    /// Waits for the next piece of the request's content, of `most` bytes (at least 1) at the most, and lends it;
-    /// `Ok(false)` at its end, without a piece. Asks a client that waits for it to go on (100). Between two pieces `client_body_timeout`
-    /// holds; content without a length is counted against `client_max_body_size`.
+    /// Waits for the next piece of the request's content, of at most `most` bytes (at least 1), and lends it;
+    /// `Ok(false)` at its end, without a piece. Sends 100 to a client that expects it. `client_body_timeout` limits the
+    /// time between two pieces; content without a length is counted against `client_max_body_size`.
     fn content(
         &mut self,
         request: &Request,
@@ -34,12 +34,12 @@ pub trait Exchange {
         take: impl FnMut(&[u8]),
     ) -> impl Future<Output = Result<bool, ContentError>>;
 
-    /// Sends an interim answer (RFC 9110 15.2) at once. HTTP/1.0 knows none: nothing is sent then.
+    /// Sends an interim answer (RFC 9110 15.2) at once. HTTP/1.0 has none: nothing is sent then.
     fn interim(&mut self, request: &Request, status: Status, fields: &[FieldLine]);
 
-    /// Passes over the content that has come and that no handler has read, and asks for the rest if the client waits to
-    /// be asked. Called once, before `respond`, when it is known which location answers. Where the connection `closes`
-    /// behind the answer anyway, nothing is looked at or asked for.
+    /// Discards the content that has arrived and that no handler has read, and sends 100 for the rest if the client
+    /// expects it. Called once, before `respond`, when the answering location is known. If the connection `closes`
+    /// after the answer anyway, it does nothing.
     fn discard_present(&mut self, request: &Request, closes: bool) -> Result<(), ContentError>;
 
     /// Sends the answer, whole, within `send_timeout` between two writes; fills in `request.sent`.
@@ -49,16 +49,16 @@ pub trait Exchange {
         response: ResponseOf<Self::Engine>,
     ) -> impl Future<Output = Result<(), SendError>>;
 
-    /// Sees to the content that is left behind the answer: HTTP/1 takes it, for `lingering_time` at most and
-    /// `lingering_timeout` between two pieces, if the connection is to go on. Called once.
+    /// Discards the rest of the content after the answer: HTTP/1 reads it, for at most `lingering_time` and
+    /// `lingering_timeout` between two pieces, if the connection stays open. Called once.
     fn discard_rest(&mut self, request: &Request)
     -> impl Future<Output = Result<(), ContentError>>;
 
-    /// The client must not take the end of the connection for the end of the content: it is reset.
+    /// Resets the connection, so that the client does not take its end for the end of the content.
     fn abort(&mut self);
 }
 
-/// Why no more content comes.
+/// Why there is no more content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentError {
     /// The framing is broken: answer 400 and close.
@@ -67,7 +67,7 @@ pub enum ContentError {
     TooLarge,
     /// `client_body_timeout`, `lingering_timeout` or `lingering_time`: 408 where a handler reads it.
     TimedOut,
-    /// The client is gone.
+    /// The connection is lost.
     Lost(StreamError),
 }
 
@@ -76,6 +76,6 @@ pub enum ContentError {
 pub enum SendError {
     /// `send_timeout`.
     TimedOut,
-    /// The client is gone, or a file got shorter while it was sent.
+    /// The connection is lost, or a file became shorter while it was sent.
     Lost(StreamError),
 }

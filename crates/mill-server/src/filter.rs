@@ -1,4 +1,4 @@
-//! What is done to every answer before it is sent, in nginx's order.
+//! The filters that every answer passes before it is sent, in nginx's order.
 //!
 //! conditional (304, 412) → headers (`expires`, `add_header`) → charset → gzip → range (206, 416) → `add_trailer`.
 
@@ -8,7 +8,7 @@ pub(crate) mod charset;
 mod conditional;
 /// `expires`.
 mod expires;
-/// Compression on the fly.
+/// Whether the content is compressed.
 mod gzip;
 /// `add_header`, and its special names.
 mod headers;
@@ -23,8 +23,8 @@ use crate::response::{FieldLine, Response};
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 
-/// Passes an answer through all filters. An error is the status to answer with instead, with what an `error_page`
-/// or the built-in pages have for it; that answer passes through here too.
+/// Passes an answer through all filters. An error is the status to answer with instead, by an `error_page` or the
+/// built-in page; that answer passes through here too.
 pub fn apply<E: Engine>(
     request: &mut Request,
     mut response: Response<FileOf<E>>,
@@ -37,7 +37,7 @@ pub fn apply<E: Engine>(
     headers::apply(request, &mut response, local);
     charset::apply(request, &mut response, local);
     gzip::apply(request, &mut response, local);
-    // Up to here the type stood without its character set: that is how `charset_types` and `gzip_types` know it.
+    // Until here the type has no character set: `charset_types` and `gzip_types` match it without.
     if response.charset.is_some() {
         response.content_type = response.full_content_type();
         response.charset = None;
@@ -45,14 +45,14 @@ pub fn apply<E: Engine>(
     range::apply(request, &mut response, local)?;
     trailers::apply(request, &mut response, local);
     response.vary = request.varies_by_encoding && request.location.gzip.vary;
-    // A line of `add_header` stands for the date, which the filters still had to know.
+    // A line of `add_header` replaces the date, which the filters still needed.
     if !says_last_modified(response.status) || response.fields.iter().any(is_last_modified) {
         response.last_modified = None;
     }
     Ok(response)
 }
 
-/// What the answer would have said beside its content is said in the 416, too; but not of when it was modified.
+/// The 416 has the field lines of the answer that it replaces, except `Last-Modified`.
 fn carry_over<File>(request: &mut Request, response: &mut Response<File>) {
     let mut fields = std::mem::take(&mut request.refused_range);
     fields.retain(|line| !is_last_modified(line));
@@ -72,7 +72,7 @@ const fn is_safe(status: Status) -> bool {
     )
 }
 
-/// The date of a page that stands for an error says nothing of what was asked for.
+/// The date of an error page is not that of the requested file.
 const fn says_last_modified(status: Status) -> bool {
     matches!(status.0, 200 | 206 | 304)
 }

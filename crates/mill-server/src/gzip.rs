@@ -6,15 +6,15 @@ pub mod acceptable;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use std::fmt;
 
-/// One compressed content. Call `push` for each piece in order, then `finish` once; both append to what is given.
+/// One compressed content. Call `push` for each piece in order, then `finish` once; both append to the output.
 /// Allocates about 300 KB when it is made and nothing afterwards but the output.
 pub struct Encoder {
     deflate: Compress,
 }
 
 impl Encoder {
-    /// `level` is `gzip_comp_level`; what is outside 1 to 9 is taken as the nearest. Level 1 compresses as the library's
-    /// level 2, because only that is as small as zlib's level 1.
+    /// `level` is `gzip_comp_level`; values outside 1 to 9 are clamped. Level 1 compresses with the library's level 2,
+    /// because only that compresses as well as zlib's level 1.
     pub fn new(level: u8) -> Self {
         let level = Compression::new(u32::from(level.clamp(LEVEL_MIN, LEVEL_MAX)));
         Self {
@@ -22,17 +22,17 @@ impl Encoder {
         }
     }
 
-    /// Forgets everything, to compress another content at the same level. Costs a fraction of a new one.
+    /// Resets it to compress another content at the same level. Costs a fraction of a new one.
     pub fn restart(&mut self) {
         self.deflate.reset();
     }
 
-    /// Compresses a piece; what comes of it may be appended with a later one.
+    /// Compresses a piece; its output may be appended by a later call.
     pub fn push(&mut self, content: &[u8], out: &mut Vec<u8>) {
         self.run(content, FlushCompress::None, out);
     }
 
-    /// Appends what is left, with the checksum and the length.
+    /// Appends the rest, with the checksum and the length.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         self.run(&[], FlushCompress::Finish, out);
     }
@@ -41,7 +41,7 @@ impl Encoder {
         loop {
             out.reserve(OUT_STEP_BYTES);
             let before = self.deflate.total_in();
-            // The only failure of deflate is a call after its end, which `finish` ends with.
+            // Deflate fails only if called after its end, and `finish` does not go on after that.
             let Ok(status) = self.deflate.compress_vec(content, out, flush) else {
                 return;
             };
@@ -59,7 +59,7 @@ impl Encoder {
     }
 }
 
-/// A whole content at once.
+/// Compresses a whole content.
 pub fn compress(content: &[u8], level: u8) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() / 3 + OUT_STEP_BYTES);
     let mut encoder = Encoder::new(level);
@@ -86,7 +86,7 @@ const LEVEL_MAX: u8 = 9;
 /// The binary logarithm of the window in bytes: zlib's largest (`gzip_window 32k`, nginx's default).
 const WINDOW_BITS: u8 = 15;
 
-/// Room that is made in the output before each step, in bytes: no more than a few steps for a piece of 64 KiB.
+/// Room reserved in the output before each step, in bytes: a few steps for a piece of 64 KiB.
 const OUT_STEP_BYTES: usize = 4096;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! Answers that are there already: whole, serialised, found by what the client sent, before any phase runs.
+//! Hot answers: kept whole, serialised, found by the request's bytes before any phase runs.
 //!
-//! An answer is kept when nothing but its key and the file's state went into it (`Request::pure`), and it is given
-//! while the open-file cache vouches for the file, until it has to look at the file again (`open_file_cache_valid`) or the
-//! configuration changes. Then a request costs a parse, a look-up and a copy. Without `open_file_cache` nothing is kept:
-//! nginx looks at the file each time, and so does this server. An answer holds at most 64 KiB of content. One that is
-//! logged keeps the request it was made for ([`LogTemplate`]), so that a log line costs no second request.
+//! An answer is kept when it was made only from its key and the file's state (`Request::pure`), and it is given as long
+//! as the open-file cache holds the file to be unchanged, until `open_file_cache_valid` has passed or the configuration
+//! changes. Such a request costs a parse, a look-up and a copy. Without `open_file_cache` nothing is kept: nginx examines
+//! the file each time, and so does this server. An answer holds at most 64 KiB of content. One that is logged keeps the
+//! request it was made for ([`LogTemplate`]), so that a log line costs no second request.
 //!
-//! Apart from that a file up to 512 KiB is compressed once for each state it is found in (`delivery/compressed.rs`), with
-//! or without `open_file_cache`.
+//! Independently, a file up to 512 KiB is compressed once for each of its states (`delivery/compressed.rs`), with or
+//! without `open_file_cache`.
 
-/// Requests that were found lately, byte for byte.
+/// Recent requests, byte for byte.
 mod recent;
 
 use crate::listener_context::ListenerContext;
@@ -30,19 +30,19 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A worker's pre-serialised answers. Bounded in number and bytes; when it is full it starts anew, for what is
-/// hot is soon there again.
+/// A worker's hot answers. Bounded in number and bytes; when it is full it is cleared: frequent requests soon fill it
+/// again.
 #[derive(Debug)]
 pub struct HotAnswers {
     answers: HashMap<HotKey, Rc<HotAnswer>>,
     bytes: usize,
     recent: RecentRequests<Rc<HotAnswer>>,
-    /// The head of the request that is being looked at; kept for its memory.
+    /// The head of the current request; kept for its memory.
     head: RequestHead,
 }
 
-/// What a client sent, as far as a kept answer may depend on it. The method is GET. The version is HTTP/1.1, or 1.0 if
-/// no coding was asked for: a compressed answer is in chunks, and `gzip_http_version` decides who gets one.
+/// The parts of a request that a kept answer may depend on. The method is GET. The version is HTTP/1.1, or 1.0 without
+/// `Accept-Encoding`: a compressed answer is in chunks, and `gzip_http_version` decides which clients may get one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct HotKey {
     pub listener: u32,
@@ -51,55 +51,55 @@ pub struct HotKey {
     pub accept_encoding: Option<Box<[u8]>>,
 }
 
-/// One answer, as it goes out.
+/// One answer, as it is sent.
 #[derive(Debug)]
 pub struct HotAnswer {
     /// The head with `Connection: keep-alive`, and with `Connection: close`.
     pub keep_alive_head: RefCell<Box<[u8]>>,
     pub close_head: RefCell<Box<[u8]>>,
-    /// Where the 29 bytes of the date stand in both heads.
+    /// The position of the date's 29 bytes in both heads.
     pub date_at: usize,
-    /// Head and content in one, for a connection that is kept; made when it is first needed with another date.
+    /// Head and content in one piece, for a connection that stays open; made when the date first changes.
     pub whole: RefCell<Option<Shared>>,
-    /// The second that they show.
+    /// The second of the date in both heads.
     pub date_second: Cell<i64>,
     pub body: Shared,
     pub status: u16,
     /// Keep-alive limits and logs are the location's.
     pub location: Arc<Location>,
-    /// What the answer was made of; it is given as long as that is fresh.
+    /// The file it was made from; the answer is given as long as that is fresh.
     pub freshness: Freshness,
-    /// What the log lines are made from, if there are logs.
+    /// The template of its log lines, if there are logs.
     pub log_template: Option<RefCell<LogTemplate>>,
 }
 
-/// The request that a kept answer was first made for. Those that are answered with it differ in what
+/// The request that a kept answer was first made for. A later request with the same answer differs in what
 /// [`LogTemplate::turn_into`] sets.
 #[derive(Debug)]
 pub struct LogTemplate {
     request: Request,
-    /// As they were when the answer was made, before a log evaluated more of them.
+    /// Their values when the answer was made, before a log evaluated more of them.
     variables: Vec<Option<Vec<u8>>>,
 }
 
-/// What came of looking at the bytes of a connection.
+/// The result of a look-up.
 #[derive(Debug)]
 pub enum Looked {
     /// Answer with this.
     Found {
         answer: Rc<HotAnswer>,
-        /// The client wants the connection kept.
+        /// The client asks to keep the connection open.
         keep: bool,
-        /// Bytes of a next request are here.
+        /// Bytes of a next request have arrived.
         more: bool,
     },
-    /// The whole way, then: unknown, incomplete, or refused.
+    /// Not found, incomplete, or refused: the request goes the whole way.
     Missed,
 }
 
 impl HotAnswers {
-    /// Looks for the answer to the request at the beginning of `bytes`; returns also how many bytes the request
-    /// takes, 0 if it was missed.
+    /// Looks up the answer to the request at the beginning of `bytes`; also returns the bytes of the request, 0 if it
+    /// was missed.
     pub fn find(
         &mut self,
         bytes: &[u8],
@@ -129,7 +129,7 @@ impl HotAnswers {
             accept_encoding: head.accept_encoding().map(|span| span.of(bytes)),
         };
         if head.version != Version::Http11 && key.accept_encoding.is_some() {
-            // What is kept was made for HTTP/1.1 and may be compressed, which `gzip_http_version` decides.
+            // Kept answers were made for HTTP/1.1 and may be compressed, which `gzip_http_version` decides.
             return (0, Looked::Missed);
         }
         let Some(answer) = self.answers.get(&key) else {
@@ -150,7 +150,7 @@ impl HotAnswers {
             std::mem::swap(&mut message.head, head);
         }
         let more = consumed < bytes.len();
-        // A line of a log needs the head.
+        // A log line needs the head.
         if !more && answer.log_template.is_none() {
             self.recent
                 .note(listener.id, bytes, Rc::clone(&answer), keep);
@@ -184,7 +184,7 @@ impl HotKey {
 }
 
 impl HotAnswer {
-    /// Head and content in one piece for a connection that is kept, if they are small: one piece is handed over in half
+    /// Head and content in one piece for a connection that stays open, if they are small: one piece is queued in half
     /// the time of two.
     pub fn whole(&self) -> Option<Shared> {
         let mut whole = self.whole.borrow_mut();
@@ -198,7 +198,7 @@ impl HotAnswer {
         whole.clone()
     }
 
-    /// Makes both heads show `second`, whose IMF-fixdate is `date`.
+    /// Sets the date in both heads: `second`, whose IMF-fixdate is `date`.
     pub fn set_date(&self, second: i64, date: &[u8; 29]) {
         if self.date_second.replace(second) == second {
             return;
@@ -220,12 +220,12 @@ impl HotAnswer {
 }
 
 impl LogTemplate {
-    /// `request` has been answered and logged; `variables` are those it had before it was logged.
+    /// `request` has been answered and logged; `variables` are its values before it was logged.
     pub fn new(request: Request, variables: Vec<Option<Vec<u8>>>) -> RefCell<Self> {
         RefCell::new(Self { request, variables })
     }
 
-    /// The request that was just found and answered, for its log line. Its message is in place already.
+    /// Turns the template into the request that was just answered, for its log line. Its message is in place already.
     pub fn turn_into(
         &mut self,
         arrival: HitContext,
@@ -245,7 +245,7 @@ impl LogTemplate {
     }
 }
 
-/// What is its own of a request that is answered with a kept answer.
+/// The values of a request that differ from those of the request its answer was made for.
 #[derive(Debug)]
 pub struct HitContext {
     pub connection: Rc<ConnectionFacts>,
@@ -255,7 +255,7 @@ pub struct HitContext {
     pub sent_bytes: u64,
 }
 
-/// The request has fields that filters look at besides `Accept-Encoding`: through a proxy, or authorized.
+/// Whether the request has fields that filters depend on besides `Accept-Encoding`: through a proxy, or authorized.
 fn is_for_the_filters(head: &RequestHead) -> bool {
     head.has(KnownField::Via) || head.has(KnownField::Authorization)
 }
@@ -271,7 +271,7 @@ impl Default for HotAnswers {
     }
 }
 
-/// A key that borrows what it is made of.
+/// A borrowed key.
 struct HotKeyRef<'a> {
     listener: u32,
     host: &'a [u8],
@@ -298,11 +298,11 @@ impl Equivalent<HotKey> for HotKeyRef<'_> {
     }
 }
 
-/// The largest content that is kept ready, in bytes; larger files go by `sendfile`.
+/// The largest content that is kept, in bytes; larger files go by `sendfile`.
 pub const CONTENT_MAX: u64 = 64 * 1024;
 
-/// Bytes of head and content that are kept in one piece as well: what is copied once a second must cost nothing beside the
-/// answers that it is for.
+/// Bytes of head and content that are also kept in one piece: this copy is remade once a second, which must be
+/// negligible beside the answers that it serves.
 const WHOLE_BYTES_MAX: usize = 4 * 1024;
 
 /// The most answers, and the most bytes of them, that a worker keeps.

@@ -1,6 +1,6 @@
 //! `index`: the file that answers for a directory, by an internal redirect to it.
 //!
-//! An index file is looked for before its directory is: requests that are right come first.
+//! The index file is looked up before its directory is: in a correct request both exist.
 
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
@@ -17,8 +17,8 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileError, FileErrorKind, FileKind};
 use std::sync::Arc;
 
-/// Redirects to the first index file that is there. Declines a path without a slash at its end, and a directory
-/// without an index file.
+/// Redirects to the first index file that exists. Declines a path without a slash at its end, and a directory without
+/// an index file.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     let is_read = matches!(request.method, Method::Get | Method::Head | Method::Post);
     if !request.uri.ends_with(b"/") || !is_read {
@@ -86,7 +86,7 @@ fn redirect<File>(uri: Vec<u8>, request: &Request) -> Answer<File> {
     Answer::Redirect { uri, args }
 }
 
-/// Whether the directory in which an index file (`path`) is missing is there at all; an answer if it is not.
+/// Whether the directory of a missing index file (`path`) exists; an answer if it does not.
 async fn test_directory<E: Engine>(
     path: &[u8],
     directory_len: usize,
@@ -94,7 +94,7 @@ async fn test_directory<E: Engine>(
     local: &Local<E>,
 ) -> Option<Answer<FileOf<E>>> {
     let directory = path.get(..directory_len).unwrap_or(path);
-    // The root keeps its slash, and an `alias` may come without one.
+    // The root keeps its slash, and an `alias` may have none.
     let directory = match directory {
         [rest @ .., b'/'] if !rest.is_empty() => rest,
         whole => whole,
@@ -121,7 +121,7 @@ async fn test_directory<E: Engine>(
             Some(Answer::Status(status))
         }
         FileErrorKind::NotFound => Some(missing(&error, path, request, local)),
-        // The search for the index file in it was allowed, so it is there.
+        // The look-up in it was permitted, so it exists.
         FileErrorKind::PermissionDenied => None,
         _ => {
             let message = failure(&error, directory);
@@ -131,7 +131,7 @@ async fn test_directory<E: Engine>(
     }
 }
 
-/// The status for an index file that cannot be there, and its log line.
+/// The status for an index file that cannot exist, and its log line.
 fn missing<E: Engine>(
     error: &FileError,
     path: &[u8],

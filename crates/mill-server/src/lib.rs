@@ -1,8 +1,8 @@
 //! The server: from a connection's bytes to an answer and a log line, over any engine.
 //!
-//! The way of a request, top to bottom: `connection` (bytes → head, keep-alive, deadlines) → `hot` (the answer is
-//! there already) or `request` (the spine: one line a phase) → `handler`s → `filter`s → `delivery` (compressed, kept,
-//! counted) → `exchange` (head and pieces of `content` go out) → `log`.
+//! The way of a request, top to bottom: `connection` (bytes → head, keep-alive, deadlines) → `hot` (kept answers) or
+//! `request` (the spine: one line a phase) → `handler`s → `filter`s → `delivery` (compressed, kept, counted) →
+//! `exchange` (head and pieces of `content` are sent) → `log`.
 //!
 //! Invariants:
 //! - Nothing here knows which engine runs it: no socket, no descriptor, no system call, no clock.
@@ -20,34 +20,34 @@ pub mod local;
 /// The run of a worker thread: orders in, turns, reports out.
 pub mod worker;
 
-/// What a connection knows of the listener it came in by.
+/// The listener that a connection was accepted by.
 pub mod listener_context;
 
-/// One connection: requests one after the other, until either side has enough.
+/// One connection: requests one after the other, until either side ends it.
 pub mod connection;
 
-/// Answers that are there already.
+/// Kept answers.
 pub mod hot;
 
-/// What follows when a request has its answer.
+/// The last phase of a request: sending, counting, logging, keeping its answer.
 pub mod delivery;
 
-/// A file's content, whole, in memory.
+/// A whole file's content in memory.
 pub mod whole_file;
 
-/// What a request is seen through, whatever HTTP version brought it.
+/// A request and its answer, independent of the HTTP version.
 pub mod exchange;
 
-/// A request on its way, and the spine that leads it through its phases.
+/// A request, and the spine that leads it through its phases.
 pub mod request;
 
 /// Variables and templates of a request.
 pub mod variables;
 
-/// `error_page`, and the pages that are built in.
+/// `error_page`, and the built-in pages.
 pub mod error_page;
 
-/// What this server calls itself.
+/// The server's name and version.
 pub mod product;
 
 /// An answer before it is sent.
@@ -56,7 +56,7 @@ pub mod response;
 /// The content of an answer.
 pub mod content;
 
-/// What a phase or a handler says of a request.
+/// The result of a phase or a handler.
 pub mod answer;
 
 /// Files.
@@ -74,7 +74,7 @@ pub mod stub_status;
 /// `millstream_metrics`.
 pub mod metrics;
 
-/// What is done to every answer before it is sent.
+/// The filters that every answer passes before it is sent.
 pub mod filter;
 
 /// gzip while an answer is sent.
@@ -86,5 +86,5 @@ pub mod open_files;
 /// Access and error logs.
 pub mod log;
 
-/// Browsers that the configuration treats specially.
+/// Browsers that directives treat specially.
 pub mod user_agent;

@@ -1,4 +1,4 @@
-//! What a connection knows of the listener it came in by.
+//! The listener that a connection was accepted by.
 
 use crate::site::Site;
 use mill_config::config::{Http, ListenAddress, Listener, Server};
@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A listener of a worker. It outlives configurations: each one that still has the listener sets it anew.
+/// A listener of a worker. It outlives configurations: each one that still has the listener updates it.
 #[derive(Debug)]
 pub struct ListenerContext {
     /// Distinguishes the listeners of a worker, in keys of the hot answers.
@@ -17,11 +17,11 @@ pub struct ListenerContext {
     pub address: Address,
     rules: Cell<HeadRules>,
     header_timeout: Cell<Duration>,
-    /// The configuration that its requests are answered by: the one in force, or the last one that had the listener.
+    /// The configuration of its requests: the one in force, or the last one that had the listener.
     site: RefCell<Arc<Site>>,
     /// Index into the listeners of that configuration.
     listener: Cell<usize>,
-    /// The configuration in force has the listener no more: who came by it is answered, and then the connection ends.
+    /// The configuration in force no longer has the listener: its connections get their answers, and close.
     gone: Cell<bool>,
 }
 
@@ -42,7 +42,7 @@ impl ListenerContext {
         Some(context)
     }
 
-    /// Follows a change of the configuration.
+    /// Applies a change of the configuration.
     pub fn set(&self, site: &Arc<Site>, listener: usize) {
         *self.site.borrow_mut() = Arc::clone(site);
         self.listener.set(listener);
@@ -55,7 +55,7 @@ impl ListenerContext {
         }
     }
 
-    /// The configuration in force has the listener no more.
+    /// The configuration in force no longer has the listener.
     pub fn retire(&self) {
         self.gone.set(true);
     }
@@ -68,7 +68,7 @@ impl ListenerContext {
         self.rules.get()
     }
 
-    /// `client_header_timeout` of the default server: which server is meant is known only after the head.
+    /// `client_header_timeout` of the default server: the server is known only after the head.
     pub fn header_timeout(&self) -> Duration {
         self.header_timeout.get()
     }
@@ -84,7 +84,7 @@ impl ListenerContext {
     }
 }
 
-/// The server that answers when no name fits, for the listener's own address.
+/// The server for requests whose host matches no name, at the listener's own address.
 fn default_server(listener: &Listener) -> &Arc<Server> {
     &listener.hosts_for(None).default
 }
@@ -103,7 +103,7 @@ fn head_rules(server: &Server) -> HeadRules {
     rules
 }
 
-/// Which fields of odd names count at a server.
+/// Which fields with unusual names a server accepts.
 pub fn name_rules(server: &Server) -> NameRules {
     NameRules {
         ignore_invalid_headers: server.location.client_header.ignore_invalid,

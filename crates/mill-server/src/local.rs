@@ -1,4 +1,4 @@
-//! What the tasks of one worker share.
+//! The state that the tasks of one worker share.
 
 use crate::answer::Answer;
 use crate::delivery::compressed::CompressedContents;
@@ -22,16 +22,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A file of the engine's.
+/// The engine's file type.
 pub type FileOf<E> = <<E as Engine>::Files as Files>::File;
 
-/// What handlers, phases and filters of a worker over this engine say.
+/// The response type of a worker over this engine.
 pub type ResponseOf<E> = Response<FileOf<E>>;
 pub type AnswerOf<E> = Answer<FileOf<E>>;
 pub type PhaseOf<E> = Phase<FileOf<E>>;
 pub type OutcomeOf<E> = Outcome<FileOf<E>>;
 
-/// What the process is, for variables and logs.
+/// Facts about the process, for variables and logs.
 #[derive(Clone)]
 pub struct Environment {
     pub pid: u32,
@@ -44,7 +44,7 @@ pub struct Environment {
     pub connection_numbers: Arc<AtomicU64>,
 }
 
-/// One worker's part of everything that its connections share: no other worker ever touches it.
+/// The state that all connections of one worker share: no other worker ever touches it.
 pub struct Local<E: Engine> {
     pub engine: E,
     pub scheduler: Rc<Scheduler>,
@@ -52,44 +52,44 @@ pub struct Local<E: Engine> {
     /// This worker's part of the logs.
     pub log: WorkerLog,
     pub counters: RefCell<ServerCounters>,
-    /// What each worker counted, as of its last turn.
+    /// Each worker's counters as of its last turn.
     pub board: Board,
-    /// The worker finishes what is under way and keeps no connection alive.
+    /// The worker finishes requests in progress and keeps no connection alive.
     pub draining: Cell<bool>,
-    /// Until then it waits for requests that were under way when draining began.
+    /// Until then idle connections wait for requests that were in flight when draining began.
     pub drain_grace_until: Cell<Instant>,
     pub hot: RefCell<HotAnswers>,
-    /// Where requests that go the whole way run, and connections that are being ended.
+    /// The pool of boxes for requests that go the whole way, and for connections that are being closed.
     pub cycles: Rc<FuturePool>,
     pub finishing: Rc<FuturePool>,
     pub waiting: Rc<FuturePool>,
     /// Files that stay open between requests (`open_file_cache`).
     pub open_files: OpenFiles<FileOf<E>>,
-    /// How many idle connections are to end, so that new ones can come.
+    /// How many idle connections are to close to make room for new ones.
     room_wanted: Cell<u32>,
     /// The configuration in force for the next request.
     site: RefCell<Arc<Site>>,
     /// The second of `date`, and `date` as `Date` shows it.
     date: Cell<(i64, [u8; 29])>,
-    /// Emptied buffers, kept for the next answer.
+    /// Emptied buffers, kept for reuse.
     buffers: RefCell<Vec<Vec<u8>>>,
     /// The worker's number.
     index: u32,
     pub compressed: RefCell<CompressedContents>,
-    /// Numbers that this worker has taken and not given yet: the next one, and how many.
+    /// Numbers that this worker has reserved and not used yet: the next one, and how many.
     connection_numbers: Cell<(u64, u64)>,
-    /// Those who compressed a content and can do so again, with their levels.
+    /// Encoders to be reused, with their levels.
     encoders: RefCell<Vec<(u8, Encoder)>>,
 }
 
-/// What a worker's shared part is made with, besides its engine, its scheduler and its site.
+/// The arguments of a worker's shared state, besides its engine, its scheduler and its site.
 #[derive(Debug)]
 pub struct Shared {
     /// The worker's number.
     pub index: u32,
     pub environment: Environment,
     pub logs: LogSender,
-    /// Where all workers show what they count.
+    /// Where all workers publish their counters.
     pub board: Board,
 }
 
@@ -126,13 +126,13 @@ impl<E: Engine> Local<E> {
         Arc::clone(&self.site.borrow())
     }
 
-    /// What all workers counted, as of the last turn of each.
+    /// The sum of all workers' counters, as of the last turn of each.
     pub fn all_counters(&self) -> ServerCounters {
         self.show_counters();
         self.board.server_counters()
     }
 
-    /// Shows the others what this worker has counted until now, in the midst of a turn.
+    /// Publishes this worker's counters in the middle of a turn.
     pub fn show_counters(&self) {
         if let Some(place) = self.board.place(self.index) {
             place.show_server(&self.counters.borrow());
@@ -145,7 +145,7 @@ impl<E: Engine> Local<E> {
         self.hot.borrow_mut().clear();
     }
 
-    /// Gives `use_date` the current second and its date, which is made once a second.
+    /// Passes the current second and its date, which is made once a second, to `use_date`.
     pub fn date_of<R>(&self, use_date: impl FnOnce(i64, &[u8; 29]) -> R) -> R {
         let second = self.scheduler.wall_clock().seconds;
         let (mut known, mut date) = self.date.get();
@@ -156,19 +156,19 @@ impl<E: Engine> Local<E> {
         use_date(known, &date)
     }
 
-    /// Asks so many idle connections to end; whoever asks has all tasks polled.
+    /// Asks so many idle connections to close; the caller has all tasks polled.
     pub fn ask_for_room(&self, connections: u32) {
         self.room_wanted.set(connections);
     }
 
-    /// Whether the idle connection that asks is to end.
+    /// Whether the calling idle connection is to close.
     pub fn is_asked_for_room(&self) -> bool {
         let wanted = self.room_wanted.get();
         self.room_wanted.set(wanted.saturating_sub(1));
         wanted > 0
     }
 
-    /// An empty buffer with some memory, for the length of a few lines of code. Give it back.
+    /// An empty buffer with some capacity, for short use. Return it by [`Self::put_buffer`].
     pub fn take_buffer(&self) -> Vec<u8> {
         self.buffers
             .borrow_mut()
@@ -184,8 +184,8 @@ impl<E: Engine> Local<E> {
         }
     }
 
-    /// `$connection`: unique within the process. Numbers are taken from all workers' in blocks, so that a connection
-    /// costs no atomic operation.
+    /// `$connection`: unique within the process. A worker reserves numbers in blocks, so that a connection costs no
+    /// atomic operation.
     pub fn next_connection_number(&self) -> u64 {
         let (mut next, mut left) = self.connection_numbers.get();
         if left == 0 {
@@ -197,7 +197,7 @@ impl<E: Engine> Local<E> {
         next
     }
 
-    /// One who compresses at `level`. Give it back: a new one costs 300 KB of fresh memory.
+    /// An encoder of `level`. Return it: a new one costs 300 KB of fresh memory.
     pub fn take_encoder(&self, level: u8) -> Encoder {
         let mut encoders = self.encoders.borrow_mut();
         let known = encoders.iter().position(|(other, _)| *other == level);
@@ -228,10 +228,10 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// Boxes that are kept for requests that go the whole way; so many at once cost no allocation.
+/// Boxes kept for requests that go the whole way; so many concurrent ones need no allocation.
 const POOLED_MAX: usize = 1024;
 
-/// Buffers that are kept, their size when new, and the size above which one is not kept, in bytes.
+/// Buffers that are kept, their initial size, and the size above which one is freed, in bytes.
 const BUFFERS_MAX: usize = 64;
 const BUFFER_BYTES: usize = 2048;
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
@@ -239,5 +239,5 @@ const BUFFER_BYTES_MAX: usize = 128 * 1024;
 /// Encoders that are kept; each holds about 300 KB.
 const ENCODERS_MAX: usize = 8;
 
-/// Connection numbers that a worker takes at once.
+/// Connection numbers that a worker reserves at once.
 const CONNECTION_NUMBERS: u64 = 64;

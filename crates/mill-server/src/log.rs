@@ -1,18 +1,18 @@
 //! Access and error logs: whole lines, written by a thread of their own, so that no request waits for a disk.
 //!
 //! The way of a line: `access` or `error` formats it → `worker_log` gathers the turn's lines, one batch a file →
-//! `queue` (bounded; what does not fit is dropped and counted) → `writer`'s thread → `store` (buffers, flush
+//! `queue` (bounded; lines that do not fit are dropped and counted) → `writer`'s thread → `store` (buffers, flush
 //! times, full disks) → the file.
 //!
 //! Invariants:
-//! - A line is queued whole or dropped whole; what a write leaves over goes first in the next one.
+//! - A line is queued whole or dropped whole; the rest of a partial write goes first in the next one.
 //! - A worker holds a lock only for as long as copying takes, and the writer never holds one while it writes.
 //! - Every line that is dropped is counted in `log_lines_lost`.
 
-/// One worker's part: the lines of this turn, and how they are handed over.
+/// One worker's part: the lines of this turn, and their hand-over to the writer.
 pub mod worker_log;
 
-/// Where workers hand their lines: the writer thread, or memory in tests.
+/// Where workers send their lines: the writer thread, or memory in tests.
 pub mod sender;
 
 /// Access logs: a line for each answer.
@@ -30,13 +30,13 @@ pub mod writer;
 /// Local time as log lines write it.
 pub mod local_time;
 
-/// Between a worker and the writer: bounded, swapped, never waited for.
+/// Between a worker and the writer: bounded, swapped, without waiting.
 mod queue;
 
 /// The files, their buffers, and what happens when a write fails.
 mod store;
 
-/// Files whose paths are known only per request (`open_log_file_cache`).
+/// Files whose paths have variables (`open_log_file_cache`).
 mod evaluated_files;
 
 /// The three ways to escape a value in an access log.

@@ -10,7 +10,7 @@ use mill_metrics::WorkerFigures;
 use mill_metrics::prometheus;
 use mill_runtime::engine::Engine;
 
-/// Answers GET and HEAD with what each worker has shown, this one as of now.
+/// Answers GET and HEAD with each worker's published counters; this worker's are current.
 pub fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return Answer::Status(Status::METHOD_NOT_ALLOWED);

@@ -1,12 +1,13 @@
 //! The open-file cache (`open_file_cache`): one worker's files that stay open between requests.
 //!
-//! Without the directive every request opens its file anew. With it an entry answers for
-//! `open_file_cache_valid`; then the path is examined again, and only when it leads to another file is that
-//! one opened. Requests that look for a path while a disk is asked for it wait for the one answer. What a request holds is an `OpenFile`: what was found, for as long as it is known to be so.
+//! Without the directive every request opens its file anew. With it an entry is used for `open_file_cache_valid`; then
+//! the path is examined again, and only if it leads to another file is that one opened. Requests that look up a path
+//! while a disk is being read for it share the one result. A request holds an `OpenFile`: the result of a look-up, and
+//! how long it is valid.
 
 /// Entries by path, least recently used last.
 mod entries;
-/// How a request looks for a path.
+/// The parameters of a look-up.
 mod lookup;
 /// One file as it was found.
 mod open_file;
@@ -33,7 +34,7 @@ pub struct OpenFiles<F> {
     caches: RefCell<Vec<Cache<F>>>,
     /// The configuration that the caches belong to; a newer one begins with empty caches.
     generation: Cell<u64>,
-    /// Keeps clients from choosing paths that collide.
+    /// Prevents clients from choosing paths that collide.
     seed: u64,
     under_way: UnderWay,
 }
@@ -43,14 +44,14 @@ struct Cache<F> {
     entries: Entries<F>,
 }
 
-/// What the caller wants of the path.
+/// Why the caller looks up the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     /// To send its content.
     Open,
-    /// To know whether it is there.
+    /// To know whether it exists.
     Test,
-    /// The same, of what should be a directory.
+    /// The same, for a path that should be a directory.
     TestDirectory,
 }
 
@@ -65,8 +66,8 @@ impl<F: Clone + 'static> OpenFiles<F> {
         }
     }
 
-    /// What is known of `path` without asking the file system; counts as a use. A failure that is remembered
-    /// (`open_file_cache_errors`) is known too.
+    /// The cached result for `path`, without asking the file system; counts as a use. A cached failure
+    /// (`open_file_cache_errors`) is a result too.
     pub fn fresh(
         &self,
         path: &[u8],
@@ -89,7 +90,7 @@ impl<F: Clone + 'static> OpenFiles<F> {
         self.find(files, path, lookup, Purpose::Open).await
     }
 
-    /// What is at `path`: the metadata of a file that may be opened soon after, so the cache opens it now.
+    /// Examines `path`: a file may be opened soon after, so the cache opens it now.
     pub async fn test(
         &self,
         files: &impl Files<File = F>,
@@ -99,7 +100,7 @@ impl<F: Clone + 'static> OpenFiles<F> {
         self.find(files, path, lookup, Purpose::Test).await
     }
 
-    /// What is at `path`, which should be a directory: the cache opens it only if it is none.
+    /// Examines `path`, which should be a directory: the cache opens it only if it is none.
     pub async fn test_directory(
         &self,
         files: &impl Files<File = F>,
@@ -157,7 +158,7 @@ impl<F: Clone + 'static> OpenFiles<F> {
         self.keep(path, lookup, result)
     }
 
-    /// Puts what was found into the cache, and takes out what was there and what is too old.
+    /// Puts a result into the cache, replacing the previous one, and removes inactive entries.
     fn keep(
         &self,
         path: &[u8],
@@ -179,11 +180,11 @@ impl<F: Clone + 'static> OpenFiles<F> {
             entries.expire(lookup.now);
             kept
         });
-        // `with_entries` says `None` only when there is no cache, which `find` has dealt with.
+        // `with_entries` returns `None` only without a cache, which `find` has excluded.
         kept.unwrap_or(Err(NO_CACHE))
     }
 
-    /// The entries of the cache that `lookup` speaks of, if it speaks of one.
+    /// The entries of the look-up's cache, if it has one.
     fn with_entries<R>(
         &self,
         lookup: &Lookup,
@@ -205,15 +206,15 @@ impl<F: Clone + 'static> OpenFiles<F> {
     }
 }
 
-/// Said when a lookup without a cache asks the cache.
+/// The result when a look-up without a cache asks the cache.
 const NO_CACHE: FileError = FileError {
     kind: mill_runtime::files::FileErrorKind::Other,
     call: "open()",
     code: 0,
 };
 
-/// Looks again at a path that was known, or for the first time. A file that is still the same stays open,
-/// a directory that is still one is not opened.
+/// Examines a path again, or for the first time. A file that is still the same stays open, a directory that is still
+/// one is not opened.
 async fn examine<F: Clone + 'static>(
     files: &impl Files<File = F>,
     path: &[u8],
@@ -258,7 +259,7 @@ async fn metadata<F: Clone + 'static>(
     found.map_err(|error| named(error, symlinks))
 }
 
-/// A path whose links are examined is walked with openat(), and nginx's log says so.
+/// A path whose links are examined is walked with openat(), which nginx's log names.
 fn named(error: FileError, symlinks: Symlinks) -> FileError {
     match symlinks {
         Symlinks::Follow => error,

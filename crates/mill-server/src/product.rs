@@ -1,4 +1,4 @@
-//! What this server calls itself: in `Server`, at the foot of its built-in pages, in `$nginx_version`.
+//! The server's name and version: in `Server`, at the foot of its built-in pages, in `$nginx_version`.
 
 use mill_config::config::settings::ServerTokens;
 
@@ -11,7 +11,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Name and version: `server_tokens on`.
 pub const SIGNATURE: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"));
 
-/// Name, version and build: `server_tokens build`. Cargo's profile is all the build there is to tell.
+/// Name, version and build: `server_tokens build`. The build is Cargo's profile.
 pub const SIGNATURE_AND_BUILD: &str = if cfg!(debug_assertions) {
     concat!("millstream/", env!("CARGO_PKG_VERSION"), " (debug)")
 } else {

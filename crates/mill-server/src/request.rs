@@ -1,12 +1,12 @@
-//! A request on its way, and the spine that leads it through its phases.
+//! A request, and the spine that leads it through its phases.
 //!
-//! The phases are nginx's, in nginx's order, and so is what leads back to an earlier one: a rewrite to the look-up of
-//! the location, an internal redirect to the server's rewrites, a named location to its own rewrites.
+//! The phases are nginx's, in nginx's order, and so are the steps back to an earlier one: a rewrite repeats the look-up
+//! of the location, an internal redirect the server's rewrites, a named location has its own rewrites.
 
 /// The making of a request from a head, and the server that its host names.
 mod arrival;
 
-/// The location of a path, and whom it lets in by its nature: `internal`, `client_max_body_size`, `limit_except`.
+/// The location of a path, and its own checks: `internal`, `client_max_body_size`, `limit_except`.
 pub(crate) mod locate;
 
 /// `rewrite`, `return`, `set`, `if`, `break`.
@@ -27,7 +27,7 @@ mod unread;
 /// Where the file of a request is.
 pub mod document;
 
-/// `Location` as it is sent.
+/// The value of `Location`.
 pub mod redirect;
 
 /// How fast an answer may go out.
@@ -60,17 +60,17 @@ use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Everything that is known of a request while it is handled. Handlers and filters read and change it; what is
-/// evaluated for a variable comes from it.
+/// The state of a request while it is handled. Handlers and filters read and change it; variables are evaluated from
+/// it.
 #[derive(Debug)]
 pub struct Request {
     /// The configuration this request began with.
     pub site: Arc<Site>,
     pub connection: Rc<ConnectionFacts>,
-    /// How many requests the connection has brought, this one included.
+    /// Requests that the connection has carried, this one included.
     pub connection_requests: u64,
     pub message: Message,
-    /// When its first byte was looked at.
+    /// When its first byte was read.
     pub started: Instant,
     pub started_wall_clock: UnixTime,
 
@@ -80,59 +80,59 @@ pub struct Request {
     pub method: Method,
     /// Decoded and normalised path; changed by rewrites and internal redirects.
     pub uri: Vec<u8>,
-    /// What follows `?`; changed by rewrites.
+    /// The part after `?`; changed by rewrites.
     pub args: Vec<u8>,
-    /// The captures of the regular expression that matched last.
+    /// The captures of the last regular expression that matched.
     pub captures: CaptureSet,
     /// Values of user variables (`set`, `map`, named captures) by their index; `None` is not set.
     pub variables: Vec<Option<Vec<u8>>>,
     /// Assigned by `set` to built-in variables that may be set, such as `$http_…`; they hide the request's own.
     pub overrides: Vec<(Variable, Vec<u8>)>,
-    /// It came here by an internal redirect or a rewrite.
+    /// It was changed by an internal redirect or a rewrite.
     pub internal: bool,
-    /// How many internal redirects and rewrites to another location it has made.
+    /// Number of internal redirects and rewrites to another location.
     pub redirects: u8,
-    /// An `error_page` was looked for, and `recursive_error_pages` is off: no further one is.
+    /// An `error_page` was applied, and `recursive_error_pages` is off: there is no second one.
     pub error_page_used: bool,
-    /// The path still fits the location it is in: `alias` may cut the location's name off.
+    /// The path still matches its location: `alias` may cut the location's name off.
     pub valid_location: bool,
     /// `try_files` found a file below an `alias` whose text does not end in the path.
     pub alias_takes_uri: bool,
-    /// The content is thrown away already; its length bothers no one any more.
+    /// The content has been discarded; its length is not checked again.
     pub content_refused: bool,
-    /// The connection is to be closed after the answer, for the status of an error asks for it.
+    /// The connection closes after the answer, because an error's status requires it.
     pub closing: bool,
-    /// `Location` of the redirect that is under way.
+    /// `Location` of the current redirect.
     pub redirect_target: Option<Vec<u8>>,
-    /// The target's path is none: refused before the host was looked at.
+    /// The target has no valid path: it is refused before the host is looked at.
     pub path_is_invalid: bool,
-    /// It came behind another request, before that was answered: `$pipe`.
+    /// It arrived before the previous request was answered: `$pipe`.
     pub pipelined: bool,
-    /// `$request_id`, once somebody asked.
+    /// `$request_id`, once evaluated.
     pub id: Option<[u8; 16]>,
-    /// `$realpath_root`, once something asked.
+    /// `$realpath_root`, once evaluated.
     pub real_root: Option<document::RealRoot>,
     /// How deep the evaluation of variables is nested.
     pub variable_depth: u8,
-    /// The status that an `error_page` answers for.
+    /// The status that the `error_page` replaces.
     pub error_status: Option<u16>,
     /// Bytes per second: set by `set $limit_rate`, or evaluated when `limit_rate` has variables.
     pub limit_rate: Option<u64>,
     /// Bytes: evaluated when `limit_rate_after` has variables.
     pub limit_rate_after: Option<u64>,
-    /// Nothing but what [`purity`](crate::variables::purity) lists went into the answer so far: it may be
-    /// kept for equal requests.
+    /// So far the answer depends only on what [`purity`](crate::variables::purity) lists: it may be kept for equal
+    /// requests.
     pub pure: bool,
-    /// For how long the answer's file is known to be what it was found to be; `None` if no cache keeps it.
+    /// How long the answer's file counts as unchanged; `None` if no cache has it.
     pub freshness: Option<Freshness>,
-    /// Another `Accept-Encoding` would have got another answer; said in `Vary` if `gzip_vary` is on.
+    /// Another `Accept-Encoding` would have had another answer; sent as `Vary` if `gzip_vary` is on.
     pub varies_by_encoding: bool,
-    /// The field lines of an answer whose ranges could not be satisfied: they go with the 416, as in nginx.
+    /// The field lines of an answer whose ranges could not be satisfied: they are sent with the 416, as in nginx.
     pub refused_range: Vec<FieldLine>,
     pub sent: Sent,
 }
 
-/// What became of a request.
+/// The end of a request.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -145,7 +145,7 @@ pub enum Outcome<File> {
     Close,
 }
 
-/// What a phase says: go on with the next one, or break off with this answer.
+/// The result of a phase: go on with the next one, or stop with this answer.
 pub type Phase<File> = ControlFlow<Answer<File>>;
 
 /// Leads a request to its answer, and the answer to the client and into the logs.
@@ -159,7 +159,7 @@ pub async fn handle<X: Exchange>(exchange: &mut X, mut request: Request, local: 
     delivery::deliver(outcome, exchange, request, local).await;
 }
 
-/// The way of a request whose head was refused: the page of `status`, or what an `error_page` has for it.
+/// The way of a request whose head was refused: the page of `status`, or its `error_page`.
 pub async fn refuse<X: Exchange>(
     exchange: &mut X,
     mut request: Request,
@@ -171,7 +171,7 @@ pub async fn refuse<X: Exchange>(
     delivery::deliver(outcome, exchange, request, local).await;
 }
 
-/// The answer to a request that is not what it must be; nothing follows it on the connection.
+/// The answer to an invalid request; the connection closes after it.
 async fn refusal<X: Exchange>(
     exchange: &mut X,
     request: &mut Request,
@@ -218,8 +218,8 @@ async fn from_location<X: Exchange>(
     }
 }
 
-/// Follows an answer until it is one that can be sent: redirects are walked, statuses get their pages. It ends,
-/// because each redirect counts and there are few.
+/// Processes an answer until it can be sent: redirects are followed, statuses get their pages. It ends because
+/// redirects are counted and limited.
 async fn conclude<X: Exchange>(
     mut answer: AnswerOf<X::Engine>,
     exchange: &mut X,
@@ -252,8 +252,8 @@ async fn conclude<X: Exchange>(
     }
 }
 
-/// The last touches on every answer: the status of the error it is a page for, the filters, an absolute `Location`.
-/// An error is the status that a filter answers with instead: a condition or a range does not hold.
+/// Completes every answer: the status of the error whose page it is, the filters, an absolute `Location`. The error is
+/// the status with which a filter replaces the answer: a condition or a range does not hold.
 async fn finish<E: Engine>(
     mut response: Response<FileOf<E>>,
     request: &mut Request,
@@ -271,7 +271,7 @@ async fn finish<E: Engine>(
     request.sent.fields.clear();
     response.close |= request.closing;
     if response.status == Status::NO_CONTENT {
-        // What a content would be is not said of none.
+        // An answer without content has no content type.
         response.content_type = None;
         response.last_modified = None;
     }
@@ -281,7 +281,7 @@ async fn finish<E: Engine>(
     Ok(response)
 }
 
-/// What does not change while a connection lives.
+/// Facts about a connection that do not change.
 #[derive(Debug)]
 pub struct ConnectionFacts {
     /// Unique within the server process: `$connection`.
@@ -290,7 +290,7 @@ pub struct ConnectionFacts {
     pub listener: u32,
     pub peer: Address,
     pub local: Address,
-    /// What the transport measured, for `$tcpinfo_…`: asked anew by the connection for each request of a site that
+    /// The transport's measurements for `$tcpinfo_…`: updated by the connection for each request of a site that
     /// [mentions](crate::variables::mention::Mentions) one of them.
     pub transport: Cell<Option<TransportInfo>>,
     pub started: Instant,
@@ -299,7 +299,7 @@ pub struct ConnectionFacts {
 /// The request's head, in memory of its own.
 #[derive(Debug, Default)]
 pub struct Message {
-    /// From the request line's first byte to the empty line. What `head`'s spans refer to.
+    /// From the request line's first byte to the empty line. The spans of `head` refer to it.
     pub bytes: Vec<u8>,
     pub head: RequestHead,
 }
@@ -314,21 +314,21 @@ pub struct CaptureSet {
 /// What has been sent, for logs and variables.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// 0 until the answer's head is made. Of a connection that is closed without an answer what the log says: 444, 408, 400.
+    /// 0 until the answer's head is made. If a connection closes without an answer, the logged status: 444, 408, 400.
     pub status: u16,
     /// Head and content.
     pub bytes: u64,
     pub content_bytes: u64,
-    /// The answer's field lines, for `$sent_http_…`; empty for an answer that came from the hot path.
+    /// The answer's field lines, for `$sent_http_…`; empty for a hot answer.
     pub fields: Vec<FieldLine>,
-    /// What compression of the content came to, if it was compressed.
+    /// The sizes before and after compression, if the content was compressed.
     pub compressed: Option<Compressed>,
-    /// The answer went out whole (`$request_completion`).
+    /// The answer was sent whole (`$request_completion`).
     pub complete: bool,
 }
 
 impl Request {
-    /// The answer depends on a file. On one file at most an answer may depend that is given again.
+    /// The answer depends on a file. A kept answer may depend on at most one.
     pub fn depend_on(&mut self, freshness: Option<&Freshness>) {
         match (freshness, &self.freshness) {
             (Some(new), None) => self.freshness = Some(new.clone()),
@@ -339,7 +339,7 @@ impl Request {
 }
 
 impl Request {
-    /// The method's name as sent, or `GET` once an `error_page` made it so; empty of a request line that was refused.
+    /// The method's name as sent, or `GET` after an `error_page`; empty if the request line was refused.
     pub fn method_name(&self) -> &[u8] {
         let head = &self.message.head;
         let is_unknown = head.method_name.is_empty() && self.internal;
@@ -350,7 +350,7 @@ impl Request {
         }
     }
 
-    /// The host that the client named: in lower case, without port; empty if it named none, or was refused before.
+    /// The host in lower case, without port; empty if the client sent none, or the head was refused before.
     pub fn host(&self) -> Cow<'_, [u8]> {
         if self.path_is_invalid {
             return Cow::Borrowed(b"");
@@ -364,7 +364,7 @@ impl Request {
         }
     }
 
-    /// Keeps what a regular expression captured in `subject`: numbers for `$1`, names for user variables.
+    /// Keeps the captures of a regular expression in `subject`: numbers for `$1`, names for user variables.
     pub fn keep_captures(&mut self, pattern: Option<&Pattern>, subject: &[u8], ranges: Captures) {
         self.captures.subject.clear();
         self.captures.subject.extend_from_slice(subject);
@@ -379,7 +379,7 @@ impl Request {
 }
 
 impl Sent {
-    /// Shows `$sent_http_…` and `$status` to those who ask before the answer is sent: the filters' own settings.
+    /// Makes `$sent_http_…` and `$status` available before the answer is sent, for the filters' own settings.
     pub(crate) fn announce<File>(&mut self, response: &Response<File>) {
         self.status = response.status.0;
         self.fields.clear();
@@ -406,7 +406,7 @@ impl Sent {
 }
 
 impl CaptureSet {
-    /// Capture `number`; empty if it took no part.
+    /// Capture `number`; empty if it did not take part in the match.
     pub fn capture(&self, number: usize) -> &[u8] {
         let range = self.ranges.get(number).and_then(Option::clone);
         range

@@ -6,47 +6,48 @@ use mill_runtime::payload::Shared;
 use mill_runtime::time::UnixTime;
 use std::borrow::Cow;
 
-/// A field line that is not one of those the exchange makes itself.
+/// A field line that the exchange does not make itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldLine {
     pub name: Cow<'static, [u8]>,
     pub value: Vec<u8>,
 }
 
-/// What a handler answers with, what the filters change, and what the exchange sends. The exchange adds `Server`,
-/// `Date`, `Connection`, `Keep-Alive` and the framing (`Content-Length` or `Transfer-Encoding`) itself.
+/// An answer, made by a handler, changed by the filters, and sent by the exchange. The exchange adds `Server`, `Date`,
+/// `Connection`, `Keep-Alive` and the framing (`Content-Length` or `Transfer-Encoding`) itself.
 #[derive(Debug)]
 pub struct Response<File> {
     pub status: Status,
     pub content_type: Option<Vec<u8>>,
-    /// The character set of the content: set by a handler that knows it, or by the filter of `charset`; sent as a
-    /// parameter of the content type.
+    /// The character set of the content, set by the handler or by the filter of `charset`; sent as a parameter of the
+    /// content type.
     pub charset: Option<Vec<u8>>,
     /// Seconds since 1970; sent as `Last-Modified`, used by conditions.
     pub last_modified: Option<i64>,
     /// With its quotes, and `W/` if weak.
     pub etag: Option<Vec<u8>>,
-    /// `Location`, as it is to be sent.
+    /// `Location`, as it is sent.
     pub location: Option<Vec<u8>>,
-    /// Say `Vary: Accept-Encoding`: another `Accept-Encoding` would have got another answer.
+    /// Send `Vary: Accept-Encoding`: another `Accept-Encoding` would have had another answer.
     pub vary: bool,
     /// Further field lines, in the order in which they are sent.
     pub fields: Vec<FieldLine>,
     /// Sent after chunked content.
     pub trailers: Vec<FieldLine>,
-    /// The content may be sent in ranges. The filters look at it, and make the field line `Accept-Ranges`.
+    /// The content may be sent in ranges: the filters cut them, and add `Accept-Ranges`.
     pub ranges: bool,
     pub content: Content<File>,
-    /// Which state of which file the content is made from, if it is one.
+    /// The file, in which state, that the content is made from, if any.
     pub identity: Option<FileIdentity>,
-    /// No `Content-Length` goes before the content, though it may be known: nginx makes such answers while it
-    /// sends them. So they come in chunks, or end with the connection; the head of a HEAD's answer says neither.
+    /// No `Content-Length` is sent before the content, even if the length is known: nginx generates such answers while
+    /// it sends them. So they are sent in chunks, or end with the connection; the head of an answer to HEAD has
+    /// neither.
     pub streamed: bool,
     /// Close the connection after this answer.
     pub close: bool,
 }
 
-/// A file in one of its states: what is made from it holds as long as these stay the same.
+/// A file in one of its states: a value made from it is valid as long as these are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileIdentity {
     pub device: u64,
@@ -95,7 +96,7 @@ impl<File> Response<File> {
         Some(full)
     }
 
-    /// Adds a field line of the server's own making.
+    /// Adds a field line of the server's own.
     pub fn push_field(&mut self, name: &'static str, value: impl Into<Vec<u8>>) {
         self.fields.push(FieldLine {
             name: Cow::Borrowed(name.as_bytes()),

@@ -9,7 +9,7 @@ pub struct Site {
     pub config: Config,
     /// Counts the configurations since the start; 1 is the first.
     pub generation: u64,
-    /// Variables that cost something to know.
+    /// Variables whose values are costly.
     pub mentions: Mentions,
 }
 

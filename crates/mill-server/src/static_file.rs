@@ -1,6 +1,6 @@
 //! Files: the answer to GET and HEAD for a path that does not end in a slash.
 
-/// Whose type a file is.
+/// The type of a file.
 mod media_type;
 /// The compressed file beside the file (`gzip_static`).
 mod precompressed;
@@ -22,9 +22,9 @@ use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileError, FileErrorKind, FileKind};
 use std::rc::Rc;
 
-/// Answers with the file that the path stands for, or says what is wrong with it.
+/// Answers with the file of the path, or with its error.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
-    // A POST is refused below: only when there is a file that it cannot be for.
+    // A POST is refused below, only if the file exists.
     if !matches!(request.method, Method::Get | Method::Head | Method::Post) {
         return Answer::Status(Status::METHOD_NOT_ALLOWED);
     }
@@ -72,15 +72,14 @@ async fn open<E: Engine>(
     found
 }
 
-/// The path below `root` or `alias` leads nowhere else. The request's path is normalised, but an `alias` that
-/// ends in a slash, in a location that does not, turns `/location../file` into `alias/../file`: nginx serves
-/// that.
+/// Whether the path below `root` or `alias` stays there. The request's path is normalised, but an `alias` that ends in
+/// a slash, in a location that does not, turns `/location../file` into `alias/../file`: nginx serves that.
 pub(crate) fn stays_in_root(document: &DocumentPath) -> bool {
     let rest = document.path.get(document.root_len..).unwrap_or_default();
     !document.path.contains(&0) && rest.split(|byte| *byte == b'/').all(|name| name != b"..")
 }
 
-/// Answers for a path that does not stay in its root.
+/// Answers for a path that leaves its root.
 pub(crate) fn refuse_path<E: Engine>(
     document: &DocumentPath,
     request: &mut Request,
@@ -133,14 +132,14 @@ pub(crate) fn overloaded<E: Engine>(
     Status::SERVICE_UNAVAILABLE
 }
 
-/// A FIFO, a socket, a device.
+/// Answers for a FIFO, a socket, or a device.
 fn refuse_kind<E: Engine>(path: &[u8], request: &Request, local: &Local<E>) -> Answer<FileOf<E>> {
     let message = format_args!("\"{}\" is not a regular file", Text(path));
     local.log_error(Some(request), LogLevel::Crit, message);
     Answer::Status(Status::NOT_FOUND)
 }
 
-/// Sends the client to the same path with a slash, so that links in the directory's page work.
+/// Redirects to the same path with a slash, so that relative links in the directory's page work.
 fn redirect_to_directory<File>(request: &mut Request) -> Answer<File> {
     let mut location = Vec::with_capacity(request.uri.len() + request.args.len() + 2);
     escape_uri(EscapeSet::Uri, &request.uri, &mut location);
@@ -155,7 +154,7 @@ fn redirect_to_directory<File>(request: &mut Request) -> Answer<File> {
 
 /// The answer with a regular file.
 fn content<File: Clone>(found: &OpenFile<File>, request: &Request) -> Answer<File> {
-    // What was opened has a file; without one there is nothing to send.
+    // An opened regular file has one.
     let Some(file) = &found.file else {
         return Answer::Status(Status::INTERNAL_SERVER_ERROR);
     };

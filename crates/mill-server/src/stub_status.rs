@@ -8,7 +8,7 @@ use mill_http::method::Method;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 
-/// Answers GET and HEAD with what all workers counted.
+/// Answers GET and HEAD with the sum of all workers' counters.
 pub async fn respond<E: Engine>(request: &mut Request, local: &Local<E>) -> Answer<FileOf<E>> {
     if !matches!(request.method, Method::Get | Method::Head) {
         return Answer::Status(Status::METHOD_NOT_ALLOWED);

@@ -1,9 +1,9 @@
-//! Browsers that the configuration treats specially, by what they call themselves.
+//! Browsers that directives treat specially, identified by `User-Agent`.
 
 use crate::request::Request;
 use mill_http::field::KnownField;
 
-/// What a client says it is: at most one browser of these.
+/// The browser of a client: at most one of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Browser {
     /// Internet Explorer, of whatever version.
@@ -16,15 +16,15 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Who sent the request. An answer that depends on it is not pure.
+    /// The browser that sent the request. An answer that depends on it is not pure.
     pub fn of(request: &Request) -> Self {
         let message = &request.message;
         let value = message.head.value(KnownField::UserAgent);
         value.map_or_else(Self::default, |value| Self::parse(value.of(&message.bytes)))
     }
 
-    /// Reads the value of `User-Agent` as nginx does. Many browsers name others besides themselves, so the order
-    /// counts.
+    /// Reads the value of `User-Agent` as nginx does. Many browsers name others besides themselves, so the order of the
+    /// tests matters.
     pub fn parse(user_agent: &[u8]) -> Self {
         let names = |word: &[u8]| find(user_agent, word).is_some();
         if names(b"Opera") {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_names_several_browsers_is_the_first_in_order() {
+    fn a_user_agent_that_names_several_browsers_is_the_first_in_order() {
         let mac = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15";
         check("Mozilla/4.0 (compatible; MSIE 6.0; X11) Opera 7.0", NONE);
         check("Opera Chrome/1", NONE);

@@ -1,15 +1,15 @@
 //! Variables and templates of a request.
 //!
-//! Everything here is evaluated when it is asked for, as in nginx; only a `map` that is not `volatile`, `$request_id`
-//! and what `set` assigned are kept for the request.
+//! Values are evaluated at each use, as in nginx; only a `map` that is not `volatile`, `$request_id` and values
+//! assigned by `set` are kept for the request.
 
-/// What an answer that is kept may have been made from.
+/// What a kept answer may depend on.
 pub mod purity;
 
-/// Which variables a configuration mentions at all.
+/// The variables that a configuration mentions.
 pub mod mention;
 
-/// Variables that the configuration makes: `set`, `map`, named captures.
+/// Variables that the configuration defines: `set`, `map`, named captures.
 mod user;
 
 /// The request line, the path, the files.
@@ -24,7 +24,7 @@ mod connection;
 /// Clocks.
 mod time;
 
-/// What was answered.
+/// The answer.
 mod answer;
 
 use crate::local::Local;
@@ -89,7 +89,7 @@ pub fn value<'a, E: Engine>(
     }
 }
 
-/// The variables that are only looked at.
+/// The variables that are evaluated without changing the request.
 fn plain<'a, E: Engine>(
     variable: &'a Variable,
     request: &'a Request,
@@ -155,8 +155,8 @@ fn plain<'a, E: Engine>(
         Variable::GzipRatio => answer::gzip_ratio(request)?.into(),
         Variable::RequestCompletion => answer::completion(request).into(),
 
-        // Content is thrown away unread as long as nothing takes it; no PROXY protocol is spoken yet; the answer's
-        // trailers are evaluated after everything else.
+        // Request content is not stored yet; the PROXY protocol is not supported yet; the answer's trailers are
+        // evaluated after everything else.
         Variable::RequestBody
         | Variable::RequestBodyFile
         | Variable::ProxyProtocolAddr
@@ -165,7 +165,7 @@ fn plain<'a, E: Engine>(
         | Variable::ProxyProtocolServerPort
         | Variable::SentTrailer(_)
         | Variable::Absent(_) => return None,
-        // Answered by `value`, which may change the request.
+        // Handled by `value`, which may change the request.
         Variable::User(_)
         | Variable::DocumentRoot
         | Variable::RealpathRoot
@@ -174,7 +174,7 @@ fn plain<'a, E: Engine>(
     })
 }
 
-/// The place of a value that `set` gave to a built-in variable.
+/// The index of a value that `set` assigned to a built-in variable.
 fn assigned(variable: &Variable, request: &Request) -> Option<usize> {
     let mut overrides = request.overrides.iter();
     overrides.position(|(assigned, _)| assigned == variable)

@@ -1,4 +1,4 @@
-//! A file's content, whole, in memory.
+//! Reads a whole file into memory.
 
 use crate::local::{FileOf, Local};
 use mill_runtime::engine::Engine;

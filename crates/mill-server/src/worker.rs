@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
-/// What a worker is started with.
+/// The arguments of a worker.
 #[derive(Debug)]
 pub struct WorkerSetup {
     pub index: u32,
@@ -24,11 +24,11 @@ pub struct WorkerSetup {
     pub inbox: Receiver<Order>,
     pub reports: Sender<Report>,
     pub logs: LogSender,
-    /// Where all workers show what they count, this one at the place of number `index`.
+    /// Where all workers publish their counters, this one at number `index`.
     pub board: Board,
 }
 
-/// What a worker is told. Whoever sends one also wakes the engine.
+/// An order to a worker. Its sender also wakes the engine.
 #[derive(Debug)]
 pub enum Order {
     /// Serve this site from now on, on exactly these listeners. The first order is of this kind.
@@ -36,14 +36,15 @@ pub enum Order {
         site: Arc<Site>,
         listeners: Vec<Assigned>,
     },
-    /// Accept what waits, then no more; answer what is under way; end when the last connection has ended, or after
-    /// this time.
+    /// Accept the waiting connections, then no more; answer requests in progress; end after the last connection, or
+    /// after this time.
     Drain { limit: Option<Duration> },
     /// End now.
     Stop,
 }
 
-/// A listener that a worker serves: which of the configuration's, and which of the sockets that share its port.
+/// A listener that a worker serves: its index in the configuration, and its number among the sockets that share its
+/// port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assigned {
     /// Index into `Config.http.listeners`.
@@ -51,14 +52,14 @@ pub struct Assigned {
     pub share: Option<u32>,
 }
 
-/// What a worker tells.
+/// A worker's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Adopted {
         index: u32,
         generation: u64,
     },
-    /// It could not do as it was told, and does as before.
+    /// It could not carry out an order, and goes on as before.
     Failed {
         index: u32,
         what: String,
@@ -69,13 +70,13 @@ pub enum Report {
     },
 }
 
-/// Serves until it is told to stop or has drained. Returns when the worker has ended.
+/// Serves until it is stopped or has drained. Returns when the worker has ended.
 pub fn run<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) {
     let mut turn = start(engine, setup);
     while turn() {}
 }
 
-/// A worker as a value: each call is one turn; false once it has ended. Waits for its first order, which says what
+/// A worker as a value: each call is one turn; false once it has ended. Waits for its first order, which names the site
 /// to serve, before it returns.
 pub fn start<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) -> impl FnMut() -> bool {
     let WorkerSetup {
@@ -132,7 +133,7 @@ pub fn start<E: DrainListener + Orphans>(engine: E, setup: WorkerSetup) -> impl 
     }
 }
 
-/// The first order, if it ever comes; one that serves nothing ends the worker.
+/// The first order; one that serves nothing ends the worker.
 fn first_site(inbox: &Receiver<Order>) -> Option<(Arc<Site>, Vec<Assigned>)> {
     match inbox.recv() {
         Ok(Order::Adopt { site, listeners }) => Some((site, listeners)),
@@ -147,11 +148,11 @@ struct Run<E: Engine, F, Accepted> {
     listeners: Rc<Listeners>,
     index: u32,
     reports: Sender<Report>,
-    /// Listeners that are gone but for those who wait there.
+    /// Listeners that are removed once the connections waiting in their queues are accepted.
     closing: Vec<ListenerId>,
-    /// The second in which the log was last told that there are as many connections as may be.
+    /// The second in which the log last reported that the maximum of connections is reached.
     told_of_limit: i64,
-    /// Set while draining: when it ends at the latest.
+    /// Set while draining: the latest end.
     drain_until: Option<Instant>,
     ended: bool,
 }
@@ -173,10 +174,10 @@ where
     F: Future<Output = ()>,
     Accepted: FnMut(E::Stream, ListenerId) -> F,
 {
-    /// Whether there was something to do.
+    /// Runs one turn; returns whether there was anything to do.
     fn turn(&mut self, inbox: &Receiver<Order>) -> bool {
         let turn = self.worker.turn();
-        // Who was asked to make room has heard it.
+        // Idle connections have seen the request to make room.
         self.local.ask_for_room(0);
         if turn.mail {
             self.read_mail(inbox);
@@ -195,7 +196,7 @@ where
             match inbox.try_recv() {
                 Ok(order) => self.obey(order),
                 Err(TryRecvError::Empty) => return,
-                // Nobody is left to tell it anything: the process is ending.
+                // The orders' sender is gone: the process is exiting.
                 Err(TryRecvError::Disconnected) => {
                     self.ended = true;
                     return;
@@ -212,7 +213,7 @@ where
         }
     }
 
-    /// Opens what is new, keeps what stays, and closes what is gone after accepting what waits there.
+    /// Opens new listeners, keeps the others, and closes removed ones after accepting their waiting connections.
     fn adopt(&mut self, site: &Arc<Site>, assigned: &[Assigned]) {
         let configured = site
             .config
@@ -299,7 +300,7 @@ where
         })
     }
 
-    /// Closes a listener once nobody waits at it; until then it is served as it was.
+    /// Closes a listener once no connection waits in its queue; until then it is served as before.
     fn close(&mut self, entry: Entry) {
         entry.context.retire();
         self.closing.push(entry.id);
@@ -370,7 +371,7 @@ where
         }
     }
 
-    /// Has some idle connections end, as nginx does, or says that there is none.
+    /// Closes some idle connections, as nginx does, or logs that there are none.
     fn make_room(&mut self) {
         let limit = self.local.site().config.events.worker_connections;
         let second = self.local.scheduler.wall_clock().seconds;
@@ -390,14 +391,14 @@ where
         self.worker.wake_all();
     }
 
-    /// Nobody listens only when the process is ending.
+    /// There is no receiver only when the process is exiting.
     fn report(&self, report: Report) {
         let _ = self.reports.send(report);
     }
 }
 
 impl Listeners {
-    /// Forgets a listener. Connections that came by it still know its context.
+    /// Removes a listener. Its connections still hold its context.
     fn remove(&self, id: ListenerId) {
         self.0.borrow_mut().retain(|entry| entry.id != id);
     }
@@ -444,13 +445,13 @@ pub fn listen_options(listener: &Listener, share: Option<u32>) -> ListenOptions 
     }
 }
 
-/// How long a kept connection without a request stays when draining begins. A request that its client had sent by then,
-/// and that is still on its way here, through a network or through the process that has the device by now, is answered;
-/// closed at once, the connection would take it along. Longer than most round trips, and than a busy machine keeps a
-/// process waiting; and short enough for an upgrade.
+/// How long an idle kept connection stays open when draining begins. A request that its client has sent by then, and
+/// that is still in flight through a network or through the process that has the device now, is answered; if the
+/// connection closed at once, the request would be lost. Longer than most round trips, and than a busy machine delays a
+/// process; and short enough for an upgrade.
 const DRAIN_GRACE: Duration = Duration::from_millis(100);
 
-/// How many idle connections end when there are as many as may be: so many, or this share of them. All are asked, so
-/// a share keeps the cost of a newcomer constant.
+/// How many idle connections are closed at the maximum of connections: this many, or this share of them. All
+/// connections are polled for it, so a share keeps the cost of a new connection constant.
 const ROOM_MIN: u32 = 32;
 const ROOM_SHARE: u32 = 64;

@@ -1,4 +1,4 @@
-//! The page of a listing, octet for octet as nginx makes it, for there are programs that read it.
+//! The page of a listing, octet for octet as nginx makes it, since programs parse it.
 
 use super::Entry;
 use mill_http::date::DateTime;
@@ -8,11 +8,11 @@ use mill_runtime::files::FileKind;
 /// How dates and sizes are shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// East of Greenwich.
+    /// East of UTC.
     pub(super) utc_offset_minutes: i32,
     /// Bytes, rather than rounded K, M, G.
     pub(super) exact_size: bool,
-    /// The page says that it is in UTF-8: columns are counted in characters.
+    /// The page is in UTF-8: columns are counted in characters.
     pub(super) utf8: bool,
 }
 
@@ -46,7 +46,7 @@ fn emit_entry(entry: &Entry, style: Style, out: &mut Vec<u8>) {
 }
 
 /// The name in a column of 50 characters; a longer one is cut. The slash of a directory is left out where it has no
-/// room. What is not UTF-8, or is not said to be, counts in bytes.
+/// room. Columns of names that are not UTF-8, or not declared as such, are counted in bytes.
 fn emit_name(name: &[u8], is_directory: bool, utf8: bool, out: &mut Vec<u8>) {
     let text = str::from_utf8(name).ok().filter(|_| utf8);
     let mut len = text.map_or(name.len(), |text| text.chars().count());
@@ -102,7 +102,7 @@ fn emit_size(entry: &Entry, exact: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// A size in the unit that suits it, rounded half up. Up to 9999 bytes it stays as it is.
+/// A size in the largest unit that fits, rounded half up. Up to 9999 bytes it is exact.
 fn rounded(len: u64) -> (u64, Option<char>) {
     let (unit_len, unit) = match len {
         GIB.. => (GIB, 'G'),

@@ -11,8 +11,8 @@ pub(super) fn emit(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// The list as the argument of a call. The comment before it keeps the answer from being read as something else
-/// than a script, by its first bytes.
+/// The list as the argument of a call. The comment before it prevents the answer from being sniffed as another type
+/// than a script.
 pub(super) fn emit_call(callback: &[u8], entries: &[Entry]) -> Vec<u8> {
     let mut out = b"/* callback */\r\n".to_vec();
     out.extend_from_slice(callback);

@@ -1,4 +1,4 @@
-//! One request the whole way: head, phases, answer, what is left of its content.
+//! One request the whole way: head, phases, answer, rest of its content.
 
 use super::Connection;
 use super::finish::{Ending, finish};
@@ -14,7 +14,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use std::rc::Rc;
 
-/// Handles the request that is or begins to be at the connection. Returns the connection if it goes on.
+/// Handles the request that has arrived, at least in part. Returns the connection if it stays open.
 pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Connection<E>> {
     let local = Rc::clone(&connection.local);
     let mut stage = Stage::reading(&local);
@@ -70,7 +70,7 @@ pub(super) async fn cycle<E: Engine>(mut connection: Connection<E>) -> Option<Co
     }
 }
 
-/// Has the request answered. Returns what becomes of the connection.
+/// Has the request answered. Returns the fate of the connection.
 async fn answer<E: Engine>(
     connection: &Connection<E>,
     request: Request,
@@ -94,7 +94,7 @@ async fn answer<E: Engine>(
     }
 }
 
-/// Where the connection stands in the counters while a request is read and answered; it waits before and after.
+/// The connection's state in the counters: reading, then writing, while a request is handled; waiting before and after.
 struct Stage<E: Engine> {
     local: Rc<Local<E>>,
     writes: bool,
@@ -133,7 +133,7 @@ impl<E: Engine> Drop for Stage<E> {
     }
 }
 
-/// Logs a request whose head never became whole, as nginx does.
+/// Logs a request whose head never became complete, as nginx does.
 fn give_up<E: Engine>(request: &mut Request, head: &Head, local: &Local<E>) {
     let part = if request.message.head.request_line.is_empty() {
         "line"
@@ -157,7 +157,7 @@ fn give_up<E: Engine>(request: &mut Request, head: &Head, local: &Local<E>) {
     log::access::write(request, local);
 }
 
-/// Says in the error log what was wrong with a head.
+/// Logs to the error log what is wrong with a head.
 fn log_refusal<E: Engine>(request: &Request, refusal: Refusal, local: &Local<E>) {
     if !local.logs_errors_at(Some(request), LogLevel::Info) {
         return;

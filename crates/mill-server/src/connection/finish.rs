@@ -1,7 +1,7 @@
-//! Ending a connection so that the peer gets everything it was sent.
+//! Closing a connection so that the peer receives everything that was sent.
 //!
-//! A close with unread input sends RST, which may overtake the answer; so FIN is sent first, and what still comes
-//! is read and forgotten for a while (RFC 9112 9.6, nginx's `lingering_close`).
+//! A close with unread input sends RST, which may overtake the answer; so FIN is sent first, and further input is read
+//! and discarded for a while (RFC 9112 9.6, nginx's `lingering_close`).
 
 use super::Connection;
 use crate::exchange::drain::drain;
@@ -11,29 +11,29 @@ use mill_runtime::engine::Engine;
 use mill_runtime::stream::Stream;
 use std::sync::Arc;
 
-/// What a connection ends behind.
+/// How a connection closes.
 pub(super) struct Ending {
-    /// Of the last request: its settings say how long the end may take.
+    /// Of the last request: its settings limit how long closing may take.
     pub(super) location: Arc<Location>,
-    /// Content of that request was not read to its end: the peer may still be sending.
+    /// That request's content was not read to its end: the peer may still be sending.
     pub(super) expects_more: bool,
 }
 
-/// Ends the connection behind its last hot answer.
+/// Closes the connection after its last hot answer.
 pub(super) async fn finish_behind_last<E: Engine>(mut connection: Connection<E>) {
     let Some(answer) = connection.last.take() else {
         return;
     };
     let ending = Ending {
         location: Arc::clone(&answer.location),
-        // A request that a hot answer is for has no content.
+        // A request with a hot answer has no content.
         expects_more: false,
     };
     drop(answer);
     finish(connection, ending).await;
 }
 
-/// Sends what is queued, then FIN, then listens until the peer has finished or the time is up.
+/// Sends the queue, then FIN, then reads until the peer has sent FIN or the time is up.
 pub(super) async fn finish<E: Engine>(connection: Connection<E>, ending: Ending) {
     let (stream, local) = (&connection.stream, &connection.local);
     let settings = &ending.location.connection;
@@ -51,7 +51,7 @@ pub(super) async fn finish<E: Engine>(connection: Connection<E>, ending: Ending)
     }
 }
 
-/// Waits until the client has taken the last hot answer, and keeps the connection then.
+/// Waits until the client has taken the last hot answer, and keeps the connection open.
 pub(super) async fn wait_until_taken<E: Engine>(
     mut connection: Connection<E>,
 ) -> Option<Connection<E>> {

@@ -1,4 +1,4 @@
-//! Reading the head of a request, and what is said of one that never became whole.
+//! Reading the head of a request; and the logged part of one that never became complete.
 
 use super::{Connection, QUEUED_MAX};
 use crate::request::Message;
@@ -9,20 +9,20 @@ use mill_runtime::engine::Engine;
 use mill_runtime::scheduler::Expired;
 use mill_runtime::stream::Stream;
 
-/// What became of reading a head.
+/// The result of reading a head.
 pub(super) enum Head {
     Complete,
     Refused(Refusal),
-    /// It began, and then the time was up.
+    /// A part arrived, then the time was up.
     TimedOut,
-    /// It began, and then the client finished or was gone.
+    /// A part arrived, then the client sent FIN or was gone.
     BrokenOff,
-    /// No byte of it was looked at: the client does not take what it was sent before, or it is gone.
+    /// No byte of it was looked at: the client does not take earlier answers, or is gone.
     NotBegun,
 }
 
-/// Reads until the head is whole, within `client_header_timeout` from its first byte. `message` has what came of it,
-/// and the request line as far as it came.
+/// Reads until the head is complete, within `client_header_timeout` from its first byte. `message` has the result, and
+/// the request line as far as it arrived.
 pub(super) async fn read<E: Engine>(connection: &Connection<E>, message: &mut Message) -> Head {
     let (local, stream) = (&connection.local, &connection.stream);
     let deadline = local.scheduler.now() + connection.listener.header_timeout();
@@ -73,7 +73,7 @@ pub(super) async fn read<E: Engine>(connection: &Connection<E>, message: &mut Me
     }
 }
 
-/// Keeps what came of a head that will never be whole, for the logs.
+/// Keeps the part of a head that will never be complete, for the logs.
 fn keep_part<E: Engine>(connection: &Connection<E>, message: &mut Message, head: Head) -> Head {
     connection.stream.read(|bytes| {
         message.bytes.extend_from_slice(bytes);
@@ -86,7 +86,7 @@ fn keep_part<E: Engine>(connection: &Connection<E>, message: &mut Message, head:
     head
 }
 
-/// Takes the first line for the request line where the parser has found none: logs show it as it is.
+/// Takes the first line as the request line where the parser has found none: logs show it as it is.
 pub(super) fn find_request_line(message: &mut Message) {
     if !message.head.request_line.is_empty() {
         return;

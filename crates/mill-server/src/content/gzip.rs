@@ -1,4 +1,4 @@
-//! Compression on the way: any content in, pieces of a gzip stream out.
+//! Compression while sending: any content in, pieces of a gzip stream out.
 
 use super::{Compressed, Origin, PIECE_BYTES, Pull, clamp, put_back};
 use crate::gzip::Encoder;
@@ -8,20 +8,20 @@ use mill_runtime::files::Files;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::StreamError;
 
-/// A content's compression, as far as it has come.
+/// The state of a content's compression.
 #[derive(Debug)]
 pub(super) struct Deflating {
     level: u8,
-    /// Lent by the worker when the first piece is asked for.
+    /// Lent by the worker when the first piece is pulled.
     encoder: Option<Encoder>,
-    /// What the encoder has given; pieces are lent from it.
+    /// The encoder's output; pieces borrow from it.
     out: Vec<u8>,
-    /// Bytes of `out` that were given.
+    /// Bytes of `out` that were pulled.
     given: usize,
-    /// Bytes that the encoder took, and that were given of what it made.
+    /// Bytes that the encoder consumed, and bytes of its output that were pulled.
     taken: u64,
     given_in_all: u64,
-    /// The encoder has given its last byte.
+    /// The encoder has written its last byte.
     ended: bool,
 }
 
@@ -53,7 +53,7 @@ impl Deflating {
         })
     }
 
-    /// The next compressed piece: what is left of the last one, or about `PIECE_BYTES` of a new one.
+    /// The next compressed piece: the rest of the last one, or about `PIECE_BYTES` of a new one.
     pub(super) async fn next<File, E>(
         &mut self,
         pull: &Pull<'_, E>,
@@ -80,7 +80,7 @@ impl Deflating {
         Ok((!piece.is_empty()).then_some(Payload::Copy(piece)))
     }
 
-    /// Compresses until there is a piece, or until the end.
+    /// Compresses until a piece is full, or until the end.
     async fn fill<File, E>(
         &mut self,
         local: &Local<E>,
@@ -112,7 +112,7 @@ impl Deflating {
                     let bytes = bytes.get(range.clone()).unwrap_or_default();
                     encoder.push(bytes, &mut self.out);
                 }
-                // Copies were asked for: no origin gives a range then.
+                // Unreachable: with `copies` an origin gives no file range.
                 Some(Payload::File { .. }) => return Err(StreamError::Truncated),
             }
             self.taken += piece.as_ref().map_or(0, Payload::len);

@@ -1,4 +1,4 @@
-//! What is to come of a content, before it is pulled. Pulling it needs a worker: `tests/it` does that.
+//! The length of a content before it is pulled. Pulling it needs a worker: `tests/it` does that.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn the_length_is_known_until_it_is_compressed() {
 }
 
 #[test]
-fn nothing_is_to_come_of_no_content_and_of_empty_parts() {
+fn absent_content_and_empty_parts_are_exhausted_at_once() {
     let check = |content: Content<()>, is_absent: bool| {
         assert_eq!((content.len(), content.is_absent()), (Some(0), is_absent));
         assert!(content.is_exhausted() && content.is_empty());

@@ -1,4 +1,4 @@
-//! Counts and log lines of what became of an answer, and of content that nobody read.
+//! Counters and log lines of answers, and of unread request content.
 
 use crate::exchange::{ContentError, SendError};
 use crate::local::Local;
@@ -8,14 +8,14 @@ use mill_metrics::ServerCounters;
 use mill_runtime::engine::Engine;
 use mill_runtime::stream::StreamError;
 
-/// Counts an answer that was handed over, with the bytes of its head and content.
+/// Counts an answer that was sent or queued, with the bytes of its head and content.
 #[inline]
 pub(crate) fn count_answer(counters: &mut ServerCounters, status: u16, sent_bytes: u64) {
     counters.bytes_sent += sent_bytes;
     counters.count_response(status);
 }
 
-/// Why an answer was not sent whole.
+/// Logs why an answer was not sent whole.
 pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, local: &Local<E>) {
     let mut counters = local.counters.borrow_mut();
     let counter = match error {
@@ -48,7 +48,7 @@ pub(super) fn not_sent_whole<E: Engine>(error: SendError, request: &Request, loc
     }
 }
 
-/// Content is not framed as it must be, which showed before the answer.
+/// The framing of the content was found to be malformed before the answer.
 pub(crate) fn malformed_content<E: Engine>(request: &Request, local: &Local<E>) {
     local.counters.borrow_mut().refused_chunk += 1;
     local.log_error(
@@ -58,7 +58,7 @@ pub(crate) fn malformed_content<E: Engine>(request: &Request, local: &Local<E>) 
     );
 }
 
-/// Why a handler did not get content that it wanted.
+/// Logs why a handler did not get request content.
 pub(crate) fn content_not_read<E: Engine>(
     error: ContentError,
     request: &Request,
@@ -88,7 +88,7 @@ pub(crate) fn content_not_read<E: Engine>(
     local.log_error(Some(request), level, format_args!("{text}"));
 }
 
-/// Why the rest of the content was not taken behind the answer.
+/// Logs why the rest of the content was not read after the answer.
 pub(super) fn rest_not_taken<E: Engine>(error: ContentError, request: &Request, local: &Local<E>) {
     match error {
         ContentError::TimedOut => local.counters.borrow_mut().timeout_body += 1,

@@ -1,7 +1,7 @@
 //! Compressed contents that are kept for the next requests.
 //!
 //! nginx compresses a file each time it sends it, which costs many times what sending costs. Here a file up to
-//! `SOURCE_MAX` is compressed whole, once for each state that it is found in.
+//! `SOURCE_MAX` is compressed whole, once for each state of the file.
 
 use crate::content::{Content, Part};
 use crate::local::{FileOf, Local};
@@ -13,15 +13,15 @@ use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Shared;
 
-/// A worker's compressed contents. Bounded in bytes; when it is full it starts anew.
+/// A worker's compressed contents. Bounded in bytes; when it is full it is cleared.
 #[derive(Debug, Default)]
 pub struct CompressedContents {
     contents: HashMap<(FileIdentity, u8), Shared>,
     bytes: usize,
 }
 
-/// Puts the compressed content into the response, made now or kept from before, if it is small enough to be made at
-/// once. A file that cannot be read whole stays as it is: sending it will show why.
+/// Puts the compressed content into the response, compressed now or earlier, if it is small enough to be compressed at
+/// once. A file that cannot be read whole is left as it is: sending it will log the reason.
 pub(super) async fn put_in_memory<E: Engine>(
     response: &mut Response<FileOf<E>>,
     request: &Request,
@@ -34,7 +34,7 @@ pub(super) async fn put_in_memory<E: Engine>(
         return;
     };
     let len = part.len();
-    // The answer to HEAD says no length, as nginx's does not: nothing is compressed for it.
+    // The answer to HEAD has no length, as nginx's: compressing would be wasted.
     if len > SOURCE_MAX || request.message.head.method == Method::Head {
         return;
     }
@@ -53,7 +53,7 @@ pub(super) async fn put_in_memory<E: Engine>(
         }
     };
     response.content = Content::compressed(compressed, len);
-    // As nginx frames it, which compresses while it sends and does not know how long it will be.
+    // Framed as by nginx, which compresses while it sends and does not know the length.
     response.streamed = true;
 }
 
@@ -68,7 +68,7 @@ impl CompressedContents {
     }
 }
 
-/// The part, compressed; `None` if it is of a file that cannot be read.
+/// The compressed part; `None` if it is of a file that cannot be read.
 async fn compress<E: Engine>(
     part: &Part<FileOf<E>>,
     level: u8,

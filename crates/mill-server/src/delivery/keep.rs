@@ -1,4 +1,4 @@
-//! Keeping an answer for requests that are the same.
+//! Keeping an answer for equal requests.
 
 use super::compressed::SOURCE_MAX;
 use crate::content::{Content, Part};
@@ -18,7 +18,7 @@ use mill_runtime::payload::Shared;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// An answer that is to be kept once it was sent and logged.
+/// An answer that is kept after it was sent and logged.
 pub(super) struct Kept {
     key: HotKey,
     answer: HotAnswer,
@@ -26,8 +26,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Puts it among the hot answers, unless the configuration has changed since. `request` is the one it was made
-    /// for.
+    /// Adds it to the hot answers, unless the configuration has changed since. `request` is the one it was made for.
     pub(super) fn insert<E: Engine>(self, request: Request, local: &Local<E>) {
         let Self {
             key,
@@ -44,8 +43,8 @@ impl Kept {
     }
 }
 
-/// Prepares to keep the answer if nothing but its key and a fresh file went into it. Its content is in memory then,
-/// also for this response.
+/// Prepares to keep the answer if it was made only from its key and a fresh file. Its content is in memory then, also
+/// for this response.
 pub(super) async fn prepare<E: Engine>(
     response: &mut Response<FileOf<E>>,
     request: &Request,
@@ -64,7 +63,7 @@ pub(super) async fn prepare<E: Engine>(
     let date_at = plan.emit(request, response, local, &mut keep_alive_head);
     let body = match plan.framing {
         Framing::Chunked => in_one_chunk(&content),
-        // Its end is the end of the connection: nothing to give twice.
+        // It ends with the connection: it cannot be sent twice.
         Framing::Close => return None,
         Framing::None | Framing::Length(_) => content,
     };
@@ -109,7 +108,7 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && response.status == Status::OK
         && !response.close
         && response.trailers.is_empty()
-        // What is made while it is sent is kept only if a file alone decides it: not a listing.
+        // A generated content is kept only if it depends on a file alone: a listing is not.
         && (!response.streamed || response.identity.is_some())
         && !request.location.connection.keepalive_disable.safari
         && !request.site.mentions.sent_connection
@@ -118,7 +117,7 @@ fn is_keepable<File>(request: &Request, response: &Response<File>) -> bool {
         && is_small(&response.content)
 }
 
-/// The content, whole, which is in memory from then on.
+/// Reads the whole content into memory.
 async fn content_in_memory<E: Engine>(
     content: &mut Content<FileOf<E>>,
     local: &Local<E>,

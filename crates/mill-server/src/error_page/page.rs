@@ -1,16 +1,16 @@
-//! The built-in pages, byte for byte nginx's but for the signature.
+//! The built-in pages, byte for byte nginx's except for the signature.
 
 use crate::product::signature;
 use mill_config::config::settings::ServerTokens;
 use mill_http::escape::{EscapeSet, escape_uri};
 use mill_http::status::Status;
 
-/// The page of a status; `None` where nginx sends none. `padded` if it is for a browser that does not show the short
-/// page of an error.
+/// The page of a status; `None` where nginx sends none. `padded` if it is for a browser that does not show a short
+/// error page.
 pub(super) fn emit(status: Status, tokens: ServerTokens, padded: bool) -> Option<Vec<u8>> {
     let title = status.page_title()?;
     let signature = signature(tokens);
-    // The codes that are sent as 400 say so in the heading, and what they are about below it.
+    // The codes that are sent as 400 have it in the heading, and their reason below it.
     let (heading, explanation) = match status.0 {
         494..=497 => (
             "400 Bad Request",
@@ -31,7 +31,7 @@ pub(super) fn emit(status: Status, tokens: ServerTokens, padded: bool) -> Option
     Some(page.into_bytes())
 }
 
-/// The page that leads on to `location`, for browsers that are not redirected by a status.
+/// The page that redirects to `location`, for browsers that are not redirected by a status.
 pub(super) fn emit_refresh(location: &[u8]) -> Vec<u8> {
     let mut page = b"<html><head><meta http-equiv=\"Refresh\" content=\"0; URL=".to_vec();
     escape_uri(EscapeSet::Refresh, location, &mut page);
@@ -39,8 +39,8 @@ pub(super) fn emit_refresh(location: &[u8]) -> Vec<u8> {
     page
 }
 
-/// One line of padding, and how many there are, as in nginx: with them any page is longer than the 512 bytes from
-/// which on Internet Explorer shows it.
+/// One line of padding, and the number of them, as in nginx: with them any page is longer than 512 bytes; Internet
+/// Explorer does not show shorter ones.
 const PADDING: &str = "<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
 const PADDING_COUNT: usize = 6;
 

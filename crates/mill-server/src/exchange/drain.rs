@@ -33,7 +33,7 @@ pub(crate) async fn drain<E: Engine>(
     });
     let result = drained.await;
     if result == Err(SendError::TimedOut) && settings.reset_timedout {
-        // A stream without the option is closed in order, which is the default anyway.
+        // A stream without the option is closed with FIN, the default.
         let _ = stream.set(StreamOption::ResetOnClose);
     }
     result

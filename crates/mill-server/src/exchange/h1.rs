@@ -3,7 +3,7 @@
 /// The answer's head: its field lines in nginx's order.
 mod head;
 
-/// What is left of a request's content.
+/// The rest of a request's content.
 mod incoming;
 
 /// The answer's content on the stream.
@@ -37,25 +37,25 @@ use outgoing::Outgoing;
 use std::fmt;
 use std::sync::Arc;
 
-/// One request of an HTTP/1 connection. Lives as long as the request; the connection's stream is lent to it.
+/// One request of an HTTP/1 connection. Lives as long as the request; it borrows the connection's stream.
 pub struct H1Exchange<'c, E: Engine> {
     stream: &'c E::Stream,
     listener: &'c ListenerContext,
     local: &'c Local<E>,
     incoming: Incoming,
-    /// The head was refused: where the next request begins is not certain.
+    /// The head was refused: the start of the next request is uncertain.
     is_refused: bool,
-    /// What `Connection` will say, and whether the connection goes on.
+    /// The value of `Connection`, and whether the connection stays open.
     keep_alive: bool,
     /// The location that answered, once its answer was sent whole.
     answered: Option<Arc<Location>>,
 }
 
-/// What becomes of a connection behind a request.
+/// The fate of a connection after a request.
 pub(crate) enum Fate {
-    /// It waits for the next request, as this location says.
+    /// It stays open for the next request, with this location's settings.
     Kept(Arc<Location>),
-    /// What is left is sent, the client is listened to for a little while, and it is closed.
+    /// The queue is sent, the client is read from for a while, and the connection is closed.
     Finished {
         location: Arc<Location>,
         /// Content was not read to its end: the client may still be sending.
@@ -136,7 +136,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         self.local.scheduler.now() + timeout
     }
 
-    /// Hands the head over; returns how many bytes it has.
+    /// Queues the head; returns its bytes.
     fn write_head(
         &self,
         plan: &HeadPlan,
@@ -156,7 +156,7 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
         head_bytes
     }
 
-    /// Sends the content piece by piece, as fast as the client takes it and `limit_rate` allows, and what tells its end.
+    /// Sends the content piece by piece, as fast as the client takes it and `limit_rate` allows, and its end.
     async fn send_content(
         &self,
         content: &mut Content<FileOf<E>>,
@@ -186,13 +186,13 @@ impl<'c, E: Engine> H1Exchange<'c, E> {
             let piece = content.next(&pull).await.map_err(SendError::Lost)?;
             let Some(piece) = piece else { break };
             outgoing.write(piece);
-            // A client that is slow holds no buffer meanwhile.
+            // No buffer is held while waiting for a slow client.
             content.put_back_buffer(local);
-            // The end goes with the last piece, and not a turn later.
+            // The end goes out with the last piece, not a turn later.
             if content.is_exhausted() {
                 break;
             }
-            // Waiting sends what is queued: small parts are gathered first.
+            // Waiting flushes the queue: small parts are gathered first.
             if stream.queued() > PIECE_BYTES {
                 drain(stream, local, &location.connection, PIECE_BYTES).await?;
             }
@@ -248,7 +248,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         self.keep_alive =
             !closes && !self.is_refused && persistence::is_kept(request, self.listener, self.local);
         if !self.keep_alive {
-            // The final answer says what there is to say.
+            // The final answer makes 100 unnecessary.
             self.incoming.continue_due = false;
             return Ok(());
         }
@@ -296,7 +296,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
         request.sent.compressed = content.compressed_to();
         content.release(self.local);
         if result.is_err() {
-            // What was handed over did not all go out.
+            // Not everything that was queued has gone out.
             request.sent.bytes = self.stream.sent().saturating_sub(before);
             request.sent.content_bytes = request.sent.bytes.saturating_sub(head_bytes);
         } else {
@@ -324,7 +324,7 @@ impl<E: Engine> Exchange for H1Exchange<'_, E> {
     }
 
     fn abort(&mut self) {
-        // A stream without the option is closed early, and the client misses bytes as well.
+        // A stream without the option is closed early, so the client misses bytes too.
         let _ = self.stream.set(StreamOption::ResetOnClose);
     }
 }
@@ -341,7 +341,7 @@ fn may_chunk(request: &Request) -> bool {
         && request.location.headers.chunked_transfer_encoding
 }
 
-/// The answer has no content, whatever it is made of: not even a Content-Length of it is told.
+/// The answer has no content, and not even a Content-Length is sent.
 fn has_no_content<File>(response: &Response<File>) -> bool {
     response.status.has_no_content() || response.content.is_absent()
 }

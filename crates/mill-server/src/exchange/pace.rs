@@ -19,9 +19,9 @@ pub(crate) struct Pace {
     rate: u64,
     /// Bytes that are sent before the limit begins.
     after: u64,
-    /// When the request began, from where the time counts.
+    /// When the request began, which the rate is counted from.
     started: Instant,
-    /// Bytes that were sent early to a client that has finished sending, to learn whether it is still there.
+    /// Bytes sent early to a client that has sent FIN, to learn whether it still exists.
     probes: u8,
 }
 
@@ -40,13 +40,12 @@ impl Pace {
         }
     }
 
-    /// A content of `len` bytes does not go out at once.
+    /// Whether a content of `len` bytes may not go out at once.
     pub(crate) const fn limits(&self, len: u64) -> bool {
         self.rate > 0 && len > self.after.saturating_add(self.rate)
     }
 
-    /// Waits so long that what was sent is not more than is allowed; returns how many bytes may follow. `content_bytes`
-    /// were handed over until now.
+    /// Waits until more may be sent; returns how many bytes. `content_bytes` were queued until now.
     pub(super) async fn room<E: Engine>(
         &mut self,
         stream: &E::Stream,
@@ -57,7 +56,7 @@ impl Pace {
         if self.rate == 0 {
             return Ok(u64::MAX);
         }
-        // What is sent before the limit begins, and the first second's share, go out at once.
+        // The bytes before the limit begins, and the first second's share, go out at once.
         let at_once = self.after.saturating_add(self.rate);
         if content_bytes == 0 {
             return Ok(at_once);
@@ -75,9 +74,9 @@ impl Pace {
         .map(|probe| if probe { 1 } else { self.rate })
     }
 
-    /// Ready at `due`; or when the client is gone; or, with true, when it may be. A client that has finished sending may
-    /// still read, and only its answer to a further byte tells: that one is sent early, and another one when something
-    /// happens after it.
+    /// Ready at `due`; or when the connection is lost; or, with true, when it may be. A client that has sent FIN may
+    /// still read, and only its reaction to a further byte shows that: one is sent early, and another one when
+    /// something arrives after it.
     fn poll_due<E: Engine>(
         &mut self,
         stream: &E::Stream,
@@ -98,7 +97,7 @@ impl Pace {
     }
 }
 
-/// Whether the client has finished sending. What else it sends is for later requests, and little of it is taken now.
+/// Whether the client has sent FIN. Other input belongs to later requests, and little of it is read now.
 fn poll_finished<S: Stream>(stream: &S) -> Result<bool, SendError> {
     loop {
         let unread = stream.read(|bytes| (0, bytes.len()));
@@ -114,7 +113,7 @@ fn poll_finished<S: Stream>(stream: &S) -> Result<bool, SendError> {
     }
 }
 
-/// What does not depend on the request; 0 of what had to be evaluated for it and was not.
+/// The part that does not depend on the request; 0 where an evaluated amount was not evaluated.
 const fn fixed(amount: &Amount) -> u64 {
     match amount {
         Amount::Fixed(amount) => *amount,
@@ -125,6 +124,6 @@ const fn fixed(amount: &Amount) -> u64 {
 /// Bytes of further requests beyond which a client that waits for `limit_rate` is not read.
 const UNREAD_MAX: usize = 64 * 1024;
 
-/// Bytes that an answer may be ahead of `limit_rate`, to find out that a client has left: the first brings its RST, and
-/// where that only shows when something is sent, the second fails.
+/// Bytes that an answer may be ahead of `limit_rate`, to find out that a client has left: the first one provokes its
+/// RST; where an RST only shows at the next write, the second one fails.
 const PROBES_MAX: u8 = 2;

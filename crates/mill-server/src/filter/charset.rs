@@ -1,4 +1,4 @@
-//! `charset`: what `Content-Type` says of the characters of text. The content is not touched.
+//! `charset`: the character set in `Content-Type`. The content is not converted.
 
 use crate::local::Local;
 use crate::log::Text;
@@ -11,12 +11,12 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
-/// What becomes of the character set of an answer.
+/// The character set of an answer.
 enum Verdict {
-    /// It stays what the handler said, which mostly is nothing.
+    /// As the handler has set it, mostly none.
     Kept,
     Named(Vec<u8>),
-    /// The content would have to be recoded from the first to the second.
+    /// The content would have to be converted from the first to the second.
     Unmapped(Vec<u8>, Vec<u8>),
 }
 
@@ -29,7 +29,7 @@ pub(super) fn apply<E: Engine, File>(
     let own = response.charset.as_deref();
     match judge(content_type, own, request, local) {
         Verdict::Kept => {}
-        // As in nginx: once there were browsers that took it for the character set of the redirect's target.
+        // As in nginx: some old browsers took it for the character set of the redirect's target.
         Verdict::Named(_)
             if matches!(response.status, Status::MOVED_PERMANENTLY | Status::FOUND) =>
         {
@@ -39,7 +39,7 @@ pub(super) fn apply<E: Engine, File>(
         Verdict::Unmapped(from, to) => {
             // It is logged each time.
             request.pure = false;
-            // nginx says so of files only.
+            // nginx logs it for files only.
             let doing = match response.last_modified {
                 Some(_) => " while sending response to client",
                 None => "",
@@ -65,7 +65,7 @@ pub(crate) fn of_type<E: Engine>(
     }
 }
 
-/// The type is looked up as it is, with its parameters: one with a character set is in no set but `*`.
+/// The type is looked up as it is, with its parameters: one with a character set only matches `*`.
 fn judge<E: Engine>(
     content_type: &[u8],
     own: Option<&[u8]>,
@@ -96,7 +96,7 @@ fn judge<E: Engine>(
     }
 }
 
-/// nginx closes the connection when a variable has no value; here nothing is named then.
+/// nginx closes the connection when a variable has no value; here no character set is named then.
 fn name<E: Engine>(charset: &Charset, request: &mut Request, local: &Local<E>) -> Option<Vec<u8>> {
     match charset {
         Charset::Off => None,

@@ -7,7 +7,7 @@ use mill_config::config::settings::IfModifiedSince;
 use mill_http::conditional::{self, Conditions, Validators, Verdict};
 use mill_http::status::Status;
 
-/// Judges the conditions on an answer with 200.
+/// Evaluates the conditions of the request on an answer with 200.
 pub(super) fn apply<File>(
     request: &mut Request,
     response: &mut Response<File>,
@@ -40,7 +40,8 @@ pub(super) fn apply<File>(
     }
 }
 
-/// 304 says nothing of the content but which one it is: Last-Modified and ETag stay, and what `add_header` adds.
+/// A 304 has no fields that describe the content, except its validators Last-Modified and ETag, and what `add_header`
+/// adds.
 fn leave_out_content<File>(response: &mut Response<File>) {
     response.status = Status::NOT_MODIFIED;
     response.content_type = None;

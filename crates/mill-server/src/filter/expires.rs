@@ -20,7 +20,7 @@ pub(super) fn apply<E: Engine, File>(
     let expires = match &location.headers.expires {
         Expires::Evaluated { value, modified } => {
             let text = variables::evaluate(value, request, local);
-            // What cannot be read adds nothing, as `off`.
+            // An unreadable value adds nothing, like `off`.
             evaluated = Expires::parse(&text, *modified).unwrap_or(Expires::Off);
             &evaluated
         }
@@ -34,7 +34,7 @@ pub(super) fn apply<E: Engine, File>(
         return;
     };
     if !matches!(expires, Expires::Epoch | Expires::Max) {
-        // The same answer may be given for as long as the clock shows the same second.
+        // The same answer may be given until the clock's next second.
         let nanos = local.scheduler.wall_clock().nanos;
         let rest = Duration::from_secs(1).saturating_sub(Duration::from_nanos(u64::from(nanos)));
         match &mut request.freshness {
@@ -46,7 +46,7 @@ pub(super) fn apply<E: Engine, File>(
     response.push_field("Cache-Control", cache_control);
 }
 
-/// What the time is, here and in Greenwich.
+/// The current time, and the local time zone.
 struct Clock {
     now: i64,
     /// Seconds east of UTC at a Unix time.
@@ -57,7 +57,7 @@ impl Clock {
     /// The values of `Expires` and `Cache-Control`.
     fn fields(&self, expires: &Expires, last_modified: Option<i64>) -> Option<(Vec<u8>, Vec<u8>)> {
         let (at, no_cache) = match expires {
-            // An evaluated one was read before.
+            // An evaluated value was replaced above.
             Expires::Off | Expires::Evaluated { .. } => return None,
             Expires::Epoch => return Some((EPOCH.to_vec(), b"no-cache".to_vec())),
             Expires::Max => return Some((MAX.to_vec(), b"max-age=315360000".to_vec())),
@@ -77,7 +77,7 @@ impl Clock {
         Some((date, format!("max-age={max_age}").into_bytes()))
     }
 
-    /// The next moment at which the local clock shows so many seconds after midnight.
+    /// The next time at which the local clock shows `seconds` after midnight.
     fn next(&self, seconds: i64) -> i64 {
         let offset = i64::from((self.utc_offset)(self.now));
         let local = self.now.saturating_add(offset);
@@ -88,13 +88,13 @@ impl Clock {
         } else {
             today.saturating_add(DAY)
         };
-        // The clocks may be put forward or back until then.
+        // Daylight saving time may begin or end until then.
         let offset_then = i64::from((self.utc_offset)(next.saturating_sub(offset)));
         next.saturating_sub(offset_then)
     }
 }
 
-/// nginx's date in the past, and its date that never comes (both are its own; the second goes with ten years).
+/// nginx's dates for the past and for `max`, both its own choice; the latter comes with a max-age of ten years.
 const EPOCH: &[u8] = b"Thu, 01 Jan 1970 00:00:01 GMT";
 const MAX: &[u8] = b"Thu, 31 Dec 2037 23:55:55 GMT";
 
@@ -202,7 +202,7 @@ mod tests {
             None,
             "Mon, 07 Nov 1994 08:49:37 GMT; max-age=86400",
         );
-        // The clock goes back an hour in between.
+        // The clock is set back an hour in between.
         let summer_ends = |at| if at < NOW + 60 { 3600 } else { 0 };
         check_at(
             summer_ends,

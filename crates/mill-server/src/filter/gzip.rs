@@ -1,5 +1,5 @@
-//! `gzip`: whether the answer is compressed. It is compressed when it is delivered (`delivery/compressed.rs`), or while it
-//! is sent (`content/gzip.rs`).
+//! `gzip`: whether the answer is compressed. The compression itself is done at delivery (`delivery/compressed.rs`), or
+//! while sending (`content/gzip.rs`).
 
 use crate::content::Origin;
 use crate::gzip::acceptable::{Answered, is_acceptable};
@@ -11,7 +11,7 @@ use mill_http::etag::is_weak;
 use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 
-/// Has compressed what is worth it, for a client that takes it.
+/// Marks the answer to be compressed if the configuration and the client allow it.
 pub(super) fn apply<E: Engine>(
     request: &mut Request,
     response: &mut Response<FileOf<E>>,
@@ -34,13 +34,13 @@ pub(super) fn apply<E: Engine>(
     response.etag = response.etag.take().and_then(weakened);
 }
 
-/// Whether the configuration wants this answer compressed, whatever the client takes.
+/// Whether the configuration allows this answer to be compressed, whatever the client accepts.
 fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool {
     let is_compressible = match response.content.origin() {
         Origin::Part(_) => true,
         Origin::Absent | Origin::Parts(_) => false,
     };
-    // Of an answer whose length is not announced nginx does not know whether it is too short.
+    // nginx applies `gzip_min_length` only to an announced length.
     let is_long_enough = response.streamed
         || response
             .content
@@ -61,8 +61,8 @@ fn is_worth_it<File>(response: &Response<File>, settings: &GzipSettings) -> bool
             .is_some_and(|content_type| settings.types.contains(content_type))
 }
 
-/// The compressed bytes are not the ones that the tag is of (RFC 9110 8.8.3.3), so it is weak now. What does not
-/// look like a tag cannot be made weak and goes.
+/// The compressed representation differs from the tagged one (RFC 9110 8.8.3.3), so its tag must be weak. A malformed
+/// tag cannot be made weak and is removed.
 fn weakened(etag: Vec<u8>) -> Option<Vec<u8>> {
     if is_weak(&etag) {
         return Some(etag);

@@ -33,14 +33,16 @@ pub(super) fn apply<E: Engine, File>(
     }
 }
 
-/// One of the first lines says that. They came over from a refused answer, and nginx says them twice.
+/// Whether one of the first lines has that name. They were carried over from a refused answer, and nginx sends them
+/// twice.
 fn has_line<File>(response: &Response<File>, count: usize, name: &[u8], value: &[u8]) -> bool {
     let mut lines = response.fields.iter().take(count);
     response.status == Status::RANGE_NOT_SATISFIABLE
         && lines.any(|line| *line.name == *name && line.value == value)
 }
 
-/// Adds one field line; an empty value adds none. Two names stand for something that the answer has: with them the line replaces it, and an empty value removes it.
+/// Adds one field line; an empty value adds none. Two names, `ETag` and `Last-Modified`, replace the answer's own
+/// value, and an empty value removes it.
 fn add<File>(response: &mut Response<File>, name: &[u8], value: Vec<u8>) {
     if name.eq_ignore_ascii_case(b"ETag") {
         response.etag = Some(value).filter(|value| !value.is_empty());

@@ -12,7 +12,7 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use mill_runtime::payload::Shared;
 
-/// Answers with the parts that the request asks for, or says that it could have asked.
+/// Answers with the requested ranges, or announces that ranges are supported.
 pub(super) fn apply<E: Engine>(
     request: &mut Request,
     response: &mut Response<crate::local::FileOf<E>>,
@@ -44,7 +44,7 @@ pub(super) fn apply<E: Engine>(
     Ok(())
 }
 
-/// What the request asks for.
+/// The requested ranges.
 fn wanted<File>(
     request: &mut Request,
     response: &Response<File>,
@@ -111,7 +111,7 @@ fn cut<File: Clone>(
     response.content_type = Some(value);
 }
 
-/// A part of bytes or of a file; nothing of what has no ranges.
+/// A range of bytes or of a file; `None` of content without ranges.
 fn part<File: Clone>(content: &Content<File>, range: ByteRange) -> Option<Part<File>> {
     match content.only_part()? {
         Part::Bytes(bytes, whole) => {

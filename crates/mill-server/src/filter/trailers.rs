@@ -1,4 +1,4 @@
-//! `add_trailer`: fields after the content, evaluated when all else of the answer is known.
+//! `add_trailer`: fields after the content, evaluated when the rest of the answer is known.
 
 use super::is_safe;
 use crate::local::Local;
@@ -9,7 +9,7 @@ use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
-/// Adds the trailers whose values are not empty. Where any may come the content is sent in chunks.
+/// Adds the trailers whose values are not empty. If there may be any, the content is sent in chunks.
 pub(super) fn apply<E: Engine, File>(
     request: &mut Request,
     response: &mut Response<File>,
@@ -23,7 +23,7 @@ pub(super) fn apply<E: Engine, File>(
     if settings.trailers.is_empty() {
         return;
     }
-    // What they may ask for is what ranges and compression have left; where trailers come no length is said.
+    // Their variables see the answer after ranges and compression; with trailers no length is sent.
     request.sent.announce(response);
     let is_length = |line: &FieldLine| &*line.name == b"Content-Length";
     request.sent.fields.retain(|line| !is_length(line));

@@ -11,7 +11,7 @@ use mill_http::field::{KnownField, ListElements};
 use mill_http::version::Version;
 use mill_runtime::time::UnixTime;
 
-/// What `gzip_proxied` looks at in the answer.
+/// The fields of the answer that `gzip_proxied` depends on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answered<'a> {
     pub(crate) fields: &'a [FieldLine],
@@ -32,8 +32,8 @@ impl<'a> Answered<'a> {
     }
 }
 
-/// The client takes gzip, and the configuration lets it have it. Marks the request as impure if more than
-/// `Accept-Encoding` was decisive.
+/// Whether the client accepts gzip, and the configuration allows it. Marks the request as impure if the decision
+/// depended on more than `Accept-Encoding`.
 pub(crate) fn is_acceptable(request: &mut Request, answered: &Answered<'_>, now: UnixTime) -> bool {
     let bytes = &request.message.bytes;
     let head = &request.message.head;
@@ -88,7 +88,7 @@ fn suits_proxies(
             || (proxied.no_store && says(b"no-store"))
             || (proxied.private && says(b"private"));
     }
-    // nginx means a line of `add_header`: of a file's own date it takes no notice here.
+    // nginx means a line of `add_header`: a file's own date does not count here.
     let has_last_modified = answered.values("Last-Modified").next().is_some();
     let is_kept_apart =
         (proxied.no_last_modified && has_last_modified) || (proxied.no_etag && answered.has_etag);

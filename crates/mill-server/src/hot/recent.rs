@@ -1,10 +1,10 @@
-//! Requests that were found lately, byte for byte: who asks again asks with the same words, and comparing them costs a
-//! tenth of understanding them.
+//! Recent requests, byte for byte: a client repeats a request with the same bytes, and comparing them costs a tenth of
+//! parsing them.
 
-/// Requests and what answers them, a place for each hash. What is in the place of another is forgotten.
+/// Requests and their answers, one entry for each hash value. A new request replaces the one at its index.
 #[derive(Debug)]
 pub(super) struct RecentRequests<A> {
-    /// None before the first request.
+    /// Empty before the first request.
     places: Vec<Option<RecentRequest<A>>>,
 }
 
@@ -17,15 +17,15 @@ struct RecentRequest<A> {
 }
 
 impl<A> RecentRequests<A> {
-    /// The answer to a request that consists of `bytes`, and whether its connection is to be kept. Costs a look at
-    /// each byte.
+    /// The answer to a request that consists of `bytes`, and whether its connection stays open. Costs a look at each
+    /// byte.
     pub(super) fn find(&self, listener: u32, bytes: &[u8]) -> Option<(&A, bool)> {
         let recent = self.places.get(place_of(bytes))?.as_ref()?;
         (recent.listener == listener && recent.bytes == bytes)
             .then_some((&recent.answer, recent.keep))
     }
 
-    /// Notes a request and what it was answered with; not a long one.
+    /// Stores a request and its answer, unless the request is long.
     pub(super) fn note(&mut self, listener: u32, bytes: &[u8], answer: A, keep: bool) {
         if bytes.len() > REQUEST_BYTES_MAX {
             return;
@@ -47,7 +47,7 @@ impl<A> RecentRequests<A> {
         });
     }
 
-    /// Forgets all: answers have changed.
+    /// Removes all: answers have changed.
     pub(super) fn clear(&mut self) {
         self.places.clear();
     }
@@ -59,8 +59,8 @@ impl<A> Default for RecentRequests<A> {
     }
 }
 
-/// Where a request is looked for: words are mixed in one after the other (the step is FxHash's). Who makes requests that
-/// share a place makes them as slow as unknown ones.
+/// The index of a request: its words are mixed one after the other (the step is FxHash's). A client that sends
+/// colliding requests makes them as slow as unknown ones, not slower.
 fn place_of(bytes: &[u8]) -> usize {
     let mix = |hash: u64, word: u64| (hash.rotate_left(5) ^ word).wrapping_mul(HASH_FACTOR);
     let (words, rest) = bytes.as_chunks::<8>();
@@ -73,13 +73,13 @@ fn place_of(bytes: &[u8]) -> usize {
     usize::from((hash >> 48) as u16) % PLACES
 }
 
-/// Odd, and with its bits well spread: 2^64 divided by pi.
+/// Odd, with well distributed bits: 2^64 divided by pi.
 const HASH_FACTOR: u64 = 0x517c_c1b7_2722_0a95;
 
-/// Requests that are known at a time. With the longest ones they take 256 KiB.
+/// Number of stored requests. With the longest ones they take 256 KiB.
 const PLACES: usize = 256;
 
-/// Bytes of a request: what a browser sends has this length.
+/// Bytes of a request: a browser's has about this length.
 const REQUEST_BYTES_MAX: usize = 1024;
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shares_a_place_takes_it_and_all_is_forgotten_at_once() {
+    fn a_request_with_the_same_index_replaces_another_and_clear_removes_all() {
         let mut recent = RecentRequests::default();
         let requests: Vec<String> = (0..2000).map(|n| format!("GET /{n}")).collect();
         for request in &requests {

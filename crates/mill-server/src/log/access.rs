@@ -14,7 +14,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Writes a line to each access log of the request's location. Called once the answer was sent, or given up.
+/// Writes a line to each access log of the request's location. Called once the answer was sent, or abandoned.
 pub fn write<E: Engine>(request: &mut Request, local: &Local<E>) {
     if request.location.log.access_logs.is_empty() {
         return;
@@ -68,8 +68,8 @@ fn write_line<E: Engine>(
     local.log.end_line(line);
 }
 
-/// The path is evaluated per request, and the file is made only below a `root` that exists: otherwise whoever sends
-/// any `Host` could make files.
+/// The path is evaluated per request, and the file is created only below an existing `root`: otherwise a client could
+/// create files by sending any `Host`.
 fn write_evaluated<E: Engine>(
     path: &Template,
     line: &[u8],
@@ -111,7 +111,7 @@ fn emit<E: Engine>(
     }
 }
 
-/// Appends one of the variables that logs know how to write without evaluating them; false for all others.
+/// Appends one of the variables that logs write without evaluating them; false for all others.
 fn emit_own<E: Engine>(
     variable: &Variable,
     request: &Request,

@@ -1,4 +1,4 @@
-//! The texts of Linux's error numbers, in glibc's words, for `(2: No such file or directory)` in error logs.
+//! The texts of Linux's error numbers, as in glibc, for `(2: No such file or directory)` in error logs.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl fmt::Display for Errno {
     }
 }
 
-/// What calls on files, directories and sockets return; the numbers are those of Linux on x86-64 and AArch64
+/// The errors of calls on files, directories and sockets; the numbers are those of Linux on x86-64 and AArch64
 /// (asm-generic/errno-base.h, errno.h), the texts those of `strerror` in glibc.
 const TEXTS: &[(i32, &str)] = &[
     (1, "Operation not permitted"),

@@ -18,14 +18,12 @@ use std::net::IpAddr;
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a>(pub &'a [u8]);
 
-/// The name under which the standard error stream stands among the logs. No file is called so: their paths begin
-/// with a slash.
+/// The name of the standard error stream among the logs. No file has it: their paths begin with a slash.
 pub const STDERR: &str = "stderr";
 
 impl<E: Engine> Local<E> {
-    /// Writes a line to the error logs of the request's location, or of the process when there is no request. Costs
-    /// a comparison for each log when no log wants the level. Error numbers are shown by [`super::Errno`], bytes by
-    /// [`Text`].
+    /// Writes a line to the error logs of the request's location, or of the process when there is no request. Costs a
+    /// comparison for each log if none logs that level. Error numbers are shown by [`super::Errno`], bytes by [`Text`].
     pub fn log_error(
         &self,
         request: Option<&Request>,
@@ -59,8 +57,9 @@ impl<E: Engine> Local<E> {
         );
     }
 
-    /// The same for a connection before it has a request, or between two. `listener` is an index into the listeners of
-    /// the configuration in force; the error logs are those of its default server. `peer` is asked only for a line.
+    /// The same for a connection before its first request, or between two. `listener` is an index into the listeners of
+    /// the configuration in force; the error logs are those of its default server. `peer` is called only if a line is
+    /// written.
     pub fn log_connection_error(
         &self,
         number: u64,
@@ -101,7 +100,7 @@ impl<E: Engine> Local<E> {
         self.write_error(logs, debug, LogLevel::Info, Some(number), message, |_| {});
     }
 
-    /// Whether any error log that is concerned wants this level: ask before making something costly for a message.
+    /// Whether any of these error logs logs this level: ask before making something costly for a message.
     pub fn logs_errors_at(&self, request: Option<&Request>, level: LogLevel) -> bool {
         let wants = |logs: &[ErrorLog]| logs.iter().any(|log| level <= log.level);
         match request {
@@ -113,8 +112,8 @@ impl<E: Engine> Local<E> {
         }
     }
 
-    /// Ends the worker's turn for the logs: hands over its lines, counts the lost ones, and tells the error log of them
-    /// when there is room again.
+    /// Ends the worker's turn for the logs: hands over its lines, counts the lost ones, and logs their number when
+    /// there is room again.
     pub fn hand_over_logs(&self) {
         if let Some(lines) = self.log.loss_to_report() {
             let why = "the disk was slower than the requests";
@@ -169,7 +168,7 @@ pub(super) fn place_of(log: &ErrorLog) -> PlaceRef<'_> {
     }
 }
 
-/// Appends what stands between the time and the message.
+/// Appends the part between the time and the message.
 pub(super) fn emit_start(
     level: LogLevel,
     pid: u32,
@@ -183,7 +182,7 @@ pub(super) fn emit_start(
     }
 }
 
-/// Cuts the line to nginx's length, takes out what would break it, and ends it.
+/// Cuts the line to nginx's length, removes line breaks, and ends it.
 pub(super) fn end_line(line: &mut Vec<u8>) {
     line.truncate(LINE_BYTES_MAX - 1);
     line.push(b'\n');
@@ -207,7 +206,7 @@ impl Write for OneLine<'_> {
     }
 }
 
-/// Appends bytes as they are, but for control bytes.
+/// Appends bytes, escaping control bytes.
 fn emit_bytes(bytes: &[u8], line: &mut Vec<u8>) {
     for &byte in bytes {
         if byte.is_ascii_control() {
@@ -236,7 +235,7 @@ fn emit_request(request: &Request, line: &mut Vec<u8>) {
     line.extend_from_slice(b", server: ");
     emit_bytes(&request.server.name, line);
     let request_line = match message.head.request_line.of(&message.bytes) {
-        // The head was refused before its first line was understood.
+        // The head was refused before its request line was parsed.
         b"" => first_line(&message.bytes),
         request_line => request_line,
     };

@@ -14,7 +14,7 @@ pub(super) fn emit_value(value: Option<&[u8]>, escape: LogEscape, line: &mut Vec
     }
 }
 
-/// Appends whole stretches of plain bytes at once: most values are nothing else.
+/// Appends whole runs of plain bytes at once: most values have no other bytes.
 fn emit_escaped(
     mut value: &[u8],
     is_plain: fn(u8) -> bool,
@@ -42,7 +42,7 @@ fn emit_default(byte: u8, line: &mut Vec<u8>) {
     line.extend_from_slice(&hexadecimal(byte));
 }
 
-/// Bytes from 128 on are parts of UTF-8 and left alone, as in nginx.
+/// Bytes from 128 on are parts of UTF-8 and not escaped, as in nginx.
 const fn is_plain_in_json(byte: u8) -> bool {
     byte >= b' ' && !matches!(byte, b'"' | b'\\')
 }

@@ -1,12 +1,12 @@
-//! Files whose paths are known only per request (`open_log_file_cache`).
+//! Files whose paths have variables (`open_log_file_cache`).
 
 use super::store::{Fault, LogFile};
 use mill_config::config::settings::OpenLogFileCache;
 use mill_runtime::time::Instant;
 use std::io::{self, Write};
 
-/// The open ones, the least recently used first. A bounded number, by `max=`; without `open_log_file_cache` a file is
-/// closed after each batch of lines.
+/// The open files, least recently used first. Their number is bounded by `max=`; without `open_log_file_cache` a file
+/// is closed after each batch of lines.
 #[derive(Debug)]
 pub(super) struct EvaluatedFiles<W> {
     entries: Vec<Entry<W>>,
@@ -15,10 +15,10 @@ pub(super) struct EvaluatedFiles<W> {
 #[derive(Debug)]
 struct Entry<W> {
     path: Vec<u8>,
-    /// `None` once closed for too little use; the entry goes on counting.
+    /// `None` once closed for too few uses; the entry goes on counting.
     file: Option<LogFile<W>>,
     cache: Option<OpenLogFileCache>,
-    /// Opened, or looked at again.
+    /// When it was opened, or examined again.
     valid_from: Instant,
     used_at: Instant,
     /// Within `inactive`.
@@ -34,8 +34,8 @@ impl<W> Default for EvaluatedFiles<W> {
 }
 
 impl<W: Write> EvaluatedFiles<W> {
-    /// The file at `path`, opened if it is not open or was opened longer than `valid=` ago. The directory `root` has
-    /// to exist.
+    /// The file at `path`, opened if it is not open or was opened longer than `valid=` ago. The directory `root` must
+    /// exist.
     pub(super) fn file(
         &mut self,
         path: &[u8],
@@ -69,7 +69,7 @@ impl<W: Write> EvaluatedFiles<W> {
         file.ok_or(Fault::Open(0))
     }
 
-    /// Closes the file that was just written if it is not to be kept: it was used fewer than `min_uses=` times.
+    /// Closes the file that was just written if it was used fewer than `min_uses=` times.
     pub(super) fn after_write(&mut self, path: &[u8], now: Instant) {
         if let Some(entry) = self.entries.last_mut().filter(|entry| entry.path == path) {
             match entry.cache {
@@ -83,7 +83,7 @@ impl<W: Write> EvaluatedFiles<W> {
         self.expire(now);
     }
 
-    /// Closes what was not used for `inactive=`.
+    /// Closes files that were not used for `inactive=`.
     pub(super) fn expire(&mut self, now: Instant) {
         self.entries.retain(|entry| now < entry.inactive_at());
     }

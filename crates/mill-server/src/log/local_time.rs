@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_made_anew_when_the_second_changes_and_in_the_zone_of_the_machine() {
+    fn texts_are_made_anew_when_the_second_changes_and_in_the_local_time_zone() {
         let mut stamps = Stamps::default();
         // 2026-11-21T01:30:00Z
         let moment = 1_795_224_600;

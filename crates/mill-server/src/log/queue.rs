@@ -1,4 +1,4 @@
-//! Between a worker and the writer: bounded, swapped, never waited for.
+//! Between a worker and the writer: bounded, swapped, without waiting.
 //!
 //! Each worker has a queue of its own. Its bytes lie one after the other, and `pieces` says which of them belong to
 //! which log. The writer takes all of it by swapping in its own empty memory, so that after the first turns neither
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
 /// Bytes of lines that one worker may have waiting for the writer: at 20 MB/s of log lines (200 000 requests/s) a disk
-/// may stall for 200 ms before lines are lost. Twice this much memory a worker at the most.
+/// may stall for 200 ms before lines are lost. A worker's queue uses at most twice this memory.
 pub(super) const QUEUE_BYTES_MAX: usize = 4 << 20;
 
 /// Which log a line belongs to.
@@ -25,16 +25,16 @@ pub(super) enum LogTarget {
         path: Text,
         buffer: Option<LogBuffer>,
     },
-    /// Its path has variables: opened by the writer.
+    /// Its path has variables: the writer opens it.
     Evaluated {
         path: Vec<u8>,
-        /// The directory that has to exist for the file to be created.
+        /// The directory that must exist for the file to be created.
         root: Vec<u8>,
         cache: Option<OpenLogFileCache>,
     },
 }
 
-/// The same before it is kept: comparing costs no reference count.
+/// A borrowed target: comparing costs no reference count.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PlaceRef<'a> {
     Opened {
@@ -50,7 +50,7 @@ pub(super) enum PlaceRef<'a> {
     },
 }
 
-/// Neighbouring lines of one log.
+/// Adjacent lines of one log.
 #[derive(Debug)]
 pub(super) struct Piece {
     pub(super) place: LogTarget,
@@ -69,16 +69,16 @@ pub(super) struct Waiting {
 #[derive(Debug, Default)]
 pub(super) struct Queue(Mutex<Waiting>);
 
-/// What the workers and the writer share.
+/// The state that the workers and the writer share.
 #[derive(Debug)]
 pub(super) struct Shared<Command> {
     queues: Mutex<Vec<Arc<Queue>>>,
     commands: Mutex<Vec<Command>>,
     writer: OnceLock<Thread>,
-    /// When the writer looks at the queues by itself, in nanoseconds of the engine's clock; `u64::MAX` while it is at
-    /// work or sleeps until it is woken.
+    /// When the writer looks at the queues by itself, in nanoseconds of the engine's clock; `u64::MAX` while it works
+    /// or sleeps until it is woken.
     looks_at: AtomicU64,
-    /// Lines that the disk refused and that no worker has counted yet.
+    /// Lines that could not be written and that no worker has counted yet.
     lost_by_writer: AtomicU64,
 }
 
@@ -170,8 +170,7 @@ impl<Command> Shared<Command> {
         queue
     }
 
-    /// Moves what a queue holds into the empty `into`, queue by queue, and gives each to `take`. Queues whose worker
-    /// has ended are forgotten.
+    /// Swaps each queue's content into the empty `into`, and passes it to `take`. Queues of ended workers are removed.
     pub(super) fn drain(&self, into: &mut Waiting, mut take: impl FnMut(&Waiting)) {
         let queues: Vec<_> = lock(&self.queues).clone();
         for queue in queues {
@@ -179,7 +178,7 @@ impl<Command> Shared<Command> {
             std::mem::swap(&mut *queue.lock(), into);
             take(into);
         }
-        // One count is this list's: the worker has dropped its own, after its last lines.
+        // One reference is this list's: an ended worker has dropped its own after its last lines.
         lock(&self.queues)
             .retain(|queue| Arc::strong_count(queue) > 1 || !queue.lock().bytes.is_empty());
     }
@@ -193,9 +192,9 @@ impl<Command> Shared<Command> {
         std::mem::take(&mut *lock(&self.commands))
     }
 
-    /// Tells whom to wake; the first call counts.
+    /// Sets the thread to wake; the first call counts.
     pub(super) fn set_writer(&self, writer: Thread) {
-        // A second writer would have its own `Shared`; should it not, the first goes on.
+        // A second writer has its own `Shared`; if it has not, the first one stays.
         let _ = self.writer.set(writer);
     }
 
@@ -205,7 +204,7 @@ impl<Command> Shared<Command> {
         }
     }
 
-    /// The writer says until when it sleeps.
+    /// The writer publishes until when it sleeps.
     pub(super) fn set_looks_at(&self, deadline: Instant) {
         self.looks_at.store(deadline.as_nanos(), Ordering::Release);
     }
@@ -231,7 +230,7 @@ impl<Command> Shared<Command> {
     }
 }
 
-/// Nothing is left half-done under these locks, so a thread that panicked under one has harmed nothing.
+/// No state is left inconsistent under these locks, so a thread that panicked holding one did no harm.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Where workers hand their lines: the writer thread, or memory in tests.
+//! Where workers send their lines: the writer thread, or memory in tests.
 
 use super::queue::{Queue, Shared};
 use super::writer::Command;
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Debug)]
 pub struct LogSender(pub(super) Sink);
 
-/// The two ends there are.
+/// The destination of lines.
 #[derive(Clone, Debug)]
 pub(super) enum Sink {
     Writer(Arc<Shared<Command>>),
     Memory(Arc<Mutex<BTreeMap<Vec<u8>, Vec<u8>>>>),
 }
 
-/// What a worker hands its lines to.
+/// A worker's end of it.
 #[derive(Debug)]
 pub(super) enum Outlet {
     Writer(Arc<Shared<Command>>, Arc<Queue>),

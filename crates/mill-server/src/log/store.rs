@@ -1,6 +1,6 @@
 //! The files, their buffers, and what happens when a write fails.
 //!
-//! Without a clock or a thread of its own: the time comes in, so tests drive it.
+//! It has no clock and no thread: time is an argument, so that tests can set it.
 
 use super::evaluated_files::EvaluatedFiles;
 use super::queue::{LogTarget, Waiting};
@@ -9,11 +9,11 @@ use mill_config::config::LogBuffer;
 use mill_runtime::time::{Duration, Instant};
 use std::io::{self, ErrorKind, Write};
 
-/// All logs, by their paths. `W` is a file, or a test's stand-in.
+/// All logs, by their paths. `W` is a file, or a simulated one in tests.
 #[derive(Debug)]
 pub(super) struct Store<W> {
     files: Vec<(Text, LogFile<W>)>,
-    /// Files of the configuration before: requests that began under it still log there.
+    /// Files of the previous configuration: requests that began under it still log there.
     retired: Vec<(Text, LogFile<W>)>,
     evaluated: EvaluatedFiles<W>,
     open: fn(&[u8]) -> io::Result<W>,
@@ -24,28 +24,28 @@ pub(super) struct Store<W> {
 #[derive(Debug)]
 pub(super) struct LogFile<W> {
     output: W,
-    /// Lines of a buffered log that wait.
+    /// Buffered lines that wait.
     held: Vec<u8>,
     held_lines: u64,
     flush_at: Instant,
-    /// The rest of a line whose beginning is in the file already: a disk became full in the middle of it.
+    /// The rest of a line whose beginning is already in the file: the disk became full in the middle of it.
     owed: Vec<u8>,
-    /// No attempt to write before this: the disk was full.
+    /// No write is attempted before this: the disk was full.
     full_until: Instant,
-    /// The last complaint about this file.
+    /// When an error of this file was last reported.
     complained_at: Option<Instant>,
 }
 
-/// What has happened since the last time it was taken.
+/// What has happened since it was last taken.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
-    /// Lines that the disk refused.
+    /// Lines that could not be written.
     pub(super) lost: u64,
     /// For the error log.
     pub(super) complaints: Vec<Complaint>,
 }
 
-/// A call that failed, in nginx's words.
+/// A failed call, to be reported as nginx does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Complaint {
     pub(super) path: Vec<u8>,
@@ -76,7 +76,7 @@ impl<W: Write> Store<W> {
         }
     }
 
-    /// Takes in what a worker logged.
+    /// Adds the lines of a worker.
     pub(super) fn take_in(&mut self, waiting: &Waiting, now: Instant) {
         let mut rest = waiting.bytes.as_slice();
         for piece in &waiting.pieces {
@@ -115,7 +115,7 @@ impl<W: Write> Store<W> {
         }
     }
 
-    /// The place of a file among all. A path that nobody opened before is opened now, with the rights there are.
+    /// The index of a file. A path that is not open is opened now, with the privileges of this process.
     fn find_or_open(&mut self, path: &Text) -> Option<usize> {
         let all = self.files.iter().chain(&self.retired);
         let found = all.map(|(known, _)| known).position(|known| known == path);
@@ -139,7 +139,7 @@ impl<W: Write> Store<W> {
         self.files.iter_mut().chain(&mut self.retired)
     }
 
-    /// Writes what has waited long enough, and closes what was unused for long.
+    /// Writes lines that have waited long enough, and closes unused files.
     pub(super) fn expire(&mut self, now: Instant) {
         let mut outcome = Outcome::default();
         for (path, file) in self.all_mut() {
@@ -171,8 +171,7 @@ impl<W: Write> Store<W> {
         self.outcome.add(outcome);
     }
 
-    /// Puts newly opened files in the place of the old ones: everything so far is in the old, everything from now on
-    /// goes to the new.
+    /// Replaces the open files: lines so far are in the old ones, lines from now on go to the new ones.
     pub(super) fn replace(&mut self, files: Vec<(Text, W)>, now: Instant) {
         self.flush(now);
         let old = std::mem::replace(&mut self.files, with_state(files));
@@ -181,7 +180,7 @@ impl<W: Write> Store<W> {
         self.evaluated = EvaluatedFiles::default();
     }
 
-    /// Writes a line at once and reports nothing: for complaints about other logs.
+    /// Writes a line at once and reports no error: for reports about other logs.
     pub(super) fn write_quietly(&mut self, path: &[u8], line: &[u8], now: Instant) {
         let file = self.all_mut().find(|(known, _)| **known == *path);
         if let Some((path, file)) = file {
@@ -214,7 +213,7 @@ impl<W: Write> LogFile<W> {
         }
     }
 
-    /// Writes whole lines, or holds them as `buffer` says.
+    /// Writes whole lines, or buffers them as `buffer` says.
     pub(super) fn append(
         &mut self,
         path: &[u8],
@@ -256,8 +255,8 @@ impl<W: Write> LogFile<W> {
         self.held = held;
     }
 
-    /// Writes lines with one call if the disk takes them. What does not fit is lost, but for the rest of a line that
-    /// was begun.
+    /// Writes lines with one call if possible. Lines that do not fit are lost, except the rest of a line that was
+    /// begun.
     fn write(
         &mut self,
         path: &[u8],
@@ -332,7 +331,7 @@ impl Outcome {
     }
 }
 
-/// Writes until all is written or a call fails. Returns how much was, and what the last call said.
+/// Writes until all is written or a call fails. Returns the number of bytes, and the error of the last call.
 fn write_whole(output: &mut impl Write, bytes: &[u8]) -> (usize, Option<Fault>) {
     let mut written = 0;
     while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
@@ -357,13 +356,13 @@ fn write_whole(output: &mut impl Write, bytes: &[u8]) -> (usize, Option<Fault>) 
 /// ENOSPC.
 const NO_SPACE: i32 = 28;
 
-/// How long a file on a full disk is left alone, as in nginx.
+/// How long a file on a full disk is not written to, as in nginx.
 const FULL_DISK_REST: Duration = Duration::from_secs(1);
 
-/// How often a file is complained about at the most, as in nginx.
+/// At most one error of a file is reported in this time, as in nginx.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Complaints kept until they are taken, once for what a worker handed over: evaluated paths could make thousands.
+/// Errors kept until they are reported: evaluated paths could make thousands.
 const COMPLAINTS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One worker's part: the lines of this turn, and how they are handed over.
+//! One worker's part: the lines of this turn, and their hand-over to the writer.
 
 use super::LogSender;
 use super::local_time::Stamps;
@@ -12,16 +12,16 @@ use std::sync::PoisonError;
 #[derive(Debug)]
 pub struct WorkerLog {
     outlet: Outlet,
-    /// The system's number of this thread, for error logs.
+    /// The kernel's number of this thread, for error logs.
     pub thread_id: u32,
     /// The texts of the current second.
     pub(super) stamps: RefCell<Stamps>,
     turn: RefCell<Turn>,
-    /// A line that is being made; empty between two lines, kept for its memory.
+    /// The line in progress; empty between two lines, kept for its memory.
     scratch: RefCell<Vec<u8>>,
-    /// Lines lost that no error log has mentioned yet.
+    /// Lost lines that no error log has mentioned yet.
     unreported: Cell<u64>,
-    /// Lines lost that nobody has counted yet.
+    /// Lost lines that are not in the counters yet.
     uncounted: Cell<u64>,
 }
 
@@ -42,7 +42,7 @@ struct Batch {
 }
 
 impl WorkerLog {
-    /// `thread_id` is the system's number of the calling thread.
+    /// `thread_id` is the kernel's number of the calling thread.
     pub fn new(sender: &LogSender, thread_id: u32) -> Self {
         Self {
             outlet: sender.outlet(),
@@ -55,7 +55,7 @@ impl WorkerLog {
         }
     }
 
-    /// Hands over what this turn logged, with one short lock and, if need be, one wake-up of the writer. Returns the
+    /// Hands over this turn's lines, with one short lock and, if necessary, one wake-up of the writer. Returns the
     /// number of lines lost since the last call.
     pub fn end_of_turn(&self, now: Instant) -> u64 {
         let mut turn = self.turn.borrow_mut();
@@ -72,7 +72,7 @@ impl WorkerLog {
         self.uncounted.take() + by_writer
     }
 
-    /// The number of lines lost because the queue was full, once there is room again to say so.
+    /// The number of lines lost because the queue was full, once there is room again to log it.
     pub(super) fn loss_to_report(&self) -> Option<u64> {
         if self.unreported.get() == 0 {
             return None;
@@ -85,7 +85,7 @@ impl WorkerLog {
         Some(self.unreported.take())
     }
 
-    /// Takes the memory in which a line is made. Whoever makes a line may log another one meanwhile.
+    /// Takes the memory in which a line is made. While it is taken, another line may be logged.
     pub(super) fn begin_line(&self) -> Vec<u8> {
         std::mem::take(&mut *self.scratch.borrow_mut())
     }
@@ -174,13 +174,13 @@ impl WorkerLog {
 
 impl Drop for WorkerLog {
     fn drop(&mut self) {
-        // Nobody counts any more; the time only matters to buffered lines, which `LogWriter::stop` flushes.
+        // This count is not used any more; the time only matters to buffered lines, which `LogWriter::stop` flushes.
         self.end_of_turn(Instant::FAR);
     }
 }
 
-/// Bytes at which the writer is woken for buffered lines although their buffer is larger: a quarter of the queue, so
-/// that it has time to come.
+/// Bytes at which the writer is woken for buffered lines although their buffer is larger: a quarter of the queue leaves
+/// it time.
 const WAKE_BYTES: u64 = QUEUE_BYTES_MAX as u64 / 4;
 
 /// Pieces of memory kept from one turn to the next: one for each log that is usually written in a turn.

@@ -18,16 +18,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-/// The logs of a configuration, opened by whoever has the rights to.
+/// The logs of a configuration, opened by a process with the rights to.
 #[derive(Debug, Default)]
 pub struct LogFiles {
-    /// By absolute path, each path once, opened to append. The standard error stream is there without being named.
+    /// By absolute path, each path once, opened to append. The standard error stream is implied.
     pub files: Vec<(Text, File)>,
-    /// Where the writer's own troubles go: `error_log` of the main context.
+    /// Where the writer's own errors are logged: `error_log` of the main context.
     pub error_logs: Vec<ErrorLog>,
 }
 
-/// What the writer thread has to know of its process.
+/// Facts about the process that the writer thread needs.
 #[derive(Clone, Copy, Debug)]
 pub struct WriterEnvironment {
     pub pid: u32,
@@ -44,7 +44,7 @@ pub struct LogWriter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the writer is told besides lines. Lines that were handed over before a command are dealt with before it.
+/// Commands to the writer. Lines that were handed over before a command are handled before it.
 #[derive(Debug)]
 pub(super) enum Command {
     Replace(LogFiles),
@@ -77,13 +77,13 @@ impl LogWriter {
         LogSender(Sink::Writer(Arc::clone(&self.shared)))
     }
 
-    /// Goes over to newly opened files, on a reload (before the workers get the new configuration) or when logs are
-    /// reopened. Every line is whole in the old file or the new one.
+    /// Switches to newly opened files, on a reload (before the workers get the new configuration) or when logs are
+    /// reopened. Every line is whole in the old file or in the new one.
     pub fn replace(&self, files: LogFiles) {
         self.shared.command(Command::Replace(files));
     }
 
-    /// Writes everything that was handed over and every buffer, and ends the thread. The workers have ended before.
+    /// Writes everything that was handed over and all buffers, and ends the thread. The workers must have ended.
     pub fn stop(mut self) {
         self.finish();
     }
@@ -103,7 +103,7 @@ impl Drop for LogWriter {
     }
 }
 
-/// The thread's own.
+/// The thread's state.
 #[derive(Debug)]
 struct Writer {
     shared: Arc<Shared<Command>>,
@@ -119,8 +119,8 @@ impl Writer {
         while self.turn() {
             let (now, _) = (self.environment.clock)();
             let deadline = self.store.deadline();
-            // Said before sleeping: a worker that hands lines over from here on either knows of this deadline or
-            // wakes the thread, and a wake-up before the sleep ends the sleep at once.
+            // Published before sleeping: a worker that hands lines over from here on either sees this deadline or wakes
+            // the thread, and a wake-up before the sleep ends the sleep at once.
             self.shared.set_looks_at(deadline);
             if deadline == Instant::FAR {
                 thread::park();
@@ -130,7 +130,7 @@ impl Writer {
         }
     }
 
-    /// Writes what there is; false when it was told to stop.
+    /// Writes all waiting lines; false after the command to stop.
     fn turn(&mut self) -> bool {
         self.shared.set_looks_at(Instant::FAR);
         let commands = self.shared.take_commands();
@@ -156,7 +156,7 @@ impl Writer {
         goes_on
     }
 
-    /// Counts what the disk refused, and says in the error logs what it said.
+    /// Counts lost lines, and logs the errors in the error logs.
     fn report(&mut self) {
         let outcome = self.store.take_outcome();
         self.shared.add_lost_by_writer(outcome.lost);
@@ -193,7 +193,7 @@ impl Writer {
 }
 
 impl Fault {
-    /// As nginx rates them.
+    /// The level that nginx uses.
     const fn level(&self) -> LogLevel {
         match self {
             Self::Open(_) => LogLevel::Crit,
@@ -249,7 +249,7 @@ impl Write for Output {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Nothing is held back below this.
+        // There is no buffer below this.
         Ok(())
     }
 }

@@ -1,13 +1,13 @@
 //! The entries of one cache: found by path, ordered by their last use, at most `max`.
 //!
-//! Every entry stands in a slot; the slots form a ring of indices from the most to the least recently used:
+//! Every entry is in a slot; the slots form a ring of indices from the most to the least recently used:
 //!
 //! ```text
 //! newest → slot → slot → … → oldest        (`older` points right, `newer` points left)
 //! ```
 //!
-//! Uses that go past the cache (a pre-serialised answer) leave the ring alone; they are noticed when the entry
-//! has become the oldest one, and make it the newest again.
+//! Uses without a look-up (of a hot answer) do not change the ring; they are noticed when the entry has become the
+//! oldest one, and make it the newest again.
 
 use super::Lookup;
 use super::open_file::{Freshness, OpenFile};
@@ -39,15 +39,15 @@ struct Entry<F> {
     symlinks: Symlinks,
     found: Rc<OpenFile<F>>,
     freshness: Freshness,
-    /// When the entry was put at the ring's beginning.
+    /// When the entry was moved to the ring's beginning.
     linked: Instant,
 }
 
-/// Entries that are moved, at most, before one is forgotten.
+/// The maximum number of entries that are moved before one is removed.
 const SECOND_CHANCES: u32 = 8;
 
-/// At most so many inactive entries go with each use of the cache, as in nginx: the work of one request is
-/// bounded, and two go where one comes.
+/// At most so many inactive entries are removed with each use of the cache, as in nginx: the work of one request is
+/// bounded, and two are removed for each one added.
 const EXPIRED_AT_ONCE: usize = 2;
 
 impl<F: Clone> Entries<F> {
@@ -63,7 +63,7 @@ impl<F: Clone> Entries<F> {
         }
     }
 
-    /// What is known of a path without looking again; it is now the most recently used one.
+    /// The cached result for a path, if valid; its entry becomes the most recently used one.
     pub(super) fn fresh(&mut self, path: &[u8], lookup: &Lookup) -> Option<Rc<OpenFile<F>>> {
         let index = *self.by_path.get(path)?;
         self.unlink(index);
@@ -77,15 +77,15 @@ impl<F: Clone> Entries<F> {
         (known && fresh).then(|| Rc::clone(&entry.found))
     }
 
-    /// What was found at a path, however long ago.
+    /// The result for a path, of whatever age.
     pub(super) fn found(&self, path: &[u8]) -> Option<Rc<OpenFile<F>>> {
         let index = *self.by_path.get(path)?;
         let entry = self.slots.get(index)?.entry.as_ref()?;
         Some(Rc::clone(&entry.found))
     }
 
-    /// Notes what was found now. If it is what is known already, all that was made of it may be used on; the
-    /// file stays open only if it is used often enough, but the caller gets it in any case.
+    /// Stores a result. If it equals the previous one, everything made from that stays valid; the file stays open only
+    /// if it is used often enough, but the caller gets it in any case.
     pub(super) fn renew(
         &mut self,
         path: &[u8],
@@ -118,14 +118,14 @@ impl<F: Clone> Entries<F> {
         Rc::new(OpenFile::found(file, metadata, None))
     }
 
-    /// Notes that a path cannot be used.
+    /// Stores that a path cannot be used.
     pub(super) fn renew_failure(&mut self, path: &[u8], lookup: &Lookup, error: FileError) {
         let freshness = Freshness::new(lookup.now, lookup.now + lookup.valid, 1);
         let failed = OpenFile::failed(error, Some(freshness.clone()));
         self.insert(path, lookup.symlinks, Rc::new(failed), freshness);
     }
 
-    /// Puts an entry in place of one of the same path, or makes room for it.
+    /// Replaces the entry of the same path, or makes room for a new one.
     fn insert(
         &mut self,
         path: &[u8],
@@ -176,7 +176,7 @@ impl<F: Clone> Entries<F> {
         }
     }
 
-    /// Forgets up to two entries that nobody used for longer than `inactive`.
+    /// Removes up to two entries that were not used for `inactive`.
     pub(super) fn expire(&mut self, now: Instant) {
         for _ in 0..EXPIRED_AT_ONCE {
             let Some((index, accessed)) = self.least_used() else {
@@ -189,8 +189,8 @@ impl<F: Clone> Entries<F> {
         }
     }
 
-    /// The least recently used entry, and when that was. Entries that were used past the cache since they were
-    /// put into the ring get their due place first; at most a few, for that is a matter of thrift only.
+    /// The least recently used entry, and the time of its use. Entries that were used by hot answers since they were
+    /// last moved are moved to their place first; at most a few, since a wrong order only costs a look-up.
     fn least_used(&mut self) -> Option<(usize, Instant)> {
         let mut chances = SECOND_CHANCES;
         loop {
@@ -259,13 +259,13 @@ impl<F: Clone> Entries<F> {
 }
 
 impl<F> Drop for Entry<F> {
-    /// What no cache looks after is not known to be fresh.
+    /// Without a cache entry it is not known whether a file is unchanged.
     fn drop(&mut self) {
         self.freshness.replace();
     }
 }
 
-/// SipHash after a number that no client knows.
+/// SipHash, preceded by a number that clients do not know.
 struct Seeded(u64);
 
 impl BuildHasher for Seeded {

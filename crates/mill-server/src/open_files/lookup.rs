@@ -1,4 +1,4 @@
-//! How a request looks for a path: the `open_file_cache*` and `disable_symlinks` directives of its location.
+//! The parameters of a look-up: the `open_file_cache*` and `disable_symlinks` directives of the request's location.
 
 use crate::local::Local;
 use crate::request::Request;
@@ -10,7 +10,7 @@ use mill_runtime::files::Symlinks;
 use mill_runtime::time::{Duration, Instant};
 use std::sync::Arc;
 
-/// How a path is to be looked up.
+/// How a path is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookup {
     /// Of the configuration that the request began with.
@@ -24,7 +24,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// As the request's location says.
+    /// From the request's location.
     pub fn of<E: Engine>(path: &[u8], request: &mut Request, local: &Local<E>) -> Self {
         let symlinks = symlinks(path, request, local);
         let generation = request.site.generation;
@@ -50,7 +50,7 @@ impl Lookup {
     }
 }
 
-/// What `disable_symlinks` says of `path`.
+/// The setting of `disable_symlinks` for `path`.
 fn symlinks<E: Engine>(path: &[u8], request: &mut Request, local: &Local<E>) -> Symlinks {
     let location = Arc::clone(&request.location);
     let from = match &location.open_file.disable_symlinks {
@@ -78,7 +78,7 @@ fn trusted(path: &[u8], from: &[u8]) -> Option<usize> {
         (None, _) => None,
         (Some(b'/'), _) => Some(from.len()),
         (_, Some((b'/', before))) => Some(before.len()),
-        // Part of a name is no directory to trust.
+        // A part of a name is no directory.
         _ => Some(0),
     }
 }

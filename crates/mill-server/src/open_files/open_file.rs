@@ -1,4 +1,4 @@
-//! One file as it was found, and for how long that is known to be so.
+//! One file as it was found, and how long that is valid.
 
 use crate::log::{Errno, Text};
 use mill_runtime::files::{FileError, FileKind, Metadata};
@@ -7,31 +7,31 @@ use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
-/// What was found at a path.
+/// The result of a look-up.
 #[derive(Debug)]
 pub struct OpenFile<F> {
     /// `None` for a directory, and when it was only tested or is not used often enough to stay open.
     pub file: Option<F>,
     pub metadata: Metadata,
     failure: Option<FileError>,
-    /// How long this is known to be so; `None` for what no cache keeps.
+    /// How long the result is valid; `None` if no cache has it.
     pub freshness: Option<Freshness>,
 }
 
-/// For how long something that was made of a file (an answer's head, say) may be used. A cache entry and all
-/// that was made of it share one of these, so that looking costs two loads and three comparisons.
+/// How long a value made from a file (the head of an answer, for example) may be used. A cache entry and all values
+/// made from it share one of these, so that a check costs two loads and three comparisons.
 #[derive(Clone, Debug)]
 pub struct Freshness {
     state: Rc<State>,
-    /// What was made of the file says something that is true until then (`Expires`).
+    /// A value made from the file is true until then (`Expires`).
     until: Instant,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Until then nobody needs to look at the path again.
+    /// Until then the path is not examined again.
     valid_until: Cell<Instant>,
-    /// Something else was found at the path, or the cache has let go of it.
+    /// Another file was found at the path, or the cache has removed the entry.
     replaced: Cell<bool>,
     uses: Cell<u64>,
     accessed: Cell<Instant>,
@@ -64,7 +64,7 @@ impl<F> OpenFile<F> {
         self.failure
     }
 
-    /// Has the open file that its kind has.
+    /// Whether it has the open file, if its kind has one.
     pub(crate) fn is_complete(&self) -> bool {
         self.file.is_some() || self.metadata.kind == FileKind::Directory
     }
@@ -82,24 +82,23 @@ impl Freshness {
         Self { state, until }
     }
 
-    /// Ends at `instant` at the latest.
+    /// Limits the validity to `instant`.
     pub fn limit(&mut self, instant: Instant) {
         self.until = self.until.min(instant);
     }
 
-    /// The file is still what it was found to be, as far as `open_file_cache_valid` asks.
+    /// The file counts as unchanged, according to `open_file_cache_valid`.
     pub fn is_fresh(&self, now: Instant) -> bool {
         now < self.state.valid_until.get() && !self.state.replaced.get() && now < self.until
     }
 
-    /// Counts a use, also one that did not go through the cache, so that the entry is not forgotten as
-    /// inactive.
+    /// Counts a use, also one without a look-up, so that the entry is not removed as inactive.
     pub fn count_use(&self, now: Instant) {
         self.state.uses.set(self.state.uses.get() + 1);
         self.state.accessed.set(now);
     }
 
-    /// The same entry's.
+    /// Whether both belong to the same entry.
     pub fn is_same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.state, &other.state)
     }
@@ -116,13 +115,13 @@ impl Freshness {
         self.state.valid_until.set(instant);
     }
 
-    /// Nothing that was made of the file may be used any more.
+    /// Invalidates all values made from the file.
     pub(crate) fn replace(&self) {
         self.state.replaced.set(true);
     }
 }
 
-/// What a failure knows of the file.
+/// The metadata of a failure.
 const NOTHING: Metadata = Metadata {
     kind: FileKind::Other,
     len: 0,
@@ -132,7 +131,7 @@ const NOTHING: Metadata = Metadata {
     executable: false,
 };
 
-/// A failure in nginx's words: `open() "/a/b" failed (2: No such file or directory)`.
+/// A failure as nginx logs it: `open() "/a/b" failed (2: No such file or directory)`.
 pub fn failure<'a>(error: &'a FileError, path: &'a [u8]) -> impl fmt::Display + 'a {
     Failure { error, path }
 }

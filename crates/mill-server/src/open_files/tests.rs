@@ -1,4 +1,4 @@
-//! The cache over files in memory that count how often they are asked.
+//! The cache over files in memory that count how often they are opened and examined.
 
 use super::*;
 use mill_runtime::files::{DirectoryEntry, FileErrorKind};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// What is at each path. An open file is known by the number of its opening.
+/// The files by path. An open file is identified by the number of its opening.
 #[derive(Default)]
 struct Disk {
     found: RefCell<BTreeMap<Vec<u8>, Metadata>>,
@@ -121,7 +121,7 @@ impl World {
         ready(self.cache.open(&self.disk, path.as_bytes(), &self.lookup))
     }
 
-    /// Opens a path that is there; returns how often files were opened and examined until now.
+    /// Opens an existing path; returns how often files were opened and examined until now.
     fn counts_after(&self, path: &str) -> (u32, u32) {
         let found = self.open(path).unwrap();
         assert!(found.file.is_some() || found.metadata.kind == FileKind::Directory);

@@ -10,8 +10,8 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::ops::ControlFlow;
 
-/// Lets a client in or answers 403. With one kind of check there is no difference between `satisfy all` and
-/// `satisfy any`: authentication will bring it.
+/// Admits a client or answers 403. `satisfy all` and `satisfy any` do not differ, since there is only one kind of check
+/// yet.
 pub(super) fn check<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
     if request.location.access.rules.is_empty() {
         return ControlFlow::Continue(());

@@ -1,4 +1,4 @@
-//! The making of a request from a head, and the server that its host names.
+//! Makes a request from a head, and finds the server of its host.
 
 use crate::answer::Answer;
 use crate::listener_context::name_rules;
@@ -19,27 +19,27 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a connection knows of a request when its head has come.
+/// A request's head, with the connection's state when it arrived.
 #[derive(Debug)]
 pub struct Arrival {
     pub connection: Rc<ConnectionFacts>,
     /// Index into the listeners of the configuration that answers it.
     pub listener: usize,
-    /// How many requests the connection has brought, this one included.
+    /// Requests that the connection has carried, this one included.
     pub connection_requests: u64,
     pub message: Message,
-    /// It came behind another request, before that was answered.
+    /// It arrived before the previous request was answered.
     pub pipelined: bool,
 }
 
 impl Request {
-    /// A request of the configuration in force, with the server that its host names. A head that was refused may
-    /// name no host; it gets the default server. `None`: the configuration has no such listener.
+    /// A request of the configuration in force, with the server of its host. A refused head may have no host; it gets
+    /// the default server. `None`: the configuration has no such listener.
     pub fn new<E: Engine>(arrival: Arrival, local: &Local<E>) -> Option<Self> {
         Self::of_site(arrival, local.site(), local)
     }
 
-    /// The same for a configuration that need not be in force any more.
+    /// The same for a configuration that may not be in force any more.
     pub fn of_site<E: Engine>(arrival: Arrival, site: Arc<Site>, local: &Local<E>) -> Option<Self> {
         let http = site.config.http.as_ref()?;
         let listener = http.listeners.get(arrival.listener)?;
@@ -76,7 +76,7 @@ impl Request {
             error_status: None,
             limit_rate: None,
             limit_rate_after: None,
-            // Which server answers depends on the local address when some addresses have servers of their own.
+            // If some addresses have servers of their own, the server depends on the local address.
             pure: listener.specific.is_empty(),
             freshness: None,
             varies_by_encoding: false,
@@ -97,7 +97,7 @@ impl Request {
         Some(request)
     }
 
-    /// The server that the host names. Without one it is the default server, or, once the head is whole, the one for
+    /// The server of the host. Without a host it is the default server, or, once the head is complete, the server for
     /// requests without a host.
     fn find_server(&mut self, hosts: &VirtualHosts) {
         let mut captures = Vec::new();
@@ -136,7 +136,7 @@ impl Request {
     }
 }
 
-/// Says in the error log which fields have no effect because of their names.
+/// Logs in the error log which fields are ignored because of their names.
 fn log_ignored_fields<E: Engine>(request: &Request, behind_server: bool, local: &Local<E>) {
     let message = &request.message;
     let is_silent = !message.head.has_odd_names;
@@ -152,7 +152,7 @@ fn log_ignored_fields<E: Engine>(request: &Request, behind_server: bool, local: 
     local.put_buffer(text);
 }
 
-/// `server_name ""`: for requests that name no host.
+/// `server_name ""`: for requests without a host.
 fn is_nameless(server: &Server) -> bool {
     let is_empty = |name: &ServerName| matches!(name, ServerName::Exact(name) if name.is_empty());
     server.names.iter().any(is_empty)

@@ -21,7 +21,7 @@ pub struct DocumentPath {
     pub root_len: usize,
 }
 
-/// The file that the request's path stands for in its location.
+/// The file of the request's path in its location.
 pub fn document_path<E: Engine>(request: &mut Request, local: &Local<E>) -> DocumentPath {
     let mut path = document_root(request, local);
     let root_len = path.len();
@@ -38,7 +38,7 @@ pub fn document_path<E: Engine>(request: &mut Request, local: &Local<E>) -> Docu
     DocumentPath { path, root_len }
 }
 
-/// `root` or `alias`, evaluated, and joined to the prefix if it is not absolute: `$document_root`.
+/// `root` or `alias`, evaluated, and joined to the prefix if it is relative: `$document_root`.
 pub fn document_root<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let location = Arc::clone(&request.location);
     let (Document::Root(template)
@@ -47,7 +47,7 @@ pub fn document_root<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<
     absolute_path(template, request, local)
 }
 
-/// A path of the configuration, evaluated, and joined to the prefix if it has variables and is not absolute.
+/// A path of the configuration, evaluated, and joined to the prefix if it has variables and is relative.
 pub fn absolute_path<E: Engine>(
     template: &Template,
     request: &mut Request,
@@ -80,8 +80,8 @@ pub fn has_document<E: Engine>(request: &Request, local: &Local<E>) -> bool {
     false
 }
 
-/// What is at a path, through the open-file cache. What should not happen is logged. An error is the status of a request
-/// that cannot be told now.
+/// Examines a path through the open-file cache. Unexpected errors are logged. `Err` is the status of the answer
+/// when the path cannot be examined now.
 pub(super) async fn examine<E: Engine>(
     path: &[u8],
     request: &mut Request,
@@ -110,17 +110,17 @@ pub(super) async fn examine<E: Engine>(
     Ok(None)
 }
 
-/// What `$realpath_root` was found to be.
+/// The evaluated `$realpath_root`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RealRoot {
-    /// The document root that it is of.
+    /// The document root that it was made from.
     root: Vec<u8>,
     /// `None` if it does not exist.
     path: Option<Vec<u8>>,
 }
 
-/// The document root with its links resolved: `$realpath_root`. It is found out when something asks for it, and once
-/// for a request as long as its document root stays, so that a root that is missing is logged once.
+/// The document root with its links resolved: `$realpath_root`. It is resolved at its first use, once for a request as
+/// long as its document root stays, so that a missing root is logged once.
 pub fn real_root<'a, E: Engine>(request: &'a mut Request, local: &Local<E>) -> Option<&'a [u8]> {
     let root = document_root(request, local);
     let known = request

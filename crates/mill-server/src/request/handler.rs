@@ -1,4 +1,4 @@
-//! Which handler answers.
+//! Chooses the handler that answers.
 
 use crate::answer::Answer;
 use crate::exchange::Exchange;
@@ -12,10 +12,10 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::ops::ControlFlow;
 
-/// Asks the handlers in nginx's order, until one answers. Each declines what is not its business: `index` and
+/// Calls the handlers in nginx's order, until one answers. Each declines requests of other kinds: `index` and
 /// `autoindex` a path that does not end in a slash, the static handler one that does.
 ///
-/// None of these reads the request's content, or answers in steps: a handler that does is given the exchange.
+/// None of these reads the request's content, or answers in steps: a handler that does gets the exchange.
 pub(super) async fn respond<X: Exchange>(
     _exchange: &mut X,
     request: &mut Request,
@@ -35,11 +35,11 @@ pub(super) async fn respond<X: Exchange>(
     answered(index::respond(request, local).await)?;
     answered(autoindex::respond(request, local).await)?;
     answered(static_file::respond(request, local).await)?;
-    ControlFlow::Break(Answer::Status(nobody(request, local)))
+    ControlFlow::Break(Answer::Status(all_declined(request, local)))
 }
 
 /// The status when every handler declined.
-fn nobody<E: Engine>(request: &mut Request, local: &Local<E>) -> Status {
+fn all_declined<E: Engine>(request: &mut Request, local: &Local<E>) -> Status {
     if !request.uri.ends_with(b"/") {
         local.log_error(
             Some(request),

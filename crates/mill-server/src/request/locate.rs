@@ -1,4 +1,4 @@
-//! The location of a path, and whom it lets in by its nature: `internal`, `client_max_body_size`, `limit_except`.
+//! The location of a path, and its own checks: `internal`, `client_max_body_size`, `limit_except`.
 
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Internal redirects and rewrites to another location that one request may make (nginx's limit).
 pub(crate) const REDIRECTS_MAX: u8 = 10;
 
-/// Goes back to the server's own settings, before a location is looked up.
+/// Returns to the server's own settings, before a location is looked up.
 pub(super) fn leave(request: &mut Request) {
     request.valid_location = true;
     request.location = Arc::clone(&request.server.location);
@@ -42,7 +42,7 @@ pub(super) fn find<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<
     check_content_length(found.client_body.max_size, request, local)
 }
 
-/// The expressions on the way to a location, its own last: each of them matched and has captured something.
+/// The expressions on the way to a location, its own last: each of them matched and may have captured something.
 fn patterns_to<'a>(found: &Arc<Location>, tree: &'a LocationTree) -> Option<Vec<&'a Pattern>> {
     tree.iter().find_map(|location| {
         let inner = if Arc::ptr_eq(location, found) {
@@ -58,7 +58,7 @@ fn patterns_to<'a>(found: &Arc<Location>, tree: &'a LocationTree) -> Option<Vec<
     })
 }
 
-/// Takes the settings of `location`, or those of its `limit_except` for a method that this is not about.
+/// Takes the settings of `location`, or those of its `limit_except` for a method that this does not list.
 pub(super) fn enter(location: &Arc<Location>, request: &mut Request) {
     request.location = match &location.limit_except {
         Some(limit) if !limit.methods.contains(request.method_name()) => {
@@ -68,8 +68,8 @@ pub(super) fn enter(location: &Arc<Location>, request: &mut Request) {
     };
 }
 
-/// `client_max_body_size` against the announced length. Content in chunks has none: it is counted when a handler reads
-/// it, and not at all when it is passed over, as in nginx.
+/// Compares the announced length with `client_max_body_size`. Content in chunks has none: it is counted when a handler
+/// reads it, and not at all when it is discarded, as in nginx.
 fn check_content_length<E: Engine>(
     max: u64,
     request: &mut Request,
@@ -89,7 +89,7 @@ fn check_content_length<E: Engine>(
     ControlFlow::Break(Answer::Status(Status::CONTENT_TOO_LARGE))
 }
 
-/// Gives the request another path. The phases begin anew with the server's rewrites.
+/// Gives the request another path. The phases begin again with the server's rewrites.
 pub(super) fn redirect_internally<E: Engine>(
     uri: Vec<u8>,
     args: Vec<u8>,

@@ -10,7 +10,7 @@ use mill_config::value;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
-/// Evaluates what has to be, once the location is final. What `set` assigned to `$limit_rate` stays.
+/// Evaluates them once the location is final. A value assigned to `$limit_rate` by `set` stays.
 pub(super) fn resolve<E: Engine>(request: &mut Request, local: &Local<E>) {
     let location = Arc::clone(&request.location);
     if let (None, Amount::Evaluated(rate)) = (request.limit_rate, &location.limit_rate.rate) {
@@ -21,7 +21,7 @@ pub(super) fn resolve<E: Engine>(request: &mut Request, local: &Local<E>) {
     }
 }
 
-/// Nothing is 0, and so is nonsense, which is logged.
+/// An empty value is 0, and so is an invalid one, which is logged.
 fn evaluate<E: Engine>(template: &Template, request: &mut Request, local: &Local<E>) -> u64 {
     let text = variables::evaluate(template, request, local);
     if text.is_empty() {

@@ -1,11 +1,11 @@
-//! `Location` as it is sent.
+//! The value of `Location`.
 
 use crate::request::Request;
 use mill_http::decimal::emit_decimal;
 use mill_runtime::address::Address;
 
-/// The value of `Location`: a path gets scheme, host and port before it, as `absolute_redirect`,
-/// `server_name_in_redirect` and `port_in_redirect` say. Anything else stays as it is.
+/// The value of `Location`: a path gets scheme, host and port, according to `absolute_redirect`,
+/// `server_name_in_redirect` and `port_in_redirect`. Other values are not changed.
 pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
     if !location.starts_with(b"/") || !request.location.headers.absolute_redirect {
         return location;
@@ -30,7 +30,7 @@ pub fn absolute(location: Vec<u8>, request: &mut Request) -> Vec<u8> {
     absolute
 }
 
-/// The port that a URI of scheme `http` need not name, RFC 9110 4.2.1.
+/// The port that a URI of scheme `http` may omit, RFC 9110 4.2.1.
 const DEFAULT_PORT: u16 = 80;
 
 /// An address in place of a host name. nginx writes an IPv6 address without brackets here; a URI needs them.

@@ -1,12 +1,12 @@
 //! `rewrite`, `return`, `set`, `if`, `break`: the instructions of a server or a location, run in order.
 
-/// What an `if` asks.
+/// The conditions of `if`.
 mod condition;
 
-/// What `rewrite` puts in place of the path, or redirects to.
+/// The replacement of `rewrite`: another path, or a redirect.
 mod replacement;
 
-/// What `return` answers with.
+/// The answer of `return`.
 mod returned;
 
 use self::replacement::Replacement;
@@ -59,14 +59,14 @@ enum Path {
 /// One run over a list of instructions.
 struct Run {
     path: Path,
-    /// Captures of a quoted path are escaped also in what `set` and conditions evaluate. nginx does so until the
-    /// first replacement in the list was made.
+    /// Captures of a quoted path are also escaped in `set` and conditions. nginx does so until the first replacement in
+    /// the list.
     escape: bool,
     /// `rewrite_log`.
     log: bool,
 }
 
-/// Runs the instructions of the request's location; an answer breaks off.
+/// Runs the instructions of the request's location; an answer stops it.
 async fn run<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
@@ -77,7 +77,7 @@ async fn run<E: Engine>(
         escape: true,
         log: location.rewrite.log,
     };
-    // The lists that are under way, the inner one last: the rest of each.
+    // The stack of lists being run, the innermost last: the rest of each.
     let mut lists = vec![&*location.instructions];
     while let Some(list) = lists.last_mut() {
         let Some((instruction, rest)) = list.split_first() else {

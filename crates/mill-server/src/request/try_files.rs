@@ -1,4 +1,4 @@
-//! `try_files`: the first file that exists, or something else.
+//! `try_files`: the first file that exists, or a fallback.
 
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
@@ -13,7 +13,7 @@ use mill_runtime::files::{FileKind, Metadata};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Makes the path that of the first candidate that is there; if none is, what the last word says.
+/// Sets the path to the first existing candidate; if there is none, applies the last parameter.
 pub(super) async fn choose<E: Engine>(request: &mut Request, local: &Local<E>) -> Phase<FileOf<E>> {
     let location = Arc::clone(&request.location);
     let Some(try_files) = &location.try_files else {
@@ -37,7 +37,7 @@ pub(super) async fn choose<E: Engine>(request: &mut Request, local: &Local<E>) -
             accept(name, candidate.directory, request);
             return ControlFlow::Continue(());
         }
-        // It may come to be: an answer made without it cannot be kept.
+        // The file may be created later: an answer made without it cannot be kept.
         request.pure = false;
     }
     ControlFlow::Break(match &try_files.fallback {
@@ -54,8 +54,8 @@ pub(super) async fn choose<E: Engine>(request: &mut Request, local: &Local<E>) -
     })
 }
 
-/// The candidate's path below `root` or `alias`. nginx cuts the location's name off a path that was put together
-/// from variables and begins with it, for `alias` stands in for it.
+/// The candidate's path below `root` or `alias`. If the path begins with the location's name and was made from
+/// variables, nginx cuts the name off, because `alias` replaces it.
 fn below_root<E: Engine>(template: &Template, request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let path = variables::evaluate(template, request, local);
     if template.as_literal().is_some() {
@@ -70,7 +70,7 @@ fn below_root<E: Engine>(template: &Template, request: &mut Request, local: &Loc
     }
 }
 
-/// The request goes on with the path of the file that was found.
+/// Sets the path to that of the file that was found.
 fn accept(name: Vec<u8>, directory: bool, request: &mut Request) {
     match request.location.files.document {
         Document::Root(_) => request.uri = name,
@@ -86,7 +86,7 @@ fn accept(name: Vec<u8>, directory: bool, request: &mut Request) {
     }
 }
 
-/// A path and what follows its first `?`.
+/// A path, and the part after its first `?`.
 pub(crate) fn split_args(mut target: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
     let mark = target.iter().position(|byte| *byte == b'?');
     let args = mark.map(|mark| target.split_off(mark));

@@ -1,4 +1,4 @@
-//! Content that no handler has read: thrown away, as long as it is framed as it must be.
+//! Content that no handler has read: discarded, if its framing is valid.
 
 use super::{Outcome, Request, refusal};
 use crate::delivery::account;
@@ -6,8 +6,8 @@ use crate::exchange::Exchange;
 use crate::local::{Local, OutcomeOf};
 use mill_http::status::Status;
 
-/// Passes over what has come of the content before the answer is sent. Broken framing turns the answer into a refusal:
-/// where the next request begins cannot be known then.
+/// Discards the content that has arrived before the answer is sent. Broken framing turns the answer into a refusal: the
+/// start of the next request is unknown then.
 pub(super) async fn pass_over<X: Exchange>(
     outcome: OutcomeOf<X::Engine>,
     exchange: &mut X,

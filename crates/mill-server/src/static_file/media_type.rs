@@ -2,14 +2,14 @@
 
 use mill_config::config::settings::MimeSettings;
 
-/// The type of what a path stands for; `None` if `default_type` is empty.
+/// The type of a path; `None` if `default_type` is empty.
 pub(crate) fn of(uri: &[u8], settings: &MimeSettings) -> Option<Vec<u8>> {
     let known = settings.types.find(extension(uri));
     let media_type = known.unwrap_or(&settings.default_type);
     (!media_type.is_empty()).then(|| media_type.to_vec())
 }
 
-/// What follows the last dot of the last segment. A dot that begins the segment begins no extension.
+/// The part after the last dot of the last segment. A dot that begins the segment begins no extension.
 fn extension(uri: &[u8]) -> &[u8] {
     let name = uri.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     match name.iter().rposition(|byte| *byte == b'.') {

@@ -14,8 +14,7 @@ use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use mill_runtime::files::{FileError, FileErrorKind, FileKind};
 
-/// Answers with the compressed file if there is one and the client takes it; declines otherwise, whatever is
-/// wrong with it.
+/// Answers with the compressed file if there is one and the client accepts it; declines otherwise, also after an error.
 pub(super) async fn respond<E: Engine>(
     request: &mut Request,
     local: &Local<E>,
@@ -26,7 +25,7 @@ pub(super) async fn respond<E: Engine>(
     }
     let accepted = wanted == GzipStatic::Always
         || is_acceptable(request, &Answered::default(), local.scheduler.wall_clock());
-    // With gzip_vary the answer must say that there is another one, also to those who do not take it.
+    // With gzip_vary the answer has `Vary` for all clients if there is a compressed file.
     if !accepted && !request.location.gzip.vary {
         return Answer::Declined;
     }
@@ -56,14 +55,14 @@ pub(super) async fn respond<E: Engine>(
     }
 }
 
-/// The answer says what it is; ranges of it would be ranges of the compressed file.
+/// The answer names its coding; ranges of it would be ranges of the compressed file.
 fn encoded<File>(mut response: Response<File>) -> Response<File> {
     response.ranges = false;
     response.push_field("Content-Encoding", *b"gzip");
     response
 }
 
-/// That the file is missing is as it should be and not worth a line.
+/// A missing file is expected and not logged.
 fn log_failure<E: Engine>(error: &FileError, path: &[u8], request: &Request, local: &Local<E>) {
     let level = match error.kind {
         FileErrorKind::NotFound | FileErrorKind::NotDirectory | FileErrorKind::NameTooLong => {

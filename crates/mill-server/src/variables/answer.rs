@@ -1,4 +1,4 @@
-//! What was answered.
+//! The answer.
 
 use crate::request::Request;
 use mill_config::config::settings::Amount;
@@ -14,13 +14,13 @@ pub(super) fn completion(request: &Request) -> &'static [u8] {
     if request.sent.complete { b"OK" } else { b"" }
 }
 
-/// `$gzip_ratio`: how often the compressed content goes into the original, with two decimals.
+/// `$gzip_ratio`: original size divided by compressed size, with two decimals.
 pub(super) fn gzip_ratio(request: &Request) -> Option<Vec<u8>> {
     let compressed = request.sent.compressed?;
     ratio(compressed.from, compressed.to)
 }
 
-/// `$limit_rate`: what was set, or, once the answer is under way, what the location says.
+/// `$limit_rate`: the value of `set`, or, once the answer is being sent, that of the location.
 pub(super) fn limit_rate(request: &Request) -> u64 {
     let of_location = match request.location.limit_rate.rate {
         Amount::Fixed(rate) if request.sent.bytes > 0 => rate,

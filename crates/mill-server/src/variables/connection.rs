@@ -1,4 +1,4 @@
-//! The connection: who, where, how fast.
+//! The connection and the server process.
 
 use crate::request::{ConnectionFacts, Request};
 use crate::variables::decimal;

@@ -31,7 +31,7 @@ pub(super) fn request_field<'a>(name: &[u8], request: &'a Request) -> Option<Cow
 }
 
 /// `$sent_http_NAME`: the first field of that name; several `Cache-Control` or `Link` fields are joined. `Server` and
-/// `Date` are no fields of the answer's own, as in nginx.
+/// `Date` have no value, as in nginx.
 pub(super) fn sent_field<'a>(name: &[u8], request: &'a Request) -> Option<Cow<'a, [u8]>> {
     let separator = matches!(name, b"cache_control" | b"link").then_some(&b", "[..]);
     let fields = request.sent.fields.iter();
@@ -64,7 +64,7 @@ fn find_argument<'a>(name: &[u8], args: &'a [u8]) -> Option<&'a [u8]> {
     })
 }
 
-/// Cookies are separated by `;`, and by `,` for those that do not match, as nginx reads them.
+/// Cookies are separated by `;`, and by `,` if the one before it does not match, as nginx reads them.
 fn find_cookie<'a>(name: &[u8], field: &'a [u8]) -> Option<&'a [u8]> {
     let mut rest = field;
     while let Some((found, after)) = rest.split_at_checked(name.len()) {

@@ -1,7 +1,7 @@
-//! Which variables a configuration mentions at all.
+//! The variables that a configuration mentions.
 //!
-//! Some families cost something each time they are known: `$tcpinfo_…` a system call, `$sent_http_…` a copy of the
-//! answer's head. A configuration that never names them pays for none.
+//! Some families cost something for each request: `$tcpinfo_…` a system call, `$sent_http_…` a copy of the answer's
+//! head. A configuration that does not name them does not pay for them.
 
 use mill_config::config::settings::{Amount, Charset, DisableSymlinks, Document};
 use mill_config::config::template::Part;
@@ -10,7 +10,7 @@ use mill_config::config::{
     TryFallback, Variable,
 };
 
-/// What a configuration needs to know beforehand.
+/// Facts about the variables of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentions {
     /// Any of `$tcpinfo_…`.
@@ -19,7 +19,7 @@ pub struct Mentions {
     pub sent_fields: bool,
     /// `$sent_http_connection` or `$sent_http_keep_alive`, which differ from one answer to the next.
     pub sent_connection: bool,
-    /// User variables, by index, that a `set` assigns to somewhere: nginx warns when such a one is used before.
+    /// User variables, by index, that some `set` assigns to: nginx warns when one is used before.
     assigned: Vec<bool>,
 }
 
@@ -33,7 +33,7 @@ impl Mentions {
         mentions
     }
 
-    /// Whether a `set` assigns to the user variable somewhere.
+    /// Whether some `set` assigns to the user variable.
     pub fn is_assigned(&self, variable: usize) -> bool {
         self.assigned.get(variable).copied().unwrap_or(false)
     }

@@ -1,34 +1,34 @@
-//! What an answer that is kept may have been made from.
+//! What a kept answer may depend on.
 //!
-//! An answer that is kept ready is given again for the same listener, host, method, target and `Accept-Encoding`, as
-//! long as the one file behind it is the same. So it may depend on these, on the configuration, and on nothing else:
+//! A kept answer is given again for the same listener, host, method, target and `Accept-Encoding`, as long as the one
+//! file behind it is the same. So it may depend on these, on the configuration, and on nothing else:
 //!
 //! | where | what makes a request impure |
 //! | --- | --- |
 //! | the server | a listener whose servers depend on the local address |
 //! | `allow`, `deny` | any: the client's address |
-//! | `if (-f …)` | any: files beside the one that is sent |
-//! | `try_files` | that the first candidate was not there: it may come to be |
-//! | errors | a status of 400 or more: it is logged, and may come from what is not there |
-//! | `rewrite_log`, unset variables | that a line is logged |
+//! | `if (-f …)` | any: files other than the one that is sent |
+//! | `try_files` | a missing first candidate: it may be created later |
+//! | errors | a status of 400 or more: it is logged, and may depend on a missing file |
+//! | `rewrite_log`, unset variables | each log line |
 //! | redirects | the local address in place of a missing host |
 //! | `stub_status`, `millstream_metrics` | any |
-//! | variables | all but those that [`is_pure`](crate::variables::purity::is_pure) lists |
+//! | variables | all except those that [`is_pure`](crate::variables::purity::is_pure) lists |
 //!
-//! Handlers and filters add their own: index files that are missing, conditions, ranges, `expires`.
+//! Handlers and filters add their own: missing index files, conditions, ranges, `expires`.
 
 use crate::request::Request;
 use mill_config::config::Variable;
 
-/// Marks the request if the variable depends on more than an answer's key.
+/// Marks the request as impure if the variable depends on more than an answer's key.
 pub fn taint(variable: &Variable, request: &mut Request) {
     if !is_pure(variable) {
         request.pure = false;
     }
 }
 
-/// Whether a variable has the same value for every request with the same key and configuration. A user variable is
-/// as pure as what it is made from, which taints for itself.
+/// Whether a variable has the same value for every request with the same key and configuration. A user variable counts
+/// as pure: the variables that it is made from mark the request.
 pub fn is_pure(variable: &Variable) -> bool {
     match variable {
         Variable::Http(name) => **name == *b"accept_encoding",

@@ -1,4 +1,4 @@
-//! What was asked for, and by whom.
+//! The request line, the path, the files.
 
 use crate::local::Local;
 use crate::request::Request;
@@ -44,8 +44,7 @@ pub(super) fn content_length(request: &Request) -> Option<Cow<'_, [u8]>> {
     Some(Cow::Borrowed(field.of(&message.bytes)))
 }
 
-/// `$request_length`: the lines of the head that were read whole; content that is thrown away does not count, as in
-/// nginx.
+/// `$request_length`: the lines of the head that were read whole; discarded content does not count, as in nginx.
 pub(super) fn length(request: &Request) -> Vec<u8> {
     let head = &request.message.head;
     decimal(u64::from(if request.path_is_invalid {
@@ -70,7 +69,7 @@ pub(super) fn user(request: &Request) -> Option<Vec<u8>> {
     basic_user(field.of(&message.bytes))
 }
 
-/// `$request_id`: drawn when somebody first asks, then kept.
+/// `$request_id`: random, drawn at its first use, then kept.
 pub(super) fn id<E: Engine>(request: &mut Request, local: &Local<E>) -> Vec<u8> {
     let id = *request.id.get_or_insert_with(|| {
         let (high, low) = (local.engine.random(), local.engine.random());
@@ -95,7 +94,7 @@ fn basic_user(credentials: &[u8]) -> Option<Vec<u8>> {
 
 const SCHEME: &[u8] = b"Basic ";
 
-/// RFC 4648 4; padding ends the text, and need not be there.
+/// RFC 4648 4; padding ends the text, and may be missing.
 fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len() / 4 * 3 + 2);
     let digits = text.split(|byte| *byte == b'=').next()?;

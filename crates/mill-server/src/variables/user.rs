@@ -1,4 +1,4 @@
-//! Variables that the configuration makes: `set`, `map`, named captures.
+//! Variables that the configuration defines: `set`, `map`, named captures.
 
 use crate::local::Local;
 use crate::log::Text;
@@ -9,7 +9,7 @@ use mill_runtime::engine::Engine;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What was set; or what its `map` gives, kept unless the map is volatile; or nothing, with a warning.
+/// The assigned value; or that of its `map`, kept unless the map is volatile; or none, with a warning.
 pub(super) fn value<'a, E: Engine>(
     index: usize,
     request: &'a mut Request,
@@ -39,7 +39,7 @@ pub(super) fn value<'a, E: Engine>(
                 }
                 value
             }
-            // A named capture that has not been taken has no value; what `set` assigns to is empty.
+            // A named capture that did not match has no value; a variable that `set` assigns to is empty.
             None if !site.mentions.is_assigned(index) => return None,
             None => {
                 warn(&definition.name, request, local);
@@ -73,7 +73,7 @@ fn look_up<E: Engine>(map: &Map, request: &mut Request, local: &Local<E>) -> Vec
 fn warn<E: Engine>(name: &[u8], request: &mut Request, local: &Local<E>) {
     if request.location.rewrite.uninitialized_variable_warn {
         request.pure = false;
-        // Once the answer is on its way, only the access log evaluates anything.
+        // Once the answer is being sent, only the access log evaluates variables.
         let action = if request.sent.bytes > 0 {
             " while logging request"
         } else {

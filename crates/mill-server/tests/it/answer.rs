@@ -15,7 +15,7 @@ pub(crate) struct Answer {
     pub(crate) trailers: Vec<String>,
 }
 
-/// The beginning and the end of bytes, to be printed.
+/// The beginning and the end of the bytes, for messages.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     if bytes.len() <= 1000 {
         return bytes.escape_ascii().to_string();
@@ -33,7 +33,7 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Whole,
-    /// More bytes were promised.
+    /// More bytes were announced.
     Cut,
 }
 
@@ -74,7 +74,7 @@ impl Answer {
         kept.join("\r\n")
     }
 
-    /// The content after `Content-Encoding: gzip` is undone.
+    /// The content, decompressed from gzip.
     pub(crate) fn unzipped(&self) -> Vec<u8> {
         assert_eq!(
             self.field("Content-Encoding"),
@@ -98,7 +98,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// All answers in `bytes`, each to a GET; nothing may be left over, and none may be cut.
+/// All answers in `bytes`, each to a GET; none may be truncated, and no bytes may be left over.
 pub(crate) fn answers(bytes: &[u8]) -> Vec<Answer> {
     let mut rest = bytes;
     let mut answers = Vec::new();
@@ -124,7 +124,7 @@ pub(crate) fn answer_to(method: &str, bytes: &[u8]) -> Answer {
     answer
 }
 
-/// The first answer, which may be cut.
+/// The first answer, which may be truncated.
 pub(crate) fn first_answer(bytes: &[u8]) -> (Answer, Ending) {
     let mut rest = bytes;
     next("GET", &mut rest)

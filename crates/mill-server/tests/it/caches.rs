@@ -1,4 +1,4 @@
-//! What the open-file cache and the hot answers save, and when they let go.
+//! What the open-file cache and the hot answers save, and when their entries end.
 
 use crate::answer::{Answer, answer, answers};
 use crate::server::{MS, SECOND, Server, one_server};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const GET: &str = "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// Asks at a time since the world began.
+/// Sends a request at a time since the world began.
 fn ask_at(server: &mut Server, at: Duration, request: &str) -> Answer {
     let client = server.world.connect_at(at, crate::server::ADDRESS);
     client.at(at).send(request);
@@ -296,7 +296,7 @@ fn hot_answers_hold_no_more_files_open_than_the_cache() {
         server.ask(&format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n"));
     }
     assert!(server.files().open_files() <= 50);
-    // What nobody has asked for in two seconds goes when something else is looked for.
+    // A file that was not used for two seconds is removed when another one is looked up.
     server.run_to(10 * SECOND);
     for _ in 0..50 {
         server.ask(GET);

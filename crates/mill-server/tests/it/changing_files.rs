@@ -44,7 +44,7 @@ fn a_file_that_shrinks_resets_the_connection() {
             server.error_log()
         );
         server.assert_nothing_left(1);
-        // The next one gets what the file is now.
+        // The next request gets the file as it is now.
         if !way.contains("cache") {
             let now = server.ask("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
             assert_eq!(answer_len(&now), 500_000);
@@ -142,7 +142,7 @@ fn a_small_file_that_shrinks_between_two_hot_answers_is_looked_at_after_its_vali
 }
 
 #[test]
-fn what_cannot_be_opened_is_a_status() {
+fn a_file_that_cannot_be_opened_is_a_status() {
     let mut server = Server::new(1, "");
     server.files().write("/site/secret", "x");
     server.files().set_readable("/site/secret", false);

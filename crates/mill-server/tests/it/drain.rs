@@ -1,4 +1,4 @@
-//! Ending a worker in order.
+//! Draining a worker.
 
 use crate::answer::{answer, answers};
 use crate::server::{BIG_BYTES, MS, SECOND, Server};
@@ -121,7 +121,7 @@ fn the_last_hot_answer_says_close() {
 }
 
 #[test]
-fn who_waits_to_be_accepted_is_answered() {
+fn a_client_that_waits_to_be_accepted_is_answered() {
     let mut server = Server::new(1, "");
     server.run();
     let clients: Vec<_> = (0..20).map(|_| server.connect()).collect();
@@ -167,7 +167,7 @@ fn the_limit_ends_the_worker_whatever_is_under_way() {
 }
 
 #[test]
-fn a_connection_that_said_nothing_does_not_keep_the_worker_for_ever() {
+fn a_connection_without_a_request_does_not_keep_the_worker_running() {
     let mut server = Server::new(1, "client_header_timeout 7s;");
     let client = server.connect();
     server.run();
@@ -223,7 +223,7 @@ fn requests_of_every_moment_are_answered_while_the_worker_drains() {
             drain(&server, None);
             server.run_until_idle();
             for (index, client) in clients.iter().enumerate() {
-                // Each was accepted, or waited, before the order came.
+                // Each was accepted, or waited in the queue, before the order came.
                 let answers = answers(&client.received());
                 assert_eq!(answers.len(), 1, "client {index}, seed {seed} {directives}");
                 assert!(client.is_closed() && !client.was_reset(), "client {index}");

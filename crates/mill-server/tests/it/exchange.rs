@@ -23,21 +23,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A server whose only handler answers with the content that it was sent.
+/// A server whose only handler echoes the request's content.
 struct EchoServer {
     world: World,
     turn: Box<dyn FnMut()>,
     shown: Rc<Shown>,
 }
 
-/// What the handler does, and what came of it.
+/// What the handler does, and its results.
 #[derive(Debug, Default)]
 struct Shown {
-    /// Bytes that it takes at a time.
+    /// Bytes that it reads at a time.
     most: Cell<usize>,
     /// It sends 103 before it reads.
     hints: Cell<bool>,
-    /// How long it takes over each piece.
+    /// How long it takes for each piece.
     pause: Cell<Duration>,
     pieces: RefCell<Vec<usize>>,
     errors: RefCell<Vec<ContentError>>,
@@ -94,7 +94,7 @@ impl EchoServer {
         world.run(turn, until);
     }
 
-    /// Sends a request, the rest of it `later`, and returns what came.
+    /// Sends a request, the rest of it `later`, and returns all received bytes.
     fn ask(&mut self, now: &str, later: &str) -> Vec<u8> {
         let client = self.connect();
         client.send(now);
@@ -105,7 +105,7 @@ impl EchoServer {
     }
 }
 
-/// One request after the other, until one is not kept.
+/// Serves one request after the other, until the connection closes.
 async fn serve(
     stream: <SimEngine as Engine>::Stream,
     context: Rc<ListenerContext>,
@@ -163,7 +163,7 @@ async fn read_head<S: Stream>(stream: &S, context: &ListenerContext) -> Option<M
     }
 }
 
-/// The handler; says whether the connection goes on.
+/// The handler; returns whether the connection stays open.
 async fn echo<X: Exchange<Engine = SimEngine>>(
     exchange: &mut X,
     request: &mut Request,
@@ -251,7 +251,7 @@ fn what_follows_the_content_is_the_next_request() {
 }
 
 #[test]
-fn a_client_that_waits_to_be_asked_is_asked_when_the_handler_reads() {
+fn a_client_that_expects_100_gets_it_when_the_handler_reads() {
     let mut server = EchoServer::new(usize::MAX, "");
     let head = LENGTH.replace("\r\n\r\n0123456789", "\r\nExpect: 100-continue\r\n\r\n");
     let received = server.ask(&head, "0123456789");
@@ -292,7 +292,7 @@ fn content_without_a_length_is_counted_where_it_is_read() {
 }
 
 #[test]
-fn a_client_that_stops_in_its_content_is_left_after_client_body_timeout() {
+fn a_client_that_stops_in_its_content_times_out_after_client_body_timeout() {
     for request in [LENGTH, CHUNKS] {
         let mut server = EchoServer::new(usize::MAX, "client_body_timeout 5s;");
         let client = server.connect();
@@ -309,7 +309,7 @@ fn a_client_that_stops_in_its_content_is_left_after_client_body_timeout() {
 }
 
 #[test]
-fn a_handler_learns_that_its_client_has_left_or_sent_nonsense() {
+fn a_handler_learns_that_its_client_has_left_or_sent_malformed_content() {
     let check = |end: fn(&Client), expected: fn(&ContentError) -> bool| {
         let mut server = EchoServer::new(usize::MAX, "");
         let client = server.connect();

@@ -1,5 +1,5 @@
-//! A hot answer is the answer that the whole way would have given: each configuration answers a conversation twice,
-//! with and without what makes answers hot, and the clients and the logs must not see a difference.
+//! A hot answer equals the answer of the whole way: each configuration answers the same requests twice, with and
+//! without `open_file_cache`, and the clients and the logs must see no difference.
 
 use crate::answer::{Ending, next, shown};
 use crate::server::{ADDRESS, MS, Server, in_http};
@@ -33,7 +33,7 @@ const REQUESTS: [&str; 24] = [
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
 ];
 
-/// What two clients, of different addresses and at different times, receive and what is logged of them.
+/// What two clients, of different addresses and at different times, receive, and the log lines.
 fn conversation(text: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     let mut server = Server::configured(World::new(1), text, 1);
     server
@@ -60,7 +60,7 @@ fn conversation(text: &str) -> (Vec<String>, Vec<String>, Vec<String>) {
     )
 }
 
-/// An answer as a client reads it: the framing is taken off, for a hot answer's length is always known.
+/// An answer as a client reads it: without the framing, since a hot answer's length is always known.
 fn as_read(method: &str, received: &[u8]) -> String {
     if received.is_empty() {
         return String::from("nothing");
@@ -111,14 +111,14 @@ const VARIABLES: &str = "arg_x args body_bytes_sent bytes_sent connection \
     server_port server_protocol status tcpinfo_rtt time_iso8601 time_local uri gzip_ratio";
 
 #[test]
-fn whatever_variable_an_answer_shows() {
+fn hot_and_other_answers_agree_with_any_variable() {
     for variable in VARIABLES.split_whitespace() {
         check("", &format!("add_header X-Value \"<${variable}>\" always;"));
     }
 }
 
 #[test]
-fn whatever_variable_a_log_shows() {
+fn hot_and_other_log_lines_agree_with_any_variable() {
     for variable in VARIABLES.split_whitespace() {
         let format = format!("log_format own '<${variable}>'; access_log /access.log own;");
         check(&format, "access_log /access.log own;");
@@ -126,7 +126,7 @@ fn whatever_variable_a_log_shows() {
 }
 
 #[test]
-fn whatever_decides_the_answer() {
+fn hot_and_other_answers_agree_whatever_decides_them() {
     let map = "map $http_user_agent $agent { default none; one first; ~^tw second; }";
     for (http, directives) in [
         ("", ""),

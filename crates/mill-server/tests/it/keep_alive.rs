@@ -1,4 +1,4 @@
-//! How long a connection stays, and what ends it.
+//! How long a connection stays open, and what closes it.
 
 use crate::answer::{answer, answers};
 use crate::server::{MS, SECOND, Server};
@@ -7,7 +7,7 @@ use std::time::Duration;
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
-fn a_connection_is_kept_unless_somebody_says_otherwise() {
+fn a_connection_is_kept_unless_either_side_asks_to_close_it() {
     let check = |request: &str, directives: &str, kept: bool| {
         let mut server = Server::new(1, directives);
         let client = server.connect();
@@ -169,7 +169,7 @@ fn a_client_that_finishes_sending_gets_its_answer_before_the_connection_ends() {
 }
 
 #[test]
-fn a_client_that_says_nothing_is_left_after_client_header_timeout() {
+fn a_client_that_sends_nothing_is_disconnected_after_client_header_timeout() {
     let mut server = Server::new(1, "client_header_timeout 4s;");
     let client = server.connect();
     server.run_until_idle();

@@ -15,7 +15,7 @@ fn with_connections(count: usize) -> String {
 }
 
 #[test]
-fn beyond_worker_connections_clients_wait_for_those_who_are_busy() {
+fn beyond_worker_connections_clients_wait_for_busy_ones() {
     let mut server = Server::configured(World::new(1), &with_connections(4), 1);
     let clients: Vec<_> = (0..10).map(|_| server.connect()).collect();
     for client in &clients {
@@ -29,7 +29,7 @@ fn beyond_worker_connections_clients_wait_for_those_who_are_busy() {
             .all(|client| !client.was_reset() && !client.was_refused())
     );
     assert!(server.has_logged("[alert] 100#101: 4 worker_connections are not enough"));
-    // Whoever leaves makes room.
+    // A client that disconnects makes room.
     for client in &clients {
         client.send(" a\r\nConnection: close\r\n\r\n");
         server.run();
@@ -57,7 +57,7 @@ fn at_worker_connections_idle_clients_make_room() {
 }
 
 #[test]
-fn who_makes_room_is_asked_once() {
+fn a_connection_that_makes_room_is_asked_once() {
     let mut server = Server::configured(World::new(1), &with_connections(3), 1);
     let idle = [server.connect(), server.connect()];
     for client in &idle {
@@ -95,7 +95,7 @@ fn the_pause_is_logged_once_a_second_and_counted() {
 }
 
 #[test]
-fn a_raised_limit_lets_the_waiting_in() {
+fn a_raised_limit_admits_waiting_clients() {
     let mut server = Server::configured(World::new(1), &with_connections(2), 1);
     let clients: Vec<_> = (0..5).map(|_| server.connect()).collect();
     for client in &clients {
@@ -137,7 +137,7 @@ fn out_of_descriptors_accepting_pauses_and_goes_on() {
 }
 
 #[test]
-fn an_option_that_the_engine_lacks_is_warned_of_and_the_rest_works() {
+fn an_option_that_the_engine_lacks_is_logged_and_the_rest_works() {
     let world = World::new(1);
     world.lack_listen_option(ListenOption::Fastopen);
     world.lack_listen_option(ListenOption::Deferred);
@@ -151,7 +151,7 @@ fn an_option_that_the_engine_lacks_is_warned_of_and_the_rest_works() {
             .any(|line| line.contains("[warn]") && line.contains(option))
     };
     assert!(warned("astopen") && warned("eferred"), "{lines:?}");
-    assert!(!warned("euseport"), "nobody asked for it: {lines:?}");
+    assert!(!warned("euseport"), "all_declined asked for it: {lines:?}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn bytes_and_times_are_what_the_client_saw() {
     let words: Vec<&str> = line.split(' ').collect();
     assert_eq!(words[3..6], ["200", &sent.to_string(), "1048576"], "{line}");
     assert_eq!(words[7..], ["34", "OK"], "{line}");
-    // All but a window has been read by the time that everything is handed over.
+    // All bytes except a window have been read when the last ones are queued.
     let seconds: f64 = words[6].parse().unwrap();
     assert!((9.0..10.6).contains(&seconds), "{line}");
 }
@@ -197,7 +197,7 @@ fn a_head_that_breaks_off_is_logged_with_400() {
 }
 
 #[test]
-fn a_connection_that_says_nothing_has_no_line() {
+fn a_connection_without_a_request_has_no_line() {
     let mut server = start("client_header_timeout 3s;");
     let client = server.connect();
     server.run_until_idle();
@@ -249,7 +249,7 @@ fn a_client_that_takes_nothing_has_its_line_and_its_error() {
 }
 
 #[test]
-fn an_error_line_tells_who_asked_for_what() {
+fn an_error_line_has_the_client_and_its_request() {
     let mut server = start("server_name site;");
     let client = server.world.connect_from("192.0.2.7:5000", ADDRESS);
     client
@@ -290,7 +290,7 @@ fn with_a_log_an_answer_is_never_given_without_its_line() {
     assert_eq!(lines(&server).len(), 5);
 }
 
-/// nginx 1.22.1 logs the same for this text: chunks around the compressed bytes are no part of them.
+/// nginx 1.22.1 logs the same for this text: the chunks around the compressed bytes do not count.
 #[test]
 fn gzip_ratio_is_that_of_the_content_without_its_framing() {
     let text = "a".repeat(95);

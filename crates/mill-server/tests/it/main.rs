@@ -7,19 +7,19 @@ mod server;
 /// Answers as a client reads them.
 mod answer;
 
-/// How long a connection stays, and what ends it.
+/// How long a connection stays open, and what closes it.
 mod keep_alive;
 
 /// Many requests at once, and requests in pieces.
 mod pipelining;
 
-/// Clients that are slow to ask.
+/// Clients that send slowly.
 mod slow_to_ask;
 
-/// Clients that are slow to read.
+/// Clients that read slowly.
 mod slow_to_read;
 
-/// Clients that vanish.
+/// Clients that disappear.
 mod resets;
 
 /// Requests with content.
@@ -28,19 +28,19 @@ mod request_content;
 /// A handler that reads content and answers in steps.
 mod exchange;
 
-/// Heads that are refused, and how the connection ends then.
+/// Refused heads, and how the connection ends then.
 mod refusals;
 
 /// Files that change while they are sent.
 mod changing_files;
 
-/// What the open-file cache and the hot answers save, and when they let go.
+/// What the open-file cache and the hot answers save, and when their entries end.
 mod caches;
 
-/// `$realpath_root`: when it is found out.
+/// `$realpath_root`: when it is evaluated.
 mod real_root;
 
-/// A hot answer is the answer that the whole way would have given.
+/// A hot answer equals the answer of the whole way.
 mod hot_or_not;
 
 /// HEAD, conditions, ranges, gzip.
@@ -49,10 +49,10 @@ mod semantics;
 /// A server that is not the default one of its socket.
 mod second_server;
 
-/// Another configuration while the server runs.
+/// A new configuration while the server runs.
 mod reload;
 
-/// Ending a worker in order.
+/// Draining a worker.
 mod drain;
 
 /// Limits of the worker and of the engine.

@@ -6,7 +6,7 @@ use mill_sim::link::{Link, Segments};
 use mill_sim::world::World;
 use std::time::Duration;
 
-/// Nothing but the key goes into the second answer to the same request of such a server: it is hot.
+/// The second answer to the same request of such a server is hot: the first one depends only on its key.
 const HOT: &str = "open_file_cache max=100;";
 
 fn get(path: &str) -> String {
@@ -104,7 +104,7 @@ fn hot_and_slow_answers_keep_their_order() {
         "/a.txt",
     ];
     let client = server.connect();
-    // Files take their time from now on: the slow answer is not ready at once.
+    // Files take time from now on: the slow answer is not ready at once.
     server.files().set_latency(3 * MS);
     client.send(paths.map(get).concat());
     server.run();

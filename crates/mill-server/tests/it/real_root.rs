@@ -3,7 +3,7 @@
 use crate::answer::answer;
 use crate::server::Server;
 
-/// Asks for a path; what was answered, how often the file system was asked for the real path, and the `crit` lines.
+/// Sends a request for a path; returns the answer, how often the file system resolved the path, and the `crit` lines.
 fn ask(root: &str, directives: &str, path: &str) -> (String, usize, Vec<String>) {
     let directives = format!(
         "location /plain {{ root /{root}; }}

@@ -1,4 +1,4 @@
-//! Heads that are refused, and how the connection ends then.
+//! Refused heads, and how the connection ends then.
 
 use crate::answer::answer;
 use crate::server::{ADDRESS, MS, SECOND, Server, in_http};
@@ -164,7 +164,7 @@ fn methods_that_files_do_not_answer_get_405_and_the_connection_stays() {
 }
 
 #[test]
-fn who_goes_on_sending_gets_the_whole_answer_and_no_reset() {
+fn a_client_that_goes_on_sending_gets_the_whole_answer_and_no_reset() {
     let check = |request: &str, status: u16| {
         let mut server = Server::new(1, "client_max_body_size 1k; lingering_timeout 5s;");
         server.world.set_link(Link {
@@ -177,7 +177,7 @@ fn who_goes_on_sending_gets_the_whole_answer_and_no_reset() {
         for at in 0..40 {
             client
                 .at(at * 10 * MS)
-                .send("more of what nobody reads ".repeat(50));
+                .send("more of what all_declined reads ".repeat(50));
         }
         client.at(SECOND).finish();
         server.run_until_idle();
@@ -216,10 +216,7 @@ fn lingering_ends_after_its_timeout_and_after_its_time() {
     server.run_to(7000 * MS);
     assert_eq!(server.streams(), 0);
     server.run_until_idle();
-    assert!(
-        busy.was_reset(),
-        "who still sends then learns that nobody is there"
-    );
+    assert!(busy.was_reset(), "a client that still sends then is reset");
     server.assert_nothing_left(0);
 }
 
@@ -247,7 +244,7 @@ fn lingering_always_waits_for_the_client_to_finish() {
 }
 
 #[test]
-fn lines_that_end_in_lf_are_let_in_where_the_default_server_says_so() {
+fn lines_that_end_in_lf_are_accepted_where_the_default_server_is_configured_so() {
     let check = |first: &str, second: &str, request: &str, status: u16| {
         let text = in_http(&format!(
             "server {{ listen {ADDRESS}; root /site; server_name a; {first} }}
@@ -293,7 +290,7 @@ fn lines_of_chunks_never_end_in_lf_alone() {
 }
 
 #[test]
-fn fields_that_names_make_void_are_told_also_when_the_answer_is_kept() {
+fn fields_ignored_for_their_names_are_logged_also_when_the_answer_is_kept() {
     let mut server = Server::new(1, "open_file_cache max=9;");
     for _ in 0..3 {
         server.ask("GET /a.txt HTTP/1.1\r\nHost: a\r\nX(: y\r\nConnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Another configuration while the server runs.
+//! A new configuration while the server runs.
 
 use crate::answer::{answer, answers};
 use crate::server::{ADDRESS, MS, SECOND, Server, in_http, one_server};
@@ -155,9 +155,9 @@ fn a_request_under_way_on_a_removed_listener_is_answered() {
 }
 
 #[test]
-fn who_has_connected_to_a_removed_listener_is_answered() {
+fn a_client_connected_to_a_removed_listener_is_answered() {
     let mut server = start(&two_ports(SECOND_PORT));
-    // One connected and said nothing yet, one has sent half of a head, one comes with the reload.
+    // One has connected and sent nothing yet, one has sent half of a head, one arrives with the reload.
     server.world.set_link(Link {
         delay: 5 * MS,
         ..Link::IDEAL
@@ -184,10 +184,10 @@ fn who_has_connected_to_a_removed_listener_is_answered() {
 }
 
 #[test]
-fn who_waits_to_be_accepted_at_a_removed_listener_is_answered() {
+fn a_client_that_waits_to_be_accepted_at_a_removed_listener_is_answered() {
     let mut server = start(&two_ports(SECOND_PORT));
     server.run();
-    // They and the order come at the same instant: the order is obeyed in the turn that could accept them.
+    // They and the order arrive at the same instant: the order is carried out in the turn that could accept them.
     let clients: Vec<_> = (0..20)
         .map(|_| server.world.connect("10.0.0.1:81"))
         .collect();

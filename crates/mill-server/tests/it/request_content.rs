@@ -23,7 +23,7 @@ fn statuses(directives: &str, now: &str, later: &str) -> (Vec<u16>, bool) {
 }
 
 #[test]
-fn content_that_nobody_wants_is_passed_over() {
+fn unread_content_is_discarded() {
     let check = |method: &str, content: &str, status: u16| {
         let request = format!("{method} / HTTP/1.1\r\nHost: a\r\n{content}");
         for directives in ["", "open_file_cache max=9;"] {
@@ -54,7 +54,7 @@ fn content_that_nobody_wants_is_passed_over() {
 }
 
 #[test]
-fn a_megabyte_of_content_is_passed_over() {
+fn a_megabyte_of_content_is_discarded() {
     let mut server = Server::new(1, "");
     let client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n");
@@ -101,8 +101,8 @@ fn too_large_content_is_refused_by_413() {
 }
 
 #[test]
-fn chunks_that_nobody_wants_may_be_many() {
-    // As nginx: what is thrown away is not counted.
+fn discarded_chunks_are_not_limited() {
+    // As in nginx, discarded content is not counted.
     let head = "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let chunks = ["ff\r\n", &"x".repeat(255), "\r\n0\r\n\r\n"].concat();
     let directives = "client_max_body_size 10;";
@@ -121,7 +121,7 @@ fn the_limit_of_content_is_the_locations() {
 }
 
 #[test]
-fn chunks_that_are_none_end_the_connection() {
+fn malformed_chunks_end_the_connection() {
     let check = |chunks: &str| {
         for (now, later) in [(chunks, ""), ("", chunks)] {
             let mut server = Server::new(1, "lingering_timeout 1s;");
@@ -136,7 +136,7 @@ fn chunks_that_are_none_end_the_connection() {
             let received = client.received();
             let mut rest = received.as_slice();
             let (first, _) = next("GET", &mut rest);
-            // As nginx: refused if the head brought it, else the answer is out already.
+            // As in nginx: refused if it arrived with the head, else the answer has been sent already.
             assert_eq!(
                 first.status,
                 if now.is_empty() { 200 } else { 400 },
@@ -158,7 +158,7 @@ fn chunks_that_are_none_end_the_connection() {
 }
 
 #[test]
-fn who_waits_to_be_asked_for_content_is_asked() {
+fn a_client_that_expects_100_gets_it() {
     let mut server = Server::new(1, "");
     let client = server.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
@@ -175,7 +175,7 @@ fn who_waits_to_be_asked_for_content_is_asked() {
 }
 
 #[test]
-fn who_sends_content_unasked_is_not_asked() {
+fn a_client_that_sends_content_at_once_gets_no_100() {
     let request =
         "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody";
     assert_eq!(statuses("", request, ""), (vec![200], false));
@@ -186,7 +186,7 @@ fn who_sends_content_unasked_is_not_asked() {
 }
 
 #[test]
-fn http_1_0_is_never_asked_for_content() {
+fn a_client_of_http_1_0_never_gets_100() {
     let request = "GET / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\nbody";
     assert_eq!(statuses("", request, "").0, [200]);
 }

@@ -1,4 +1,4 @@
-//! Clients that vanish.
+//! Clients that disappear.
 
 use crate::answer::answer;
 use crate::server::{MS, SECOND, Server};

@@ -1,11 +1,11 @@
-//! A server that is not the default one of its socket: its own settings hold from its answers on.
+//! A server that is not the default one of its socket: its own settings apply from its answers on.
 
 use crate::answer::{answer, answers};
 use crate::server::{ADDRESS, MS, SECOND, Server, in_http};
 use mill_sim::link::Link;
 use mill_sim::world::World;
 
-/// Two servers of one socket, of which the second is not the default one. A page of it is hot where `cache` is set.
+/// Two servers of one socket, of which the second is not the default one. With `cache` its page is hot.
 fn second_server(first: &str, second: &str, cache: bool) -> Server {
     let cache = if cache { "open_file_cache max=9;" } else { "" };
     let text = in_http(&format!(
@@ -24,7 +24,7 @@ fn get(connection: &str) -> String {
     format!("GET /page HTTP/1.1\r\nHost: b\r\nConnection: {connection}\r\n\r\n")
 }
 
-/// From now on little is on its way at a time.
+/// From now on few bytes are in flight at a time.
 fn slow_down(server: &mut Server) {
     server.world.set_link(Link {
         window_bytes: 5_000,
@@ -49,7 +49,8 @@ fn an_answer_taken_slowly_is_followed_by_its_own_servers_keepalive_timeout() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_left_after_the_send_timeout_of_the_server_that_answered() {
+fn a_client_that_does_not_read_is_disconnected_after_the_send_timeout_of_the_server_that_answered()
+{
     for cache in [false, true] {
         for connection in ["close", "keep-alive"] {
             let mut server = second_server("send_timeout 100s;", "send_timeout 6s;", cache);

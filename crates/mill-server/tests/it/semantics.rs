@@ -26,7 +26,7 @@ fn head_is_get_without_the_content() {
                     let get = get(&mut server, path, fields);
                     let request = format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
                     let head = answer_to("HEAD", &server.ask(&request));
-                    // As nginx: chunks of content that is not sent are not told of.
+                    // As in nginx: the framing of content that is not sent is not announced.
                     let expected = get.head.replace("Transfer-Encoding: chunked\r\n", "");
                     assert_eq!(head.head, expected, "{path} {fields} {directives}");
                 }
@@ -86,7 +86,7 @@ fn a_client_that_has_the_file_gets_304() {
 }
 
 #[test]
-fn a_range_is_those_bytes() {
+fn a_range_is_exactly_its_bytes() {
     for way in ["", "sendfile off;", "open_file_cache max=9;"] {
         let mut server = Server::new(1, way);
         let mut check = |range: &str, status: u16, bytes: std::ops::Range<usize>| {

@@ -16,13 +16,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// Where the servers of these tests listen, unless they say otherwise.
+/// Where the servers of these tests listen by default.
 pub(crate) const ADDRESS: &str = "10.0.0.1:80";
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// A world, the workers in it, and what they logged and counted.
+/// A world, its workers, and their log lines and counters.
 pub(crate) struct Server {
     pub(crate) world: World,
     pub(crate) logs: LogSender,
@@ -32,7 +32,7 @@ pub(crate) struct Server {
     generation: u64,
 }
 
-/// One worker; its turn and engine go when it has ended.
+/// One worker; its turn and engine are dropped when it has ended.
 pub(crate) struct RunningWorker {
     index: usize,
     running: Option<Running>,
@@ -45,7 +45,7 @@ struct Running {
     turn: Box<dyn FnMut() -> bool>,
 }
 
-/// A configuration with one server: it listens at [`ADDRESS`], logs no accesses, and is what `directives` say.
+/// A configuration with one server: it listens at [`ADDRESS`], has no access log, and contains `directives`.
 pub(crate) fn one_server(directives: &str) -> String {
     in_http(&format!(
         "server {{ listen {ADDRESS}; root /site; {directives} }}"
@@ -57,7 +57,7 @@ pub(crate) fn in_http(directives: &str) -> String {
     format!("error_log /error.log info; events {{ }} http {{ access_log off; {directives} }}")
 }
 
-/// The configuration that `text` is.
+/// The configuration of `text`.
 pub(crate) fn site(text: &str, generation: u64) -> Arc<Site> {
     let options = Options::default();
     let source = Memory::new().with(&*options.conf_file(), text);
@@ -67,7 +67,7 @@ pub(crate) fn site(text: &str, generation: u64) -> Arc<Site> {
     }
 }
 
-/// What a worker is made with that a test starts by itself.
+/// The arguments of a worker that a test starts by itself.
 pub(crate) fn shared() -> Shared {
     Shared {
         index: 0,
@@ -89,8 +89,8 @@ impl Server {
         Self::configured(World::new(seed), &one_server(directives), 1)
     }
 
-    /// `count` workers in a world that was made ready. A port is shared by a socket for each, if its `listen` says
-    /// `reuseport`, else by one socket.
+    /// `count` workers in a prepared world. With `reuseport` in its `listen` a port has a socket for each worker, else
+    /// one socket.
     pub(crate) fn configured(world: World, text: &str, count: usize) -> Self {
         world.files().write("/site/index.html", "home\n");
         world.files().write("/site/a.txt", "file a\n");
@@ -151,7 +151,7 @@ impl Server {
         self.world.files()
     }
 
-    /// Runs until nothing is on its way; timers are not waited for.
+    /// Runs until nothing is in flight, without waiting for timers.
     pub(crate) fn run(&mut self) {
         self.run_until(Until::Quiet);
     }
@@ -161,7 +161,7 @@ impl Server {
         self.run_until(Until::Idle);
     }
 
-    /// Runs until so much time has passed since the world began.
+    /// Runs until this time since the world began.
     pub(crate) fn run_to(&mut self, elapsed: Duration) {
         self.run_until(Until::At(elapsed));
     }
@@ -186,7 +186,7 @@ impl Server {
         }
     }
 
-    /// What all workers counted.
+    /// The sum of all workers' counters.
     pub(crate) fn counters(&self) -> ServerCounters {
         self.board.server_counters()
     }
@@ -196,7 +196,7 @@ impl Server {
         self.workers.iter().map(RunningWorker::streams).sum()
     }
 
-    /// Sends a request on a connection of its own, runs, and returns what came.
+    /// Sends a request on a connection of its own, runs, and returns the received bytes.
     pub(crate) fn ask(&mut self, request: &str) -> Vec<u8> {
         let client = self.connect();
         client.send(request);
@@ -204,7 +204,7 @@ impl Server {
         client.received()
     }
 
-    /// Nothing is left of any connection: no stream, no file but cached ones, no count.
+    /// Nothing is left of any connection: no stream, no open file except cached ones, no count.
     pub(crate) fn assert_nothing_left(&self, open_files_max: usize) {
         let counters = self.counters();
         assert_eq!(self.streams(), 0, "streams");
@@ -237,7 +237,7 @@ impl RunningWorker {
     }
 
     pub(crate) fn order(&self, order: Order) {
-        // A worker that has ended reads no mail.
+        // A worker that has ended takes no orders.
         if let Some(running) = &self.running {
             self.orders
                 .send(order)
@@ -260,7 +260,7 @@ impl RunningWorker {
             .map_or(0, |running| running.engine.streams())
     }
 
-    /// What the worker has told since it was last asked.
+    /// The worker's reports since the last call.
     pub(crate) fn reports(&self) -> Vec<Report> {
         self.reports.try_iter().collect()
     }
@@ -292,7 +292,7 @@ fn adopt(site: &Arc<Site>, index: usize) -> Order {
     }
 }
 
-/// A megabyte in which no piece is like another.
+/// A megabyte in which no two pieces are equal.
 pub(crate) fn big() -> &'static [u8] {
     static BIG: LazyLock<Vec<u8>> = LazyLock::new(|| {
         (0..BIG_BYTES / 8)

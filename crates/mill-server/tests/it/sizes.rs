@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes that an idle connection's future may take: issue 2.
+/// The limit of an idle connection's future, in bytes: issue 2.
 const FUTURE_BYTES_MAX: usize = 128;
 
 /// Bytes of a task's slot: the box's pointer, generation and turn, deadline and place in the wheel.

@@ -1,4 +1,4 @@
-//! Clients that are slow to ask.
+//! Clients that send slowly.
 
 use crate::answer::{answer, answers};
 use crate::server::{MS, SECOND, Server};

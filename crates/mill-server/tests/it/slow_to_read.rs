@@ -1,4 +1,4 @@
-//! Clients that are slow to read.
+//! Clients that read slowly.
 
 use crate::answer::{Ending, answer, answers, first_answer};
 use crate::server::{BIG_BYTES, MS, SECOND, Server, big};
@@ -12,7 +12,7 @@ const GET_BIG: &str = "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n";
 const WAYS: [&str; 3] = ["sendfile on;", "sendfile off;", "limit_rate 100m;"];
 
 #[test]
-fn who_reads_nothing_is_left_after_send_timeout() {
+fn a_client_that_reads_nothing_is_disconnected_after_send_timeout() {
     for way in WAYS {
         let mut server = Server::new(1, &format!("{way} send_timeout 6s;"));
         let client = server.connect();
@@ -23,7 +23,7 @@ fn who_reads_nothing_is_left_after_send_timeout() {
         server.run_to(6100 * MS);
         assert_eq!(server.counters().timeout_send, 1, "{way}");
         server.assert_nothing_left(0);
-        // What was on its way can still be read, and it is not the whole.
+        // Bytes in flight can still be read, and they are not all.
         client.read_on();
         server.run();
         let (answer, ending) = first_answer(&client.received());
@@ -68,7 +68,7 @@ fn a_little_reading_prolongs_send_timeout() {
     client.at(5 * SECOND).read_on();
     client.at(5 * SECOND + MS).stop_reading();
     server.run_until_idle();
-    // By then everything has been read: the link takes no time.
+    // By then everything has been read: the link has no delay.
     assert_eq!(answer(&client.received()).content.len(), BIG_BYTES);
 
     let mut server = Server::new(1, "send_timeout 6s; keepalive_timeout 1s;");
@@ -78,7 +78,7 @@ fn a_little_reading_prolongs_send_timeout() {
     client.at(8 * SECOND + 5 * MS).stop_reading();
     server.run_to(14 * SECOND - MS);
     assert_eq!((client.received().len(), server.streams()), (3000, 1));
-    // The last reading was at 8 s.
+    // The last read was at 8 s.
     server.run_to(14 * SECOND);
     server.assert_nothing_left(0);
 }
@@ -103,7 +103,7 @@ fn others_are_served_while_one_reads_nothing() {
 }
 
 #[test]
-fn who_reads_slowly_gets_every_byte() {
+fn a_client_that_reads_slowly_gets_every_byte() {
     for way in WAYS {
         let mut server = Server::new(1, way);
         let client = server.connect();
@@ -119,7 +119,7 @@ fn who_reads_slowly_gets_every_byte() {
 }
 
 #[test]
-fn hot_answers_wait_for_who_does_not_read_them() {
+fn hot_answers_wait_for_a_client_that_does_not_read_them() {
     let directives = "open_file_cache max=9; keepalive_requests 100000; send_timeout 5s;";
     let mut server = Server::new(1, directives);
     server.files().write("/site/page", "p".repeat(10_000));
@@ -128,7 +128,7 @@ fn hot_answers_wait_for_who_does_not_read_them() {
     let client = server.connect();
     client.stop_reading().send(request.repeat(500));
     server.run();
-    // The server holds back: it has not answered everything into its own memory.
+    // Back-pressure: the server has not queued all answers in its own memory.
     let asked = server.counters().requests;
     assert!(
         asked < 100,
@@ -146,7 +146,7 @@ fn hot_answers_wait_for_who_does_not_read_them() {
 }
 
 #[test]
-fn who_reads_no_hot_answers_is_left_after_a_timeout() {
+fn a_client_that_reads_no_hot_answers_is_disconnected_after_a_timeout() {
     let directives = "open_file_cache max=9; keepalive_requests 100000; send_timeout 5s;";
     let mut server = Server::new(1, &format!("{directives} client_header_timeout 7s;"));
     server.files().write("/site/page", "p".repeat(10_000));
@@ -205,7 +205,7 @@ fn limit_rate_after_lets_the_beginning_pass() {
 #[test]
 fn limit_rate_holds_for_what_is_compressed_on_the_way() {
     let mut server = Server::new(1, "limit_rate 100k; gzip on; gzip_types *;");
-    // The next byte is hardly ever the last one's neighbour: it does not get smaller.
+    // A byte is hardly ever predictable from the one before: it does not compress.
     let noise: Vec<u8> = (0..1_000_000_u32)
         .map(|index| {
             index
@@ -238,7 +238,7 @@ fn limit_rate_holds_for_what_is_compressed_on_the_way() {
 }
 
 #[test]
-fn what_may_go_out_at_once_does_whether_it_is_kept_or_not() {
+fn content_within_the_first_second_goes_out_at_once_kept_or_not() {
     for cache in ["", "open_file_cache max=9;"] {
         for (len, at_once) in [(15_000, true), (15_500, false)] {
             let mut server = Server::new(
@@ -331,7 +331,7 @@ fn a_client_that_floods_while_limit_rate_lets_it_wait_is_not_read() {
     assert!(client.unsent() > 3 << 20, "{}", client.unsent());
 }
 
-/// A server that has `/page`, 60 kB, hot, and a way that carries a little of it at once.
+/// A server with `/page`, 60 kB, hot, and a link with a small window.
 fn with_hot_page(directives: &str) -> Server {
     let mut server = Server::new(1, &format!("open_file_cache max=9; {directives}"));
     server.files().write("/site/page", "p".repeat(60_000));
@@ -385,7 +385,7 @@ fn a_client_that_finished_sending_reads_everything_it_asked_for() {
 }
 
 #[test]
-fn who_does_not_read_a_hot_last_answer_is_left_after_send_timeout() {
+fn a_client_that_does_not_read_a_hot_last_answer_is_disconnected_after_send_timeout() {
     let mut server = with_hot_page("send_timeout 6s; lingering_timeout 1s;");
     let client = server.connect();
     client.stop_reading();
@@ -397,7 +397,7 @@ fn who_does_not_read_a_hot_last_answer_is_left_after_send_timeout() {
 }
 
 #[test]
-fn who_reads_a_hot_answer_longer_than_keepalive_timeout_is_not_cut_off() {
+fn a_client_that_reads_a_hot_answer_longer_than_keepalive_timeout_gets_it_whole() {
     let mut server = with_hot_page("keepalive_timeout 20s;");
     let client = server.connect();
     client
@@ -419,7 +419,7 @@ fn who_reads_a_hot_answer_longer_than_keepalive_timeout_is_not_cut_off() {
 }
 
 #[test]
-fn who_does_not_read_a_last_answer_is_reset_if_the_configuration_says_so() {
+fn a_client_that_does_not_read_a_last_answer_is_reset_if_configured() {
     let mut server = with_hot_page("send_timeout 6s; reset_timedout_connection on;");
     let client = server.connect();
     client.stop_reading();

@@ -1,5 +1,5 @@
-//! Hundreds of random worlds: whatever the segments, delays, windows and pipelines, every answer comes whole, in
-//! order, with the right bytes. A test that fails prints its seed.
+//! Hundreds of random worlds: whatever the segments, delays, windows and pipelines, every answer arrives whole, in
+//! order, with the right bytes. A failing test prints its seed.
 
 use crate::answer::{Ending, next};
 use crate::server::{ADDRESS, SECOND, Server, big, one_server};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SEEDS: u64 = 300;
 
-/// A seed's choices, drawn from an engine of the world that serves nobody.
+/// Random choices of a seed, from an engine of the world that serves no connection.
 struct Dice(SimEngine);
 
 impl Dice {
@@ -45,7 +45,7 @@ impl Dice {
     }
 }
 
-/// What is asked for, and what must come.
+/// A request, and its expected answer.
 #[derive(Clone, Copy)]
 struct Step {
     request: &'static str,
@@ -59,7 +59,7 @@ enum Expected {
     Text(&'static str),
     Big(usize, usize),
     ZippedBig,
-    /// A page of the server's own.
+    /// A built-in page.
     Page,
     Nothing,
 }
@@ -149,13 +149,13 @@ const fn step(method: &'static str, request: &'static str, status: u16, content:
     }
 }
 
-/// A client's conversation: what it asks, in which pieces.
+/// A client's requests, and the pieces in which they are sent.
 struct Talk {
     client: Client,
     steps: Vec<Step>,
 }
 
-/// A seed's server, its dice, and its configuration.
+/// A seed's server, its random choices, and its configuration.
 fn start(seed: u64) -> (Server, Dice, String) {
     let world = World::new(seed);
     let dice = Dice(world.engine());
@@ -254,7 +254,7 @@ fn check(talk: &Talk, seed: u64) {
     assert!(!talk.client.was_reset(), "seed {seed}");
 }
 
-/// Runs a seed's world to its end; returns what happened.
+/// Runs a seed's world to its end; returns a record of it.
 fn run(seed: u64) -> String {
     let (mut server, dice, text) = start(seed);
     let talks: Vec<Talk> = (0..=dice.up_to(5)).map(|_| talk(&server, &dice)).collect();
@@ -263,7 +263,7 @@ fn run(seed: u64) -> String {
         server.adopt(&text);
     }
     server.run();
-    // While `limit_rate` lets a client wait, nothing is on its way.
+    // While a client waits for `limit_rate`, nothing is in flight.
     server.run_to(server.world.elapsed() + 200 * SECOND);
     for talk in &talks {
         check(talk, seed);
@@ -311,7 +311,7 @@ fn clients_that_vanish_at_random_leave_nothing() {
             }
         }
         server.run();
-        // Whoever finished within a request or reads slowly is left in the end.
+        // Clients that sent FIN within a request or read slowly time out in the end.
         server.run_until_idle();
         server.assert_nothing_left(2 * 9);
     }

@@ -32,7 +32,7 @@ fn both_serve_their_share_of_one_port() {
         assert_eq!(answer.text(), "file a\n");
         numbers.push(answer.field("X-Pid").unwrap().parse::<u64>().unwrap());
     }
-    // Each worker takes numbers in blocks of 64.
+    // Each worker reserves numbers in blocks of 64.
     let first = numbers.iter().filter(|number| **number <= 64).count();
     assert!(
         (10..=50).contains(&first),
@@ -102,7 +102,7 @@ fn both_adopt_a_new_configuration() {
 }
 
 #[test]
-fn stub_status_tells_the_sum() {
+fn stub_status_shows_the_sum() {
     let mut server = two(3, true, "location /status { stub_status; }");
     let idle: Vec<_> = (0..20).map(|_| server.connect()).collect();
     for client in &idle {
@@ -121,7 +121,7 @@ fn stub_status_tells_the_sum() {
 }
 
 #[test]
-fn metrics_tell_what_each_worker_counted() {
+fn metrics_show_each_workers_counters() {
     let mut server = two(3, true, "location /metrics { millstream_metrics; }");
     for _ in 0..20 {
         let received = server.ask("GET /a.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
@@ -138,7 +138,7 @@ fn metrics_tell_what_each_worker_counted() {
         rest.rsplit_once(' ')?.1.parse().ok()
     };
     let each: Vec<u64> = text.lines().filter_map(requests).collect();
-    // The one that is being answered counts.
+    // The current request counts.
     assert_eq!((each.len(), each.iter().sum::<u64>()), (2, 21), "{text}");
     let refused = server.ask("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
     assert_eq!(answer(&refused).status, 405);

@@ -1,4 +1,4 @@
-//! An exchange that keeps the answer, and has neither a connection nor content.
+//! An exchange that records the answer, without a connection or request content.
 
 use mill_http::status::Status;
 use mill_runtime::payload::Payload;
@@ -12,10 +12,10 @@ use std::io::Read;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// What became of one request.
+/// The result of one request.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    /// The answer, with its content as it came to the exchange; `None` if the connection is closed without one.
+    /// The answer, with the content as the exchange got it; `None` if the connection is closed without one.
     pub(crate) answer: Option<Response<FileOf<SimEngine>>>,
     /// The same request may get the same answer again.
     pub(crate) pure: bool,
@@ -47,7 +47,7 @@ impl Exchange for Recorder {
         response: ResponseOf<SimEngine>,
     ) -> Result<(), SendError> {
         request.sent.status = response.status.0;
-        // Nobody counts what is sent here; a log only asks whether it was anything.
+        // These bytes are not counted; a log only tests whether they are zero.
         request.sent.bytes = 1;
         self.pure = request.pure;
         self.is_head = request.message.head.method == mill_http::method::Method::Head;
@@ -62,7 +62,7 @@ impl Exchange for Recorder {
     fn abort(&mut self) {}
 }
 
-/// All of an answer's content, unzipped if the answer says that it is compressed.
+/// All of an answer's content, decompressed if it is compressed.
 pub(crate) fn whole(response: Response<FileOf<SimEngine>>, local: &Local<SimEngine>) -> Vec<u8> {
     let mut lines = response.fields.iter();
     let is_encoded = lines.any(|line| &*line.name == b"Content-Encoding" && line.value == b"gzip");
@@ -80,7 +80,7 @@ pub(crate) fn whole(response: Response<FileOf<SimEngine>>, local: &Local<SimEngi
             Payload::File { .. } => panic!("copies were asked for"),
         }
     }
-    // The files that stand for compressed ones hold text.
+    // The simulated compressed files hold text.
     if !is_encoded || bytes.is_ascii() {
         return bytes;
     }
@@ -90,7 +90,7 @@ pub(crate) fn whole(response: Response<FileOf<SimEngine>>, local: &Local<SimEngi
     unzipped
 }
 
-/// What comes of a future that never waits: these files answer at once.
+/// The result of a future that never waits: these files answer at once.
 pub(crate) fn done<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,

@@ -1,12 +1,12 @@
 //! One configuration with its requests.
 
-/// What stands between two `===`.
+/// The text between two `===`.
 #[derive(Debug, Default)]
 pub(crate) struct Case {
     pub(crate) title: String,
-    /// The inside of the `server` block.
+    /// The directives of the `server` block.
     pub(crate) directives: String,
-    /// What stands beside it in the `http` block.
+    /// The other directives of the `http` block.
     pub(crate) http_directives: String,
     pub(crate) exchanges: Vec<Exchange>,
 }

@@ -1,17 +1,17 @@
 //! Requests from their heads to their answers, without connections: locations, rewrites, error pages, variables.
 //!
-//! Each text file holds cases: `===` begins a configuration (the inside of a `server` block; lines that begin with
-//! `@` stand in the `http` block), `>` is a request, `<` what is answered, `!` what the error log says, `&` what the
-//! access log says. All of it was asked of nginx 1.22.1, whose answers these are.
+//! Each text file holds cases: `===` begins a configuration (the directives of a `server` block; lines that begin with
+//! `@` go into the `http` block), `>` is a request, `<` its answer, `!` an error log line, `&` an access log line. The
+//! answers were recorded from nginx 1.22.1.
 
-/// An exchange that keeps the answer.
+/// An exchange that records the answer.
 #[path = "../recorder/mod.rs"]
 mod recorder;
 
 /// One configuration with its requests.
 mod case;
 
-/// Which answers may be given again.
+/// Which answers may be kept.
 mod purity;
 
 /// A worker's shared part over simulated files.
@@ -55,7 +55,7 @@ fn clients_are_let_in_as_nginx_lets_them_in() {
     check(include_str!("access.txt"));
 }
 
-/// Asks every request of every case. All differences are shown together.
+/// Sends every request of every case. All differences are shown together.
 fn check(cases: &str) {
     let mut differences = String::new();
     for case in Case::parse(cases) {

@@ -1,4 +1,4 @@
-//! Which answers may be given again: see `mill_server::variables::purity`.
+//! Which answers may be kept: see `mill_server::variables::purity`.
 
 use crate::site::Site;
 

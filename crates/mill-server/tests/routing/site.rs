@@ -39,7 +39,7 @@ pub(crate) struct Site {
     world: World,
     local: Rc<Local<SimEngine>>,
     logs: LogSender,
-    /// Lines of the error log and of the access log that were shown.
+    /// How many lines of the error log and of the access log were shown.
     errors_seen: Cell<usize>,
     accesses_seen: Cell<usize>,
 }
@@ -120,7 +120,7 @@ impl Site {
         shown
     }
 
-    /// Whether the same request may get the same answer again.
+    /// Whether the answer may be kept for the same request.
     pub(crate) fn is_pure(&self, line: &str) -> bool {
         self.handle(line).pure
     }
@@ -202,7 +202,7 @@ impl Site {
     }
 }
 
-/// Level and message of an error log line, without what nginx appends about the request.
+/// Level and message of an error log line, without nginx's details of the request.
 fn message_of(line: &str) -> String {
     let (_, rest) = line.split_once('[').expect("a level");
     let (level, rest) = rest.split_once("] ").expect("a level");

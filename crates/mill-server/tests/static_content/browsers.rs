@@ -7,7 +7,7 @@ const CHROME: &str = "User-Agent: Mozilla/5.0 (X11) AppleWebKit/537.36 Chrome/12
 const FIREFOX: &str = "User-Agent: Mozilla/5.0 (X11) Gecko/20100101 Firefox/115.0";
 
 #[test]
-fn pages_of_errors_are_padded_for_those_who_would_not_show_them() {
+fn error_pages_are_padded_for_browsers_that_do_not_show_short_ones() {
     let server = Server::new(
         "location /off { msie_padding off; return 404; }
          location /503 { return 503; }

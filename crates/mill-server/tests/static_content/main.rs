@@ -1,19 +1,19 @@
-//! Files, indexes, listings and filters over simulated files: what a request is answered with, field by field. The
-//! expectations are nginx 1.22.1's answers.
+//! Files, indexes, listings and filters over simulated files: the answers, field by field. The expected ones are nginx
+//! 1.22.1's.
 
 #![forbid(unsafe_code)]
 
-/// An exchange that keeps the answer.
+/// An exchange that records the answer.
 #[path = "../recorder/mod.rs"]
 mod recorder;
 
 /// One configuration over a small site.
 mod server;
 
-/// `charset` and its kin.
+/// The directives of `charset`.
 mod charset;
 
-/// What browsers with faults get.
+/// Answers for browsers with faults.
 mod browsers;
 
 use server::Server;
@@ -66,7 +66,7 @@ fn what_is_not_there_is_404_and_logged() {
 }
 
 #[test]
-fn an_alias_is_not_left_by_dots() {
+fn dot_segments_do_not_leave_an_alias() {
     let server = Server::new("location /d { alias /srv/dir/; }");
     server.check("GET /d../a.txt", "404 | text/html");
     let error = "error \"/srv/dir/../a.txt\" leads out of its root";
@@ -90,7 +90,7 @@ fn the_first_index_that_is_there_answers() {
 }
 
 #[test]
-fn gzip_static_sends_the_compressed_file_to_those_who_take_it() {
+fn gzip_static_sends_the_compressed_file_to_clients_that_accept_it() {
     let server = Server::new("gzip_static on; gzip_vary on; etag off;");
     let zipped = "200 | text/plain | modified {date} | vary | Content-Encoding: gzip | zipped";
     let plain = "200 | text/plain | modified {date} | vary | Accept-Ranges: bytes | plain";
@@ -110,7 +110,7 @@ fn gzip_static_sends_the_compressed_file_to_those_who_take_it() {
 }
 
 #[test]
-fn compression_takes_what_is_worth_it() {
+fn answers_worth_compressing_are_compressed() {
     let server = Server::new(
         "gzip on; gzip_vary on;
         location = /text { default_type text/html; return 200 \"hello, hello, hello, hello\"; }

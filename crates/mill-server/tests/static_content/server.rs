@@ -28,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `directives` stand in a `server` block.
+    /// `directives` go into a `server` block.
     pub(crate) fn new(directives: &str) -> Self {
         let world = World::new(1);
         for (path, content) in [
@@ -78,8 +78,8 @@ impl Server {
         Self { world, local, logs }
     }
 
-    /// Asks for `METHOD TARGET | FIELD: VALUE | …` and compares `STATUS | FIELD: VALUE | … | CONTENT`. `{date}` stands
-    /// for the files' date.
+    /// Requests `METHOD TARGET | FIELD: VALUE | …` and compares `STATUS | FIELD: VALUE | … | CONTENT`. `{date}` is the
+    /// files' date.
     pub(crate) fn check(&self, asked: &str, expected: &str) {
         let date = imf_fixdate(self.local.scheduler.wall_clock().seconds);
         let date = std::str::from_utf8(&date).expect("a date is text");
@@ -93,7 +93,7 @@ impl Server {
         }
     }
 
-    /// The content alone, that of a page, too.
+    /// The content alone, also of an error page.
     pub(crate) fn content_of(&self, asked: &str) -> String {
         match self.answer(asked) {
             Some(response) => {
@@ -104,7 +104,7 @@ impl Server {
         }
     }
 
-    /// The answer as it goes out; `None` if the connection is closed without one.
+    /// The answer as it is sent; `None` if the connection is closed without one.
     fn answer(&self, asked: &str) -> Option<Response<FileOf<SimEngine>>> {
         let mut parts = asked.split(" | ");
         let line = parts.next().unwrap_or_default();
@@ -156,7 +156,7 @@ impl Server {
         parts.join(" | ")
     }
 
-    /// The last line of the error log, from its level on and without what is appended about the request.
+    /// The last line of the error log, from its level on and without the details of the request.
     pub(crate) fn last_error(&self) -> String {
         self.local.log.end_of_turn(self.world.now());
         let lines = self.logs.lines("/error.log");

@@ -13,7 +13,7 @@ use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use std::borrow::Cow;
 
-/// The field lines of an emitted head, for `$sent_http_…`: all but those of which nginx's variables do not know.
+/// The field lines of an emitted head, for `$sent_http_…`, except those that nginx's variables do not show.
 pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldLine> {
     let lines = head.split(|byte| *byte == b'\n');
     let lines = lines.filter_map(|line| {
@@ -33,7 +33,7 @@ pub(super) fn fields<File>(head: &[u8], response: &Response<File>) -> Vec<FieldL
     lines.collect()
 }
 
-/// How the end of the content is told.
+/// How the end of the content is indicated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is none: 204, 304.
@@ -44,7 +44,7 @@ pub enum Framing {
     Close,
 }
 
-/// What is decided before the head is written.
+/// Decisions made before the head is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadPlan {
     pub framing: Framing,
@@ -52,7 +52,7 @@ pub struct HeadPlan {
 }
 
 impl HeadPlan {
-    /// RFC 9112 6: a length if it is known, else chunks if the client knows them, else the end of the connection.
+    /// RFC 9112 6: a length if it is known, else chunks if the client supports them, else the end of the connection.
     pub fn new<File>(request: &Request, response: &Response<File>, keep_alive: bool) -> Self {
         let length = response.content.len().filter(|_| !response.streamed);
         let framing =
@@ -74,7 +74,7 @@ impl HeadPlan {
         }
     }
 
-    /// Writes the head; returns where the date's 29 bytes stand in `out`.
+    /// Writes the head; returns the position of the date's 29 bytes in `out`.
     pub fn emit<E: Engine>(
         &self,
         request: &Request,

@@ -1,15 +1,15 @@
-//! What is left of a request's content, and taking it out of the stream's bytes.
+//! The rest of a request's content, and taking it from the stream's bytes.
 
 use mill_http::h1::body::{BodyKind, ChunkedBody, ChunkedEvent, LengthBody};
 use mill_http::head::RequestHead;
 use mill_http::limits::ChunkedRules;
 use mill_runtime::stream::Stream;
 
-/// The content of one request, as far as it has come.
+/// The state of one request's content.
 #[derive(Debug)]
 pub(super) struct Incoming {
     rest: Rest,
-    /// The client waits for 100 before it sends its content.
+    /// The client expects 100 before it sends its content.
     pub(super) continue_due: bool,
 }
 
@@ -20,11 +20,11 @@ enum Rest {
     Ended,
 }
 
-/// What a look at the unread bytes came to.
+/// The result of looking at the unread bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Content,
-    /// Nothing is left of what has come.
+    /// All bytes that have arrived are consumed.
     NeedMore,
     Ended,
     Malformed,
@@ -43,7 +43,7 @@ impl Incoming {
         }
     }
 
-    /// Where the content begins is not certain: there is none to take.
+    /// Where the content begins is uncertain: there is none to take.
     pub(super) const fn unknown() -> Self {
         Self {
             rest: Rest::Ended,
@@ -59,7 +59,7 @@ impl Incoming {
         }
     }
 
-    /// Bytes of content that came without a length having been announced.
+    /// Bytes of content that arrived without an announced length.
     pub(super) const fn unannounced_bytes(&self) -> u64 {
         match &self.rest {
             Rest::Chunked(body) => body.content_bytes(),
@@ -67,7 +67,7 @@ impl Incoming {
         }
     }
 
-    /// Looks at what is unread, giving at most `most` bytes of content to `take`.
+    /// Looks at the unread bytes, and passes at most `most` bytes of content to `take`.
     pub(super) fn take<S: Stream>(
         &mut self,
         stream: &S,
@@ -98,8 +98,8 @@ impl Incoming {
     }
 }
 
-/// The decoder gives no more content than it is given bytes, so it is given `most` at a time; of those that were framing
-/// alone nothing comes, and the next ones follow.
+/// The decoder gives no more content than it gets bytes, so it gets `most` at a time; if those were framing only, the
+/// next ones follow.
 fn take_chunked(
     body: &mut ChunkedBody,
     bytes: &[u8],

@@ -8,7 +8,7 @@ use mill_runtime::engine::Engine;
 use mill_runtime::payload::Payload;
 use mill_runtime::stream::Stream;
 
-/// Where the content of one answer goes.
+/// Writes the content of one answer.
 pub(super) struct Outgoing<'a, E: Engine> {
     pub(super) stream: &'a E::Stream,
     pub(super) local: &'a Local<E>,
@@ -17,7 +17,7 @@ pub(super) struct Outgoing<'a, E: Engine> {
 }
 
 impl<E: Engine> Outgoing<'_, E> {
-    /// Hands over a piece of content, as a chunk if the answer has chunks.
+    /// Queues a piece of content, as a chunk if the answer has chunks.
     pub(super) fn write(&mut self, piece: Payload<'_, FileOf<E>>) {
         let len = piece.len();
         if len == 0 {
@@ -37,7 +37,7 @@ impl<E: Engine> Outgoing<'_, E> {
         self.local.put_buffer(size);
     }
 
-    /// Hands over what tells the end of the content: the last chunk, with the trailers.
+    /// Queues the end of chunked content: the last chunk, with the trailers.
     pub(super) fn end(&mut self, trailers: &[FieldLine]) {
         if !self.chunked {
             return;

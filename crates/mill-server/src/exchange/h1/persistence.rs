@@ -1,4 +1,4 @@
-//! Whether a connection stays open for another request: what the client wants, and what settings and worker allow.
+//! Whether a connection stays open for another request: what the client asks for, and what settings and worker allow.
 
 use crate::listener_context::ListenerContext;
 use crate::local::Local;
@@ -11,16 +11,16 @@ use mill_http::method::Method;
 use mill_runtime::engine::Engine;
 use mill_runtime::time::Instant;
 
-/// How far a connection has come.
+/// The connection's requests and age.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// Requests it has brought, the current one included.
+    /// Requests it has carried, the current one included.
     pub(crate) requests: u64,
     pub(crate) started: Instant,
 }
 
 impl Progress {
-    /// The settings and the worker allow another request, whatever the client wants.
+    /// Whether the settings and the worker allow another request, whatever the client asks for.
     #[inline]
     pub(crate) fn allows_another<E: Engine>(
         self,
@@ -59,9 +59,9 @@ pub(crate) fn is_kept<E: Engine>(
         && !listener.is_gone()
 }
 
-/// `keepalive_disable`: browsers that send a further request on a connection that is about to close, and do not ask
-/// again when it is lost. A kept answer need not look: Safari is not among those that one is given to where it is
-/// named (`delivery/keep.rs`), and old Internet Explorers matter in a POST only.
+/// `keepalive_disable`: browsers that send a further request on a connection that is about to close, and do not repeat
+/// it. Hot answers need no check: one is not given to Safari where `keepalive_disable` names it (`delivery/keep.rs`),
+/// and old Internet Explorers matter only for POST.
 fn is_disabled(request: &Request) -> bool {
     let disabled = request.location.connection.keepalive_disable;
     let head = &request.message.head;

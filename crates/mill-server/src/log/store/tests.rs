@@ -1,11 +1,11 @@
-//! Buffers by size and time, full disks, reopened files: with files in memory and a time that is given.
+//! Buffers by size and time, full disks, reopened files: with files in memory and a simulated time.
 
 use super::*;
 use mill_config::config::settings::OpenLogFileCache;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A file whose writes go as the script says, and then without trouble.
+/// A file whose writes return what the script says, and then succeed.
 #[derive(Clone, Debug, Default)]
 struct Scripted(Rc<RefCell<Script>>);
 
@@ -13,7 +13,7 @@ struct Scripted(Rc<RefCell<Script>>);
 struct Script {
     content: String,
     calls: usize,
-    /// For each coming call: how many bytes it takes, or its error number.
+    /// For each call: how many bytes it writes, or its error number.
     answers: Vec<Result<usize, i32>>,
 }
 
@@ -144,7 +144,7 @@ fn a_torn_line_is_finished_before_anything_else() {
 }
 
 #[test]
-fn a_full_disk_is_left_alone_for_a_second_and_mentioned_once_a_minute() {
+fn a_full_disk_is_not_written_to_for_a_second_and_logged_once_a_minute() {
     let file = Scripted::default();
     let mut store = store(&file);
     file.answer([Err(28), Err(28), Err(28)]);
@@ -212,7 +212,7 @@ fn lines_for_a_file_that_cannot_be_opened_are_lost_and_counted() {
 }
 
 thread_local! {
-    /// What `open` made, in its order.
+    /// The files that `open` made, in order.
     static OPENED: RefCell<Vec<(String, Scripted)>> = const { RefCell::new(Vec::new()) };
 }
 

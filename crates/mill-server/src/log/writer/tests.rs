@@ -8,7 +8,7 @@ use mill_runtime::time::Duration;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A directory of this test's own.
+/// A temporary directory of one test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -28,7 +28,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Left behind, it is only litter.
+        // A failure only leaves files in /tmp.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -112,7 +112,7 @@ fn lines_of_several_workers_are_whole_and_all_there() {
 
 #[test]
 fn what_a_full_queue_cannot_take_is_lost_whole_and_counted() {
-    // Nobody writes: the queue only fills.
+    // There is no writer: the queue only fills.
     let shared = Arc::new(Shared::new());
     let log = WorkerLog::new(&LogSender(Sink::Writer(Arc::clone(&shared))), 1);
     let path = Text::from("/log");
@@ -156,7 +156,7 @@ fn reopening_separates_what_came_before_from_what_comes_after() {
         files: vec![opened(&path)],
         error_logs: Vec::new(),
     });
-    // The second command is dealt with after the first, and so are the lines in between.
+    // The second command is handled after the first, and so are the lines in between.
     log_line(&log, &text(&path), buffer, "after\n");
     drop(log);
     writer.stop();
@@ -185,7 +185,7 @@ fn stopping_writes_every_buffer() {
 }
 
 #[test]
-fn a_disk_that_refuses_is_mentioned_in_the_error_log_and_counted() {
+fn a_failed_write_is_logged_in_the_error_log_and_counted() {
     let directory = Directory::new();
     let errors = directory.path("error.log");
     let full = OpenOptions::new().append(true).open("/dev/full").unwrap();

@@ -1,4 +1,4 @@
-//! What an `if` asks.
+//! The conditions of `if`.
 
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
@@ -93,12 +93,12 @@ fn value_of<E: Engine>(variable: &Variable, request: &mut Request, local: &Local
     value.unwrap_or_default().into_owned()
 }
 
-/// nginx's truth: anything but nothing and "0".
+/// nginx's truth: any value except the empty one and "0".
 fn is_true(value: &[u8]) -> bool {
     !matches!(value, b"" | b"0")
 }
 
-/// Whether a file is what the test asks for. A path that is not absolute is taken below the prefix.
+/// Whether a file passes the test. A relative path is below the prefix.
 async fn passes<E: Engine>(
     test: FileTest,
     mut path: Vec<u8>,

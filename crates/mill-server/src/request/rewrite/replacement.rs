@@ -1,4 +1,4 @@
-//! What `rewrite` puts in place of the path, or redirects to.
+//! The replacement of `rewrite`: another path, or a redirect.
 
 use crate::answer::Answer;
 use crate::local::{FileOf, Local};
@@ -23,7 +23,7 @@ pub(super) struct Replacement<'a> {
 }
 
 impl Run {
-    /// Runs one `rewrite`: the flag tells whether the list goes on. A redirect breaks off.
+    /// Runs one `rewrite`: the flag says whether the list goes on. A redirect stops it.
     pub(super) fn rewrite<E: Engine>(
         &mut self,
         pattern: &Pattern,
@@ -98,8 +98,7 @@ impl Run {
     }
 }
 
-/// The target of a redirect. Captures are escaped; escapes in its path that stand for ordinary characters are undone,
-/// as nginx does it.
+/// The target of a redirect. Captures are escaped; needless escapes in its path are undone, as in nginx.
 fn redirect_target<E: Engine>(
     replacement: &Replacement<'_>,
     request: &mut Request,
@@ -124,8 +123,7 @@ fn redirect_target<E: Engine>(
     target
 }
 
-/// Appends a template whose captures are escaped again, if the path came escaped: they are cut out of its decoded
-/// form.
+/// Appends a template. If the path was escaped, its captures are escaped again: they were cut out of the decoded path.
 pub(super) fn append_escaped<E: Engine>(
     template: &Template,
     request: &mut Request,

@@ -1,4 +1,4 @@
-//! What `return` answers with.
+//! The answer of `return`.
 
 use crate::answer::Answer;
 use crate::content::Content;
@@ -11,8 +11,8 @@ use mill_http::status::Status;
 use mill_runtime::engine::Engine;
 use std::sync::Arc;
 
-/// A status below 400 or a text answers as it is, with the type that the path's extension has; a redirect's text is
-/// its target. Any other status gets its page.
+/// A status below 400 or a text is the answer, with the type of the path's extension; a redirect's text is its target.
+/// Any other status gets its page.
 pub(super) fn answer<E: Engine>(
     status: u16,
     text: Option<&Template>,
