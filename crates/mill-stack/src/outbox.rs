@@ -129,6 +129,13 @@ impl Outbox {
         }
     }
 
+    /// Whether that many packets with that many bytes together find room. Always, if none waits.
+    pub fn has_room(&self, count: usize, bytes: usize) -> bool {
+        let fits =
+            self.queue.len() + count <= COUNT_MAX && self.queued_bytes + bytes <= QUEUED_BYTES_MAX;
+        fits || self.queue.is_empty()
+    }
+
     /// Packets that wait, for the device or for a neighbour.
     pub fn len(&self) -> usize {
         self.queue.len()

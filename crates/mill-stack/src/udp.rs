@@ -7,7 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use mill_tcp::random::Random;
 use mill_wire::checksum::Sum;
-use mill_wire::ipv4::Ecn;
+use mill_wire::ipv4::{self, Ecn};
 use mill_wire::protocol::Protocol;
 use mill_wire::udp::{self, UdpHeader};
 
@@ -18,14 +18,64 @@ pub struct UdpSockets {
     ports: RangeInclusive<u16>,
     random: Random,
     vacant: Vec<Vec<u8>>,
+    /// Sockets that have something to read, or an error, since they were read empty.
+    readable: Vec<SocketAddr>,
 }
 
-#[derive(Debug, Default)]
+/// What a socket may have of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// The only address that it receives from; it learns when that refuses what was sent (RFC 1122 4.1.3.3).
+    pub remote: Option<SocketAddr>,
+    /// Bytes that may wait for its reader.
+    pub receive_bytes_max: usize,
+}
+
+impl Default for UdpOptions {
+    fn default() -> Self {
+        Self {
+            remote: None,
+            receive_bytes_max: QUEUED_BYTES_MAX,
+        }
+    }
+}
+
+#[derive(Debug)]
 struct Socket {
+    options: UdpOptions,
     queue: VecDeque<UdpDatagram>,
     queued_bytes: usize,
-    /// It has been told that there is something to read.
+    /// It has been reported that there is something to read.
     is_reported: bool,
+    error: Option<UdpError>,
+    counters: UdpCounters,
+}
+
+/// What a socket has done since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpCounters {
+    pub received: u64,
+    pub sent: u64,
+    /// Arrived and not queued, because its reader does not keep pace.
+    pub dropped: u64,
+}
+
+/// What ICMP says of a datagram that was sent before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpError {
+    /// The peer has no socket at that port, or an administrator has forbidden it.
+    Refused,
+    Unreachable,
+}
+
+/// Why a datagram was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpWriteError {
+    /// It has more bytes than a datagram carries.
+    TooLarge,
+    NoRoute,
+    /// Too much waits to be sent; there is room again some turns later.
+    Full,
 }
 
 /// A datagram that arrived.
@@ -66,12 +116,17 @@ impl UdpSockets {
             ports,
             random: Random::new(seed),
             vacant: Vec::new(),
+            readable: Vec::new(),
         }
     }
 
     /// Opens a socket, which its address names from now on. Port 0 lets the host choose; the unspecified address takes
     /// what is sent to any of ours for which there is no socket of its own.
-    pub fn bind(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
+    pub fn bind(
+        &mut self,
+        address: SocketAddr,
+        options: UdpOptions,
+    ) -> Result<SocketAddr, BindError> {
         if self.sockets.len() >= SOCKETS_MAX {
             return Err(BindError::TooMany);
         }
@@ -80,12 +135,21 @@ impl UdpSockets {
             _ if self.sockets.contains_key(&address) => return Err(BindError::InUse),
             _ => address,
         };
-        self.sockets.insert(address, Socket::default());
+        let socket = Socket {
+            options,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            is_reported: false,
+            error: None,
+            counters: UdpCounters::default(),
+        };
+        self.sockets.insert(address, socket);
         Ok(address)
     }
 
     /// Closes it; what nobody has read is gone. Says whether it was there.
     pub fn close(&mut self, address: SocketAddr) -> bool {
+        self.readable.retain(|readable| *readable != address);
         self.sockets.remove(&address).is_some()
     }
 
@@ -103,8 +167,12 @@ impl UdpSockets {
         let Some(socket) = self.sockets.get_mut(&address) else {
             return Delivered::NoSocket;
         };
-        if socket.queue.len() >= QUEUE_MAX || socket.queued_bytes + payload.len() > QUEUED_BYTES_MAX
-        {
+        if socket.options.remote.is_some_and(|remote| remote != source) {
+            return Delivered::NoSocket;
+        }
+        let bytes_max = socket.options.receive_bytes_max;
+        if socket.queue.len() >= QUEUE_MAX || socket.queued_bytes + payload.len() > bytes_max {
+            socket.counters.dropped += 1;
             return Delivered::Full;
         }
         let mut bytes = self.vacant.pop().unwrap_or_default();
@@ -117,7 +185,36 @@ impl UdpSockets {
             ecn,
             payload: bytes,
         });
+        Self::report(&mut self.readable, address, socket);
         Delivered::Queued
+    }
+
+    /// ICMP says that what was sent from `local` to `remote` did not get there.
+    pub fn on_error(&mut self, local: SocketAddr, remote: SocketAddr, error: UdpError) {
+        let address = self.socket_for(local);
+        let socket = address.and_then(|address| Some((address, self.sockets.get_mut(&address)?)));
+        if let Some((address, socket)) = socket
+            && socket.options.remote == Some(remote)
+        {
+            socket.error = Some(error);
+            Self::report(&mut self.readable, address, socket);
+        }
+    }
+
+    fn report(readable: &mut Vec<SocketAddr>, address: SocketAddr, socket: &mut Socket) {
+        if !core::mem::replace(&mut socket.is_reported, true) {
+            readable.push(address);
+        }
+    }
+
+    /// What a datagram that was sent before has met; given once.
+    pub fn take_error(&mut self, address: SocketAddr) -> Option<UdpError> {
+        self.sockets.get_mut(&address)?.error.take()
+    }
+
+    pub fn counters(&self, address: SocketAddr) -> UdpCounters {
+        let socket = self.sockets.get(&address);
+        socket.map_or_else(UdpCounters::default, |socket| socket.counters)
     }
 
     /// The oldest datagram. Its memory may be given back with [`UdpSockets::recycle`].
@@ -125,7 +222,10 @@ impl UdpSockets {
         let socket = self.sockets.get_mut(&address)?;
         let datagram = socket.queue.pop_front();
         match &datagram {
-            Some(datagram) => socket.queued_bytes -= datagram.payload.len(),
+            Some(datagram) => {
+                socket.queued_bytes -= datagram.payload.len();
+                socket.counters.received += 1;
+            }
             None => socket.is_reported = false,
         }
         datagram
@@ -138,18 +238,13 @@ impl UdpSockets {
         }
     }
 
-    /// Appends the sockets that have something to read and were not reported since `read` found nothing.
+    /// Appends the sockets that got something to read, or an error, each once until `read` has found nothing.
     pub fn take_readable(&mut self, into: &mut Vec<SocketAddr>) {
-        for (address, socket) in &mut self.sockets {
-            if !socket.queue.is_empty() && !socket.is_reported {
-                socket.is_reported = true;
-                into.push(*address);
-            }
-        }
+        into.append(&mut self.readable);
     }
 
     /// Makes a datagram of the socket's `port`, from `source`, an address of ours of the target's family. Packets have
-    /// up to `mtu` bytes. Says whether there was room for it.
+    /// up to `mtu` bytes.
     pub fn write(
         source: SocketAddr,
         target: SocketAddr,
@@ -157,11 +252,13 @@ impl UdpSockets {
         payload: &[u8],
         mtu: u16,
         outbox: &mut Outbox,
-    ) -> bool {
+    ) -> Result<(), UdpWriteError> {
         let len = udp::HEADER_BYTES + payload.len();
-        let Ok(datagram_len) = u16::try_from(len) else {
-            return false;
-        };
+        let datagram_len = u16::try_from(len).map_err(|_| UdpWriteError::TooLarge)?;
+        // What both families carry.
+        if len > usize::from(u16::MAX) - ipv4::HEADER_BYTES {
+            return Err(UdpWriteError::TooLarge);
+        }
         let head = Head {
             source: source.ip(),
             target: target.ip(),
@@ -173,14 +270,25 @@ impl UdpSockets {
             target: target.port(),
             len: datagram_len,
         };
-        outbox.send(&head, mtu, |into| {
+        let is_queued = outbox.send(&head, mtu, |into| {
             into.resize(udp::HEADER_BYTES, 0);
             header.emit(into);
             into.extend_from_slice(payload);
             let pseudo_header =
                 Sum::of_pseudo_header(head.source, head.target, Protocol::UDP.0, len);
             udp::fill(pseudo_header, into);
-        })
+        });
+        match is_queued {
+            true => Ok(()),
+            false => Err(UdpWriteError::Full),
+        }
+    }
+
+    /// A datagram of this socket was written.
+    pub fn count_sent(&mut self, socket: SocketAddr) {
+        if let Some(socket) = self.sockets.get_mut(&socket) {
+            socket.counters.sent += 1;
+        }
     }
 
     /// Whether datagrams to `target` have a reader.
@@ -249,8 +357,12 @@ mod tests {
     #[test]
     fn datagrams_go_to_the_socket_of_the_address_or_of_all() {
         let mut sockets = UdpSockets::new(32768..=60999, 1);
-        let one = sockets.bind(address("10.0.0.2:53")).unwrap();
-        let all = sockets.bind(address("0.0.0.0:53")).unwrap();
+        let one = sockets
+            .bind(address("10.0.0.2:53"), UdpOptions::default())
+            .unwrap();
+        let all = sockets
+            .bind(address("0.0.0.0:53"), UdpOptions::default())
+            .unwrap();
         assert_eq!(push(&mut sockets, "10.0.0.2:53", b"one"), Delivered::Queued);
         assert_eq!(push(&mut sockets, "10.0.0.3:53", b"all"), Delivered::Queued);
         for target in ["10.0.0.2:54", "[::1]:53"] {
@@ -267,12 +379,15 @@ mod tests {
     fn an_address_has_one_socket_until_it_is_closed() {
         let mut sockets = UdpSockets::new(32768..=60999, 1);
         let taken = address("10.0.0.2:53");
-        assert_eq!(sockets.bind(taken), Ok(taken));
-        assert_eq!(sockets.bind(taken), Err(BindError::InUse));
+        assert_eq!(sockets.bind(taken, UdpOptions::default()), Ok(taken));
+        assert_eq!(
+            sockets.bind(taken, UdpOptions::default()),
+            Err(BindError::InUse)
+        );
         assert!(sockets.close(taken));
         assert!(!sockets.close(taken));
         assert_eq!(push(&mut sockets, "10.0.0.2:53", b""), Delivered::NoSocket);
-        assert_eq!(sockets.bind(taken), Ok(taken));
+        assert_eq!(sockets.bind(taken, UdpOptions::default()), Ok(taken));
     }
 
     #[test]
@@ -280,27 +395,48 @@ mod tests {
         let mut sockets = UdpSockets::new(1000..=1003, 1);
         let mut ports = Vec::new();
         for _ in 0..4 {
-            ports.push(sockets.bind(address("0.0.0.0:0")).unwrap().port());
+            ports.push(
+                sockets
+                    .bind(address("0.0.0.0:0"), UdpOptions::default())
+                    .unwrap()
+                    .port(),
+            );
         }
         ports.sort_unstable();
         assert_eq!(ports, [1000, 1001, 1002, 1003]);
-        assert_eq!(sockets.bind(address("0.0.0.0:0")), Err(BindError::NoPort));
-        assert!(sockets.bind(address("[::]:0")).is_ok());
+        assert_eq!(
+            sockets.bind(address("0.0.0.0:0"), UdpOptions::default()),
+            Err(BindError::NoPort)
+        );
+        assert!(
+            sockets
+                .bind(address("[::]:0"), UdpOptions::default())
+                .is_ok()
+        );
     }
 
     #[test]
     fn sockets_are_bounded() {
         let mut sockets = UdpSockets::new(1..=65535, 1);
         for _ in 0..SOCKETS_MAX {
-            assert!(sockets.bind(address("0.0.0.0:0")).is_ok());
+            assert!(
+                sockets
+                    .bind(address("0.0.0.0:0"), UdpOptions::default())
+                    .is_ok()
+            );
         }
-        assert_eq!(sockets.bind(address("0.0.0.0:0")), Err(BindError::TooMany));
+        assert_eq!(
+            sockets.bind(address("0.0.0.0:0"), UdpOptions::default()),
+            Err(BindError::TooMany)
+        );
     }
 
     #[test]
     fn what_nobody_reads_is_bounded_in_number_and_bytes() {
         let mut sockets = UdpSockets::new(32768..=60999, 1);
-        let socket = sockets.bind(address("10.0.0.2:53")).unwrap();
+        let socket = sockets
+            .bind(address("10.0.0.2:53"), UdpOptions::default())
+            .unwrap();
         for _ in 0..QUEUE_MAX {
             assert_eq!(push(&mut sockets, "10.0.0.2:53", b""), Delivered::Queued);
         }
@@ -317,7 +453,9 @@ mod tests {
     #[test]
     fn a_socket_is_reported_once_until_it_was_read_empty() {
         let mut sockets = UdpSockets::new(32768..=60999, 1);
-        let socket = sockets.bind(address("10.0.0.2:53")).unwrap();
+        let socket = sockets
+            .bind(address("10.0.0.2:53"), UdpOptions::default())
+            .unwrap();
         let readable = |sockets: &mut UdpSockets| {
             let mut into = Vec::new();
             sockets.take_readable(&mut into);
@@ -338,13 +476,33 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_with_a_peer_takes_datagrams_and_errors_of_that_peer_only() {
+        let mut sockets = UdpSockets::new(32768..=60999, 1);
+        let (local, peer) = (address("10.0.0.2:53"), address("10.0.0.9:5000"));
+        let options = UdpOptions {
+            remote: Some(peer),
+            ..UdpOptions::default()
+        };
+        sockets.bind(local, options).unwrap();
+        assert_eq!(push(&mut sockets, "10.0.0.2:53", b"a"), Delivered::Queued);
+        let other = address("10.0.0.9:5001");
+        let from_other = sockets.on_datagram(other, local, Ecn::NotCapable, b"b");
+        assert_eq!(from_other, Delivered::NoSocket);
+        sockets.on_error(local, other, UdpError::Refused);
+        assert_eq!(sockets.take_error(local), None);
+        sockets.on_error(local, peer, UdpError::Refused);
+        assert_eq!(sockets.take_error(local), Some(UdpError::Refused));
+        assert_eq!(sockets.take_error(local), None);
+    }
+
+    #[test]
     fn a_datagram_that_is_written_has_its_length_and_checksum() {
         let mut outbox = Outbox::new(1);
         let (source, target) = (address("10.0.0.2:53"), address("10.0.0.9:5000"));
         let write = |outbox: &mut Outbox, payload: &[u8]| {
             UdpSockets::write(source, target, Ecn::Capable0, payload, 1500, outbox)
         };
-        assert!(write(&mut outbox, b"answer"));
+        assert_eq!(write(&mut outbox, b"answer"), Ok(()));
         let mut packets = Vec::new();
         outbox.transmit(|_, bytes| {
             packets.push(bytes.to_vec());
@@ -358,6 +516,11 @@ mod tests {
         let (header, len) = UdpHeader::parse(datagram).unwrap();
         assert_eq!((header.source, header.target, header.len), (53, 5000, 14));
         assert_eq!(&datagram[len..], b"answer");
-        assert!(!write(&mut outbox, &vec![0; 65_528]));
+        let largest = vec![0; 65_507];
+        assert_eq!(write(&mut outbox, &largest), Ok(()));
+        for too_large in [65_508, 65_528] {
+            let written = write(&mut outbox, &vec![0; too_large]);
+            assert_eq!(written, Err(UdpWriteError::TooLarge), "{too_large}");
+        }
     }
 }

@@ -10,7 +10,9 @@ use crate::outbox::{Offered, Outbox};
 use crate::path_mtu::PathMtus;
 use crate::queue::SendQueue;
 use crate::secrets::Secrets;
-use crate::udp::{BindError, UdpDatagram, UdpSockets};
+use crate::udp::{
+    BindError, UdpCounters, UdpDatagram, UdpError, UdpOptions, UdpSockets, UdpWriteError,
+};
 use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 use mill_wire::ethernet::{EtherType, EthernetHeader, HEADER_BYTES};
@@ -45,8 +47,12 @@ impl Datagrams {
 /// Datagrams of applications.
 impl<Q: SendQueue> Host<Q> {
     /// Opens a UDP socket; its address, with the port that was chosen, names it.
-    pub fn bind_udp(&mut self, address: SocketAddr) -> Result<SocketAddr, BindError> {
-        self.datagrams.udp.bind(address)
+    pub fn bind_udp(
+        &mut self,
+        address: SocketAddr,
+        options: UdpOptions,
+    ) -> Result<SocketAddr, BindError> {
+        self.datagrams.udp.bind(address, options)
     }
 
     /// Closes a UDP socket; what was not read is gone.
@@ -59,6 +65,15 @@ impl<Q: SendQueue> Host<Q> {
         self.datagrams.udp.read(socket)
     }
 
+    /// What a datagram that was sent before has met; given once.
+    pub fn take_udp_error(&mut self, socket: SocketAddr) -> Option<UdpError> {
+        self.datagrams.udp.take_error(socket)
+    }
+
+    pub fn udp_counters(&self, socket: SocketAddr) -> UdpCounters {
+        self.datagrams.udp.counters(socket)
+    }
+
     /// Takes a datagram's memory for the next ones.
     pub fn recycle_udp(&mut self, datagram: UdpDatagram) {
         self.datagrams.udp.recycle(datagram.payload);
@@ -69,33 +84,41 @@ impl<Q: SendQueue> Host<Q> {
         self.datagrams.udp.take_readable(into);
     }
 
-    /// Sends a datagram; it leaves with the next `transmit`. An unspecified source address is replaced by the one that
-    /// suits the target. Says whether it was taken: not without a route, and not if too much waits already.
+    /// Whether that many datagrams with that many bytes together would be taken by [`Host::write_udp`].
+    pub fn has_room_for_udp(&self, count: usize, bytes: usize) -> bool {
+        self.datagrams.outbox.has_room(count, bytes)
+    }
+
+    /// Sends a datagram of a socket; it leaves with the next `transmit`. Its source is `local`, or where that is
+    /// unspecified the address that suits the target.
     pub fn write_udp(
         &mut self,
-        source: SocketAddr,
+        socket: SocketAddr,
+        local: IpAddr,
         target: SocketAddr,
         ecn: Ecn,
         payload: &[u8],
-    ) -> bool {
+    ) -> Result<(), UdpWriteError> {
         let Some(hop) = self.next_hops.routes.route(target.ip()) else {
             self.drop_frame(DropReason::NoRoute);
-            return false;
+            return Err(UdpWriteError::NoRoute);
         };
-        let address = if source.ip().is_unspecified() {
+        let address = if local.is_unspecified() {
             hop.source
         } else {
-            source.ip()
+            local
         };
         if address.is_ipv4() != target.is_ipv4() {
-            return false;
+            return Err(UdpWriteError::NoRoute);
         }
-        let source = SocketAddr::new(address, source.port());
+        let source = SocketAddr::new(address, socket.port());
         let paths = [&self.next_hops.paths, &self.datagrams.paths];
         let [of_all, of_datagrams] = paths.map(|paths| paths.path_mtu(target.ip(), self.now));
         let mtu = of_all.min(of_datagrams);
-        let outbox = &mut self.datagrams.outbox;
-        UdpSockets::write(source, target, ecn, payload, mtu, outbox)
+        let Datagrams { udp, outbox, .. } = &mut self.datagrams;
+        UdpSockets::write(source, target, ecn, payload, mtu, outbox)?;
+        udp.count_sent(socket);
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use crate::icmp::{FlowError, FlowErrorKind, Message, Received};
 use crate::neighbor::receive::Envelope;
 use crate::queue::SendQueue;
 use crate::receive::{Origin, Packet, Taken};
+use crate::udp::UdpError;
 use core::net::{IpAddr, SocketAddr};
 use mill_wire::ndp::Ndp;
 use mill_wire::protocol::Protocol;
@@ -89,16 +90,27 @@ impl<Q: SendQueue> Host<Q> {
         }
     }
 
-    /// What a sender of datagrams does about losses is left to it; the size of the path is remembered for
+    /// What a sender of datagrams does about losses is left to it, which is told (RFC 1122 4.1.3.3); the size of the path is remembered for
     /// datagrams only: who knows a port of ours could slow down connections otherwise.
     fn on_udp_error(&mut self, error: &FlowError, kind: FlowErrorKind) -> bool {
         let local = SocketAddr::new(error.flow.local, error.flow.local_port);
         if !self.datagrams.udp.has_socket_for(local) {
             return false;
         }
-        if let FlowErrorKind::PacketTooBig { mtu } = kind {
-            let paths = &mut self.datagrams.paths;
-            paths.on_packet_too_big(error.flow.remote, mtu, self.now);
+        let remote = SocketAddr::new(error.flow.remote, error.flow.remote_port);
+        match kind {
+            FlowErrorKind::PacketTooBig { mtu } => {
+                let paths = &mut self.datagrams.paths;
+                paths.on_packet_too_big(error.flow.remote, mtu, self.now);
+            }
+            FlowErrorKind::Unreachable { hard } => {
+                let met = if hard {
+                    UdpError::Refused
+                } else {
+                    UdpError::Unreachable
+                };
+                self.datagrams.udp.on_error(local, remote, met);
+            }
         }
         true
     }

@@ -3,6 +3,7 @@
 use crate::packet::{datagram, icmp, message, packet};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
+use mill_stack::udp::UdpOptions;
 use mill_stack::wire::ethernet::EtherType;
 use mill_stack::wire::ethernet::MacAddress;
 use mill_stack::wire::ipv4::Ecn;
@@ -29,7 +30,7 @@ fn datagrams_go_to_their_socket_and_answers_come_back() {
     for family in 0..2 {
         let mut world = World::new();
         let own = SocketAddr::new(OURS[family].parse().unwrap(), 53);
-        let socket = world.host.bind_udp(own).unwrap();
+        let socket = world.host.bind_udp(own, UdpOptions::default()).unwrap();
         let question = datagram(PEER[family], OURS[family], (5000, 53), b"question");
         let sent = world.ip(&packet(
             PEER[family],
@@ -43,10 +44,12 @@ fn datagrams_go_to_their_socket_and_answers_come_back() {
         assert_eq!(readable, [socket]);
         let arrived = world.host.read_udp(socket).unwrap();
         assert_eq!(arrived.payload, b"question");
-        let is_taken = world
-            .host
-            .write_udp(socket, arrived.source, Ecn::NotCapable, b"answer");
-        assert!(is_taken);
+        let local = socket.ip();
+        let written =
+            world
+                .host
+                .write_udp(socket, local, arrived.source, Ecn::NotCapable, b"answer");
+        assert_eq!(written, Ok(()));
         world.host.recycle_udp(arrived);
         let answer = datagram(OURS[family], PEER[family], (53, 5000), b"answer");
         let sent: Vec<Vec<u8>> = world
@@ -88,7 +91,10 @@ fn to_everybody_only_who_listens_is_spoken_to() {
     let packet = packet(PEER[0], all, Protocol::UDP, &bytes);
     let sent = world.exchange_with(MacAddress::BROADCAST, EtherType::IPV4, &packet);
     assert_eq!(sent, Vec::<Vec<u8>>::new());
-    let socket = world.host.bind_udp("0.0.0.0:67".parse().unwrap()).unwrap();
+    let socket = world
+        .host
+        .bind_udp("0.0.0.0:67".parse().unwrap(), UdpOptions::default())
+        .unwrap();
     world.exchange_with(MacAddress::BROADCAST, EtherType::IPV4, &packet);
     assert_eq!(world.host.read_udp(socket).unwrap().payload, b"hello");
 }

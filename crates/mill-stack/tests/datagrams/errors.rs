@@ -3,6 +3,7 @@
 use crate::packet::{datagram, icmp, message, packet};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
+use mill_stack::udp::UdpOptions;
 use mill_stack::wire::checksum;
 use mill_stack::wire::checksum::Sum;
 use mill_stack::wire::icmpv4::Icmpv4;
@@ -79,7 +80,7 @@ fn a_smaller_path_is_remembered_for_datagrams_of_who_has_a_socket() {
         let own: SocketAddr = "10.77.0.2:53".parse().unwrap();
         let peer: SocketAddr = "10.77.0.9:5000".parse().unwrap();
         if is_bound {
-            world.host.bind_udp(own).unwrap();
+            world.host.bind_udp(own, UdpOptions::default()).unwrap();
         }
         let ours = datagram(OURS[0], PEER[0], (53, 5000), &[0; 1400]);
         let quoted = packet(OURS[0], PEER[0], Protocol::UDP, &ours);
@@ -89,7 +90,10 @@ fn a_smaller_path_is_remembered_for_datagrams_of_who_has_a_socket() {
         bytes.extend(&quoted[..28]);
         let body = icmp(PEER[0], OURS[0], &bytes);
         world.ip(&packet(PEER[0], OURS[0], Protocol::ICMPV4, &body));
-        assert!(world.host.write_udp(own, peer, Ecn::NotCapable, &[0; 1400]));
+        let written = world
+            .host
+            .write_udp(own, own.ip(), peer, Ecn::NotCapable, &[0; 1400]);
+        assert_eq!(written, Ok(()));
         assert_eq!(world.turn().len(), expected);
         // Whether such a datagram was ever sent nobody knows: connections do not suffer.
         let server = "10.77.0.9:80".parse().unwrap();

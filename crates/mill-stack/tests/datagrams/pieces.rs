@@ -3,6 +3,7 @@
 use crate::packet::{datagram, message, packet, pseudo_header};
 use crate::world::{OURS, PEER, World};
 use mill_stack::drop_reason::DropReason;
+use mill_stack::udp::UdpOptions;
 use mill_stack::wire::checksum;
 use mill_stack::wire::checksum::Sum;
 use mill_stack::wire::protocol::Protocol;
@@ -37,7 +38,7 @@ fn datagrams_in_pieces_arrive_whole() {
     for family in 0..2 {
         let mut world = World::new();
         let own = SocketAddr::new(OURS[family].parse().unwrap(), 53);
-        let socket = world.host.bind_udp(own).unwrap();
+        let socket = world.host.bind_udp(own, UdpOptions::default()).unwrap();
         let payload: Vec<u8> = (0..2000_usize).map(|at| at.to_le_bytes()[0]).collect();
         let bytes = datagram(PEER[family], OURS[family], (5000, 53), &payload);
         let mut pieces = fragments(family, Protocol::UDP, &bytes);
@@ -96,7 +97,7 @@ fn overlapping_pieces_are_dropped_with_their_datagram() {
     for family in 0..2 {
         let mut world = World::new();
         let own = SocketAddr::new(OURS[family].parse().unwrap(), 53);
-        let socket = world.host.bind_udp(own).unwrap();
+        let socket = world.host.bind_udp(own, UdpOptions::default()).unwrap();
         let bytes = datagram(PEER[family], OURS[family], (5000, 53), &[0; 1000]);
         let pieces = fragments(family, Protocol::UDP, &bytes);
         let mut other = bytes.clone();
