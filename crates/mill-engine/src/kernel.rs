@@ -30,6 +30,9 @@ mod listeners;
 /// The handle that a task holds.
 mod stream;
 
+/// What other threads send: listening sockets, and that there is mail.
+mod mailbox;
+
 pub use stream::KernelStream;
 
 use crate::files::{KernelFiles, PoolLimits};
@@ -46,7 +49,7 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_sys::address::Peer;
 use mill_sys::epoll::{Epoll, Event, Interest, Watcher};
-use mill_sys::{clock, passing, random, socket};
+use mill_sys::{clock, random, socket};
 use outbound::Outbound;
 use precision::Precision;
 use slot::{Slot, Slots};
@@ -424,41 +427,11 @@ impl Inner {
         }
     }
 
-    /// Takes what lies in the mailbox: descriptors go to the listeners, the rest was only to wake us. Whether there was some
-    /// of that.
-    fn collect_mail(&self) -> bool {
-        let Some(mailbox) = &self.mailbox else {
-            return false;
-        };
-        let mut key = [0; OFFER_KEY_MAX];
-        let mut has_mail = false;
-        while let Ok((length, descriptors)) = passing::receive(mailbox.as_fd(), &mut key) {
-            has_mail |= descriptors.is_empty();
-            // Perhaps the end, of which there is no end.
-            if length == 0 && descriptors.is_empty() {
-                break;
-            }
-            for descriptor in descriptors {
-                let key = key.get(..length).unwrap_or_default().to_vec();
-                self.listeners.borrow_mut().offer(key, descriptor);
-            }
-        }
-        has_mail
-    }
-
     fn leave_watched(&self, token: u64) {
         let place = usize::try_from(WATCH_TOKEN_MAX - token).unwrap_or(usize::MAX);
         if let Some(watched) = self.watched.borrow().get(place) {
             // Fails only if it has left already.
             let _ = self.epoll.remove(watched.as_fd());
-        }
-    }
-
-    /// Whoever wrote to the mailbox is gone: it would be reported for ever.
-    fn leave_mailbox(&self) {
-        if let Some(mailbox) = &self.mailbox {
-            // Fails only if it has left already.
-            let _ = self.epoll.remove(mailbox.as_fd());
         }
     }
 }
@@ -485,9 +458,6 @@ const REGISTER_PAUSE: Duration = Duration::from_millis(500);
 
 /// Reports taken from epoll at once; bounds the work of a turn. nginx's default is as large.
 const REPORTS_PER_TURN: usize = 512;
-
-/// The longest key of an offered descriptor: a Unix path of 107 bytes and what stands before it, rounded up.
-const OFFER_KEY_MAX: usize = 256;
 
 /// Tokens: a slot's generation and index, or one of these.
 const LISTENER_BIT: u64 = 1 << 63;
