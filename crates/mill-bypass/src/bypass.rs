@@ -101,6 +101,10 @@ where
         Self { inner, stack_half }
     }
 
+    pub(crate) fn stack_half(&self) -> Option<&StackHalf<L, FileOf<I>>> {
+        self.stack_half.as_deref()
+    }
+
     /// The engine of all that does not go over the link.
     pub const fn inner(&self) -> &I {
         &self.inner

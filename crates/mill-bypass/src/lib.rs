@@ -33,6 +33,9 @@ pub mod bypass;
 /// One connection, of the stack or of the inner engine.
 pub mod stream;
 
+/// A socket of datagrams: of the stack, of the inner engine, or of both.
+pub mod datagrams;
+
 /// What was written, until it is acknowledged.
 pub mod payload_queue;
 
@@ -51,6 +54,9 @@ mod stack;
 /// When a turn waits, and when it looks at the inner engine.
 mod pace;
 
+/// Which task uses which socket of datagrams.
+mod datagram_tasks;
+
 /// What the engine keeps of one stream of the stack.
 mod slot;
 
@@ -61,6 +67,7 @@ mod listeners;
 mod mapping;
 
 pub use bypass::{BypassEngine, StackOptions};
+pub use datagrams::BypassDatagrams;
 pub use file_bytes::FileBytes;
 pub use payload_queue::PayloadQueue;
 pub use stream::BypassStream;

@@ -1,11 +1,14 @@
 //! Options and errors, between the runtime's and the stack's.
 
 use core::net::{IpAddr, SocketAddr};
+use mill_runtime::datagrams::{DatagramError, Ecn};
 use mill_runtime::engine::{Keepalive, ListenError, ListenOptions};
 use mill_runtime::stream::{StreamError, TransportInfo};
 use mill_runtime::time::{Duration, Instant};
 use mill_stack::socket::{self, ConnectError, SocketError};
 use mill_stack::tcp::{config, info::Info, time};
+use mill_stack::udp::{BindError, UdpError, UdpWriteError};
+use mill_stack::wire;
 
 /// The time, as the stack counts it.
 pub(crate) const fn to_stack(now: Instant) -> time::Instant {
@@ -15,6 +18,48 @@ pub(crate) const fn to_stack(now: Instant) -> time::Instant {
 /// The time, as the runtime counts it.
 pub(crate) const fn to_runtime(at: time::Instant) -> Instant {
     Instant::from_nanos(at.as_nanos())
+}
+
+pub(crate) const fn to_stack_ecn(ecn: Ecn) -> wire::ipv4::Ecn {
+    match ecn {
+        Ecn::NotCapable => wire::ipv4::Ecn::NotCapable,
+        Ecn::Capable1 => wire::ipv4::Ecn::Capable1,
+        Ecn::Capable0 => wire::ipv4::Ecn::Capable0,
+        Ecn::CongestionExperienced => wire::ipv4::Ecn::CongestionExperienced,
+    }
+}
+
+pub(crate) const fn to_runtime_ecn(ecn: wire::ipv4::Ecn) -> Ecn {
+    match ecn {
+        wire::ipv4::Ecn::NotCapable => Ecn::NotCapable,
+        wire::ipv4::Ecn::Capable1 => Ecn::Capable1,
+        wire::ipv4::Ecn::Capable0 => Ecn::Capable0,
+        wire::ipv4::Ecn::CongestionExperienced => Ecn::CongestionExperienced,
+    }
+}
+
+/// What a datagram that was sent before has met.
+pub(crate) const fn datagram_error(error: UdpError) -> DatagramError {
+    match error {
+        UdpError::Refused => DatagramError::Refused,
+        UdpError::Unreachable => DatagramError::Unreachable,
+    }
+}
+
+/// Why a datagram is not sent. What is full is not an error to whoever may wait.
+pub(crate) const fn write_error(error: UdpWriteError) -> Option<DatagramError> {
+    match error {
+        UdpWriteError::TooLarge => Some(DatagramError::TooLarge),
+        UdpWriteError::NoRoute => Some(DatagramError::Unreachable),
+        UdpWriteError::Full => None,
+    }
+}
+
+pub(crate) const fn bind_error(error: BindError) -> DatagramError {
+    match error {
+        BindError::InUse | BindError::NoPort => DatagramError::Other(EADDRINUSE),
+        BindError::TooMany => DatagramError::Other(EMFILE),
+    }
 }
 
 /// A listener's options as the stack takes them; it has all of them.

@@ -1,6 +1,7 @@
 //! One host, its link, and the slots of its streams.
 
 use crate::bypass::{BypassLink, is_under_way};
+use crate::datagram_tasks::DatagramTasks;
 use crate::file_bytes::FileBytes;
 use crate::mapping::{to_runtime, to_stack};
 use crate::pace::{Pace, Wait};
@@ -9,7 +10,8 @@ use crate::pool::Pool;
 use crate::slot::Slots;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
+use mill_runtime::datagrams::SEGMENTS_MAX;
 use mill_runtime::engine::Park;
 use mill_runtime::tasks::TaskId;
 use mill_runtime::time::{Duration, Instant};
@@ -27,6 +29,9 @@ pub(crate) struct Stack<L: BypassLink, F: FileBytes> {
     /// What changed and was not reported yet.
     ready: Vec<Ready>,
     acceptable: Vec<ListenerId>,
+    pub(crate) datagrams: DatagramTasks,
+    /// Memory for sockets of datagrams that have something to read.
+    readable: Vec<SocketAddr>,
     /// The frames that `Host::receive` takes at once.
     burst_max: usize,
     /// The last turn took or sent all the frames it may, and left some perhaps.
@@ -61,6 +66,8 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
             pool: Pool::default(),
             ready: Vec::new(),
             acceptable: Vec::new(),
+            datagrams: DatagramTasks::default(),
+            readable: Vec::new(),
             burst_max: burst_max.max(1),
             has_more: false,
             full_turns: 0,
@@ -86,7 +93,10 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     }
 
     fn park(&self, park: Park, now: impl FnOnce() -> Instant) -> Park {
-        let has_work = self.has_more || !self.ready.is_empty() || !self.acceptable.is_empty();
+        let has_work = self.has_more
+            || !self.ready.is_empty()
+            || !self.acceptable.is_empty()
+            || self.datagrams.has_ready();
         let asks_again = (1..=FULL_TURNS_MAX).contains(&self.full_turns);
         if park == Park::No || has_work || asks_again {
             return Park::No;
@@ -211,6 +221,7 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     pub(crate) fn report(&mut self, tasks: &mut Vec<TaskId>) {
         let changed = self.ready.drain(..);
         tasks.extend(changed.map(|ready| TaskId::from_bits(ready.token)));
+        self.datagrams.take_ready(tasks);
     }
 
     /// The listeners at which somebody began to wait.
@@ -221,6 +232,13 @@ impl<L: BypassLink, F: FileBytes> Stack<L, F> {
     fn note_changes(&mut self) {
         self.host.take_ready(&mut self.ready);
         self.host.take_acceptable(&mut self.acceptable);
+        self.host.take_readable_udp(&mut self.readable);
+        for socket in self.readable.drain(..) {
+            self.datagrams.on_readable(socket);
+        }
+        if self.datagrams.wants_room() && self.host.has_room_for_udp(SEGMENTS_MAX, 0) {
+            self.datagrams.on_room();
+        }
     }
 }
 

@@ -54,6 +54,9 @@ mod ending;
 /// A stream goes from one task to another.
 mod handing_over;
 
+/// Sockets of datagrams: batches, local address, ECN, segments, errors, readiness, bounded queues.
+mod datagrams;
+
 /// Accepting: pauses, limits, clients that are gone, and the end of it.
 mod accepting;
 
@@ -132,6 +135,19 @@ behaviours! { $
         what_arrived_before_the_hand_over_wakes_the_new_task,
         a_queue_that_empties_wakes_the_new_task,
         a_task_that_waits_for_a_reset_stream_learns_of_it_after_the_hand_over,
+    }
+    datagrams {
+        a_datagram_wakes_the_task_that_waits_and_is_echoed,
+        batches_keep_their_order,
+        a_wildcard_socket_knows_where_each_datagram_came_to_and_answers_from_there,
+        ecn_bits_arrive_as_they_were_sent,
+        a_segmented_send_arrives_as_separate_datagrams,
+        what_is_too_large_is_an_error_and_what_stands_around_it_is_sent,
+        an_unreachable_port_refuses_a_socket_with_a_peer_which_goes_on,
+        a_receive_queue_is_bounded_and_counts_what_it_drops,
+        a_sender_that_outruns_the_network_waits_for_room,
+        a_socket_that_is_handed_over_wakes_the_new_task_and_no_longer_the_former_one,
+        an_address_in_use_is_an_error,
     }
     accepting {
         a_listener_that_pauses_accepts_nobody_until_it_goes_on,

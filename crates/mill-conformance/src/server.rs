@@ -1,6 +1,7 @@
 //! The worker that a behaviour runs, the servers on it, and what an engine has to bring for that.
 
 use crate::client::{Client, Peer};
+use mill_runtime::datagrams::DatagramEngine;
 use mill_runtime::engine::{DrainListener, Engine, ListenerId};
 use mill_runtime::files::Files;
 use mill_runtime::scheduler::Scheduler;
@@ -8,13 +9,13 @@ use mill_runtime::time::{Duration, Instant};
 use mill_runtime::worker::{Turn, Worker};
 use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::rc::Rc;
 
 /// What an engine has to bring: itself, with a network around it, peers in that network, and a file system.
 pub trait Testbed: Sized + 'static {
-    type Engine: DrainListener;
+    type Engine: DrainListener + DatagramEngine;
     type Peer: Peer;
     type Directory: Directory;
 
@@ -25,8 +26,16 @@ pub trait Testbed: Sized + 'static {
     /// A new engine that listens, with so large a send buffer for each connection if that is asked for.
     fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self>;
 
+    /// The engine of the peers, which [`Testbed::turn`] runs, and an address at which its sockets receive.
+    fn peers(&self) -> (Self::Engine, IpAddr);
+
+    /// The addresses of IPv4 at which a socket of the server's engine receives that is at all of them.
+    fn addresses(server: &Server<Self>) -> Vec<IpAddr> {
+        vec![server.address.ip()]
+    }
+
     /// Lets the peers do what they do by themselves; waits for it until `until` at the most.
-    fn turn(&mut self, _until: Instant) {}
+    fn turn(&mut self, until: Instant);
 
     /// Whether connections to a server are refused.
     fn refuses(server: &mut Server<Self>) -> bool {

@@ -33,6 +33,10 @@ mod stream;
 /// What other threads send: listening sockets, and that there is mail.
 mod mailbox;
 
+/// Sockets of datagrams.
+mod datagrams;
+
+pub use datagrams::KernelDatagrams;
 pub use stream::KernelStream;
 
 use crate::files::{KernelFiles, PoolLimits};
@@ -91,6 +95,7 @@ struct Inner {
     parked_until: Option<&'static AtomicU64>,
     slots: RefCell<Slots>,
     listeners: RefCell<Listeners>,
+    datagrams: RefCell<datagrams::Sockets>,
     /// The epoll reports of this turn.
     reports: RefCell<Vec<Event>>,
     inbound: RefCell<Inbound>,
@@ -125,6 +130,7 @@ impl KernelEngine {
             parked_until: options.parked_until,
             slots: RefCell::default(),
             listeners: RefCell::default(),
+            datagrams: RefCell::default(),
             reports: RefCell::new(vec![Event::EMPTY; REPORTS_PER_TURN]),
             inbound: RefCell::new(Inbound::new()),
             gather: RefCell::new(Gather::new()),
@@ -290,6 +296,7 @@ impl Engine for KernelEngine {
 
     fn poll(&self, park: Park, events: &mut Events) -> (Instant, UnixTime) {
         self.0.resume_unfinished(events);
+        self.0.datagrams.borrow_mut().take_due(&mut events.ready);
         events.mail = self.0.has_mail.take();
         let timeout = match park {
             _ if events.mail || !events.ready.is_empty() => Some(Duration::ZERO),
@@ -415,6 +422,10 @@ impl Inner {
                     let index = u32::try_from(token & !LISTENER_BIT).unwrap_or(u32::MAX);
                     events.acceptable.push(ListenerId(index));
                 }
+                token if token & DATAGRAM_BIT != 0 => {
+                    let task = self.datagrams.borrow_mut().on_report(*report);
+                    events.ready.extend(task);
+                }
                 token => {
                     if let Some(slot) = slots.by_token(token) {
                         if slot.on_report(*report) {
@@ -461,6 +472,7 @@ const REPORTS_PER_TURN: usize = 512;
 
 /// Tokens: a slot's generation and index, or one of these.
 const LISTENER_BIT: u64 = 1 << 63;
+const DATAGRAM_BIT: u64 = 1 << 62;
 const MAILBOX_TOKEN: u64 = u64::MAX;
 
 /// Tokens of watched descriptors, the first of them the highest: an engine has one link, of 64 queues at most, each with a

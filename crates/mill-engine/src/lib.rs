@@ -26,4 +26,4 @@ pub mod offer;
 
 pub use combined::{Bypass, CombinedEngine};
 pub use files::{KernelFile, KernelFiles, PoolLimits};
-pub use kernel::{KernelEngine, KernelOptions, KernelStream};
+pub use kernel::{KernelDatagrams, KernelEngine, KernelOptions, KernelStream};

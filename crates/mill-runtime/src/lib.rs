@@ -40,6 +40,9 @@ pub mod engine;
 /// One connection: borrowed reads, handed-over writes.
 pub mod stream;
 
+/// Sockets of datagrams: batches in and out, local address, ECN, segments.
+pub mod datagrams;
+
 /// What is handed over in a write.
 pub mod payload;
 

@@ -2,10 +2,12 @@
 
 use crate::client::Action;
 use crate::endpoint::EndpointId;
+use crate::network::datagrams::Datagram;
 use crate::packet::Flying;
 use mill_runtime::time::Instant;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
@@ -23,6 +25,9 @@ pub(crate) enum Event {
     Arrives(EndpointId, Item),
     /// The receiver has read so many bytes, and the sender learns it.
     WindowOpens(EndpointId, u64),
+    DatagramArrives(Datagram),
+    /// The sender learns that nothing receives at this address.
+    DatagramRefused(usize, SocketAddr),
     /// A scripted client acts.
     Acts(EndpointId, Action),
     /// A client that reads slowly reads a little.
@@ -74,6 +79,12 @@ impl fmt::Debug for Event {
             Self::WindowOpens(end, bytes) => write!(formatter, "WindowOpens({end:?}, {bytes})"),
             Self::Acts(end, action) => write!(formatter, "Acts({end:?}, {action:?})"),
             Self::Reads(end) => write!(formatter, "Reads({end:?})"),
+            Self::DatagramArrives(datagram) => {
+                write!(formatter, "DatagramArrives({datagram:?})")
+            }
+            Self::DatagramRefused(sender, target) => {
+                write!(formatter, "DatagramRefused({sender}, {target})")
+            }
             Self::FileReady => formatter.write_str("FileReady"),
             Self::FrameSwitched(frame) => write!(formatter, "FrameSwitched({frame:?})"),
             Self::FrameArrives(station, frame) => {

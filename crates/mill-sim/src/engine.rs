@@ -36,6 +36,10 @@ impl SimEngine {
         Self { files, identity }
     }
 
+    pub(crate) fn net(&self) -> Net {
+        Rc::clone(&self.identity.net)
+    }
+
     /// Its number in the world.
     pub(crate) fn index(&self) -> usize {
         self.identity.index

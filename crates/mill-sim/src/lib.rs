@@ -54,6 +54,9 @@ pub mod engine;
 /// One end of a connection, as a task holds it.
 pub mod stream;
 
+/// A socket of datagrams, as a task holds it.
+pub mod datagrams;
+
 /// Files in memory, changed by the test while the server runs.
 pub mod files;
 

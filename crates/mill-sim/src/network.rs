@@ -1,5 +1,7 @@
 //! Everything that carries connections: ends, listening sockets, engines; and the time that they share.
 
+/// Sockets of datagrams.
+pub(crate) mod datagrams;
 /// Listening, connecting, accepting.
 mod listening;
 /// Sending, arriving, reading, closing.
@@ -13,6 +15,7 @@ use crate::packet::Packets;
 use crate::random::Random;
 use crate::socket::{Listener, Socket};
 use crate::world::Until;
+use datagrams::DatagramSocket;
 use mill_runtime::engine::{Events, ListenOption, ListenerId, Park};
 use mill_runtime::stream::StreamOption;
 use mill_runtime::tasks::TaskId;
@@ -36,6 +39,7 @@ pub(crate) struct Network {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) sockets: Vec<Socket>,
     pub(crate) listeners: Vec<Listener>,
+    pub(crate) datagram_sockets: Vec<DatagramSocket>,
     /// The network of frames, beside the connections above.
     pub(crate) packets: Packets,
     pub(crate) engines: Vec<EngineState>,
@@ -84,6 +88,7 @@ impl Network {
             endpoints: Vec::new(),
             sockets: Vec::new(),
             listeners: Vec::new(),
+            datagram_sockets: Vec::new(),
             packets: Packets::new(),
             engines: Vec::new(),
             lacking_listen: Vec::new(),

@@ -106,6 +106,11 @@ impl SockAddr {
         (&raw const self.storage).cast()
     }
 
+    /// Bytes of it, or of the room for it.
+    pub(crate) const fn length(&self) -> libc::socklen_t {
+        self.length
+    }
+
     /// Pointers for a call that fills the address in.
     pub(crate) fn as_out(&mut self) -> (*mut libc::sockaddr, *mut libc::socklen_t) {
         ((&raw mut self.storage).cast(), &raw mut self.length)

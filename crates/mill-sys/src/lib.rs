@@ -12,6 +12,9 @@ pub mod address;
 /// Calls on connected sockets.
 pub mod socket;
 
+/// UDP sockets: batches of datagrams.
+pub mod datagram;
+
 /// epoll(7).
 pub mod epoll;
 

@@ -267,9 +267,9 @@ fn queue(socket: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
     }
 }
 
-/// Reads an option whose value is plain data.
-fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
-    // SAFETY: only plain data types are asked for in this file; all zero is a valid value of each.
+/// Reads an option whose value is plain data, for which all zero is valid.
+pub(crate) fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<T> {
+    // SAFETY: the callers ask for plain data types only; all zero is a valid value of each.
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
     // SAFETY: pointer and length describe `value`, which lives through the call.

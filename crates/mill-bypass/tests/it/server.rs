@@ -125,6 +125,10 @@ impl Testbed for Network {
         listening(|_, options| options.send_buffer_bytes = send_buffer_bytes)
     }
 
+    fn peers(&self) -> (TestEngine, IpAddr) {
+        (self.clients.clone(), CLIENTS.into())
+    }
+
     fn turn(&mut self, until: Instant) {
         turn(&self.clients, Park::Until(until));
     }

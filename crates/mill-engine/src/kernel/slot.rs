@@ -1,7 +1,7 @@
 //! One connection's state, and the slab of them.
 
-use super::LISTENER_BIT;
 use super::outbound::Outbound;
+use super::{DATAGRAM_BIT, LISTENER_BIT};
 use mill_runtime::address::Address;
 use mill_runtime::stream::StreamError;
 use mill_runtime::tasks::TaskId;
@@ -206,9 +206,9 @@ impl Slots {
     }
 }
 
-/// Leaves the token's highest bit to the listeners.
+/// Leaves the token's highest bits to listeners and datagrams.
 const GENERATION_MASK: u32 = u32::MAX >> 2;
-const _: () = assert!(((GENERATION_MASK as u64) << 32) & LISTENER_BIT == 0);
+const _: () = assert!(((GENERATION_MASK as u64) << 32) & (LISTENER_BIT | DATAGRAM_BIT) == 0);
 
 /// The address of a peer that has none.
 const UNNAMED: SocketAddr =

@@ -34,3 +34,6 @@ mod files;
 
 /// Files that are not in the page cache.
 mod cold_files;
+
+/// Datagrams over devices that carry less.
+mod narrow_paths;

@@ -2,14 +2,16 @@
 
 use crate::client::SocketPeer;
 use crate::files::Directory;
+use mill_conformance::stream_peer::turn;
 use mill_conformance::{Around, Listener, Testbed};
 use mill_engine::{KernelEngine, KernelOptions, KernelStream, offer};
 use mill_runtime::address::Address;
-use mill_runtime::engine::{Engine, ListenOptions};
+use mill_runtime::engine::{Engine, ListenOptions, Park};
+use mill_runtime::time::Instant;
 use mill_sys::listener::set_int;
 use mill_sys::passing;
 use std::future::Future;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -17,8 +19,9 @@ pub(crate) use mill_conformance::Task;
 
 pub(crate) type Server = mill_conformance::Server<Kernel>;
 
-/// The kernel engine, and our end of its mailbox.
+/// The kernel engine, our end of its mailbox, and another engine for the peers' sockets of datagrams.
 pub(crate) struct Kernel {
+    peers: KernelEngine,
     pub(crate) mailbox: Option<OwnedFd>,
 }
 
@@ -39,6 +42,19 @@ impl Testbed for Kernel {
             set_int(listener.as_fd(), IPPROTO_TCP, TCP_MAXSEG, 1000).unwrap();
         }
         offered(&listener)
+    }
+
+    fn peers(&self) -> (KernelEngine, IpAddr) {
+        (self.peers.clone(), Ipv4Addr::LOCALHOST.into())
+    }
+
+    /// All of 127.0.0.0/8 is this machine.
+    fn addresses(_: &Server) -> Vec<IpAddr> {
+        [[127, 0, 0, 1], [127, 0, 0, 77]].map(IpAddr::from).into()
+    }
+
+    fn turn(&mut self, _: Instant) {
+        turn(&self.peers, Park::No);
     }
 }
 
@@ -96,7 +112,10 @@ fn listening(
         Address::Unix(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
     };
     Listener {
-        testbed: Kernel { mailbox },
+        testbed: Kernel {
+            peers: self::engine(None),
+            mailbox,
+        },
         engine,
         id,
         address,

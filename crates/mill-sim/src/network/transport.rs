@@ -19,6 +19,8 @@ impl Network {
             Event::WindowOpens(end, bytes) => self.on_window_opens(end, bytes),
             Event::Acts(end, action) => self.act(end, action),
             Event::Reads(end) => self.on_reads(end),
+            Event::DatagramArrives(datagram) => self.on_datagram(datagram),
+            Event::DatagramRefused(sender, target) => self.on_datagram_refused(sender, target),
             Event::FileReady => self.report_everyone(),
             Event::FrameSwitched(frame) => self.on_switched(frame),
             Event::FrameArrives(station, frame) => self.on_frame(station, frame),

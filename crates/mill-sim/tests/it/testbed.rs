@@ -1,7 +1,7 @@
 //! A world as a testbed for what every engine must do.
 
 use mill_conformance::stream_peer::{PeerNetwork, StreamPeer, turn};
-use mill_conformance::{Directory, Listener, Testbed};
+use mill_conformance::{Directory, Listener, Server, Testbed};
 use mill_runtime::address::Address;
 use mill_runtime::engine::{Engine, ListenOptions, Park};
 use mill_runtime::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use mill_sim::files::SimFiles;
 use mill_sim::link::Link;
 use mill_sim::world::World;
 use std::cell::{Cell, RefCell};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The world of this test, which has a thread of its own, and the engine of its peers.
 pub(crate) struct TestWorld {
@@ -78,8 +78,20 @@ impl Testbed for Sim {
         }
     }
 
+    fn peers(&self) -> (SimEngine, IpAddr) {
+        (
+            <Self as PeerNetwork>::peers(),
+            Ipv4Addr::new(10, 1, 0, 1).into(),
+        )
+    }
+
+    /// A world has all addresses.
+    fn addresses(server: &Server<Self>) -> Vec<IpAddr> {
+        vec![server.address.ip(), Ipv4Addr::new(10, 2, 0, 1).into()]
+    }
+
     fn turn(&mut self, until: Instant) {
-        turn(&Self::peers(), Park::Until(until));
+        turn(&<Self as PeerNetwork>::peers(), Park::Until(until));
     }
 }
 
