@@ -1,4 +1,4 @@
-//! How fast two threads talk over memif, each on a core of its own, without a stack: round trips of small frames, one at
+//! Measures memif between two threads, each on a core of its own, without a stack: round trips of small frames, one at
 //! a time and many, and bytes of large ones.
 //!
 //! ```text
@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Of each measurement.
+/// Duration of each measurement.
 const TIME: Duration = Duration::from_secs(1);
 
-/// Calls between two looks at the clock.
+/// Calls between two reads of the clock.
 const CALLS: u32 = 64;
 
 fn main() -> std::io::Result<()> {
@@ -65,7 +65,7 @@ fn ends(options: &MemifOptions) -> std::io::Result<(MemifLink, MemifLink)> {
 fn with_echo<T>(far: MemifLink, near: &mut MemifLink, act: impl FnOnce(&mut MemifLink) -> T) -> T {
     beside(far, near, act, |link, burst| {
         for received in burst.as_slice() {
-            // As a stack does: what is answered is written anew.
+            // As a stack does: the answer is written anew.
             let len = link.frame(received.id).len();
             if let Some(room) = link.reserve(len) {
                 room.fill(1);
@@ -113,7 +113,7 @@ fn beside<T>(
     })
 }
 
-/// Sleeps until there is something, if the link is one that wakes.
+/// Sleeps until there is something to receive, if the link is not polled.
 fn rest(link: &MemifLink) {
     if link.is_polling() {
         std::hint::spin_loop();

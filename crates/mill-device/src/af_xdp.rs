@@ -1,7 +1,7 @@
-//! A queue of an interface by AF_XDP: frames lie in memory that is shared with the kernel, and are never copied here but
-//! when they are longer than a place.
+//! A queue of an interface by AF_XDP: frames lie in memory that is shared with the kernel, and are copied here only if
+//! they are longer than a slot.
 //!
-//! Receiving takes no system call; sending takes one a turn, or one for every 64 frames, where the kernel copies.
+//! Receiving takes no system call. Sending takes one a turn, or one for every 64 frames, where the kernel copies.
 
 use crate::frames::Frames;
 use filling::Filling;
@@ -11,49 +11,49 @@ use slots::Slots;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Socket and memory, as they are made by whoever has the rights.
+/// Makes the socket and its memory, in the process that has the privileges.
 pub mod setup;
 
-/// How many places the kernel has to fill.
+/// How many slots the fill ring holds.
 mod filling;
 
-/// Where frames to be sent lie.
+/// The memory of frames to be sent.
 mod slots;
 
-/// What is told of a link.
+/// Counters and faults of a link.
 mod report;
 
 pub use report::{XdpCounters, XdpTrouble};
 
-/// A queue as the stack uses it.
+/// The link of one queue.
 pub struct XdpLink {
     xsk: Xsk,
     properties: LinkProperties,
     checksum: ReceivedChecksum,
-    /// Where each frame that was received begins in its place, and its length.
+    /// Where each received frame begins in its slot, and its length.
     extents: Box<[Extent]>,
-    /// The pieces of a frame whose last has not arrived, and frames that were put together of pieces.
+    /// The pieces of a frame whose last one has not arrived, and frames that were assembled of pieces.
     pieces: Vec<Piece>,
     gathered: Frames,
     filling: Filling,
     slots: Slots,
-    /// Places of frames that were transmitted, of which the kernel does not know yet.
+    /// Slots of transmitted frames that are not in the kernel's ring yet.
     unpublished: u32,
-    /// After the last flush the kernel had not looked at all frames.
+    /// After the last flush the kernel had not processed all frames.
     is_waiting: bool,
     counters: XdpCounters,
     on_trouble: Option<Box<dyn FnMut(XdpTrouble) + Send>>,
     told: [bool; 2],
 }
 
-/// What a link has to be told of its interface.
+/// What a link has to know of its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XdpLinkOptions {
     /// The interface's Ethernet address.
     pub address: [u8; 6],
     /// Bytes of IP packet in a frame.
     pub mtu: u16,
-    /// Frames may come from this machine, without a checksum (veth, and what lies on it).
+    /// Frames may come from this machine without a checksum (veth, and interfaces on top of one).
     pub peer_may_be_local: bool,
 }
 
@@ -115,18 +115,18 @@ impl XdpLink {
         self.counters
     }
 
-    /// What the kernel has counted; a system call.
+    /// The kernel's counters; a system call.
     pub fn statistics(&self) -> io::Result<XskStatistics> {
         self.xsk.statistics()
     }
 
-    /// Whether the kernel copies no frames.
+    /// Whether the driver uses the memory directly, without copies.
     pub fn is_zero_copy(&self) -> io::Result<bool> {
         self.xsk.is_zero_copy()
     }
 
-    /// Pieces that wait to be received, and places that wait to be sent, as far as is known; and places that the kernel may
-    /// send from.
+    /// Pieces that wait to be received, slots that wait to be sent, as far as is known, and the total number of slots
+    /// for sending.
     pub fn ring_depths(&mut self) -> (u32, u32, u32) {
         let senders = self.xsk.senders();
         (
@@ -136,17 +136,17 @@ impl XdpLink {
         )
     }
 
-    /// What the link's predecessor on the same socket has left.
+    /// What was recovered from the link that used the socket before.
     pub fn recovered(&self) -> Recovered {
         self.xsk.recovered()
     }
 
-    /// Whether frames wait for the kernel: then the descriptor is worth waiting for until it can be written.
+    /// Whether frames wait for the kernel; then the descriptor should also be watched for writability.
     pub fn is_full(&self) -> bool {
         self.is_waiting || self.slots.is_empty()
     }
 
-    /// From now on frames carry up to `mtu` bytes. `false`, and nothing changed, if the places were made for less.
+    /// Changes the MTU. `false`, without effect, if the slots are too small for it.
     pub fn set_mtu(&mut self, mtu: u16) -> bool {
         let is_possible = frame_len_max(mtu) <= self.slots.bytes();
         if is_possible {
@@ -156,12 +156,12 @@ impl XdpLink {
         is_possible
     }
 
-    /// Bytes of the longest frame that can be sent.
+    /// Length of the longest frame that can be sent.
     pub fn frame_len_max(&self) -> usize {
         frame_len_max(self.properties.mtu)
     }
 
-    /// Leaves everything as whoever opens the socket next wants to find it. No frame is held by anybody.
+    /// Leaves the rings in the state in which the next process expects them. No frame may be held.
     pub fn leave(&mut self) {
         self.flush();
         let mut pieces = std::mem::take(&mut self.pieces);
@@ -171,30 +171,30 @@ impl XdpLink {
         self.fill();
     }
 
-    /// Whether it belongs to a frame as long as they get.
+    /// Whether the piece is as large as a frame's pieces can be.
     #[inline]
     fn is_full_piece(&self, piece: &Piece) -> bool {
         let is_one_of_several = piece.continues || !self.pieces.is_empty();
         is_one_of_several || piece.len >= u32::from(self.properties.mtu)
     }
 
-    /// Takes one frame of a single piece, or puts one together.
+    /// Accepts a frame of a single piece, or a piece of a longer one.
     fn take(&mut self, piece: Piece) -> Option<FrameId> {
         if piece.continues || !self.pieces.is_empty() {
             return self.gather(piece);
         }
         let extent = self.extents.get_mut(piece.number as usize)?;
-        // A place has 4096 bytes at most, within which the kernel puts what it receives.
+        // A slot has 4096 bytes at most, and the kernel's offset is within it.
         extent.offset = u16::try_from(piece.offset).unwrap_or_default();
         extent.len = u16::try_from(piece.len).unwrap_or_default();
         self.counters.received_bytes += u64::from(piece.len);
         Some(FrameId(piece.number))
     }
 
-    /// Adds a piece; with the last one there is a frame.
+    /// Adds a piece; the last one completes the frame.
     #[cold]
     fn gather(&mut self, piece: Piece) -> Option<FrameId> {
-        // Only a frame that is longer than any that was asked for has so many: its end is what counts.
+        // Only a frame beyond the MTU has so many pieces; they are skipped up to the last one.
         if self.pieces.len() < PIECES_MAX {
             self.pieces.push(piece);
         } else {
@@ -233,7 +233,7 @@ impl XdpLink {
         Some(id)
     }
 
-    /// How many segments a frame holds: of whatever is not received from a driver, but behind it, some may be one.
+    /// The number of segments that a frame stands for: one in driver mode, perhaps more in generic mode.
     #[inline]
     fn merged(&self, id: FrameId) -> u16 {
         if id.0 < self.first_gathered() {
@@ -244,12 +244,12 @@ impl XdpLink {
         u16::try_from(len.div_ceil(longest)).unwrap_or(1)
     }
 
-    /// Frames that were put together are numbered behind those of the memory that receives.
+    /// The ids of assembled frames follow those of the receive slots.
     fn first_gathered(&self) -> u32 {
         self.xsk.receivers()
     }
 
-    /// Gives the kernel the places that it is to have, and tells it what was taken.
+    /// Fills the fill ring up to its target, and releases what was received.
     fn fill(&mut self) {
         if let Some(filled) = self.xsk.filled_by_all() {
             self.filling.set_filled(filled);
@@ -260,14 +260,14 @@ impl XdpLink {
         self.xsk.publish_received();
     }
 
-    /// Takes the places of what has been sent.
+    /// Takes back the slots of frames that were sent.
     fn complete(&mut self) {
         while let Some(number) = self.xsk.complete() {
             self.slots.complete(number);
         }
     }
 
-    /// Has the kernel send what waits, as far as it does: a call takes 32 pieces before Linux 6.17.
+    /// Has the kernel send until it makes no more progress: before Linux 6.17 a call sends 32 pieces.
     fn send(&mut self) {
         loop {
             match self.xsk.kick() {
@@ -349,7 +349,7 @@ impl Link for XdpLink {
         match self.extents.get(id.0 as usize) {
             Some(Extent { offset, len }) => {
                 let bytes = self.xsk.part(id.0, (*offset).into(), (*len).into());
-                debug_assert!(bytes.is_some(), "{id:?} is nobody's");
+                debug_assert!(bytes.is_some(), "{id:?} is not held");
                 bytes.unwrap_or_default()
             }
             None => self.gathered.frame(FrameId(id.0 - self.first_gathered())),
@@ -368,7 +368,7 @@ impl Link for XdpLink {
         if self.slots.is_empty() {
             self.complete();
             if self.slots.is_empty() {
-                // All are queued: the kernel may have more room now.
+                // All slots are queued: after a flush the kernel may return some.
                 self.flush();
                 self.complete();
             }
@@ -380,7 +380,7 @@ impl Link for XdpLink {
     }
 
     fn transmit(&mut self, len: usize, offload: Offload) {
-        debug_assert_eq!(offload, Offload::default(), "nothing can be left to AF_XDP");
+        debug_assert_eq!(offload, Offload::default(), "AF_XDP offloads nothing");
         let frame_bytes = self.xsk.frame_bytes();
         let Some(slot) = self.slots.take(len) else {
             debug_assert!(false, "{len} bytes were not reserved");
@@ -408,7 +408,8 @@ impl Link for XdpLink {
         }
         if self.xsk.unsent() > 0 {
             self.send();
-            // Where the kernel copies, most of it is complete now, and its memory still in the processor's cache.
+            // Where the kernel copies, most frames are complete now, and their memory is still in the processor's
+            // cache.
             self.complete();
         }
         self.is_waiting = self.xsk.unsent() > 0;
@@ -436,23 +437,23 @@ impl std::fmt::Debug for XdpLink {
     }
 }
 
-/// Bytes of the longest frame: Ethernet's header with two VLAN tags, and the packet.
+/// Length of the longest frame: an Ethernet header with two VLAN tags, and the packet.
 fn frame_len_max(mtu: u16) -> usize {
     22 + usize::from(mtu)
 }
 
-/// "No such device or address" (asm-generic/errno-base.h): a socket whose interface is no more.
+/// "No such device or address" (asm-generic/errno-base.h): the socket's interface was deleted.
 const ENXIO: i32 = 6;
 
-/// Pieces of one frame: so many hold the longest packet, in places of 4096 bytes with headroom; the kernel makes no more of
-/// it either (MAX_SKB_FRAGS and one).
+/// Pieces of one frame: enough for the longest packet in slots of 4096 bytes with headroom; the kernel makes no more
+/// (MAX_SKB_FRAGS and one).
 const PIECES_MAX: usize = 18;
 
-/// Places whose frames wait for each other to be sent, at most: their bytes are in the processor's nearer caches still when
-/// the kernel copies them, and they are the next ones to be written. Shared by so many a system call costs little.
+/// Slots whose frames wait for a system call together: few enough that their bytes are still in the processor's nearer
+/// caches when the kernel copies them and when they are written again, and enough that the call costs little for each.
 const UNPUBLISHED_MAX: u32 = 64;
 
-/// Frames of several pieces that may be received and not released: two bursts.
+/// Frames of several pieces received and not released yet: two bursts.
 const GATHERED: u32 = 128;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Completes checksums, for those who look at frames: a frame that has not left the machine may hold no more than the
-//! sum of its pseudo header where TCP's or UDP's checksum belongs.
+//! Completes checksums in captured frames: where a frame has not left the machine, its TCP or UDP checksum field may
+//! have no more than the pseudo header's sum.
 
 use mill_stack::wire::checksum::Sum;
 use std::net::IpAddr;
 
-/// Writes the right checksum into the TCP or UDP header of a whole packet. Whatever else there is stays as it is:
-/// fragments, other protocols, UDP without a checksum, frames that are too short for what their headers say.
+/// Writes the right checksum into the TCP or UDP header of a whole packet. Other frames stay as they are: fragments,
+/// other protocols, UDP without a checksum, frames shorter than their headers say.
 pub(crate) fn complete(frame: &mut [u8]) {
     let _ = try_complete(frame);
 }
@@ -21,14 +21,14 @@ fn try_complete(frame: &mut [u8]) -> Option<()> {
     let len = segment.len();
     let place = segment.get_mut(field..)?.first_chunk_mut::<2>()?;
     if packet.protocol == UDP && *place == [0, 0] {
-        // RFC 768: the sender made none.
+        // RFC 768: zero means that there is no checksum.
         return None;
     }
     *place = [0, 0];
     let (source, target) = packet.addresses;
     let pseudo = Sum::of_pseudo_header(source, target, packet.protocol, len);
     let checksum = match (pseudo + Sum::of(segment)).checksum() {
-        // RFC 768: zero would mean that there is none.
+        // RFC 768: a computed zero is sent as all ones.
         0 if packet.protocol == UDP => u16::MAX,
         checksum => checksum,
     };
@@ -36,11 +36,11 @@ fn try_complete(frame: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// What a whole IP packet carries.
+/// The transport payload of an IP packet.
 struct Transport {
     addresses: (IpAddr, IpAddr),
     protocol: u8,
-    /// Where it begins in the frame, and where it ends: Ethernet may have padded it.
+    /// Its start and end in the frame, without Ethernet padding.
     start: usize,
     end: usize,
 }
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn checksums_of_whole_packets_are_made_right() {
-        // Expected values: from the rule of RFC 1071 in another language.
+        // Expected values were computed by another implementation of RFC 1071.
         check(v4(TCP, 0, &tcp(b"")), 50, 0x68b6);
         check(v4(TCP, 0x4000, &tcp(b"")), 50, 0x68b6);
         check(v4(TCP, 0, &tcp(b"x")), 50, 0xf0b4);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ethernet_has_added_does_not_count() {
+    fn ethernet_padding_does_not_count() {
         let mut padded = v4(TCP, 0, &tcp(b""));
         padded.extend_from_slice(&[0xee; 6]);
         check(padded, 50, 0x68b6);

@@ -1,15 +1,15 @@
-//! The memory of received frames: places of equal size, taken and given back by number.
+//! The memory of received frames: slots of equal size, taken and released by number.
 
 use mill_stack::link::FrameId;
 
-/// The places. The operating system gives memory to those that were ever filled only.
+/// The slots. Only those that were filled once take physical memory.
 #[derive(Debug)]
 pub(crate) struct Frames {
     memory: Vec<u8>,
     place_bytes: usize,
-    /// Bytes of each frame; zero while nobody has it.
+    /// Bytes of each frame; zero while the slot is vacant.
     lens: Vec<usize>,
-    /// The last given back is the first taken: it may still be in the processor's cache.
+    /// The last one released is taken first: it may still be in the processor's cache.
     vacant: Vec<u32>,
 }
 
@@ -29,8 +29,8 @@ impl Frames {
         self.place_bytes
     }
 
-    /// A place to be filled by `fill`, which says how many bytes it is, at least one; after an error the place stays
-    /// vacant. `None` if there is no place.
+    /// Has `fill` fill a slot, and return the number of bytes, at least one; after an error the slot stays vacant.
+    /// `None` if no slot is vacant.
     pub(crate) fn fill<E>(
         &mut self,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
@@ -48,16 +48,16 @@ impl Frames {
         }))
     }
 
-    /// The bytes of a frame; none if nobody has it.
+    /// The bytes of a frame; none if the slot is vacant.
     pub(crate) fn frame(&mut self, id: FrameId) -> &mut [u8] {
         let len = self.lens.get(id.0 as usize).copied().unwrap_or_default();
-        debug_assert!(len > 0, "{id:?} is nobody's");
+        debug_assert!(len > 0, "{id:?} is not held");
         place_of(&mut self.memory, self.place_bytes, id.0)
             .and_then(|place| place.get_mut(..len))
             .unwrap_or_default()
     }
 
-    /// How long a frame is; zero if nobody has it.
+    /// The length of a frame; zero if the slot is vacant.
     pub(crate) fn len(&self, id: FrameId) -> usize {
         self.lens.get(id.0 as usize).copied().unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl Frames {
         }
     }
 
-    /// How many frames somebody has.
+    /// The number of slots in use.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.lens.len() - self.vacant.len()
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_taken_until_none_is_left_and_again_once_they_were_given_back() {
+    fn slots_are_taken_until_none_is_left_and_again_once_they_are_released() {
         let mut frames = Frames::new(2, 8);
         let first = put(&mut frames, 1).unwrap();
         let second = put(&mut frames, 2).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_not_filled_stays_vacant() {
+    fn a_slot_that_was_not_filled_stays_vacant() {
         let mut frames = Frames::new(1, 8);
         assert_eq!(
             frames.fill(|_| Err("nothing there")),

@@ -17,7 +17,7 @@
 //!  │                              │ unlocks the file         │
 //!  │ locks the file               │                          │     the chain is now N, O, S
 //!  │                              │                          │
-//!  ├─ LEAVING ───────────────────▶│                          │     "I serve no port; whoever does may TAKE"
+//!  ├─ LEAVING ───────────────────▶│                          │     "I serve no port; a process that does may TAKE"
 //!  ╳ ends: O locks the file       │                          │     or, if another process already has,
 //!                                 ├─ JOIN + end of a channel, on the request queue ─▶ the new owner
 //!                                 │◀── WELCOME + relay ─ the last process of the chain, to which JOIN is forwarded

@@ -39,10 +39,10 @@
 //! steering/table.rs           what the other process serves stays served until it has ended (`Table::inherit`)
 //! ```
 //!
-//! The processes form a chain, the newest first. Each knows the one before and the one behind it only. A process whose
+//! The processes form a chain, the newest first. Each knows its predecessor and its successor only. A process whose
 //! predecessor has ended takes the device if it has no owner, else joins the chain again; no master decides anything, and
-//! any process may be killed at any moment. A segment that belongs to no connection or listener here is handed to the next
-//! process before a RST is sent.
+//! any process may be killed at any moment. A segment that belongs to no connection or listener here is handed to the
+//! successor before a RST is sent.
 //!
 //! Invariants:
 //! - After start-up nothing is allocated for a frame, and nothing is called through `dyn`.
@@ -63,64 +63,64 @@ pub mod af_xdp;
 /// The queues of an interface that one worker has.
 pub mod queues;
 
-/// Frames for a connection that another worker has.
+/// Hands frames to the worker that has their connection.
 pub mod forwarding;
 
-/// An interface of this machine: frames, steering, and what the kernel knows.
+/// An interface of the kernel: frames, steering, and the kernel's view of it.
 pub mod interface;
 
-/// Frames between two processes that share a device.
+/// Frames between a process and its successor.
 pub mod relay;
 
-/// Who has a device, of several processes that could.
+/// Handover of a device between processes.
 pub mod handover;
 
-/// What a host wants of its link.
+/// What a host has asked of its link.
 mod wanted;
 
-/// The link of a process while another one has the device.
+/// The link of a process while another one owns the device.
 pub mod standby;
 
-/// No device at all.
+/// A link without a device.
 pub mod nowhere;
 
-/// What stands before each frame of a TAP device.
+/// The header before each frame of a TAP device.
 mod vnet;
 
 /// The memory of received frames.
 mod frames;
 
-/// Records what passes a link, for tcpdump and Wireshark.
+/// Records a link's frames for tcpdump and Wireshark.
 pub mod pcap;
 
-/// Completes checksums, for those who look at frames.
+/// Completes checksums in captured frames.
 mod checksum;
 
-/// Cuts segments, for peers that take no large ones.
+/// Segments TCP for peers without offload.
 mod segment;
 
-/// A bad wire: loses, swaps, doubles and spoils frames.
+/// An impaired wire: drops, reorders, duplicates and corrupts frames.
 pub mod impair;
 
 /// The links, one variant for each kind of device.
 pub mod device_link;
 
-/// Any of them as one type, recorded or not.
+/// Any of them as one type, with or without a capture.
 pub mod any;
 
 /// What the kernel knows of an interface.
 pub mod network;
 
-/// Which frames of an interface are ours: a program in the kernel.
+/// Which frames of an interface go to the stack: an XDP program.
 pub mod steering;
 
-/// What the calling thread may do.
+/// The capabilities of the calling thread.
 mod rights;
 
-/// What `--stack` says.
+/// The text of `--stack`.
 pub mod specification;
 
-/// Makes the device that a specification asks for.
+/// Makes the device that a specification describes.
 pub mod attach;
 
 pub use any::AnyLink;

@@ -1,24 +1,24 @@
 //! memif 2.0: frames through memory that two processes share, without the kernel.
 //!
-//! One end listens at a UNIX socket (master), the other connects (slave) and owns the memory. Everything that the
-//! peer writes may be wrong, or change while it is looked at: frames are copied into memory of our own before anybody
-//! sees them, and what decides where is copied before it is checked. Connecting happens inside of the link, whenever
-//! somebody receives; a peer that goes away may come back.
+//! One end listens at a UNIX socket (master), the other one connects (slave) and owns the memory. Whatever the peer
+//! writes may be wrong, or may change while it is read: frames are copied into private memory before they are parsed,
+//! and a descriptor is copied before it is checked. Connecting happens inside of the link, in `receive`; a peer that
+//! goes away may come back.
 //!
 //! Way of a frame: `transmit` → `memif/connection.rs` → `memif/transmitter.rs` → `memif/ring.rs`, and on the other side
-//! `memif/receiver.rs` → `frames.rs`. How two ends come together: `memif/control.rs` (who, when), `memif/channel.rs` (the
-//! socket), `memif/handshake.rs` (what is said), `memif/message.rs` (its bytes).
+//! `memif/receiver.rs` → `frames.rs`. Connecting: `memif/control.rs` (which peer, and when), `memif/channel.rs` (the
+//! socket), `memif/handshake.rs` (the order of messages), `memif/message.rs` (their bytes).
 
 /// Settings.
 mod options;
 
-/// Counters, and what becomes of the peer.
+/// Counters and changes of the peer.
 mod report;
 
-/// Frames that wait for the peer.
+/// Frames sent before there is a peer.
 mod waiting;
 
-/// The peer comes and goes.
+/// The peer connects and disconnects.
 mod peer;
 
 /// The socket's name.
@@ -27,7 +27,7 @@ mod place;
 /// The messages of the control channel.
 pub mod message;
 
-/// How two ends come together.
+/// The handshake of two ends.
 pub mod handshake;
 
 /// The control channel's socket.
@@ -39,7 +39,7 @@ mod control;
 /// A ring in shared memory.
 pub mod ring;
 
-/// Where rings and buffers lie.
+/// Offsets of rings and buffers.
 pub mod layout;
 
 /// Frames out of a ring.
@@ -51,7 +51,7 @@ pub mod transmitter;
 /// Memory, rings and signals of two ends that are connected.
 mod connection;
 
-/// What descriptors say beside length and place.
+/// The metadata of a descriptor.
 mod extra;
 
 pub use options::{MemifOptions, OptionError};
@@ -82,24 +82,24 @@ pub struct MemifLink {
     properties: LinkProperties,
     offload: bool,
     connection: Option<Box<Connection>>,
-    /// The peer is gone; what it sent before is still there.
+    /// The peer is gone; frames that it sent before are still to be received.
     is_leaving: bool,
-    /// Nobody sleeps: the peer need not signal.
+    /// The link is polled: the peer need not signal.
     polling: bool,
-    /// The peer was asked to signal, as there was nothing.
+    /// The peer was asked to signal, as a poll found nothing.
     armed: bool,
-    /// Calls of `receive` until the control channel is looked at although frames keep coming.
+    /// Calls of `receive` until the control channel is polled although frames keep coming.
     until_look: u32,
     frames: Frames,
     room: Box<[u8]>,
-    /// A frame that is being cut for a peer that wants no large ones.
+    /// A segment of a frame that is cut for a peer without offload.
     piece: Vec<u8>,
-    /// What was sent before there was anybody.
+    /// Frames sent before there was a peer.
     waiting: Waiting,
     news: Vec<News>,
     changes: VecDeque<MemifChange>,
     told: Option<ChangeReporter>,
-    /// What has become of the peer, until the host has heard of it.
+    /// The peer's last change, until the host takes it.
     host_hears: Option<LinkChange>,
     counters: MemifCounters,
 }
@@ -109,8 +109,9 @@ pub struct MemifLink {
 pub struct Broken;
 
 impl MemifLink {
-    /// A master that listens at `path`; `@name` is a name without a file. A file that a crashed process has left there
-    /// is replaced. Needs no rights but those to the path; see [`Self::serve`] for making the listener elsewhere.
+    /// A master that listens at `path`; a name that begins with `@` is abstract and has no file. The socket file of a
+    /// process that crashed is replaced. Needs no privileges but access to the path; see [`Self::serve`] for a listener
+    /// that is made elsewhere.
     pub fn listen(path: &Path, options: &MemifOptions) -> io::Result<Self> {
         Self::serve(listener(path)?, options)
     }
@@ -120,7 +121,7 @@ impl MemifLink {
         Self::new(Side::Master { listener }, options)
     }
 
-    /// A slave that connects to who listens at `path`, as soon as somebody does.
+    /// A slave that connects to the listener at `path`, as soon as there is one.
     pub fn connect(path: &Path, options: &MemifOptions) -> io::Result<Self> {
         Self::new(Side::Slave { name: name(path) }, options)
     }
@@ -168,18 +169,18 @@ impl MemifLink {
         self.connection.is_some()
     }
 
-    /// What has become of the peer since this was asked last, in order; of many changes the last ones.
+    /// The oldest change of the peer that was not taken yet; of many changes the last ones are kept.
     pub fn take_change(&mut self) -> Option<MemifChange> {
         self.changes.pop_front()
     }
 
-    /// Has `told` hear of changes as well: not of the first peer if it comes at once, and not twice in a row of the same.
+    /// Calls `told` at changes as well, but not when the first peer connects at once, and not for repeated changes.
     pub fn on_change(&mut self, told: impl Fn(&MemifChange) + Send + 'static) {
         self.told = Some(ChangeReporter::new(told));
     }
 
-    /// While polling, the peer is told not to signal, and the descriptor says nothing of frames: somebody has to
-    /// receive all the time. Otherwise a call of `receive` that finds nothing asks the peer to signal.
+    /// While polling, the peer is asked not to signal, and the descriptor does not report frames: the caller has to
+    /// receive all the time. Otherwise a `receive` that finds nothing asks the peer to signal.
     pub fn set_polling(&mut self, polling: bool) {
         self.polling = polling;
         if polling && self.armed {
@@ -198,7 +199,7 @@ impl MemifLink {
         }
     }
 
-    /// Takes what there is; says whether it was anything.
+    /// Receives what there is; returns whether there was anything.
     fn take(&mut self, burst: &mut Burst) -> bool {
         let Some(connection) = &mut self.connection else {
             return false;
@@ -212,7 +213,7 @@ impl MemifLink {
         }
     }
 
-    /// Puts the first `len` bytes of the room into the ring, as the peer takes them.
+    /// Puts the first `len` bytes of the room into the ring, segmented if the peer needs that.
     fn put(&mut self, len: usize, offload: Offload) -> Result<(), Broken> {
         let Some(frame) = self.room.get_mut(..len) else {
             debug_assert!(false, "no frame is {len} bytes long");
@@ -289,7 +290,7 @@ impl Link for MemifLink {
         {
             connection.set_wakeups(true);
             self.armed = true;
-            // What came before the peer could see the flag, nobody signals.
+            // Frames that were published before the peer could see the flag come without a signal.
             self.take(burst);
         }
     }
@@ -304,7 +305,7 @@ impl Link for MemifLink {
 
     fn reserve(&mut self, len_max: usize) -> Option<&mut [u8]> {
         if let Some(connection) = &mut self.connection {
-            // Cut into pieces, a frame may take twice as many buffers as its bytes would.
+            // Segmented, a frame may take twice as many buffers as its bytes would.
             let needed = if self.offload && !connection.offload {
                 2 * len_max
             } else {
@@ -339,22 +340,23 @@ impl Link for MemifLink {
     }
 }
 
-/// Readable when `receive` has something to do: frames after it found none, peers that come and go.
+/// Readable when `receive` has something to do: frames, if the last call found none, and peers that connect or
+/// disconnect.
 impl AsFd for MemifLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
 }
 
-/// Bytes of the largest IP packet: what its length field can say (RFC 791 3.1).
+/// Bytes of the largest IP packet: the limit of its length field (RFC 791 3.1).
 const SEGMENT_BYTES_MAX: u32 = 65535;
 
-/// Bytes of a place: Ethernet header with two tags and an IP packet of 64 KiB, in an odd number of cache lines so that
-/// the beginnings of places spread over the processor's caches.
+/// Bytes of a slot: an Ethernet header with two tags and an IP packet of 64 KiB, in an odd number of cache lines so
+/// that the starts of slots spread over the sets of the processor's caches.
 const PLACE_BYTES: usize = (22 + 65536_usize).next_multiple_of(64);
 const _: () = assert!(PLACE_BYTES / 64 % 2 == 1);
 
-/// Frames that may be received and not released: two bursts. 8 MiB when all of them are as large as can be.
+/// Frames received and not released yet: two bursts. 8 MiB when all of them have the maximum size.
 const FRAMES: u32 = 128;
 
 const _: () = assert!(FRAMES > FRAMES_HELD_MAX);

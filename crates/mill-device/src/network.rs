@@ -1,7 +1,7 @@
-//! What the kernel knows of an interface: its addresses, routes and neighbours. Who serves on the interface beside the
-//! kernel takes them from here and has nothing to configure.
+//! What the kernel knows of an interface: its addresses, routes and neighbours. A stack that serves beside the kernel
+//! takes them from here and needs no configuration of its own.
 //!
-//! Everybody may ask; nothing here changes anything.
+//! Reading takes no privileges, and nothing here changes the kernel's state.
 
 use ask::question;
 use mill_stack::config::{Prefix, Route};
@@ -14,36 +14,36 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-/// The same, followed as it changes.
+/// The same, updated as it changes.
 pub mod monitor;
 
-/// Makes the kernel look for a neighbour.
+/// Has the kernel resolve a neighbour.
 mod probe;
 
 /// Requests, and their answers as messages.
 mod ask;
 
-/// Messages as what they say.
+/// Parses the kernel's messages.
 mod read;
 
 #[cfg(test)]
 mod tests;
 
-/// An interface and what lies around it.
+/// An interface with its surroundings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
     pub link: LinkState,
-    /// In the order of the kernel, which prefers the first ones.
+    /// In the kernel's order, which prefers the first ones.
     pub addresses: Vec<Prefix>,
-    /// The main table's ways out through this interface. A gateway of zeros means that the targets are on the link, as
-    /// an address' own prefix is nearly always.
+    /// Routes of the main table through this interface. An unspecified gateway means that the targets are on the link,
+    /// as those in an address's own prefix nearly always are.
     pub routes: Vec<Route>,
-    /// Where the main table leads through other interfaces, or nowhere, with more specific or better routes than those
-    /// above.
+    /// Prefixes that the main table routes through other interfaces, or nowhere, and that are more specific or have a
+    /// better metric than the routes above.
     pub elsewhere: Vec<Prefix>,
     /// Neighbours whose Ethernet address the kernel knows.
     pub neighbors: BTreeMap<IpAddr, MacAddress>,
-    /// Routes that are not among the above because there are more than [`ROUTES_MAX`].
+    /// The number of routes that were left out because there are more than [`ROUTES_MAX`].
     pub routes_left_out: usize,
 }
 
@@ -55,18 +55,18 @@ pub struct LinkState {
     pub mac: MacAddress,
     /// Bytes of IP packet in a frame.
     pub mtu: u16,
-    /// It was switched on.
+    /// It is administratively up.
     pub is_up: bool,
-    /// And there is somebody at the other end.
+    /// It has a carrier as well.
     pub is_running: bool,
-    /// The driver's word for a virtual one: "veth", "macvlan", …; `None` for a card.
+    /// The driver's name of a virtual interface's kind: "veth", "macvlan", …; `None` for a card.
     pub kind: Option<String>,
     /// Queues in use.
     pub receive_queues: u32,
     pub transmit_queues: u32,
 }
 
-/// What could not be asked, or was not understood.
+/// A query that failed, or whose answer could not be parsed.
 #[derive(Debug)]
 pub struct NetworkError {
     pub(crate) interface: String,
@@ -75,7 +75,7 @@ pub struct NetworkError {
 }
 
 impl Network {
-    /// Asks the kernel about the interface of this name, in the network namespace of the caller.
+    /// Queries the kernel about the interface of this name, in the caller's network namespace.
     pub fn of(name: &str) -> Result<Self, NetworkError> {
         let asking = Asking::begin(name)?;
         asking.all()
@@ -83,14 +83,14 @@ impl Network {
 }
 
 impl LinkState {
-    /// Whether frames may come from this machine itself, and with checksums that nobody has completed yet: no card is
-    /// known to be in between.
+    /// Whether frames may come from this machine itself, with checksums that are not completed: unless the driver is
+    /// known to be a card's.
     pub const fn peer_may_be_local(&self) -> bool {
         self.kind.is_some()
     }
 }
 
-/// A socket to ask by, and for whom.
+/// A netlink socket, and the interface to query about.
 #[derive(Debug)]
 pub(crate) struct Asking {
     socket: Netlink,
@@ -149,7 +149,7 @@ impl Asking {
             .iter()
             .find_map(|message| read::link(message, self.index));
         let mut link = link.ok_or_else(|| failed(io::ErrorKind::InvalidData.into()))?;
-        // The kernel's message tells how many queues there could be.
+        // The link message has the number of possible queues, not of those in use.
         if let Ok(channels) = interface::channels(&link.name) {
             link.receive_queues = channels.receive;
             link.transmit_queues = channels.transmit;
@@ -179,7 +179,7 @@ impl Asking {
         let mut best: BTreeMap<(IpAddr, u8), Routing> = BTreeMap::new();
         for of_ipv6 in [false, true] {
             let answers = match ask::dump(&self.socket, question::routes(of_ipv6)) {
-                // Nobody has ever had a route here: there is no table.
+                // No route was ever added in this namespace: there is no table.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
                 answers => answers.map_err(|cause| self.failed("routes", cause))?,
             };
@@ -218,7 +218,7 @@ impl Network {
                 Target::Elsewhere => self.elsewhere.push(prefix),
             }
         }
-        // What no route of ours holds is not reached anyway.
+        // Prefixes that no route through this interface covers are not reached anyway.
         let routes = &self.routes;
         self.elsewhere.retain(|prefix| {
             routes
@@ -229,7 +229,7 @@ impl Network {
 }
 
 impl NetworkError {
-    /// Whether there is no such interface.
+    /// Whether the error says that there is no such interface.
     pub(crate) fn is_gone(&self) -> bool {
         let errno = self.cause.raw_os_error();
         matches!(errno, Some(ENODEV | ENXIO))
@@ -252,10 +252,10 @@ impl std::error::Error for NetworkError {
     }
 }
 
-/// Routes that are taken, those that lead elsewhere included: finding one goes through all of them. A router of the
-/// whole Internet has a million, and its routes beyond these are not followed.
+/// Routes that are read, those through other interfaces included; looking one up is a linear search. A router of the
+/// whole Internet has a million routes, and those beyond this limit are ignored.
 pub const ROUTES_MAX: usize = 4096;
 
-/// "No such device" and "No such device or address", of the kernel's errno-base.h: which of them depends on who is asked.
+/// "No such device" and "No such device or address" (errno-base.h): which one is returned depends on the subsystem.
 pub(crate) const ENODEV: i32 = 19;
 pub(crate) const ENXIO: i32 = 6;

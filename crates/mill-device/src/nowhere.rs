@@ -1,9 +1,9 @@
-//! No device at all: what is there while one link makes way for another.
+//! A link without a device, which takes the place of a link that is being replaced.
 
 use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Brings nothing and takes nothing.
+/// Receives nothing and sends nothing.
 #[derive(Debug)]
 pub struct Nowhere;
 
@@ -45,6 +45,6 @@ impl Link for Nowhere {
 
 impl AsFd for Nowhere {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        unreachable!("nobody waits for a link while it makes way")
+        unreachable!("this link is replaced before the next wait")
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn put(far: &OwnedFd, flags: u8, frame: &[u8]) {
     tap::write(far.as_fd(), &bytes).unwrap();
 }
 
-/// All frames that the link has now, each of which is given back.
+/// All frames that the link has now; each is released.
 pub(crate) fn drain(link: &mut impl Link) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut burst = Burst::new(4);

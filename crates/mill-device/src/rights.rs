@@ -1,10 +1,10 @@
-//! What the calling thread may do (capabilities(7)).
+//! The capabilities of the calling thread (capabilities(7)).
 
-/// A set of rights.
+/// A set of capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights(u64);
 
-/// One of them: its number in the kernel's capability.h.
+/// A capability, by its number in the kernel's capability.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Right(u32);
 
@@ -18,13 +18,13 @@ impl Right {
 }
 
 impl Rights {
-    /// Those in force; `None` if the kernel does not tell. In a user namespace of one's own they are rights over what
-    /// belongs to that, and over nothing else.
+    /// The effective set; `None` if it cannot be read. In a user namespace the capabilities cover only what belongs to
+    /// that namespace.
     pub(crate) fn own() -> Option<Self> {
         Self::of(&std::fs::read_to_string("/proc/thread-self/status").ok()?)
     }
 
-    /// `status` is what proc(5) calls so.
+    /// `status` is the contents of /proc/…/status (proc(5)).
     pub(crate) fn of(status: &str) -> Option<Self> {
         let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         u64::from_str_radix(line?.trim(), 16).ok().map(Self)
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_read_from_the_kernels_words() {
+    fn capabilities_are_parsed_from_proc_status() {
         let check = |effective: &str, right, expected| {
             let status = format!("Name:\tx\nCapPrm:\tffff\nCapEff:\t{effective}\nCapBnd:\tffff\n");
             let rights = Rights::of(&status);

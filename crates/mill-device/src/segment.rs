@@ -1,11 +1,11 @@
-//! Cuts a TCP segment as a device would (TSO), for peers that take no more than their MTU.
+//! Segments TCP as a device would (TSO), for peers that accept no more than their MTU.
 
 use crate::checksum;
 use mill_stack::link::{PartialChecksum, Segmentation};
 use mill_stack::wire::checksum::Sum;
 
-/// Gives the frames that `frame` stands for to `each`, in their order, whole and with right checksums; `piece` is their
-/// memory. Nothing, if `frame` is not what the other two say.
+/// Calls `each` with the frames that `frame` stands for, in order and with complete checksums, built in `piece`. Does
+/// nothing if `frame` does not match the other arguments.
 pub(crate) fn cut(
     frame: &[u8],
     checksum: PartialChecksum,
@@ -40,7 +40,7 @@ pub(crate) fn cut(
     }
 }
 
-/// Which piece it is.
+/// The position of a segment in the whole.
 struct Position {
     number: usize,
     /// Bytes of payload before it.
@@ -49,7 +49,7 @@ struct Position {
 }
 
 impl Position {
-    /// Makes the headers of the whole those of the piece.
+    /// Rewrites the headers of the whole for this segment.
     fn rewrite(&self, piece: &mut [u8], transport: usize, is_ipv6: bool) -> Option<()> {
         let tcp = piece.get_mut(transport..)?;
         let sequence = tcp.get_mut(4..8)?.first_chunk_mut::<4>()?;
@@ -62,7 +62,7 @@ impl Position {
             *flags &= !(FIN | PSH);
         }
         if self.number > 0 {
-            // RFC 3168 6.1.2: once for a window.
+            // RFC 3168 6.1.2: CWR is set on the first segment only.
             *flags &= !CWR;
         }
         if is_ipv6 {
@@ -82,12 +82,12 @@ impl Position {
     }
 
     fn rewrite_ipv4(&self, piece: &mut [u8], transport: usize) -> Option<()> {
-        // Nor options of IPv4.
+        // The stack writes no IPv4 options.
         let at = transport.checked_sub(IPV4_BYTES)?;
         let len = u16::try_from(piece.len().checked_sub(at)?).ok()?;
         let header = piece.get_mut(at..)?.first_chunk_mut::<IPV4_BYTES>()?;
         [header[2], header[3]] = len.to_be_bytes();
-        // RFC 6864 4.1: equal identifications are allowed with DF; different ones help who has to reassemble.
+        // RFC 6864 4.1: equal identifications are allowed with DF; different ones help a receiver that reassembles.
         let number = u16::try_from(self.number).ok()?;
         let identification = u16::from_be_bytes([header[4], header[5]]).wrapping_add(number);
         [header[4], header[5]] = identification.to_be_bytes();

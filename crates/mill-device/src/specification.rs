@@ -1,28 +1,28 @@
-//! What `--stack` says: a device, addresses, and settings of the stack.
+//! The text of `--stack`: a device, addresses, and options of the stack.
 //!
 //! ```text
 //! tap:ms0,address=10.77.0.2/24,host=10.77.0.1/24,mtu=9000,congestion=reno
 //! ```
 
-/// All options, from which parser, help and messages are made.
+/// The table of all options, from which parser, help and messages are made.
 pub mod options;
 
-/// Kinds of values: how they are written, read and asked for.
+/// Types of values: their syntax, parser and description.
 mod value;
 
-/// What somebody may have meant.
+/// Suggestions for misspelt words.
 pub(crate) mod nearest;
 
-/// Who said what.
+/// The options in force, with their origin.
 pub mod said;
 
-/// The device: what stands before the first comma.
+/// The device, which precedes the first comma.
 pub mod device;
 
-/// Options that go together.
+/// Named groups of options.
 pub mod profile;
 
-/// What is set for one kind of device only.
+/// Settings of one kind of device.
 pub mod settings;
 
 use crate::impair::Impairment;
@@ -41,50 +41,50 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use value::Value;
 
-/// A stack and the device that it runs over, as asked for.
+/// A stack and its device, as specified.
 #[derive(Clone, Debug)]
 pub struct Specification {
     pub device: Device,
-    /// The stack's addresses; of `af_xdp` none, since they are the kernel's.
+    /// The stack's addresses; empty for `af_xdp`, which uses the kernel's.
     pub addresses: Vec<Prefix>,
     /// Those of this machine's side of the device.
     pub host: Vec<Prefix>,
-    /// Routers for everything that is not on the device's link, at most one of each family.
+    /// Routers for targets that are not on the device's link, at most one of each family.
     pub gateways: Vec<IpAddr>,
     /// Bytes of IP packet in a frame.
     pub mtu: u32,
-    /// Whether checksums and the cutting of segments are left to the device.
+    /// Whether checksums and segmentation are left to the device.
     pub offload: bool,
-    /// Where all frames are written down.
+    /// The capture file.
     pub pcap: Option<PathBuf>,
     pub impairment: Impairment,
     pub polling: Polling,
-    /// Of connections that we open, but over `af_xdp`.
+    /// Local ports of outgoing connections, except over `af_xdp`.
     pub ports: RangeInclusive<u16>,
     /// Bytes that a writer may be ahead of the peer's acknowledgements.
     pub send_buffer_bytes: u32,
     pub af_xdp: AfXdpSettings,
     pub memif: MemifSettings,
-    /// Who is to run it: nothing that is written, whoever makes the device knows.
+    /// The threads that run the stack. Not part of the text: the caller sets it.
     pub workers: Workers,
     pub tcp: Config,
     pub limits: Limits,
-    /// Where it is written, for whoever asks: `--stack`, or a directive's place.
+    /// The text's origin for messages: `--stack`, or the place of a directive.
     pub origin: String,
     said: Said,
 }
 
-/// Why a text is no specification, with what is possible: a sentence.
+/// Why a text is not a specification, with what would be: a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecificationError(String);
 
 impl Specification {
-    /// Reads what `--stack` says. Names of files count from where the process is.
+    /// Parses the text of `--stack`. Relative file names count from the working directory.
     pub fn parse(text: &str) -> Result<Self, SpecificationError> {
         Self::parse_in(text, Path::new(""))
     }
 
-    /// The same with names of files that count from a directory.
+    /// As [`Self::parse`], with relative file names that count from a directory.
     pub fn parse_in(text: &str, directory: &Path) -> Result<Self, SpecificationError> {
         let mut words = text.split(',');
         let device = words.next().unwrap_or_default();
@@ -98,7 +98,7 @@ impl Specification {
         Ok(specification)
     }
 
-    /// Sets options: first what profiles say, wherever they stand, then what is said singly.
+    /// Sets options: first those of profiles, wherever they are in the text, then the single ones.
     fn set_all(
         &mut self,
         words: &[&str],
@@ -115,7 +115,7 @@ impl Specification {
         Ok(())
     }
 
-    /// Sets one option, unless it was `seen`.
+    /// Sets an option, unless it is in `seen`.
     fn set_one<'a>(
         &mut self,
         word: &'a str,
@@ -155,7 +155,7 @@ impl Specification {
         })
     }
 
-    /// What a host of a process is made with: a secret of its own, and that of the boot, which all processes share.
+    /// The configuration of a host, with a fresh secret, and with that of the boot, which all processes share.
     pub(crate) fn drawn_host_config(&self) -> io::Result<HostConfig> {
         let mut secret = [0; 16];
         random::fill(&mut secret)?;
@@ -165,7 +165,7 @@ impl Specification {
         })
     }
 
-    /// What a host is made with; `secret` is random.
+    /// The configuration of a host; `secret` has to be random.
     pub fn host_config(&self, secret: [u8; 16]) -> HostConfig {
         let mut config = HostConfig::new(self.addresses.clone(), secret);
         config.routes = self
@@ -185,17 +185,17 @@ impl Specification {
         config
     }
 
-    /// How many of the workers the device has a seat for.
+    /// The number of workers that the device can have attachments for.
     pub fn attachments(&self) -> u32 {
         match self.device {
             Device::AfXdp { .. } => self.workers.count.max(1),
-            // A bad wire is one: what it does has to be the same each time.
+            // An impaired wire has one worker, so that a seed has the same effect each time.
             Device::Tap { .. } if self.impairment.is_none() => self.workers.count.max(1),
             Device::Tap { .. } | Device::Memif { .. } => 1,
         }
     }
 
-    /// Bytes of IP packet in a frame, as devices count.
+    /// Bytes of IP packet in a frame.
     pub fn mtu(&self) -> u16 {
         u16::try_from(self.mtu).unwrap_or(u16::MAX)
     }
@@ -223,7 +223,7 @@ impl Specification {
         }
     }
 
-    /// What no single value shows.
+    /// Checks what concerns several options.
     fn check(&mut self) -> Result<(), SpecificationError> {
         if matches!(self.device, Device::Memif { .. }) && self.memif.role.is_none() {
             let what = "a memif has two ends: one says \"role=master\", the other \"role=slave\"";
@@ -265,7 +265,7 @@ impl Specification {
         let receive_bytes_max = self.tcp.receive_buffer_bytes_max;
         self.tcp.receive_buffer_bytes = self.tcp.receive_buffer_bytes.min(receive_bytes_max);
         if !self.impairment.is_none() {
-            // A wire carries packets.
+            // An impaired wire carries packets, not large segments.
             self.offload = false;
         }
         if let Device::Memif { .. } = self.device {
@@ -331,7 +331,7 @@ impl Specification {
     }
 }
 
-/// What stands behind `polling=`, by itself.
+/// Parses the value of `polling=` alone.
 pub fn polling(text: &str) -> Result<Polling, SpecificationError> {
     value::parse_polling(text).ok_or_else(|| {
         let wanted = Value::Polling(|to| &mut to.polling).wanted();
@@ -339,7 +339,7 @@ pub fn polling(text: &str) -> Result<Polling, SpecificationError> {
     })
 }
 
-/// A name, and the value behind it if there is one.
+/// An option's name and its value, if there is one.
 fn split(word: &str) -> (&str, Option<&str>) {
     match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
@@ -356,7 +356,7 @@ fn check_prefix(prefix: Prefix) -> Result<(), SpecificationError> {
     if let IpAddr::V6(v6) = address
         && let Some(v4) = v6.to_ipv4_mapped()
     {
-        return ends(&format!("is an IPv4 address in IPv6's clothes: write {v4}"));
+        return ends(&format!("is an IPv4-mapped address: write {v4}"));
     }
     if let IpAddr::V4(v4) = address
         && len < 31
@@ -371,7 +371,7 @@ fn check_prefix(prefix: Prefix) -> Result<(), SpecificationError> {
     Ok(())
 }
 
-/// The same address twice is a typing error, also with another length.
+/// The same address twice is a typing error, also with a different prefix length.
 fn check_once(prefixes: &[Prefix]) -> Result<(), SpecificationError> {
     for (index, Prefix { address, .. }) in prefixes.iter().enumerate() {
         let before = prefixes.get(..index).unwrap_or_default();
@@ -414,13 +414,13 @@ impl fmt::Display for SpecificationError {
 
 impl std::error::Error for SpecificationError {}
 
-/// The one word that is no option, but several.
+/// The one option that stands for several.
 const PROFILE: &str = "profile";
 
 /// `ip_local_port_range` of Linux.
 const EPHEMERAL_PORTS: RangeInclusive<u16> = 32768..=60999;
 
-/// Linux's largest (`tcp_wmem`).
+/// Linux's maximum (`tcp_wmem`).
 const SEND_BUFFER_BYTES: u32 = 4 << 20;
 
 /// RFC 8200 5.

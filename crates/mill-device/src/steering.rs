@@ -1,10 +1,10 @@
-//! Which frames of an interface are ours: a program in the kernel, and the table that it goes by.
+//! Which frames of an interface go to the stack: an XDP program in the kernel, and the table that it reads.
 //!
-//! The program looks at each frame before the kernel does. What is for an address and port that is served it
-//! gives to the AF_XDP socket of the queue; all else, ssh first, goes on to the kernel as ever. It is attached by a
-//! descriptor: with the process that holds it the program is gone.
+//! The program sees each frame before the kernel's stack does. A frame for an address and port that is served goes to
+//! the AF_XDP socket of its queue; all other frames pass to the kernel unchanged. The program is attached by a BPF
+//! link: when the process that holds the link's descriptor ends, it is detached.
 //!
-//! Attaching takes rights. Saying what is served takes none, and no system call: `Table`.
+//! Attaching takes privileges. Changing what is served takes none, and no system call: see `Table`.
 
 use mill_sys::bpf::BpfError;
 use mill_sys::bpf::link::{self, Mode};
@@ -14,19 +14,19 @@ use mill_sys::random;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What is served.
+/// The table of what is served.
 pub mod table;
 
-/// What became of the frames.
+/// Counters of frames by their fate.
 pub mod counters;
 
-/// Which worker a flow comes to.
+/// The worker that a flow belongs to.
 pub mod flow;
 
-/// What lies where in the shared memory.
+/// Layout of the shared memory.
 pub mod layout;
 
-/// Why nothing is steered.
+/// Why a program could not be attached.
 pub mod error;
 
 mod assembler;
@@ -39,15 +39,16 @@ pub use table::Table;
 
 use layout::{COUNTERS_BYTES, TABLE_BYTES, WORKERS_MAX};
 
-/// How an interface's program is to be attached.
+/// How to attach the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WantedMode {
-    /// In the driver if it can, or else in the kernel's stack: [`Steering::fallback`] says why.
+    /// In the driver if that is possible, else in the kernel's stack (generic XDP); [`Steering::fallback`] says why.
     Fastest,
     Only(Mode),
 }
 
-/// A program at an interface. Dropping it, or the end of the process, gives all frames back to the kernel.
+/// A program that is attached to an interface. Dropping it, or the end of the process, gives all frames back to the
+/// kernel.
 #[derive(Debug)]
 pub struct Steering {
     rules: Rules,
@@ -56,7 +57,7 @@ pub struct Steering {
     fallback: Option<BpfError>,
 }
 
-/// A program with its maps, attached to nothing.
+/// A program with its maps, not attached yet.
 #[derive(Debug)]
 pub struct Rules {
     table: Map,
@@ -67,8 +68,8 @@ pub struct Rules {
 }
 
 impl Steering {
-    /// Steers an interface, by its number in the caller's network namespace, with so many receive queues. Nothing is served
-    /// yet, so that nothing changes for anybody.
+    /// Attaches a program to an interface, given by its index in the caller's network namespace, with this many receive
+    /// queues. Nothing is served yet, so all frames still pass to the kernel.
     pub fn attach(interface: u32, queues: u32, wanted: WantedMode) -> Result<Self, SteeringError> {
         Rules::load(queues)?.attach(interface, wanted)
     }
@@ -77,17 +78,17 @@ impl Steering {
         &self.rules
     }
 
-    /// In which way the program is attached.
+    /// How the program is attached.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What the driver answered if it could not have the program; to be said aloud, as every frame costs more now.
+    /// The driver's error if it refused the program. Worth a notice, as every frame costs more now.
     pub fn fallback(&self) -> Option<&BpfError> {
         self.fallback.as_ref()
     }
 
-    /// What holds the program at the interface: whoever gets a copy holds it too.
+    /// The descriptor of the link; each duplicate of it keeps the program attached.
     pub fn link(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
@@ -145,8 +146,8 @@ impl Rules {
         })
     }
 
-    /// From now on a worker's frames of a queue go to this AF_XDP socket, which has to be bound to that queue of the
-    /// interface. The socket leaves by itself when it is closed.
+    /// Sends a worker's frames of a queue to this AF_XDP socket, which has to be bound to that queue of the interface.
+    /// The kernel removes the socket from the map when it is closed.
     pub fn set_socket(
         &self,
         queue: u32,
@@ -160,24 +161,24 @@ impl Rules {
             .map_err(SteeringError::Socket)
     }
 
-    /// What [`Table::open`] takes, in another process.
+    /// The descriptors that [`Table::open`] takes in another process.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.table.as_fd(), self.counters.as_fd()]
     }
 
-    /// The table in this process, from which everything that was served is cleared.
+    /// Opens the table in this process, and clears it.
     pub fn table(&self) -> io::Result<Table> {
         let [table, counters] = self.descriptors();
         Table::open([table.try_clone_to_owned()?, counters.try_clone_to_owned()?])
     }
 
-    /// What becomes of a frame that nobody has sent.
+    /// Runs the program on a frame that was not received (BPF_PROG_TEST_RUN).
     pub fn try_out(&self, trial: Trial<'_>) -> Result<Outcome, BpfError> {
         self.program.try_out(trial)
     }
 }
 
-/// Whatever a driver can't may still be possible without it; but not what rights or another program forbid.
+/// Whether generic XDP may work where the driver failed: not if privileges are missing or another program is attached.
 fn may_fall_back(refused: &BpfError) -> bool {
     !matches!(
         refused.error.kind(),

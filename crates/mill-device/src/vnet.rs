@@ -1,4 +1,4 @@
-//! What stands before each frame of a TAP device: virtio's header in the machine's byte order.
+//! The header before each frame of a TAP device: virtio's, in native byte order.
 //!
 //! ```text
 //! | flags, 1 | segmentation, 1 | header length, 2 | segment size, 2 | checksum start, 2 | checksum offset, 2 |
@@ -53,7 +53,7 @@ impl VnetHeader {
         [self.flags, self.segmentation, a, b, c, d, e, f, g, h]
     }
 
-    /// What is left to the device for `frame`.
+    /// The header for `frame`, with what the device has to do.
     pub(crate) fn of_transmitted(frame: &[u8], offload: Offload) -> Self {
         let mut header = Self::default();
         if let Some(checksum) = offload.checksum {
@@ -64,7 +64,7 @@ impl VnetHeader {
         if let Some(segmentation) = offload.segmentation {
             debug_assert!(
                 offload.checksum.is_some(),
-                "who cuts a segment makes its checksums"
+                "the checksum of a frame to be segmented is left to the device"
             );
             header.header_len = segmentation.header_len;
             header.segment_size = segmentation.mss;
@@ -81,8 +81,8 @@ impl VnetHeader {
         header
     }
 
-    /// What the kernel knows of the checksum of a frame that it sent: none of those it did not compute was ever on a
-    /// wire.
+    /// What the kernel knows of a received frame's checksum. A frame whose checksum it did not compute has never been
+    /// on a wire.
     pub(crate) fn checksum(&self) -> ReceivedChecksum {
         if self.flags & (NEEDS_CHECKSUM | DATA_VALID) != 0 {
             ReceivedChecksum::Verified
@@ -91,13 +91,13 @@ impl VnetHeader {
         }
     }
 
-    /// How many segments `frame` would have been on a wire.
+    /// The number of segments that `frame` stands for.
     pub(crate) fn merged(&self, frame: &[u8]) -> u16 {
         let kind = self.segmentation & !SEGMENT_ECN;
         if !matches!(kind, SEGMENT_TCP_IPV4 | SEGMENT_TCP_IPV6) || self.segment_size == 0 {
             return 1;
         }
-        // The header's own length is only a hint; TCP says where its data begin.
+        // The header length is only a hint; TCP's own data offset counts.
         let start = usize::from(self.checksum_start);
         let words = frame
             .get(start + DATA_OFFSET_OFFSET)
@@ -108,10 +108,10 @@ impl VnetHeader {
     }
 }
 
-/// Where a TCP header says how many words it has, in the high half of the byte (RFC 9293 3.1).
+/// Offset of TCP's data offset, in the high half of a byte (RFC 9293 3.1).
 const DATA_OFFSET_OFFSET: usize = 12;
 
-/// Where the flags stand in a TCP header, and CWR among them (RFC 3168 6.1).
+/// Offset of TCP's flags, with CWR among them (RFC 3168 6.1).
 const FLAGS_OFFSET: usize = 13;
 const CWR: u8 = 0x80;
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_to_the_device_stands_in_the_header() {
+    fn what_the_device_has_to_do_is_in_the_header() {
         let check = |flags, offload, expected: (u8, u8, u16, u16)| {
             let header = VnetHeader::of_transmitted(&frame(3000, flags), offload);
             let VnetHeader {
@@ -197,12 +197,12 @@ mod tests {
         check(14480, 4, 1448, 10);
         check(14481, 0x81, 1448, 11);
         check(3000, 1, 0, 1);
-        // Not TCP (VIRTIO_NET_HDR_GSO_UDP_L4), which was not asked for.
+        // Not TCP (VIRTIO_NET_HDR_GSO_UDP_L4), which the device was not asked for.
         check(3000, 5, 1448, 1);
     }
 
     #[test]
-    fn nonsense_is_no_reason_to_panic() {
+    fn invalid_headers_do_not_panic() {
         let header = VnetHeader::parse(&[0xff; VNET_HEADER_LEN]);
         assert_eq!(header.merged(&[]), 1);
         let header = VnetHeader {

@@ -1,4 +1,4 @@
-//! memif with DPDK's own at the other end: testpmd swaps the Ethernet addresses of each frame and sends it back.
+//! memif against DPDK's implementation: testpmd swaps the Ethernet addresses of each frame and sends it back.
 //!
 //! Skipped, with the reason printed, where the program is missing (Debian: `dpdk-dev`).
 #![expect(
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A running testpmd; ended when it goes.
+/// A running testpmd, killed on drop.
 struct Testpmd {
     child: Child,
     log: PathBuf,
@@ -30,7 +30,7 @@ impl Testpmd {
         let output = fs::File::create(&log).unwrap();
         let prefix = format!("mill{}", std::process::id());
         let started = Command::new("dpdk-testpmd")
-            // Threads, not processors: there may be one only.
+            // Threads, as there may be a single processor.
             .args(["--lcores", "0@0,1@0", "--no-pci", "--no-huge", "-m", "256"])
             .args(["--no-shconf", "--no-telemetry", "--file-prefix", &prefix])
             .arg(format!("--vdev=net_memif0,{device},zero-copy=no"))
@@ -54,8 +54,8 @@ impl Testpmd {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// Waits until its port is set up: before that, a master of DPDK's knows no interface, and one who connects and is
-    /// sent away at once may end it (22.11: "Error adding fd" in its thread of interrupts).
+    /// Waits until its port is set up: before that, a DPDK master knows no interface, and a slave that connects and is
+    /// refused at once may end it (22.11: "Error adding fd" in its interrupt thread).
     fn wait_until_set_up(&mut self) {
         while !self.said().contains("Checking link statuses") {
             assert!(!self.has_ended(), "{}", self.said());
@@ -75,7 +75,7 @@ impl Drop for Testpmd {
     }
 }
 
-/// A folder of this test's own.
+/// A folder of this test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -109,20 +109,20 @@ fn wait_until_up(link: &mut MemifLink, testpmd: &mut Testpmd) {
             wait(link);
         }
     }
-    // What was refused before is the retries of a program that was about to start.
+    // Earlier refusals are retries while the program was starting.
     let mut last = None;
     while let Some(change) = link.take_change() {
         last = Some(change);
     }
     assert_eq!(last, Some(MemifChange::Up { offload: false }));
-    // What comes before it forwards, testpmd throws away.
+    // testpmd drops frames that arrive before it forwards.
     while !send(link, PROBE, 60) || !has_come_back(link) {
         assert!(!testpmd.has_ended(), "{}", testpmd.said());
         wait(link);
     }
 }
 
-/// Whether a frame came back; takes all there are.
+/// Whether a frame came back; receives all there are.
 fn has_come_back(link: &mut MemifLink) -> bool {
     let mut burst = Burst::new(64);
     link.receive(&mut burst);
@@ -143,7 +143,7 @@ fn send(link: &mut MemifLink, number: u32, len: usize) -> bool {
     true
 }
 
-/// From 02:…:aa to 02:…:bb, a type that nobody knows, a number, and bytes that follow from it.
+/// From 02:…:aa to 02:…:bb, an experimental EtherType, a number, and bytes that are derived from it.
 fn frame(number: u32, len: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 0xbb, 2, 0, 0, 0, 0, 0xaa, 0x88, 0xb5];
     frame.extend_from_slice(&number.to_be_bytes());
@@ -156,14 +156,14 @@ fn swapped(frame: &[u8]) -> Vec<u8> {
     [&frame[6..12], &frame[..6], &frame[12..]].concat()
 }
 
-/// Sends frames of all lengths, as many at once as there is room for, and takes each back once.
+/// Sends frames of all lengths, as many at once as there is room for, and expects each back once.
 fn exchange(link: &mut MemifLink, testpmd: &mut Testpmd, lens: &[usize]) {
     let len_of = |number: u32| lens[usize::try_from(number).unwrap() % lens.len()];
     let (mut sent, mut taken) = (0, 0);
     let mut burst = Burst::new(64);
     let mut pauses = 0;
     while taken < FRAMES {
-        // testpmd drops what it has no room for; so many it has.
+        // testpmd drops frames beyond the room that it has; it has room for this many.
         while sent < FRAMES && sent - taken < IN_FLIGHT {
             if !send(link, sent, len_of(sent)) {
                 break;
@@ -264,10 +264,10 @@ fn dpdks_master_tells_our_slave_what_is_wrong() {
     assert!(reason.contains("Incorrect secret"), "{reason}");
 }
 
-/// The number of frames that only find out whether testpmd forwards.
+/// The number of the frames that probe whether testpmd forwards.
 const PROBE: u32 = u32::MAX;
 
-/// Frames that go there and back in each round: rings of 1024 go round several times.
+/// Frames of each round: rings of 1024 wrap several times.
 const FRAMES: u32 = 10_000;
 
 /// Frames that are under way at once; testpmd has queues of 512 at least.

@@ -1,4 +1,4 @@
-//! Peers that say and write what they like: the fuzz targets' corpora, and some from seeds.
+//! Peers that send and write anything: the fuzz targets' corpora, and inputs from seeds.
 
 #[path = "../../../fuzz/properties/memif_control.rs"]
 mod control;
@@ -10,7 +10,7 @@ mod rings;
 use mill_stack::tcp::random::Random;
 use replay::replay;
 
-/// Scripts from seeds that every run of the tests looks at.
+/// Inputs from seeds of every test run.
 const SEEDS: u64 = 3000;
 
 #[test]
@@ -58,7 +58,7 @@ fn conversations_of_the_corpus_are_survived() {
     );
 }
 
-/// A good conversation with some of its bytes changed.
+/// A valid conversation with some of its bytes changed.
 #[test]
 fn conversations_with_errors_are_survived() {
     let mut good = Vec::new();

@@ -1,36 +1,37 @@
-//! How many places the kernel has to fill: as few as bursts allow, because it goes through all of them in turn, and each time
-//! through memory that the processor's cache may have forgotten. While somebody sends us much, all of them: as many frames
-//! may be on their way when we are away for a moment, and what finds no place is lost.
+//! The number of slots in the fill ring: as few as bursts allow, because the kernel uses all of them in turn, through
+//! memory that the processor's cache may have evicted. During a long transfer it is all of them: as many frames may
+//! arrive while this process is away for a moment, and what finds no slot is lost.
 
-/// What came of late.
+/// Recent load.
 #[derive(Debug, Default)]
 struct Recent {
-    /// Places that were filled since the last look at them, and how many of them to the brim: with a part of a long transfer.
+    /// Slots that the kernel filled since the last evaluation, and how many of them completely, as a part of a long
+    /// transfer does.
     filled: u32,
     full: u32,
-    /// Looks in a row after which the kernel had many times what it needed.
+    /// Successive evaluations in which the kernel had many times more slots than it needed.
     modest: u32,
-    /// The most that had been filled when we looked since the last of them.
+    /// During these, the most slots found filled by one poll.
     waited_max: u32,
 }
 
-/// The places that receive and are ours.
+/// The receive slots that are not in the kernel's rings.
 #[derive(Debug)]
 pub(super) struct Filling {
-    /// Nobody's frames. The last released is the first filled: it may still be in the processor's cache.
+    /// Slots of no frame. The last one released is used first: it may still be in the processor's cache.
     vacant: Vec<u32>,
-    /// How many the kernel has, and how many it is to have.
+    /// Slots that the kernel has, and how many it should have.
     filled: u32,
     target: u32,
     total: u32,
     recent: Recent,
-    /// How many can be vacant here.
+    /// How many slots can be vacant here.
     vacant_max: usize,
 }
 
 impl Filling {
-    /// Of `total` places those that are not `vacant` are the kernel's. Up to `possible` places may come here: where several
-    /// sockets share a queue, those of the others as well.
+    /// Of `total` slots those that are not `vacant` are the kernel's. Up to `possible` slots may come here: where
+    /// several sockets share a queue, also those of the others.
     pub(super) fn new(total: u32, mut vacant: Vec<u32>, possible: u32) -> Self {
         let vacant_max = possible as usize;
         vacant.reserve_exact(vacant_max.saturating_sub(vacant.len()));
@@ -45,13 +46,13 @@ impl Filling {
         }
     }
 
-    /// The kernel has so many, as somebody knows better who has seen what others have given it.
+    /// Corrects the number of slots that the kernel has, where other sockets of the queue give it slots too.
     #[inline]
     pub(super) fn set_filled(&mut self, filled: u32) {
         self.filled = filled;
     }
 
-    /// The kernel has filled a place; `is_full`: with as much as a frame takes.
+    /// The kernel has filled a slot; `is_full`: completely.
     #[inline]
     pub(super) fn taken(&mut self, is_full: bool) {
         self.filled = self.filled.saturating_sub(1);
@@ -62,7 +63,7 @@ impl Filling {
         }
     }
 
-    /// Adapts to what came since the last time.
+    /// Adapts the target to the recent load.
     fn look(&mut self) {
         let Recent {
             full,
@@ -81,14 +82,14 @@ impl Filling {
         }
     }
 
-    /// Nobody needs the frame any more.
+    /// Takes back a released slot.
     #[inline]
     pub(super) fn release(&mut self, number: u32) {
         self.vacant.push(number);
         debug_assert!(self.vacant.len() <= self.vacant_max);
     }
 
-    /// The next place to give to the kernel, if it is to have more.
+    /// The next slot for the kernel, if it should have more.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u32> {
         if self.filled >= self.target {
@@ -99,8 +100,8 @@ impl Filling {
         Some(number)
     }
 
-    /// So many had been filled when we looked. Where that is half of what the kernel had, the next burst or the next
-    /// delay of ours may be twice as long: it gets more from now on.
+    /// Notes how many filled slots one poll has found. Where that is half of what the kernel had, the next burst or
+    /// delay may be twice as long: it gets more from now on.
     #[inline]
     pub(super) fn note_waited(&mut self, waited: u32) {
         self.recent.waited_max = self.recent.waited_max.max(waited);
@@ -110,16 +111,16 @@ impl Filling {
     }
 }
 
-/// How many places the kernel gets as long as bursts are short. Few lose frames when we are away for a moment: at a million
-/// frames a second this is half a millisecond. Measured with 64 frames of 200 bytes in flight, 512 made 10 % more round trips
-/// than 2048; with as many answers of 1 kB, 15 %. Long transfers are as fast with either, but with 512 one of them waited for
-/// 250 ms now and then, whose frames had been lost all together.
+/// The target while bursts are short. With too few slots frames are lost while this process is away: at a million
+/// frames a second this is half a millisecond. Measured with 64 frames of 200 bytes in flight, 512 made 10 % more round
+/// trips than 2048; with as many answers of 1 kB, 15 %. Long transfers are as fast with either, but with 512 one of
+/// them sometimes waited for 250 ms, after a loss of all its frames.
 const TARGET_MIN: u32 = 512;
 
-/// Places filled between two looks at what came: less than a millisecond of a long transfer at a Gbit/s and more.
+/// Filled slots between two evaluations: less than a millisecond of a long transfer at a Gbit/s and more.
 const LOOK_FRAMES: u32 = 256;
 
-/// So many looks say that the kernel needs less: some 50 ms at 300 000 frames a second.
+/// Evaluations until the target is lowered: some 50 ms at 300 000 frames a second.
 const MODEST_LOOKS: u32 = 64;
 
 #[cfg(test)]
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_has_as_many_as_it_is_to_have() {
+    fn the_kernel_gets_as_many_slots_as_the_target_says() {
         let mut filling = with(4096, 0..4096);
         assert_eq!(count_filled(&mut filling), 512);
         for _ in 0..100 {
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_burst_makes_it_more_up_to_all() {
+    fn a_long_burst_raises_the_target_up_to_all() {
         let mut filling = with(4096, 0..4096);
         count_filled(&mut filling);
         filling.note_waited(256);
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(count_filled(&mut few), 0);
     }
 
-    /// The kernel fills as many places as are looked at together, `full` of them to the brim, after `waited`.
+    /// The kernel fills the slots of one evaluation, `full` of them completely, after `waited` were found at once.
     fn receive(filling: &mut Filling, full: u32, waited: u32) -> u32 {
         filling.note_waited(waited);
         for number in 0..LOOK_FRAMES {
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_transfer_makes_it_all_and_short_answers_few_again() {
+    fn a_long_transfer_raises_the_target_to_all_and_short_answers_lower_it() {
         let mut filling = with(4096, 256..4096);
         count_filled(&mut filling);
         assert_eq!(receive(&mut filling, 223, 1), 512);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_now_and_then_keeps_it_as_it_is() {
+    fn occasional_bursts_keep_the_target() {
         let mut filling = with(4096, 256..4096);
         receive(&mut filling, LOOK_FRAMES, 1);
         for round in 0..10 * MODEST_LOOKS {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_from_before_counts() {
+    fn slots_that_the_kernel_has_already_count() {
         let mut filling = with(4096, 600..4096);
         assert_eq!(count_filled(&mut filling), 1024 - 600);
         assert_eq!(filling.vacant.len() + 1024, 4096);
@@ -218,18 +219,18 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_a_queue_gives_what_all_together_have_not() {
+    fn sockets_of_a_queue_give_what_all_together_lack() {
         let mut one = Filling::new(1024, (0..1024).rev().collect(), 2048);
         one.set_filled(500);
         assert_eq!(count_filled(&mut one), 12);
-        // All that comes is for this socket, in places of the other's as well.
+        // All frames are for this socket, and arrive in slots of the other one as well.
         for number in 0..1024 {
             one.taken(false);
             one.release(number);
         }
         one.set_filled(0);
         assert_eq!(count_filled(&mut one), 512);
-        // Another one stands still, with all that the kernel had.
+        // The other one stands still, with all slots that the kernel had.
         one.set_filled(0);
         assert_eq!(count_filled(&mut one), 512);
     }

@@ -1,8 +1,8 @@
-//! What is told of a link: what it counts, and what can happen to it.
+//! Counters of a link, and its faults.
 
 use std::ops::Add;
 
-/// What has passed, and what has not.
+/// Counters of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpCounters {
     pub received: u64,
@@ -11,16 +11,16 @@ pub struct XdpCounters {
     pub transmitted_bytes: u64,
     /// Frames that came in several pieces.
     pub gathered: u64,
-    /// Frames that came and were dropped here: longer than the MTU, or more of several pieces at once than there is room
-    /// for.
+    /// Received frames that were dropped: longer than the MTU, or more frames of several pieces at once than there is
+    /// room for.
     pub dropped: u64,
-    /// Calls to send.
+    /// System calls to send.
     pub kicks: u64,
     /// Calls after which frames still waited.
     pub waited: u64,
-    /// Times that the other end's queue was full and a frame was lost.
+    /// Frames that were lost because the other end's queue was full.
     pub lost: u64,
-    /// Calls that the kernel refused: the interface is down or gone.
+    /// Calls that failed because the interface is down or gone.
     pub refused: u64,
 }
 
@@ -43,10 +43,10 @@ impl Add for XdpCounters {
     }
 }
 
-/// What can happen to a running link.
+/// Faults of a running link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpTrouble {
-    /// Somebody has deleted the interface: nothing passes any more.
+    /// The interface was deleted: no frames pass any more.
     DeviceGone,
     /// Frames are received and none is sent: the queue's number is beyond the interface's queues that send.
     QueueSendsNothing,

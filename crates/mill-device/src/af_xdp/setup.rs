@@ -1,4 +1,4 @@
-//! Socket and memory of a queue, as they are made by whoever has the rights.
+//! Makes the socket and its memory, in the process that has the privileges.
 
 use super::frame_len_max;
 use mill_sys::descriptor;
@@ -8,15 +8,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Memory, and why it is not made of large pages, if it is not.
+/// The memory, and why it is not of huge pages, if it is not.
 #[derive(Debug)]
 pub struct XdpMemory {
     pub memory: SharedMemory,
     pub not_huge: Option<io::Error>,
 }
 
-/// What a socket for an MTU is made with: places as small as the longest frame allows, in pieces where the largest place is
-/// too small.
+/// Options of a socket for an MTU: slots as small as the longest frame allows, or frames of several pieces where the
+/// largest slot is too small.
 pub fn xsk_options(mtu: u16, copying: Copying) -> XskOptions {
     let needed = frame_len_max(mtu) + HEADROOM as usize;
     XskOptions {
@@ -29,8 +29,8 @@ pub fn xsk_options(mtu: u16, copying: Copying) -> XskOptions {
     }
 }
 
-/// The same where several segments may come as one packet of up to 64 KiB: behind a driver of this machine's own, which
-/// leaves the cutting of its kernel's segments to whoever needs it.
+/// The same where several segments may arrive as one packet of up to 64 KiB: in generic mode on an interface whose peer
+/// is on this machine, where the kernel leaves segmentation to the receiver.
 pub fn for_merged(options: XskOptions) -> XskOptions {
     XskOptions {
         frame_bytes: 4096,
@@ -39,7 +39,7 @@ pub fn for_merged(options: XskOptions) -> XskOptions {
     }
 }
 
-/// Makes the memory; of pages of 2 MiB, if they are wanted and there are any to be had.
+/// Makes the memory; of 2 MiB pages if they are wanted and available.
 pub fn memory(options: &XskOptions, wanted: Pages) -> io::Result<XdpMemory> {
     let bytes = options.memory_bytes()?;
     let (memory, not_huge) = match SharedMemory::create(NAME, bytes, wanted) {
@@ -53,8 +53,8 @@ pub fn memory(options: &XskOptions, wanted: Pages) -> io::Result<XdpMemory> {
     Ok(XdpMemory { memory, not_huge })
 }
 
-/// Makes the socket. A queue is busy for a moment after its last socket was closed, by a process that was killed, say: it is
-/// waited for.
+/// Makes the socket. A queue stays busy for a moment after its last socket was closed, for example by a kill: binding
+/// is retried.
 pub fn socket(
     interface: u32,
     queue: u32,
@@ -66,7 +66,7 @@ pub fn socket(
         match xsk::create(interface, queue, memory, options) {
             Err(failed) if failed.error.raw_os_error() == Some(EBUSY) && tries_left > 0 => {
                 tries_left -= 1;
-                // Waits for nothing but the time.
+                // No descriptors: waits for the time alone.
                 let _ = descriptor::wait_readable(&[], Some(Duration::from_millis(10)));
             }
             result => return result,
@@ -77,14 +77,14 @@ pub fn socket(
 /// The memory's name in /proc.
 const NAME: &str = "millstream-af_xdp";
 
-/// Frames that can be received and not released, together with those that the kernel can fill meanwhile. More hold a longer
-/// burst; 8 MiB with places of 2048 bytes.
+/// Frames received and not released, together with the slots for the kernel. More of them hold a longer burst; 8 MiB
+/// with slots of 2048 bytes.
 const RECEIVE_FRAMES: u32 = 4096;
 
 /// Frames that can be queued to be sent.
 const TRANSMIT_FRAMES: u32 = 2048;
 
-/// How often a queue that is busy is asked for again, 10 ms apart. It was seen to take 50 ms.
+/// How often a busy queue is retried, 10 ms apart. It was seen to take 50 ms.
 const BUSY_TRIES_MAX: u32 = 200;
 
 /// "Device or resource busy" (asm-generic/errno-base.h).

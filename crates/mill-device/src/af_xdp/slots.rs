@@ -1,15 +1,15 @@
-//! Where frames to be sent lie: places side by side, as many as the longest frame takes, so that it is written as one.
+//! The memory of frames to be sent: groups of adjacent kernel slots, as many as the longest frame takes, so that a
+//! frame is written in one piece.
 
 use super::frame_len_max;
 use std::ops::Range;
 
-/// The slots. The kernel gives places back one by one; a slot is vacant when all of its places are.
+/// The groups. The kernel returns places one by one; a group is vacant when all of its places are back.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// Numbers of the first places of vacant slots. The last given back is the first taken: it may still be in the
-    /// processor's cache.
+    /// First places of vacant groups. The last one returned is used first: it may still be in the processor's cache.
     vacant: Vec<u32>,
-    /// How many places of each slot the kernel has.
+    /// The number of places of each group that the kernel has.
     out: Box<[u8]>,
     first: u32,
     pieces: u32,
@@ -17,7 +17,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Cuts the places `senders` into slots for an MTU. Those that `is_ours` denies are the kernel's still.
+    /// Divides the places `senders` into groups for an MTU. Those for which `is_ours` is false are still the kernel's.
     pub(super) fn new(
         senders: Range<u32>,
         frame_bytes: usize,
@@ -47,28 +47,28 @@ impl Slots {
         }
     }
 
-    /// Bytes of a slot.
+    /// Bytes of a group.
     pub(super) fn bytes(&self) -> usize {
         self.frame_bytes * self.pieces as usize
     }
 
-    /// Places of a slot.
+    /// Places of a group.
     pub(super) fn pieces(&self) -> u32 {
         self.pieces
     }
 
-    /// Whether no slot is vacant.
+    /// Whether no group is vacant.
     pub(super) fn is_empty(&self) -> bool {
         self.vacant.is_empty()
     }
 
-    /// The first place of the slot that is taken next.
+    /// The first place of the group that is used next.
     pub(super) fn first(&self) -> Option<u32> {
         self.vacant.last().copied()
     }
 
-    /// Takes the slot that [`Self::first`] has named: the places that `len` bytes need go to the kernel. `None` if there is
-    /// none, or if they don't fit.
+    /// Takes the group of [`Self::first`]: the places that `len` bytes need go to the kernel. `None` if there is none,
+    /// or if the bytes do not fit.
     pub(super) fn take(&mut self, len: usize) -> Option<Range<u32>> {
         let needed = len.div_ceil(self.frame_bytes).max(1);
         let needed = u32::try_from(needed).ok()?;
@@ -82,10 +82,10 @@ impl Slots {
         Some(start..start + needed)
     }
 
-    /// The kernel has given a place back.
+    /// The kernel has returned a place.
     pub(super) fn complete(&mut self, number: u32) {
         let slot = (number - self.first) / self.pieces;
-        // Places that are left over belong to no slot, and are never the kernel's.
+        // Places that are left over belong to no group, and the kernel never gets them.
         let Some(out) = self.out.get_mut(slot as usize) else {
             debug_assert!(false, "{number} belongs to no slot");
             return;
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_vacant_again_once_all_of_its_places_are_back() {
+    fn a_slot_is_vacant_again_once_all_of_its_places_are_returned() {
         let mut slots = Slots::new(10..16, 4096, 9000, |_| true);
         assert_eq!(slots.first(), Some(10));
         assert_eq!(slots.take(9014), Some(10..13));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_has_from_before_is_not_vacant() {
+    fn slots_that_the_kernel_has_already_are_not_vacant() {
         let mut slots = Slots::new(0..6, 4096, 5000, |number| ![0, 4, 5].contains(&number));
         assert_eq!(slots.vacant, [2]);
         slots.complete(5);

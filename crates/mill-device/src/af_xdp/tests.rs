@@ -1,4 +1,4 @@
-//! Links on both ends of a veth pair, and what goes wrong with them. Each test has a network namespace of its own.
+//! Links on both ends of a veth pair, and their faults. Each test has a network namespace of its own.
 
 use super::*;
 use mill_sys::bpf::link::Mode;
@@ -6,7 +6,7 @@ use mill_sys::memory::Pages;
 use mill_sys::xsk::{Copying, XskOptions};
 use wire::{End, FAR, NEAR, Steering, frame, ip, lay};
 
-/// What a link finds that others have left, and what it leaves.
+/// What a link recovers from a former one, and how it ends.
 mod ending;
 /// Frames of several pieces.
 mod pieces;
@@ -50,8 +50,8 @@ fn frames_pass_both_ways_as_they_are() {
     }
 }
 
-/// A call takes 32 frames before Linux 6.17; and more frames than there are places pass when nobody asks for what is
-/// complete before it has to be.
+/// Before Linux 6.17 a call sends 32 frames. More frames pass than there are slots, as completions are read when slots
+/// are needed.
 #[test]
 fn more_frames_than_a_call_takes_leave_in_one_turn() {
     if !lay(1500, "") {
@@ -63,7 +63,7 @@ fn more_frames_than_a_call_takes_leave_in_one_turn() {
         near.send(slices(&frames));
         assert!(far.receive() == frames, "{count}");
     }
-    // A burst of more than half of what the kernel had places for makes room for longer ones.
+    // A burst that fills more than half of the kernel's slots raises the target for longer ones.
     for (count, len) in [(300, 60), (600, 60), (1200, 60), (2000, 60)] {
         let frames = frames(count, len);
         near.send(slices(&frames));
@@ -91,7 +91,7 @@ fn many_frames_do_not_wait_for_the_end_of_the_turn() {
     assert!(far.receive() == frames);
 }
 
-/// The kernel sends nothing, silently, while the ring of completed frames is full; so it must never be.
+/// The kernel silently sends nothing while the completion ring is full, so the ring must never be.
 #[test]
 fn as_many_frames_as_there_are_places_leave_again_and_again() {
     if !lay(1500, "") {
@@ -115,13 +115,13 @@ fn as_many_frames_as_there_are_places_leave_again_and_again() {
     assert_eq!(unreceived.dropped, unreceived.no_place);
     let unreceived = unreceived.dropped + lost;
     let received = far.each(|_| ());
-    // The far end has not looked meanwhile: it has what the kernel had places for.
+    // The far end has not polled meanwhile: it has as many frames as the kernel had slots.
     assert!(received > 0);
     assert_eq!(received as u64 + unreceived, sent as u64);
 }
 
-/// Frames are sent in the order in which they were transmitted even if the far end's queue, of 256 places with veth, is full
-/// now and then; what is lost is counted at one of the ends.
+/// Frames are sent in order even if the far end's queue, 256 slots with veth, is full now and then; what is lost is
+/// counted at one of the ends.
 #[test]
 fn every_frame_of_a_burst_is_received_or_counted() {
     if !lay(1500, "") {
@@ -139,7 +139,7 @@ fn every_frame_of_a_burst_is_received_or_counted() {
 }
 
 #[test]
-fn a_queue_beyond_those_that_send_is_told_of() {
+fn a_queue_beyond_those_that_send_is_reported() {
     if !lay(1500, "numtxqueues 1 numrxqueues 2") {
         return;
     }
@@ -165,7 +165,7 @@ fn a_frame_that_is_longer_than_a_place_is_dropped_and_counted() {
     if !lay(1500, "") {
         return;
     }
-    // Places for 1500 bytes; then the MTU changes.
+    // Slots for 1500 bytes; then the MTU changes.
     let mut far = End::new(FAR, 1500);
     for end in [NEAR, FAR] {
         ip(&["link", "set", end, "mtu", "3000"]);
@@ -177,9 +177,9 @@ fn a_frame_that_is_longer_than_a_place_is_dropped_and_counted() {
     assert_eq!(far.link.statistics().unwrap().dropped, 1);
 }
 
-/// A UDP datagram of the kernel's own, on this machine: its checksum is that of the pseudo header alone.
+/// A UDP datagram of the kernel of this machine: its checksum field has the pseudo header's sum alone.
 #[test]
-fn a_local_peer_s_checksum_is_partial_and_said_to_be() {
+fn a_local_peers_checksum_is_reported_as_partial() {
     if !lay(1500, "") {
         return;
     }

@@ -8,33 +8,33 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// One peer, until one of us hangs up.
+/// One peer, until either end disconnects.
 #[derive(Debug)]
 pub(crate) struct Channel {
     socket: OwnedFd,
     handshake: Handshake<OwnedFd>,
     buffer_bytes: u32,
-    /// A slave's memory, once it was offered and before it is in use.
+    /// A slave's connection, between the offer of its memory and its use.
     made: Option<Connection>,
 }
 
-/// What became of a channel.
+/// The state of a channel after a call of `pump`.
 #[derive(Debug)]
 pub(crate) enum Pumped {
-    /// The peer has to say something next.
+    /// The next message is the peer's.
     Waits,
     Up(Box<Connection>),
     Over(End),
 }
 
-/// Why a channel is over.
+/// Why a channel ended.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The peer has closed the socket.
     Gone,
-    /// The peer said why.
+    /// The peer has sent a disconnect with this reason.
     Left(String),
-    /// We did.
+    /// This end has disconnected.
     Refused(Refusal),
     Failed(io::Error),
 }
@@ -57,7 +57,7 @@ impl Channel {
         }
     }
 
-    /// Sends and receives what there is. The handshake says how many messages there can be.
+    /// Sends and receives all that is possible now. The handshake limits the number of messages.
     pub(crate) fn pump(&mut self, is_busy: bool) -> Pumped {
         loop {
             if let Err(error) = self.send_all() {
@@ -75,7 +75,7 @@ impl Channel {
             match self.take(step) {
                 Ok(Some(mut connection)) => {
                     connection.start();
-                    // What is left to be sent goes when the socket has room again.
+                    // What is left is sent when the socket has room again.
                     let _ = self.send_all();
                     return Pumped::Up(Box::new(connection));
                 }
@@ -85,10 +85,10 @@ impl Channel {
         }
     }
 
-    /// Says why, and that is the end.
+    /// Sends a disconnect with this reason, and ends the channel.
     pub(crate) fn refuse(&mut self, refusal: Refusal) {
         self.handshake.refuse(refusal);
-        // A peer that does not read learns it from the end of the socket.
+        // If the peer does not read it, it still sees the end of the socket.
         let _ = self.send_all();
     }
 
@@ -139,7 +139,7 @@ impl Channel {
         let mut buffer = [0; MESSAGE_BYTES];
         let mut received = passing::receive(self.socket.as_fd(), &mut buffer);
         if received.as_ref().is_err_and(is_closed) {
-            // Told once; then comes what the peer had said.
+            // The error is reported once; then come the messages that the peer sent before.
             received = passing::receive(self.socket.as_fd(), &mut buffer);
         }
         let (len, descriptors) = match received {
@@ -182,7 +182,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The peer has closed its end, perhaps before it had read everything. What it had said is still there to be read.
+/// The peer has closed its end, perhaps without reading everything. What it had sent can still be read.
 fn is_closed(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! Two ends that are connected: the memory, its rings, and who is woken.
+//! Two connected ends: the memory, its rings, and the events that wake the peer.
 
 use super::handshake::{Agreed, Offer, Refusal};
 use super::layout::Layout;
@@ -21,16 +21,16 @@ pub(crate) struct Connection {
     regions: Vec<SharedMemory>,
     receivers: Vec<(Receiver, OwnedFd)>,
     transmitters: Vec<(Transmitter, OwnedFd)>,
-    /// The peer has the events too, and does with them what it likes.
+    /// The peer has these events too, and may use them in any way.
     signaller: Signaller,
-    /// Both ends leave checksums and the cutting of segments out.
+    /// Neither end completes checksums or segments frames.
     pub(crate) offload: bool,
-    /// Whose turn it is to be received from first.
+    /// The ring to receive from first.
     turn: usize,
 }
 
 impl Connection {
-    /// Maps what a slave has offered, all of which may be wrong.
+    /// Maps what a slave has offered; any part of it may be wrong.
     pub(crate) fn map(offer: Offer<OwnedFd>, agreed: Agreed) -> Result<Self, Refusal> {
         let mut regions = Vec::with_capacity(offer.regions.len());
         for (region, file) in offer.regions {
@@ -61,7 +61,7 @@ impl Connection {
         })
     }
 
-    /// Makes a slave's memory, and what to offer of it.
+    /// Makes a slave's memory, and the offer that describes it.
     pub(crate) fn make(
         agreed: Agreed,
         buffer_bytes: u32,
@@ -72,7 +72,7 @@ impl Connection {
 
     fn try_make(agreed: Agreed, layout: &Layout) -> io::Result<(Self, Offer<OwnedFd>)> {
         let bytes = usize::try_from(layout.region_bytes).unwrap_or(usize::MAX);
-        // Small pages, as the peer refuses others: of huge ones that run out when they are touched, it would die.
+        // Small pages, as the peer refuses others: if huge pages run out when it touches them, the kernel kills it.
         let memory = SharedMemory::create("memif", bytes, Pages::Small)?;
         let region = AddRegion {
             index: 0,
@@ -110,24 +110,24 @@ impl Connection {
         Ok((connection, offer))
     }
 
-    /// Both ends have everything; frames may pass.
+    /// Called when both ends have mapped everything and frames may pass.
     pub(crate) fn start(&mut self) {
         for (receiver, _) in &mut self.receivers {
             receiver.start(&self.regions);
         }
-        // A master that has something to send waits for the buffers that it was just given.
+        // A master with frames to send waits for the buffers that it was given just now.
         for (_, event) in &self.transmitters {
-            // Fails for no event of ours; of a peer's it is the peer who does not wake then.
+            // Signalling an eventfd of this process cannot fail; if the peer's fails, only the peer is not woken.
             let _ = self.signaller.signal(event.as_fd());
         }
     }
 
-    /// What becomes readable when there is something to receive.
+    /// The events that become readable when there is something to receive.
     pub(crate) fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.receivers.iter().map(|(_, event)| event.as_fd())
     }
 
-    /// Takes frames, from each ring in turn and at most [`SHARE`] together; says how many there were, refused ones included.
+    /// Receives at most [`SHARE`] frames, from each ring in turn; returns their number, refused ones included.
     pub(crate) fn receive(
         &mut self,
         frames: &mut Frames,
@@ -155,7 +155,7 @@ impl Connection {
         Ok(usize::try_from(after - before).unwrap_or(usize::MAX))
     }
 
-    /// Whether a frame of `len` bytes has room, whichever ring it is for.
+    /// Whether a frame of `len` bytes has room in every ring it may go to.
     pub(crate) fn has_room(&mut self, len: usize) -> Result<bool, Broken> {
         for (transmitter, _) in &mut self.transmitters {
             if !transmitter.has_room(&self.regions, len)? {
@@ -177,25 +177,25 @@ impl Connection {
         }
     }
 
-    /// Shows the peer what was put, and wakes it where it sleeps.
+    /// Makes frames visible to the peer, and wakes it if it sleeps.
     pub(crate) fn publish(&mut self, counters: &mut MemifCounters) {
         for (transmitter, event) in &mut self.transmitters {
             if transmitter.publish(&self.regions) {
                 counters.wakeups += 1;
-                // Fails for no event of ours; of a peer's it is the peer who does not wake then.
+                // See [`Self::start`].
                 let _ = self.signaller.signal(event.as_fd());
             }
         }
     }
 
-    /// Whether the peer shall signal what it sends.
+    /// Sets whether the peer should signal new frames.
     pub(crate) fn set_wakeups(&self, wanted: bool) {
         for (receiver, _) in &self.receivers {
             receiver.set_wakeups(&self.regions, wanted);
         }
     }
 
-    /// Frames that the peer has not taken.
+    /// The number of frames that the peer has not taken.
     pub(crate) fn count_untaken(&mut self) -> u64 {
         let regions = &self.regions;
         self.transmitters
@@ -205,8 +205,8 @@ impl Connection {
     }
 }
 
-/// Takes what a ring has, until `burst` has room for no more than `until`. At most the ring's size, as nothing is given back
-/// meanwhile.
+/// Receives what a ring has, until `burst` has room for `until` frames only. At most one ring's size, as buffers are
+/// returned afterwards.
 fn take_all(
     receiver: &mut Receiver,
     regions: &[SharedMemory],
@@ -235,7 +235,7 @@ fn take_all(
                 continue;
             }
             Some(Err(Some(Err(broken)))) => return Err(broken),
-            // There is no frame, or no place for one.
+            // There is no frame, or no slot for one.
             Some(Err(None)) | None => return Ok(()),
         };
         counters.received += 1;
@@ -254,9 +254,9 @@ fn take_all(
     Ok(())
 }
 
-/// A region that somebody else has made. That nobody can make it shorter is demanded: an access behind its end would
-/// be the end of this process. Huge pages that were given back run out when they are touched again; small ones do so
-/// only with all of the machine's memory.
+/// Maps a region that the peer has made. It has to be sealed against shrinking: an access beyond the end of the file
+/// would kill this process (SIGBUS). Huge pages are refused too: once released they may run out when they are touched
+/// again, while small pages do so only when the machine has no memory left.
 fn open_region(region: AddRegion, file: OwnedFd) -> Result<SharedMemory, Refusal> {
     let memory = SharedMemory::open(file).map_err(|_| Refusal::RegionFile)?;
     let said = region.size_bytes..=region.size_bytes.saturating_add(ROUNDED_UP_BYTES);
@@ -295,8 +295,8 @@ fn add_ring(is_s2m: bool, number: usize, offset: u32, layout: &Layout) -> io::Re
     })
 }
 
-/// A number that is the same for all frames of a flow: addresses and ports, mixed (FNV-1a over 16 bits at a time).
-/// Of other frames than TCP's and UDP's without options it is as good as any.
+/// Maps all frames of a flow to the same number: addresses and ports, mixed (FNV-1a over 16 bits at a time). Frames
+/// that are not TCP or UDP without IP options get any number.
 fn flow(frame: &[u8]) -> usize {
     let (addresses, len) = match frame.get(12..14) {
         Some([0x08, 0x00]) => (26, 12),
@@ -316,12 +316,12 @@ fn flow(frame: &[u8]) -> usize {
     usize::try_from(hash >> 8).unwrap_or(0)
 }
 
-/// Frames taken at a time, which is a turn's share: what answers them is shown to the peer before more are taken, and the peer
-/// works on it meanwhile. Who takes all that is there leaves the peer nothing to do until it has answered all of it, and
-/// has nothing to do itself while the peer does the same: 64 connections that ask again once they were answered were
-/// served by one end or the other, never by both (0.78 M requests/s, 1.2 M with shares).
+/// Frames received in one turn. Answers are published after each share, so that the peer works on them while more
+/// frames are taken. An end that takes everything at once leaves its peer idle until all of it is answered, and then
+/// idles itself while the peer does the same: 64 connections, each of which asks again when it is answered, were
+/// processed by one end or the other, never by both (0.78 M requests/s, 1.2 M with shares).
 pub(crate) const SHARE: usize = 16;
 
-/// Bytes that a file may be longer than its slave says: one huge page, as some round up. What is mapped is bounded by
-/// what was said.
+/// Bytes by which a file may be longer than its slave says: one huge page, as some slaves round up. Only what was
+/// announced is mapped.
 const ROUNDED_UP_BYTES: u64 = 2 << 20;

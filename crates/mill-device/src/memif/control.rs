@@ -1,4 +1,4 @@
-//! Who connects to whom, again and again: listening, connecting, and one peer at a time.
+//! Listening and connecting, again and again, with one peer at a time.
 
 use super::channel::{Channel, End, Pumped};
 use super::connection::Connection;
@@ -18,9 +18,9 @@ pub(crate) struct Control {
     buffer_bytes: u32,
     epoll: Epoll,
     timer: Timer,
-    /// A handshake that goes on.
+    /// The channel whose handshake is under way.
     pending: Option<Channel>,
-    /// The peer that frames come from.
+    /// The channel of the connected peer.
     serving: Option<Channel>,
     /// How long to wait before the next attempt to connect.
     pause: Duration,
@@ -32,15 +32,15 @@ pub(crate) enum Side {
     Slave { name: Vec<u8> },
 }
 
-/// What has happened.
+/// Events of a link's control channels.
 #[derive(Debug)]
 pub(crate) enum News {
     Up(Box<Connection>),
-    /// The peer that frames come from is gone.
+    /// The connected peer is gone.
     Down(End),
-    /// A handshake came to nothing.
+    /// A handshake has failed.
     Failed(End),
-    /// There is nobody to connect to.
+    /// No process listens at the path.
     Absent(io::Error),
 }
 
@@ -51,7 +51,7 @@ impl Control {
         epoll.add(timer.as_fd(), ON_CHANGE, TIMER)?;
         match &side {
             Side::Master { listener } => epoll.add(listener.as_fd(), ON_CHANGE, CONTROL)?,
-            // The first attempt is made when somebody looks, which the timer asks for.
+            // The timer asks for the first attempt, which is made by the first poll.
             Side::Slave { .. } => timer.set(Some(Duration::ZERO))?,
         }
         Ok(Self {
@@ -66,7 +66,7 @@ impl Control {
         })
     }
 
-    /// Does what there is to do, and forgets the signals that came. One system call if there is nothing.
+    /// Handles all events and clears the edge-triggered ones. One system call if there are none.
     pub(crate) fn look(&mut self, news: &mut Vec<News>) {
         let (is_control, is_timer) = self.events();
         if is_timer && let Some(mut late) = self.pending.take() {
@@ -81,7 +81,7 @@ impl Control {
         }
     }
 
-    /// The peer broke the rules.
+    /// Disconnects a peer that violates the protocol.
     pub(crate) fn hang_up(&mut self, refusal: Refusal) {
         if let Some(mut peer) = self.serving.take() {
             peer.refuse(refusal);
@@ -89,7 +89,7 @@ impl Control {
         self.retry();
     }
 
-    /// Has the connection's signals make the descriptor readable.
+    /// Makes the connection's events part of this descriptor's readiness.
     pub(crate) fn watch(&self, connection: &Connection) -> io::Result<()> {
         for event in connection.events() {
             self.epoll.add(event, ON_CHANGE, RING)?;
@@ -97,11 +97,11 @@ impl Control {
         Ok(())
     }
 
-    /// Has to be called before the connection is dropped: the peer has its signals open too, so that closing ours
-    /// takes none of them out of the set.
+    /// Has to be called before the connection is dropped: the peer holds the same eventfds open, so that closing them
+    /// here does not remove them from the epoll set.
     pub(crate) fn forget(&self, connection: &Connection) {
         for event in connection.events() {
-            // One that was never added is not there.
+            // An event that was never added is not found.
             let _ = self.epoll.remove(event);
         }
     }
@@ -109,7 +109,7 @@ impl Control {
     fn events(&self) -> (bool, bool) {
         let mut buffer = [Event::EMPTY; EVENTS_MAX];
         let (mut is_control, mut is_timer) = (false, false);
-        // An edge is told once, so that all of them are taken.
+        // Edges are reported once, so all of them are read.
         while let Ok(events) = self.epoll.wait(&mut buffer, Some(Duration::ZERO)) {
             for event in events {
                 is_control |= event.token() == CONTROL;
@@ -122,7 +122,7 @@ impl Control {
         (is_control, is_timer)
     }
 
-    /// Listens to the peer that frames come from: all it can say is that it leaves.
+    /// Reads the connected peer's channel: the only valid message is a disconnect.
     fn serve(&mut self, news: &mut Vec<News>) {
         let Some(peer) = &mut self.serving else {
             return;
@@ -156,14 +156,14 @@ impl Control {
                 }
             }
         }
-        // There may be more: be asked again.
+        // There may be more to do: have the timer report at once.
         let _ = self.timer.set(Some(Duration::ZERO));
     }
 
     fn failed(&mut self, end: End, news: &mut Vec<News>) {
         news.push(News::Failed(end));
         if let Side::Slave { .. } = self.side {
-            // Memory was made and given back perhaps: not too often.
+            // Memory was perhaps made and released for it: retry less and less often.
             self.pause = (self.pause * 2).min(PAUSE_MAX);
             self.retry();
         } else {
@@ -171,7 +171,7 @@ impl Control {
         }
     }
 
-    /// As master: takes the next one who has connected; false if there is none.
+    /// As master: accepts the next connection; false if there is none.
     fn accept(&mut self) -> bool {
         let Side::Master { listener } = &self.side else {
             return false;
@@ -219,7 +219,7 @@ impl Control {
         true
     }
 
-    /// As slave: tries again after a pause. A timer that can't be set would be one more descriptor that is gone.
+    /// As slave: tries again after a pause. If the timer cannot be set, the slave does not retry.
     fn retry(&mut self) {
         if let Side::Slave { .. } = self.side {
             let _ = self.timer.set(Some(self.pause));
@@ -241,7 +241,7 @@ impl Drop for Control {
     }
 }
 
-/// Reports each change once: signals need not be read then, only to be forgotten.
+/// Edge-triggered: signals need not be read.
 const ON_CHANGE: Interest = Interest {
     readable: true,
     writable: false,
@@ -249,21 +249,21 @@ const ON_CHANGE: Interest = Interest {
     exclusive: false,
 };
 
-// What events are about.
+// Tokens of the events.
 const CONTROL: u64 = 0;
 const TIMER: u64 = 1;
 const RING: u64 = 2;
 
-/// Events of one call.
+/// Events read by one call.
 const EVENTS_MAX: usize = 16;
 
-/// Handshakes that one look brings to an end; more wait for the next.
+/// Handshakes that one poll completes; more wait for the next one.
 const HANDSHAKES_MAX: usize = 8;
 
-/// How long a peer may take from connecting to connected. A handshake is some ten messages, each of which takes
-/// microseconds; a program that was stopped in between shall not keep others out.
+/// Time from connecting to connected. A handshake is some ten messages, each of which takes microseconds; a peer that
+/// stops in between must not keep others out.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
-/// Before a slave tries again: an attempt that finds nobody costs two system calls; after each refusal twice as long.
+/// Pause before a slave tries again; an attempt without listener costs two system calls. It doubles after each refusal.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_millis(1600);

@@ -1,4 +1,4 @@
-//! What a descriptor's metadata say about a frame between two ends that both said they know.
+//! A descriptor's metadata about a frame, between two ends that have both announced that they understand it.
 //!
 //! ```text
 //! | zeros, 15 | checksum left out, 1 | segments, 16 |
@@ -11,8 +11,8 @@ use mill_stack::link::{Offload, ReceivedChecksum};
 pub(crate) struct Extra(u32);
 
 impl Extra {
-    /// Of a frame whose checksum and segments are left as they are: it never leaves this machine's memory, so that
-    /// nobody needs either.
+    /// For a frame whose checksum is left out and that is not segmented: it stays in this machine's memory, which needs
+    /// neither.
     pub(crate) fn of_transmitted(frame_len: usize, offload: Offload) -> Self {
         let segments = offload.segmentation.map_or(1, |segmentation| {
             let payload = frame_len.saturating_sub(segmentation.header_len.into());
@@ -43,7 +43,7 @@ impl Extra {
         }
     }
 
-    /// How many segments of a wire the frame stands for, as far as a frame of this length can.
+    /// The number of segments that the frame stands for, limited by its length.
     pub(crate) fn merged(self, frame_len: usize) -> u16 {
         let [low, high, ..] = self.0.to_le_bytes();
         let most = u16::try_from(frame_len).unwrap_or(u16::MAX).max(1);
@@ -51,7 +51,7 @@ impl Extra {
     }
 }
 
-/// TCP's or UDP's checksum is none, and was not asked for.
+/// The TCP or UDP checksum is left out, and need not be verified.
 const NO_CHECKSUM: u32 = 1 << 16;
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use mill_stack::link::{PartialChecksum, Segmentation};
 
     #[test]
-    fn what_was_left_out_is_what_the_other_end_learns() {
+    fn the_receiver_learns_what_was_left_out() {
         let check = |len, mss: Option<u16>, checksum: bool, expected| {
             let offload = Offload {
                 checksum: checksum.then_some(PartialChecksum {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_from_a_peer_is_no_more_segments_than_bytes() {
+    fn a_peer_cannot_announce_more_segments_than_bytes() {
         assert_eq!(Extra::of_received(0).merged(60), 1);
         assert_eq!(Extra::of_received(u32::MAX).merged(60), 60);
         assert_eq!(Extra::of_received(u32::MAX).merged(0), 1);

@@ -1,4 +1,4 @@
-//! How two ends come together, without a socket: messages in, messages out.
+//! The handshake of two ends, without a socket: messages in, messages out.
 //!
 //! ```text
 //! master                              slave
@@ -10,63 +10,63 @@
 //!   connected    ───────────────────▶            everything is mapped
 //! ```
 //!
-//! The slave does not wait for an ack before it says what is next. Either may say disconnect at any time. There is no
-//! text that specifies this: the header memif.h is what VPP, libmemif and DPDK have in common.
+//! The slave does not wait for an ack before it sends the next message. Either end may disconnect at any time. There is
+//! no written specification: the header memif.h is what VPP, libmemif and DPDK have in common.
 
 use super::message::{AddRegion, AddRing, Message, Text};
 use std::collections::VecDeque;
 use std::fmt;
 
-/// What the master answers.
+/// The master's side.
 mod master;
-/// What the slave answers.
+/// The slave's side.
 mod slave;
 
 /// One end of a control channel. `D` is a descriptor.
 ///
-/// Order of calls: `on_message` for each message that arrives, and after it all of `next_message`; what a step asks for
-/// is done by `offer`, `accept` or `refuse`.
+/// Order of calls: `on_message` for each message that arrives, and after it `next_message` until it returns `None`; the
+/// step that `on_message` returns is done with `offer`, `accept` or `refuse`.
 #[derive(Debug)]
 pub struct Handshake<D> {
     terms: Terms,
     state: State,
     outgoing: VecDeque<(Message, Option<D>)>,
-    /// What a slave has offered so far.
+    /// What the slave has offered so far.
     offer: Offer<D>,
-    /// Acks that a slave waits for.
+    /// Acks that a slave still waits for.
     acks_due: usize,
 }
 
-/// What this end wants.
+/// What this end requires or offers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Terms {
-    /// Tells interfaces on one socket apart.
+    /// The interface's number at the socket.
     pub id: u32,
-    /// All zeros: none is asked for.
+    /// All zeros: none is required.
     pub secret: [u8; 24],
-    /// Rings in each direction: as many as a slave makes, at most as many as a master takes.
+    /// Rings in each direction: a slave makes this many, a master accepts at most this many.
     pub rings: u16,
-    /// Binary logarithm of a ring's descriptors, likewise.
+    /// Binary logarithm of the number of a ring's descriptors, likewise.
     pub log2_ring_size: u8,
-    /// Whether to leave checksums and the cutting of segments out towards a peer that says the same.
+    /// Whether to leave out checksums and segmentation towards a peer that announces the same.
     pub offload: bool,
 }
 
-/// What the owner of a handshake has to do, or to know.
+/// What the caller has to do or to know.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<D> {
     Nothing,
-    /// Of a slave: make memory for this and `offer` it.
+    /// For a slave: make memory of these terms and `offer` it.
     Prepare(Agreed),
-    /// Of a master: map this, then `accept` or `refuse`.
+    /// For a master: map this, then `accept` or `refuse`.
     Map(Offer<D>, Agreed),
-    /// Of a slave: frames may pass.
+    /// For a slave: frames may pass.
     Up,
-    /// The peer has taken its leave.
+    /// The peer has disconnected.
     Left(String),
 }
 
-/// What both ends can do.
+/// The terms that both ends support.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Agreed {
     pub s2m_rings: u16,
@@ -75,7 +75,7 @@ pub struct Agreed {
     pub offload: bool,
 }
 
-/// A slave's memory, and where its rings are.
+/// A slave's memory and rings.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Offer<D> {
     pub regions: Vec<(AddRegion, D)>,
@@ -83,10 +83,10 @@ pub struct Offer<D> {
     pub m2s: Vec<(AddRing, D)>,
 }
 
-/// Why this end goes no further; said to the peer.
+/// Why this end refuses; sent to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// No message, or one that does not belong here.
+    /// Not a message, or not one that is expected now.
     Unexpected,
     Version,
     Id,
@@ -102,13 +102,13 @@ pub enum Refusal {
     RingSize,
     PrivateHeader,
     NoRing,
-    /// The file is shorter than said, can be made shorter, is of huge pages, or no file in memory.
+    /// The file is shorter than announced, can be made shorter, has huge pages, or is no memfd.
     RegionFile,
-    /// A ring that lies outside its region or has the wrong cookie.
+    /// A ring that lies outside of its region or has the wrong cookie.
     RingPlace,
     EventFile,
     TooSlow,
-    /// An index jumped, a buffer lies outside its region, a chain has no end.
+    /// An index jumped, a buffer lies outside of its region, or a chain has no end.
     Ring,
     NoMemory,
     Closing,
@@ -119,12 +119,12 @@ impl<D> Handshake<D> {
         self.terms.offload && *peer == Text::new(NAME_WITH_OFFLOAD)
     }
 
-    /// What to send next, with its descriptor.
+    /// The next message to send, with its descriptor.
     pub fn next_message(&mut self) -> Option<(Message, Option<D>)> {
         self.outgoing.pop_front()
     }
 
-    /// Puts back what could not be sent yet.
+    /// Puts back a message that could not be sent yet.
     pub fn put_back(&mut self, message: Message, descriptor: Option<D>) {
         self.outgoing.push_front((message, descriptor));
     }
@@ -133,7 +133,7 @@ impl<D> Handshake<D> {
         self.state == State::Up
     }
 
-    /// `is_busy`: the interface has a peer already.
+    /// `is_busy`: the interface already has a peer.
     pub fn on_message(
         &mut self,
         message: Message,
@@ -166,7 +166,7 @@ impl<D> Handshake<D> {
         }
     }
 
-    /// Says why this is the end, instead of whatever was to be said.
+    /// Replaces all messages to be sent by a disconnect with this reason.
     pub fn refuse(&mut self, refusal: Refusal) {
         self.state = State::Over;
         self.outgoing.clear();
@@ -202,10 +202,10 @@ impl<D> Handshake<D> {
 enum State {
     WantsInit,
     WantsOffer,
-    /// The owner of a master maps what was offered.
+    /// A master's caller maps what was offered.
     Mapping,
     WantsHello,
-    /// The owner of a slave makes memory.
+    /// A slave's caller makes memory.
     Preparing,
     WantsConnected,
     Up,
@@ -237,14 +237,14 @@ impl fmt::Debug for Terms {
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Self::Unexpected => "no message that belongs here",
+            Self::Unexpected => "not an expected message",
             Self::Version => "not memif 2.0",
             Self::Id => "no interface has this id",
             Self::Mode => "not an Ethernet interface",
-            Self::Secret => "not the secret",
+            Self::Secret => "wrong secret",
             Self::Busy => "the interface is connected already",
             Self::DescriptorMissing => "a descriptor is missing",
-            Self::DescriptorUnwanted => "a descriptor that nobody asked for",
+            Self::DescriptorUnwanted => "an unexpected descriptor",
             Self::RegionIndex => "regions out of order, or too many",
             Self::RegionSize => "a region of no size, or too much memory",
             Self::RingIndex => "rings out of order, or too many",
@@ -253,8 +253,8 @@ impl fmt::Display for Refusal {
             Self::PrivateHeader => "private headers are not supported",
             Self::NoRing => "no ring in one of the directions",
             Self::RegionFile => "a region is no memfd of small pages, sealed against shrinking",
-            Self::RingPlace => "a ring outside its region, or none",
-            Self::EventFile => "an eventfd is none",
+            Self::RingPlace => "a ring outside of its region, or no ring",
+            Self::EventFile => "not an eventfd",
             Self::TooSlow => "the handshake takes too long",
             Self::Ring => "an index or a buffer outside its bounds",
             Self::NoMemory => "no memory for rings and buffers",
@@ -263,27 +263,27 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// 2.0: the only version that anybody speaks.
+/// 2.0: the only version in use.
 pub const VERSION: u16 = 0x0200;
 
-/// An interface whose frames begin with an Ethernet header.
+/// Mode of an interface whose frames begin with an Ethernet header.
 const MODE_ETHERNET: u8 = 0;
 
-/// Names by which ends introduce themselves. The second says that this end takes frames of which the descriptors'
-/// metadata are as `memif/frame.rs` says: checksums left out, segments not cut. No other program does that.
+/// Names by which ends introduce themselves. The second one announces that descriptors' metadata are as in
+/// `memif/extra.rs`: checksums left out, frames not segmented. No other program does that.
 const NAME: &str = "millstream";
 const NAME_WITH_OFFLOAD: &str = "millstream offload/1";
 
-/// Regions that a slave may offer. DPDK without copies has one for each piece of its memory; each costs a descriptor
+/// Regions that a slave may offer. DPDK in zero-copy mode has one for each piece of its memory; each costs a descriptor
 /// and a mapping.
 const REGIONS_MAX: usize = 64;
 
-/// Bytes of all regions: what offsets of 32 bits reach in one, and enough for all rings there can be with buffers
-/// of 2 KiB.
+/// Bytes of all regions: what 32-bit offsets reach in one, and enough for the maximum number of rings with buffers of 2
+/// KiB.
 const REGIONS_BYTES_MAX: u64 = 4 << 30;
 
-/// Binary logarithm of a ring's descriptors, at most: what VPP and DPDK allow. Indices are 16 bits and have to tell
-/// full from empty.
+/// Binary logarithm of the number of a ring's descriptors, at most: the limit of VPP and DPDK. Indices are 16 bits and
+/// have to distinguish a full ring from an empty one.
 pub const LOG2_RING_SIZE_MAX: u8 = 14;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where things lie in a slave's memory: the rings from the slave, those to it, then the buffers of each.
+//! The layout of a slave's memory: the rings from the slave, those to it, then the buffers of each.
 
 use super::handshake::Agreed;
 use super::ring::ring_bytes;
@@ -24,7 +24,7 @@ pub struct Buffers {
 }
 
 impl Layout {
-    /// `None` if offsets of 32 bits do not reach everything.
+    /// `None` if 32-bit offsets cannot reach everything.
     pub fn new(agreed: Agreed, buffer_bytes: u32) -> Option<Self> {
         let ring = u32::try_from(ring_bytes(agreed.log2_ring_size)).ok()?;
         let ring = ring.checked_next_multiple_of(CACHE_LINE_BYTES)?;
@@ -45,7 +45,7 @@ impl Layout {
         })
     }
 
-    /// Of a ring by its place among all.
+    /// The buffers of a ring, by its index among all rings.
     pub fn buffers(&self, ring: usize) -> Buffers {
         let stride = stride(self.buffer_bytes).unwrap_or(u32::MAX);
         let each = stride.saturating_mul(1 << self.log2_ring_size);
@@ -65,14 +65,14 @@ impl Buffers {
     }
 }
 
-/// From one buffer to the next: whole cache lines, and an odd number of them. With powers of two between them the
-/// beginnings of all buffers, where small frames are, would share a few places of the processor's caches.
+/// Distance from one buffer to the next: whole cache lines, and an odd number of them. With a power of two the starts
+/// of all buffers, where small frames lie, would share a few sets of the processor's caches.
 fn stride(buffer_bytes: u32) -> Option<u32> {
     let lines = buffer_bytes.max(1).div_ceil(CACHE_LINE_BYTES) | 1;
     lines.checked_mul(CACHE_LINE_BYTES)
 }
 
-/// Bytes that processors move at once.
+/// Bytes of a processor's cache line.
 const CACHE_LINE_BYTES: u32 = 64;
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_offsets_do_not_reach_is_no_layout() {
+    fn a_layout_beyond_32_bit_offsets_is_refused() {
         // 65 535 buffers of 65 600 bytes are just below 4 GiB.
         assert!(Layout::new(agreed(1, 1, 14), 65_600).is_some());
         assert_eq!(Layout::new(agreed(4, 4, 14), 65_600), None);

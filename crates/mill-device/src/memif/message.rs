@@ -1,4 +1,4 @@
-//! The messages of memif's control channel. Each is 128 bytes; numbers have the machine's order, nothing is padded.
+//! The messages of memif's control channel. Each is 128 bytes, in native byte order and without padding.
 //!
 //! ```text
 //! | type, 2 | what belongs to the type                                                                  | zeros |
@@ -19,16 +19,16 @@ use std::fmt;
 /// Bytes of every message.
 pub const MESSAGE_BYTES: usize = 128;
 
-/// What is said on the control channel.
+/// A message of the control channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The master has taken an init, a region or a ring.
+    /// The master has accepted an init, a region or a ring.
     Ack,
     Hello(Hello),
     Init(Init),
     AddRegion(AddRegion),
     AddRing(AddRing),
-    /// The slave has said everything.
+    /// The slave has offered everything.
     Connect(Text<32>),
     /// The master has mapped everything.
     Connected(Text<32>),
@@ -38,7 +38,7 @@ pub enum Message {
     },
 }
 
-/// What a master can take; the first message.
+/// The limits of a master; the first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     pub name: Text<32>,
@@ -51,7 +51,7 @@ pub struct Hello {
     pub log2_ring_size_max: u8,
 }
 
-/// Which interface a slave wants.
+/// The interface that a slave wants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Init {
     pub version: u16,
@@ -84,7 +84,7 @@ pub struct AddRing {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Text<const N: usize>([u8; N]);
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// Not 128 bytes.
@@ -194,7 +194,7 @@ impl Message {
 }
 
 impl<const N: usize> Text<N> {
-    /// As much of `text` as leaves room for a zero behind it.
+    /// As much of `text` as leaves room for a terminating zero.
     pub fn new(text: &str) -> Self {
         let mut bytes = [0; N];
         let room = N.saturating_sub(1);
@@ -204,7 +204,7 @@ impl<const N: usize> Text<N> {
         Self(bytes)
     }
 
-    /// What stands before the first zero, in letters that harm no terminal.
+    /// The text up to the first zero, with bytes that a terminal could interpret replaced.
     pub fn to_text(self) -> String {
         let bytes = self.0.split(|byte| *byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(bytes)
@@ -224,7 +224,7 @@ impl<const N: usize> fmt::Debug for Text<N> {
     }
 }
 
-/// The secret stays one.
+/// Does not print the secret.
 impl fmt::Debug for Init {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -237,14 +237,14 @@ impl fmt::Debug for Init {
     }
 }
 
-/// A ring's flag: it carries what the slave sends.
+/// A ring's flag: the ring carries the slave's frames.
 const FLAG_S2M: u16 = 1;
 
-/// What is left of a message.
+/// The rest of a message that is being parsed.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
-    /// The longest message has 102 bytes, so that no field lies behind the end.
+    /// The longest message has 102 bytes, so no field exceeds the end.
     fn take<const N: usize>(&mut self) -> [u8; N] {
         let Some((field, rest)) = self.0.split_first_chunk() else {
             debug_assert!(false, "a message's fields fit into it");

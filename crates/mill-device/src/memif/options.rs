@@ -5,31 +5,31 @@ use super::layout::Layout;
 use crate::memif::handshake::Agreed;
 use std::fmt;
 
-/// How an interface is to be.
+/// Configuration of an interface.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MemifOptions {
-    /// Our Ethernet address.
+    /// This end's Ethernet address.
     pub address: [u8; 6],
     /// Bytes of IP packet in a frame.
     pub mtu: u16,
-    /// Tells interfaces at one socket apart.
+    /// The interface's number at the socket.
     pub id: u32,
-    /// What a slave has to know, at most 24 bytes; empty: nothing.
+    /// The secret that a slave has to send, at most 24 bytes; empty: none.
     pub secret: String,
-    /// Rings in each direction: a slave makes so many, a master takes at most so many.
+    /// Rings in each direction: a slave makes this many, a master accepts at most this many.
     pub rings: u16,
-    /// Descriptors of a ring: a power of two up to 2^14. A master takes smaller ones too.
+    /// Descriptors of a ring: a power of two up to 2^14. A master accepts smaller rings too.
     pub ring_size: u16,
-    /// Bytes of each of a slave's buffers. What does not fit into one goes into several.
+    /// Bytes of each of a slave's buffers. A frame that does not fit into one takes several.
     pub buffer_bytes: u32,
-    /// Segments of up to 64 KiB and no checksums towards a peer that says the same, as only Millstream does. For
-    /// another one they are cut and completed here.
+    /// Frames of up to 64 KiB and no checksums towards a peer that announces the same, as only Millstream does. For
+    /// other peers frames are segmented and checksums completed here.
     pub offload: bool,
-    /// The peer shall not signal: somebody receives all the time.
+    /// The peer should not signal: the caller polls.
     pub polling: bool,
 }
 
-/// Why settings make no sense.
+/// Why options are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
     Mtu,
@@ -56,7 +56,7 @@ impl Default for MemifOptions {
 }
 
 impl MemifOptions {
-    /// Whether an interface can be like this.
+    /// Checks that an interface can have these options.
     pub fn check(&self) -> Result<(), OptionError> {
         if self.mtu < MTU_MIN {
             return Err(OptionError::Mtu);
@@ -70,7 +70,7 @@ impl MemifOptions {
         if !self.ring_size.is_power_of_two() || self.ring_size > 1 << LOG2_RING_SIZE_MAX {
             return Err(OptionError::RingSize);
         }
-        // The largest frame there can be has to fit into an empty ring.
+        // The largest frame has to fit into an empty ring.
         let ring_bytes = u64::from(self.ring_size) * u64::from(self.buffer_bytes);
         let frame_bytes = u64::from(if self.offload { u16::MAX } else { self.mtu }) + FRAME_EXTRA;
         if self.buffer_bytes < BUFFER_BYTES_MIN || ring_bytes < frame_bytes {
@@ -85,7 +85,7 @@ impl MemifOptions {
         Layout::new(agreed, self.buffer_bytes).map_or(Err(OptionError::Memory), |_| Ok(()))
     }
 
-    /// What is said in the handshake.
+    /// The terms for the handshake.
     pub(crate) fn terms(&self) -> Terms {
         let mut secret = [0; SECRET_BYTES];
         for (to, from) in secret.iter_mut().zip(self.secret.bytes()) {
@@ -105,7 +105,7 @@ impl MemifOptions {
     }
 }
 
-/// The secret stays one.
+/// Does not print the secret.
 impl fmt::Debug for MemifOptions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -149,21 +149,21 @@ impl fmt::Display for OptionError {
 
 impl std::error::Error for OptionError {}
 
-/// Bytes of a secret in its message.
+/// Bytes of the secret's field.
 const SECRET_BYTES: usize = 24;
 
-/// Bytes of IP packet that every link has to take (RFC 791 3.2).
+/// Bytes of IP packet that every link has to carry (RFC 791 3.2).
 const MTU_MIN: u16 = 68;
 
-/// Rings in each direction, at most: what VPP allows.
+/// Rings in each direction, at most: VPP's limit.
 const RINGS_MAX: u16 = 256;
 
-/// What VPP, libmemif and DPDK have too: 1024 buffers of 2 KiB. 8 MiB in all for two rings, of which small frames
-/// touch the beginnings of buffers only.
+/// VPP, libmemif and DPDK default to the same: 1024 buffers of 2 KiB. 8 MiB for two rings, of which small frames touch
+/// only the start of each buffer.
 const RING_SIZE: u16 = 1024;
 const BUFFER_BYTES: u32 = 2048;
 
-/// Less would make a descriptor for every cache line.
+/// Smaller ones would need a descriptor for each cache line.
 const BUFFER_BYTES_MIN: u32 = 64;
 
 /// An Ethernet header with two tags.
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_are_possible_or_said_not_to_be() {
+    fn options_are_accepted_or_refused_with_the_reason() {
         let check = |change: fn(&mut MemifOptions), expected| {
             let mut options = MemifOptions::default();
             change(&mut options);

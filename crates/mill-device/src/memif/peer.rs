@@ -1,4 +1,4 @@
-//! The peer comes and goes: what that does to a link.
+//! What a connecting or disconnecting peer does to a link.
 
 use super::connection::Connection;
 use super::control::News;
@@ -7,7 +7,7 @@ use super::{Broken, MemifChange, MemifLink};
 use mill_stack::link::LinkChange;
 
 impl MemifLink {
-    /// Looks after the control channel, where there is a reason to: nobody there, somebody woke us, or it is time.
+    /// Polls the control channel if there is a reason to: no peer, an event, or the time since the last poll.
     pub(super) fn look(&mut self) {
         if self.connection.is_some() && !self.armed && !self.is_leaving && self.until_look > 0 {
             self.until_look -= 1;
@@ -45,15 +45,15 @@ impl MemifLink {
         let offload = connection.offload;
         self.connection = Some(connection);
         self.note(MemifChange::Up { offload });
-        // Without a word of the one before, if there was one: its connections are reset by this one.
+        // The host is not told of a former peer's end separately: this event resets that peer's connections too.
         self.host_hears = Some(LinkChange::PeerThere);
     }
 
-    /// What was sent before there was a peer goes as soon as it has room for it: a slave gives its buffers a moment after
-    /// its master has begun.
+    /// Sends the frames that were sent before there was a peer, as far as there is room: a slave gives its buffers a
+    /// moment after the master has started.
     pub(super) fn send_waiting(&mut self) -> Result<(), Broken> {
         while let (Some(connection), Some(len)) = (&mut self.connection, self.waiting.next_len()) {
-            // Twice, as it may be cut.
+            // Twice the bytes, as the frame may be segmented.
             if !connection.has_room(2 * len)? {
                 break;
             }
@@ -72,7 +72,7 @@ impl MemifLink {
         self.note(MemifChange::Down(why));
     }
 
-    /// Gives the memory up.
+    /// Drops the connection and its memory.
     pub(super) fn end(&mut self) {
         self.is_leaving = false;
         self.armed = false;
@@ -82,7 +82,7 @@ impl MemifLink {
         }
     }
 
-    /// The peer broke the rules of the rings.
+    /// Disconnects a peer that has violated the rings' protocol.
     pub(super) fn refuse(&mut self, Broken: Broken) {
         self.end();
         self.control.hang_up(Refusal::Ring);
@@ -100,9 +100,9 @@ impl MemifLink {
     }
 }
 
-/// Calls of `receive` between two looks at the control channel while frames keep coming: a look is a system call, and
-/// a peer that has left may be noticed some milliseconds later.
+/// Calls of `receive` between two polls of the control channel while frames keep coming: a poll is a system call, and a
+/// peer that has left may be noticed some milliseconds later.
 const CALLS_PER_LOOK: u32 = 2048;
 
-/// Changes that are remembered for who asks.
+/// Changes that are kept for `take_change`.
 const CHANGES_MAX: usize = 16;

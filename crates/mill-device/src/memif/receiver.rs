@@ -1,4 +1,4 @@
-//! The receiving end of a ring: frames out of shared memory, into memory that nobody else can write.
+//! The receiving end of a ring: frames from shared memory into private memory.
 
 use super::Broken;
 use super::layout::Buffers;
@@ -10,28 +10,28 @@ use mill_sys::memory::SharedMemory;
 pub struct Receiver {
     ring: Ring,
     source: Source,
-    /// The count of the next descriptor to be taken.
+    /// The count of the descriptor to receive next.
     next: u16,
-    /// Up to which the peer has been told that they were taken.
+    /// The count up to which the peer knows that descriptors were received.
     given_back: u16,
-    /// How far the peer was when it was looked at last.
+    /// The peer's count when it was read last.
     seen: u16,
-    /// Of the frame that is being taken.
+    /// The pieces of the frame that is being received.
     pieces: Vec<Piece>,
-    /// Where the frame of each descriptor lay the last time: with most peers it lies there again.
+    /// Where the frame of each descriptor lay the last time; with most peers it lies there again.
     places: Vec<Piece>,
 }
 
-/// Whose buffers they are.
+/// Which end owns the buffers.
 #[derive(Debug)]
 enum Source {
-    /// The peer is the slave, and says where each buffer is.
+    /// The peer is the slave, and its descriptors say where each buffer is.
     Theirs,
-    /// We are the slave, and know.
+    /// This end is the slave, and buffers lie where the layout says.
     Ours(Buffers),
 }
 
-/// A part of a frame, found to be inside its region.
+/// A part of a frame that was found to be inside of its region.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     region: usize,
@@ -47,14 +47,14 @@ impl Piece {
     };
 }
 
-/// What was there.
+/// The result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Frame {
         len: usize,
         metadata: u32,
     },
-    /// A frame of which the peer wrote nonsense, or that is too long.
+    /// A frame whose descriptors are invalid, or that is too long.
     Refused,
     Nothing,
 }
@@ -65,7 +65,7 @@ impl Receiver {
         Self::new(ring, Source::Theirs)
     }
 
-    /// The slave's end of a ring to it. `start` gives the master its buffers.
+    /// The slave's end of a ring to it. `start` gives the master the buffers.
     pub fn of_slave(ring: Ring, buffers: Buffers) -> Self {
         Self::new(ring, Source::Ours(buffers))
     }
@@ -82,7 +82,7 @@ impl Receiver {
         }
     }
 
-    /// Once both ends know of each other. (DPDK's master sets all indices to zero when it connects.)
+    /// Called once both ends have mapped the rings. (DPDK's master sets all indices to zero when it connects.)
     pub fn start(&mut self, regions: &[SharedMemory]) {
         if let Source::Ours(_) = self.source {
             self.post(regions, 0, self.ring.size());
@@ -122,8 +122,8 @@ impl Receiver {
         })
     }
 
-    /// Tells the peer what was taken: when that is worth it, or `at_once`. The peer has room for the rest of the ring
-    /// meanwhile, and who tells of each frame shares each cache line of the ring with a peer who is about to use it.
+    /// Publishes what was received: when enough has accumulated, or `at_once`. Until then the peer has the rest of the
+    /// ring; publishing each frame would move a cache line of the ring between the cores for each frame.
     pub fn give_back(&mut self, regions: &[SharedMemory], at_once: bool) {
         let taken = self.next.wrapping_sub(self.given_back);
         if taken == 0 || (!at_once && taken < self.ring.size() / GIVEN_BACK_SHARE) {
@@ -144,7 +144,7 @@ impl Receiver {
         self.ring.set_wakeups(regions, wanted);
     }
 
-    /// Has the processor fetch a frame that will be taken soon: the peer wrote it on another core.
+    /// Prefetches a frame that will be received soon: the peer wrote it on another core.
     fn fetch_ahead(&self, regions: &[SharedMemory]) {
         let ahead = self.next.wrapping_add(FETCHED_AHEAD);
         let left = self.seen.wrapping_sub(self.next);
@@ -163,8 +163,8 @@ impl Receiver {
         }
     }
 
-    /// Has the processor fetch what was just found to be there, before it has to be waited for piece after piece: descriptors,
-    /// and the first frames where they lay the last time.
+    /// Prefetches what was just found, instead of waiting for one piece after the other: descriptors, and the first
+    /// frames at the places where they lay the last time.
     fn fetch_first(&self, regions: &[SharedMemory]) {
         let count = self.seen.wrapping_sub(self.next);
         for ahead in (0..count.min(DESCRIPTORS_FETCHED)).step_by(4) {
@@ -188,7 +188,7 @@ impl Receiver {
         }
     }
 
-    /// Looks how far the peer is. It can only go on, and not past what it was given.
+    /// Reads the peer's count. It can only advance, and not beyond what the peer was given.
     fn look(&mut self, regions: &[SharedMemory]) -> Result<bool, Broken> {
         let index = match self.source {
             Source::Theirs => Index::Head,
@@ -204,7 +204,7 @@ impl Receiver {
         Ok(is_more)
     }
 
-    /// The first descriptor says that there is a next one.
+    /// Receives a frame of several descriptors.
     fn take_chain(
         &mut self,
         regions: &[SharedMemory],
@@ -214,7 +214,7 @@ impl Receiver {
         self.pieces.clear();
         let mut descriptor = first;
         let mut count = self.next;
-        // What fits so far; none once it does not, or makes no sense.
+        // Bytes so far; `None` once they do not fit or a descriptor is invalid.
         let mut len = Some(0_usize);
         loop {
             len = len.and_then(|len| {
@@ -227,7 +227,7 @@ impl Receiver {
                 break;
             }
             if count == self.seen && !self.look(regions)? {
-                // The rest has not been published. If there is no room for it, it never will be.
+                // The rest is not published yet. If the ring has no room for it, it never will be.
                 let is_endless = count.wrapping_sub(self.given_back) >= self.ring.size();
                 return if is_endless && self.given_back == self.next {
                     Err(Broken)
@@ -255,8 +255,8 @@ impl Receiver {
         Ok(Taken::Frame { len, metadata })
     }
 
-    /// Where the bytes of a descriptor are; `None` if it makes no sense. The descriptor is a copy, which the peer can
-    /// change no more.
+    /// Where the bytes of a descriptor are; `None` if it is invalid. The descriptor is a copy, which the peer cannot
+    /// change any more.
     fn piece(
         &self,
         regions: &[SharedMemory],
@@ -284,7 +284,7 @@ impl Receiver {
         })
     }
 
-    /// Gives the master the buffers of these counts; a buffer's slot is always the same.
+    /// Gives the master the buffers of these counts; each slot always has the same buffer.
     fn post(&self, regions: &[SharedMemory], from: u16, to: u16) {
         let Source::Ours(buffers) = &self.source else {
             return;
@@ -308,15 +308,16 @@ fn copy(regions: &[SharedMemory], piece: Piece, to: &mut [u8]) -> Option<()> {
     regions.get(piece.region)?.read(piece.offset, to)
 }
 
-/// A part of the ring: an eighth of its frames is told of at once.
+/// The part of the ring after which receipt is published: an eighth.
 const GIVEN_BACK_SHARE: u16 = 8;
 
-/// Frames between the one that is taken and the one that is fetched: what the stack does with so many takes longer than
-/// the way from another core's cache.
+/// Distance of the prefetch in frames: what the stack does with this many takes longer than the transfer from another
+/// core's cache.
 const FETCHED_AHEAD: u16 = 3;
 
-/// Bytes of a frame: headers, and the heads of most requests and answers. What is behind comes by itself.
+/// Bytes of a frame that are prefetched: headers, and the heads of most requests and answers. The hardware prefetches
+/// the rest.
 const FETCHED_BYTES: usize = 256;
 
-/// Descriptors that are fetched when they are found to be there: as many as are usually taken before the next look.
+/// Descriptors that are prefetched at once: as many as are usually received before the next look.
 const DESCRIPTORS_FETCHED: u16 = 16;

@@ -1,45 +1,45 @@
-//! What an interface tells of itself.
+//! Counters of an interface, and the changes of its peer.
 
 use std::fmt;
 use std::io;
 
-/// What passed and what did not. Frames, not segments: one may be many.
+/// Counters of frames, not segments: a frame may stand for many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemifCounters {
     pub received: u64,
     pub received_bytes: u64,
-    /// Frames of which the peer wrote nonsense.
+    /// Frames whose descriptors were invalid.
     pub refused: u64,
     pub transmitted: u64,
     pub transmitted_bytes: u64,
-    /// Frames for which there was nobody for too long.
+    /// Frames dropped because there was no peer for too long.
     pub unconnected: u64,
-    /// Frames that a peer had not taken when it went away.
+    /// Frames that a peer had not received when it disconnected.
     pub untaken: u64,
-    /// Frames for which the peer's buffers were too few.
+    /// Frames dropped because the peer's buffers were too few.
     pub no_room: u64,
-    /// Times that the peer slept and was woken.
+    /// Signals sent to a sleeping peer.
     pub wakeups: u64,
-    /// Times that a peer has connected.
+    /// Peers that have connected.
     pub connected: u64,
-    /// Handshakes that came to nothing.
+    /// Handshakes that have failed.
     pub failed: u64,
 }
 
-/// What has become of the peer.
+/// A change of the peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemifChange {
-    /// Frames pass. `offload`: large ones too, and without checksums.
+    /// The peer has connected. `offload`: large frames pass whole, and without checksums.
     Up { offload: bool },
-    /// They no longer do; why.
+    /// The peer has disconnected; why.
     Down(String),
-    /// One who wanted to connect, or to whom we did, was not the right one; why.
+    /// A handshake has failed; why.
     Failed(String),
-    /// As slave: nobody listens at the socket, or it can't be used; why.
+    /// As slave: no process listens at the socket, or it cannot be used; why.
     Absent(io::ErrorKind),
 }
 
-/// Who hears of changes.
+/// Calls a listener at changes.
 pub(super) struct ChangeReporter {
     listener: Box<dyn Fn(&MemifChange) + Send>,
     last: Option<MemifChange>,
@@ -53,8 +53,8 @@ impl ChangeReporter {
         }
     }
 
-    /// Tells a change, but for the first peer, who is expected, and the last change again, as when a slave is refused each
-    /// time it tries.
+    /// Reports a change, except a first peer, which is expected, and a repetition of the last change, as when a slave
+    /// is refused at each try.
     pub(super) fn tell(&mut self, change: &MemifChange) {
         let is_expected = self.last.is_none() && matches!(change, MemifChange::Up { .. });
         if self.last.as_ref() != Some(change) {

@@ -1,4 +1,4 @@
-//! A ring in shared memory, whose other end may write whatever it likes at any time.
+//! A ring in shared memory, whose other end may write anything at any time.
 //!
 //! ```text
 //!    0  cookie 4 | flags 2 | head 2        the first cache line
@@ -6,14 +6,15 @@
 //!  128  descriptors of 16 bytes: flags 2 | region 2 | length 4 | offset 4 | metadata 4
 //! ```
 //!
-//! Head and tail count on for ever, modulo 2^16; the descriptor of a count is the one at count modulo the ring's size.
-//! The slave writes head in both directions, the master tail: from slave to master what lies between tail and head are
-//! frames, in the other direction it is empty buffers, and frames between what the slave has seen last and tail.
+//! Head and tail are counts modulo 2^16; the descriptor of a count is at the count modulo the ring's size. The slave
+//! writes head in both directions, the master tail. In a ring from slave to master the frames are those from tail to
+//! head. In the other direction the descriptors from tail to head are empty buffers, and frames are those from the
+//! slave's last look up to tail.
 
 use mill_sys::memory::SharedMemory;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
 
-/// Where a ring lies. Everything it reads and writes was found to be inside its region.
+/// Location of a ring. All that it reads and writes was found to be inside of its region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
     region: usize,
@@ -21,7 +22,7 @@ pub struct Ring {
     log2_size: u8,
 }
 
-/// One buffer: what it holds, or how much it can hold.
+/// A buffer, with the length of its contents or its capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Descriptor {
     /// The frame goes on in the next descriptor's buffer.
@@ -32,20 +33,20 @@ pub struct Descriptor {
     pub metadata: u32,
 }
 
-/// What a ring counts with.
+/// The two counts of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
     Head,
     Tail,
 }
 
-/// Bytes of a ring of so many descriptors.
+/// Bytes of a ring with 2^`log2_size` descriptors.
 pub const fn ring_bytes(log2_size: u8) -> usize {
     DESCRIPTORS_OFFSET + (DESCRIPTOR_BYTES << log2_size)
 }
 
 impl Ring {
-    /// `None` if it does not lie in its region, or at no multiple of four.
+    /// `None` if it does not lie inside of its region, or not at a multiple of four.
     pub fn new(regions: &[SharedMemory], region: u16, offset: u32, log2_size: u8) -> Option<Self> {
         let ring = Self {
             region: usize::from(region),
@@ -57,7 +58,7 @@ impl Ring {
         (is_inside && ring.offset.is_multiple_of(4)).then_some(ring)
     }
 
-    /// Writes an empty ring; its owner does so before anybody else sees it.
+    /// Writes an empty ring; its owner does so before the peer can see it.
     pub fn initialise(&self, regions: &[SharedMemory]) {
         if let Some(flags) = self.u16(regions, FLAGS_OFFSET) {
             flags.store(0, Ordering::Relaxed);
@@ -74,44 +75,45 @@ impl Ring {
             .is_some_and(|cookie| cookie.load(Ordering::Acquire) == COOKIE)
     }
 
-    /// How many descriptors there are.
+    /// The number of descriptors.
     pub const fn size(&self) -> u16 {
         1 << self.log2_size
     }
 
-    /// What the peer counts; what it wrote before is there to be read.
+    /// Reads the peer's count; what the peer wrote before it is visible then.
     pub fn look(&self, regions: &[SharedMemory], index: Index) -> u16 {
         self.u16(regions, index.offset())
             .map_or(0, |index| index.load(Ordering::Acquire))
     }
 
-    /// Tells the peer how far we are, and that what we wrote before is there.
+    /// Publishes this end's count, and with it what was written before.
     pub fn publish(&self, regions: &[SharedMemory], index: Index, count: u16) {
         if let Some(index) = self.u16(regions, index.offset()) {
             index.store(count, Ordering::Release);
         }
     }
 
-    /// Says whether we want to be woken for what is new. After asking to be, what came until now has to be looked for:
-    /// who sends looks at the flag after it has published.
+    /// Sets whether the peer should signal new frames. After asking for signals the caller has to check the ring once
+    /// more: the sender publishes first and reads the flag afterwards.
     pub fn set_wakeups(&self, regions: &[SharedMemory], wanted: bool) {
         let flags = if wanted { 0 } else { FLAG_MASK_INTERRUPT };
         if let Some(place) = self.u16(regions, FLAGS_OFFSET) {
             place.store(flags, Ordering::Relaxed);
         }
-        // The store must not be delayed behind the look that follows: neither release nor acquire says that.
+        // The caller's next load must not overtake the store of the flag, which needs a full fence: neither release nor
+        // acquire orders a store before a later load.
         fence(Ordering::SeqCst);
     }
 
     /// Whether the peer wants to be woken for what was published.
     pub fn wants_wakeup(&self, regions: &[SharedMemory]) -> bool {
-        // As in `set_wakeups`: first the index, then the look.
+        // The counterpart of the fence in `set_wakeups`: the index is stored before the flag is loaded.
         fence(Ordering::SeqCst);
         self.u16(regions, FLAGS_OFFSET)
             .is_some_and(|flags| flags.load(Ordering::Relaxed) & FLAG_MASK_INTERRUPT == 0)
     }
 
-    /// The descriptor of a count. Each word is read once.
+    /// Reads the descriptor of a count, each word once.
     pub fn descriptor(&self, regions: &[SharedMemory], count: u16) -> Descriptor {
         let at = self.descriptor_offset(count);
         let word = |index: usize| {
@@ -136,8 +138,8 @@ impl Ring {
         self.write(regions, count, first, (len, offset), descriptor.metadata);
     }
 
-    /// Takes words, not the descriptor: one that was put together in memory piece by piece, and is read as words at once,
-    /// would have to wait for all that was written before it to other cores' cache lines.
+    /// Takes words rather than a descriptor: reading one as words that was just assembled from smaller stores defeats
+    /// store forwarding, and would wait for all earlier stores to cache lines of other cores.
     fn write(
         &self,
         regions: &[SharedMemory],
@@ -158,7 +160,7 @@ impl Ring {
         put(3, metadata);
     }
 
-    /// Has the processor fetch the cache line of descriptors that one begins, to be written.
+    /// Prefetches the cache line that begins with this count's descriptor, to be written.
     pub fn fetch_descriptors(&self, regions: &[SharedMemory], count: u16) {
         if count.is_multiple_of(DESCRIPTORS_PER_LINE)
             && let Some(region) = regions.get(self.region)
@@ -168,7 +170,7 @@ impl Ring {
         }
     }
 
-    /// Has the processor fetch a descriptor, to be read.
+    /// Prefetches a descriptor, to be read.
     pub fn fetch_descriptor(&self, regions: &[SharedMemory], count: u16) {
         if let Some(region) = regions.get(self.region) {
             let at = self.offset + self.descriptor_offset(count);
@@ -206,7 +208,7 @@ impl Index {
     }
 }
 
-/// The two halves of a word, in the order in which they lie in memory.
+/// The halves of a word, in memory order.
 fn halves(word: u32) -> [u16; 2] {
     let [a, b, c, d] = word.to_ne_bytes();
     [u16::from_ne_bytes([a, b]), u16::from_ne_bytes([c, d])]
@@ -218,16 +220,16 @@ fn whole([first, second]: [u16; 2]) -> u32 {
     u32::from_ne_bytes([a, b, c, d])
 }
 
-/// What a ring begins with, so that nobody takes something else for one.
+/// The first word of a ring, by which the peer recognises one.
 const COOKIE: u32 = 0x03E3_1F20;
 
-/// Who receives from the ring looks by itself and needs no signal.
+/// The receiver polls and needs no signal.
 const FLAG_MASK_INTERRUPT: u16 = 1;
 
 /// A descriptor's only flag.
 const FLAG_NEXT: u16 = 1;
 
-// The layout above.
+// Offsets of the layout above.
 const FLAGS_OFFSET: usize = 4;
 const HEAD_OFFSET: usize = 6;
 const TAIL_OFFSET: usize = 64;

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Peers that do not keep to the rules.
+/// Peers that violate the protocol.
 mod hostile;
-/// Sleeping and being woken.
+/// Sleeping and waking.
 mod wakeups;
 
-/// A name that nobody else has, without a file.
+/// An abstract socket name that no other test uses.
 pub(super) fn place() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -29,7 +29,7 @@ pub(super) fn small(ring_size: u16, buffer_bytes: u32) -> MemifOptions {
     }
 }
 
-/// Lets both do what they have to, waiting for each other, until `done`.
+/// Lets both ends run, waiting for each other, until `done`.
 pub(super) fn until(
     links: &mut [&mut MemifLink],
     mut done: impl FnMut(&mut [&mut MemifLink]) -> bool,
@@ -50,7 +50,7 @@ pub(super) fn are_up(links: &mut [&mut MemifLink]) -> bool {
     links.iter().all(|link| link.is_up())
 }
 
-/// A master and a slave that are connected.
+/// A connected master and slave.
 pub(super) fn ends(master: &MemifOptions, slave: &MemifOptions) -> (MemifLink, MemifLink) {
     let place = place();
     let mut master = MemifLink::listen(&place, master).unwrap();
@@ -104,7 +104,7 @@ fn nothing_is_seen_before_it_is_flushed() {
 }
 
 #[test]
-fn a_full_ring_says_so_and_has_room_again_once_the_peer_has_taken_something() {
+fn a_full_ring_has_room_again_once_the_peer_has_received_something() {
     let mut links = ends(&small(8, 2048), &small(8, 2048));
     each_way(&mut links, |from, to| {
         for round in 0..3 {
@@ -175,7 +175,7 @@ fn indices_go_round_after_65536_descriptors() {
 }
 
 #[test]
-fn who_has_no_place_for_frames_leaves_them_where_they_are() {
+fn frames_without_a_free_slot_stay_in_the_ring() {
     let mut links = ends(&small(1024, 64), &small(1024, 64));
     each_way(&mut links, |from, to| {
         for byte in 0..200 {
@@ -246,7 +246,7 @@ fn a_slave_makes_fewer_and_smaller_rings_where_the_master_takes_no_more() {
     });
 }
 
-/// A TCP segment that the device is to cut and complete.
+/// A TCP segment that the device is to segment and checksum.
 fn segment(link: &mut MemifLink, payload: usize, mss: Option<u16>) {
     let len = 54 + payload;
     let room = link.reserve(len).unwrap();
@@ -284,7 +284,7 @@ fn received(link: &mut MemifLink) -> Vec<(usize, ReceivedChecksum, u16)> {
 }
 
 #[test]
-fn two_who_agree_pass_large_segments_whole_and_without_checksums() {
+fn two_ends_that_agree_pass_large_segments_whole_and_without_checksums() {
     let options = MemifOptions::default();
     let mut links = ends(&options, &options);
     each_way(&mut links, |from, to| {
@@ -344,7 +344,7 @@ fn the_last_few_small_frames_wait_for_the_peer() {
 }
 
 #[test]
-fn who_listens_is_told_of_the_peer_and_nothing_twice_in_a_row() {
+fn a_listener_gets_changes_of_the_peer_and_no_repetitions() {
     let place = place();
     let with = |secret: &str| MemifOptions {
         secret: secret.to_owned(),
@@ -354,7 +354,7 @@ fn who_listens_is_told_of_the_peer_and_nothing_twice_in_a_row() {
     let mut slave = MemifLink::connect(&place, &with("sesam")).unwrap();
     let ears = Arc::clone(&heard);
     slave.on_change(move |change| ears.lock().unwrap().push(change.clone()));
-    // Nobody is there, twice; then one who wants another secret, twice.
+    // No master, twice; then one with another secret, twice.
     until(&mut [&mut slave], |_| heard.lock().unwrap().len() == 1);
     assert!(slave.take_change().is_some());
     until(&mut [&mut slave], |links| links[0].take_change().is_some());
@@ -363,14 +363,14 @@ fn who_listens_is_told_of_the_peer_and_nothing_twice_in_a_row() {
         links[1].counters().failed == 2
     });
     let heard = heard.lock().unwrap();
-    let nobody = MemifChange::Absent(io::ErrorKind::ConnectionRefused);
-    assert_eq!(heard.first(), Some(&nobody));
+    let absent = MemifChange::Absent(io::ErrorKind::ConnectionRefused);
+    assert_eq!(heard.first(), Some(&absent));
     assert!(matches!(heard.get(1), Some(MemifChange::Failed(_))));
     assert_eq!(heard.len(), 2, "{heard:?}");
 }
 
 #[test]
-fn the_host_hears_once_that_the_peer_comes_and_goes() {
+fn the_host_gets_one_event_for_a_peer_that_comes_and_one_when_it_goes() {
     let place = place();
     let options = small(64, 2048);
     let mut master = MemifLink::listen(&place, &options).unwrap();
@@ -433,7 +433,7 @@ fn a_slave_waits_for_its_master_and_connects_to_the_next_one() {
 }
 
 #[test]
-fn the_second_slave_is_told_that_the_interface_is_taken() {
+fn a_second_slave_is_refused_while_the_interface_is_taken() {
     let place = place();
     let options = small(64, 2048);
     let mut master = MemifLink::listen(&place, &options).unwrap();
@@ -454,7 +454,7 @@ fn the_second_slave_is_told_that_the_interface_is_taken() {
 }
 
 #[test]
-fn who_does_not_know_the_secret_stays_outside() {
+fn a_slave_without_the_secret_is_refused() {
     let place = place();
     let with = |secret: &str| MemifOptions {
         secret: secret.to_owned(),
@@ -472,7 +472,7 @@ fn who_does_not_know_the_secret_stays_outside() {
 }
 
 #[test]
-fn a_file_that_nobody_listens_at_is_replaced_and_another_is_not() {
+fn a_socket_file_without_listener_is_replaced_and_another_file_is_not() {
     let file = std::env::temp_dir().join(format!("mill-memif-{}", std::process::id()));
     let options = small(64, 2048);
     for _ in 0..2 {
@@ -482,21 +482,21 @@ fn a_file_that_nobody_listens_at_is_replaced_and_another_is_not() {
         drop(master);
     }
     std::fs::remove_file(&file).unwrap();
-    std::fs::write(&file, "somebody's").unwrap();
+    std::fs::write(&file, "no socket").unwrap();
     assert!(MemifLink::listen(&file, &options).is_err());
     assert!(listener_when_free(&file).is_err());
-    assert_eq!(std::fs::read(&file).unwrap(), b"somebody's");
+    assert_eq!(std::fs::read(&file).unwrap(), b"no socket");
     std::fs::remove_file(&file).unwrap();
 }
 
-/// Its owner may be about to end.
+/// The process that holds the socket may be about to end.
 #[test]
-fn a_place_that_becomes_free_is_taken() {
+fn a_socket_that_becomes_free_is_taken() {
     let file = std::env::temp_dir().join(format!("mill-memif-free-{}", std::process::id()));
     let first = listener(&file).unwrap();
     std::thread::scope(|scope| {
         let second = scope.spawn(|| listener_when_free(&file));
-        // It has asked whether anybody listens here.
+        // The listener was probed.
         wait_readable(&[first.as_fd()], None).unwrap();
         drop(first);
         assert!(second.join().unwrap().is_ok());
@@ -505,7 +505,7 @@ fn a_place_that_becomes_free_is_taken() {
 }
 
 #[test]
-fn settings_that_make_no_sense_make_no_link() {
+fn invalid_options_make_no_link() {
     let options = small(63, 2048);
     let error = MemifLink::connect(&place(), &options).unwrap_err();
     assert!(error.to_string().contains("power of two"), "{error}");

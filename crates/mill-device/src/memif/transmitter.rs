@@ -11,28 +11,28 @@ use std::collections::VecDeque;
 pub struct Transmitter {
     ring: Ring,
     target: Target,
-    /// The count of the next descriptor to be written.
+    /// The count of the descriptor to write next.
     next: u16,
-    /// Up to which the peer knows of them.
+    /// The count up to which descriptors are published.
     published: u16,
-    /// How far the peer was when it was looked at last: it has taken frames up to there, or given buffers.
+    /// The peer's count when it was read last: frames received, or buffers given.
     seen: u16,
 }
 
-/// Whose buffers they are.
+/// Which end owns the buffers.
 #[derive(Debug)]
 enum Target {
-    /// We are the slave.
+    /// This end is the slave.
     Ours(Buffers),
-    /// The peer is, and has said where they are and how much they hold.
+    /// The peer is the slave, and has said where its buffers are and how much they hold.
     Theirs {
         posted: VecDeque<Buffer>,
-        /// What all of them hold together.
+        /// Capacity of all of them together.
         bytes: usize,
     },
 }
 
-/// A buffer of the peer's, found to be inside its region.
+/// A buffer of the peer that was found to be inside of its region.
 #[derive(Clone, Copy, Debug)]
 struct Buffer {
     region: u16,
@@ -62,7 +62,7 @@ impl Transmitter {
         }
     }
 
-    /// Whether there is room for `len` bytes, or for as much as there can ever be.
+    /// Whether there is room for `len` bytes, or for the most the ring can ever hold.
     pub fn has_room(&mut self, regions: &[SharedMemory], len: usize) -> Result<bool, Broken> {
         if let Target::Theirs { .. } = self.target {
             return self.gather(regions, len);
@@ -74,7 +74,7 @@ impl Transmitter {
         Ok(self.holds(len) || self.is_empty())
     }
 
-    /// Puts a frame, in several buffers if one is too small; false, and nothing done, if there is no room.
+    /// Writes a frame, into several buffers if needed. False, without effect, if there is no room.
     pub fn put(
         &mut self,
         regions: &[SharedMemory],
@@ -114,8 +114,8 @@ impl Transmitter {
         Ok(true)
     }
 
-    /// Has the processor fetch what will be written for a frame that follows soon, which is probably about as long: another
-    /// core had it last.
+    /// Prefetches what will be written for a frame that follows soon, which is probably as long: another core used it
+    /// last.
     fn fetch_ahead(&self, regions: &[SharedMemory], len: usize) {
         if self.free() <= FETCHED_AHEAD {
             return;
@@ -140,7 +140,7 @@ impl Transmitter {
         }
     }
 
-    /// Lets the peer see what was put; says whether it wants to be woken.
+    /// Publishes the frames that were written; returns whether the peer wants a signal.
     pub fn publish(&mut self, regions: &[SharedMemory]) -> bool {
         if self.published == self.next {
             return false;
@@ -154,9 +154,10 @@ impl Transmitter {
         self.ring.wants_wakeup(regions)
     }
 
-    /// How many frames the peer has not taken, as far as the ring tells: what is lost when it goes away.
+    /// The number of frames that the peer has not received, as far as the ring tells: they are lost when it
+    /// disconnects.
     pub fn count_untaken(&mut self, regions: &[SharedMemory]) -> u64 {
-        // Of a peer that writes nonsense nothing is known but what was there before.
+        // If the peer's index is invalid, the last valid one counts.
         let _ = self.look(regions);
         let taken = match self.target {
             Target::Ours(_) => self.seen,
@@ -192,7 +193,7 @@ impl Transmitter {
         }
     }
 
-    /// Takes over buffers of the peer's until they hold `len` bytes, or it has given no more.
+    /// Takes over buffers that the peer has given, until they hold `len` bytes or there are no more.
     fn gather(&mut self, regions: &[SharedMemory], len: usize) -> Result<bool, Broken> {
         while !self.holds(len) {
             let gathered = self.next.wrapping_add(self.free());
@@ -225,8 +226,8 @@ impl Transmitter {
         }
     }
 
-    /// Looks how far the peer is. It can only go on; as master not past what it was sent, as slave not past the ring's
-    /// size beyond what we have given back.
+    /// Reads the peer's count. It can only advance: as master not beyond what was published, as slave not beyond the
+    /// ring's size from what was returned.
     fn look(&mut self, regions: &[SharedMemory]) -> Result<bool, Broken> {
         let (seen, ahead_max) = match self.target {
             Target::Ours(_) => {
@@ -248,7 +249,7 @@ impl Transmitter {
     }
 }
 
-/// A buffer that the peer has given, if it is one.
+/// The buffer that the peer's descriptor gives, if it is valid.
 fn inside(regions: &[SharedMemory], descriptor: &Descriptor) -> Option<Buffer> {
     let region = regions.get(usize::from(descriptor.region))?;
     let offset = usize::try_from(descriptor.offset).ok()?;
@@ -261,9 +262,10 @@ fn inside(regions: &[SharedMemory], descriptor: &Descriptor) -> Option<Buffer> {
     })
 }
 
-/// Frames between the one that is put and the one whose place is fetched: what the stack does for so many takes longer
-/// than the way from another core's cache.
+/// Distance of the prefetch in frames: what the stack does for this many takes longer than the transfer from another
+/// core's cache.
 const FETCHED_AHEAD: u16 = 4;
 
-/// Bytes of a frame: headers, and the heads of most requests and answers. What is behind is fetched as it is written.
+/// Bytes of a frame that are prefetched: headers, and the heads of most requests and answers. The rest is fetched as it
+/// is written.
 const FETCHED_BYTES: usize = 384;

@@ -1,14 +1,14 @@
-//! Frames that are sent before there is a peer, as a host's first question for a neighbour is: the last few wait.
+//! Frames that are sent before there is a peer, such as a host's first ARP request: the last few are kept.
 
 use mill_stack::link::Offload;
 use std::collections::VecDeque;
 
-/// The last frames for which there was nobody.
+/// The last frames sent without a peer.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(VecDeque<(Vec<u8>, Offload)>);
 
 impl Waiting {
-    /// Keeps a copy, and forgets the oldest if there are enough; says how many frames are lost by that.
+    /// Keeps a copy, and drops the oldest if there are too many; returns the number of frames that are lost by that.
     pub(super) fn push(&mut self, frame: &[u8], offload: Offload) -> u64 {
         if frame.len() > FRAME_BYTES_MAX {
             return 1;
@@ -26,19 +26,19 @@ impl Waiting {
         self.0.is_empty()
     }
 
-    /// Bytes of the one that has waited longest.
+    /// Length of the oldest frame.
     pub(super) fn next_len(&self) -> Option<usize> {
         self.0.front().map(|(frame, _)| frame.len())
     }
 
-    /// The one that has waited longest.
+    /// Takes the oldest frame.
     pub(super) fn pop(&mut self) -> Option<(Vec<u8>, Offload)> {
         self.0.pop_front()
     }
 }
 
-/// Questions for neighbours and first segments of a few connections; who sends more sends it again.
+/// Neighbour requests and the first segments of a few connections; other senders retransmit.
 const COUNT_MAX: usize = 16;
 
-/// Bytes: what asks and opens is small, and what is large is sent again.
+/// Bytes of a frame: requests and SYNs are small, and what is larger is retransmitted.
 const FRAME_BYTES_MAX: usize = 256;

@@ -8,7 +8,7 @@ use netlink_packet_core::{
 use netlink_packet_route::RouteNetlinkMessage;
 use std::io;
 
-/// What can be asked.
+/// The requests.
 pub(super) mod question {
     use netlink_packet_route::RouteNetlinkMessage;
     use netlink_packet_route::address::AddressMessage;
@@ -20,7 +20,7 @@ pub(super) mod question {
     pub(in super::super) fn link(index: u32) -> RouteNetlinkMessage {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        // Counters of traffic are not wanted.
+        // Traffic counters are not needed.
         let mask = vec![LinkExtentMask::SkipStats];
         message.attributes.push(LinkAttribute::ExtMask(mask));
         RouteNetlinkMessage::GetLink(message)
@@ -53,17 +53,17 @@ pub(super) mod question {
     }
 }
 
-/// One message of the kernel.
+/// A message of the kernel.
 #[derive(Debug)]
 pub(super) enum KernelMessage {
     Route(RouteNetlinkMessage),
-    /// The end of a dump; an error that has ended it, if it was one.
+    /// The end of a dump; the error that has ended it, if it was one.
     End(io::Result<()>),
-    /// Nothing that is understood, of this type.
+    /// A message of this type that could not be parsed.
     Unknown(u16),
 }
 
-/// Asks for one thing.
+/// Sends a request, and returns the one answer.
 pub(super) fn ask(
     socket: &Netlink,
     question: RouteNetlinkMessage,
@@ -76,7 +76,7 @@ pub(super) fn ask(
     }
 }
 
-/// Asks for all there is. If something has changed meanwhile the kernel says so, and is asked again.
+/// Requests a dump. If the kernel reports that something changed meanwhile, requests it again.
 pub(super) fn dump(
     socket: &Netlink,
     question: RouteNetlinkMessage,
@@ -109,11 +109,11 @@ fn send(socket: &Netlink, question: RouteNetlinkMessage, flags: u16) -> io::Resu
     socket.send(&bytes)
 }
 
-/// What one datagram says of the answer that it is part of.
+/// What one datagram says about the dump that it belongs to.
 struct Part {
-    /// It was the last one, and what came of it all.
+    /// Set in the last datagram of a dump: its result.
     end: Option<io::Result<()>>,
-    /// Nothing has changed between it and those before.
+    /// Nothing has changed since the dump began.
     is_whole: bool,
 }
 
@@ -140,14 +140,14 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
     Ok(part)
 }
 
-/// Goes through the messages of a datagram; says of each whether the dump that it is of was disturbed.
+/// Calls a function with each message of a datagram, and with whether its dump was interrupted by a change.
 pub(super) fn for_each(mut bytes: &[u8], mut told: impl FnMut(KernelMessage, bool)) {
     while let Ok(frame) = NetlinkBuffer::new_checked(bytes) {
         let kind = frame.message_type();
         let is_disturbed = frame.flags() & NLM_F_DUMP_INTR != 0;
         let len = usize::try_from(frame.length()).unwrap_or(usize::MAX);
         told(parse(bytes, kind), is_disturbed);
-        // Each message begins at a multiple of four.
+        // Messages are aligned to four bytes.
         let next = len.next_multiple_of(4);
         bytes = bytes.get(next..).unwrap_or_default();
     }
@@ -164,7 +164,7 @@ fn parse(bytes: &[u8], kind: u16) -> KernelMessage {
     }
 }
 
-/// Errors of the kernel are negative.
+/// The kernel's error numbers are negative.
 fn result_of(code: i32) -> io::Result<()> {
     if code < 0 {
         Err(io::Error::from_raw_os_error(code.saturating_neg()))
@@ -173,9 +173,9 @@ fn result_of(code: i32) -> io::Result<()> {
     }
 }
 
-/// The kernel fills datagrams of a dump up to 32 KiB if there is room (netlink(7)); one interface with many virtual
-/// functions may take more.
+/// The kernel fills datagrams of a dump up to 32 KiB if there is room (netlink(7)); an interface with many virtual
+/// functions may need more.
 pub(super) const BUFFER_BYTES: usize = 65536;
 
-/// How often a dump is tried: the second try succeeds nearly always.
+/// How often a dump is tried; the second try nearly always succeeds.
 const DUMPS_MAX: usize = 10;

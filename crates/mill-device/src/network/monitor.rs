@@ -1,8 +1,8 @@
 //! Follows what the kernel knows of an interface.
 //!
-//! Of its messages about addresses, routes and the interface only that there was one is used: then the whole is read
-//! again, because the kernel leaves out what follows from another change (routes go with their interface), and
-//! messages may be lost. Neighbours, of which there may be many, are followed one by one.
+//! A message about addresses, routes or the interface only triggers reading all of them again: the kernel does not
+//! announce what follows from another change (routes are removed with their interface), and messages may be lost.
+//! Neighbours, of which there may be many, are followed message by message.
 
 use super::ask::{self, BUFFER_BYTES, KernelMessage};
 use super::probe::NeighborProbe;
@@ -15,21 +15,21 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// An interface that is followed. It becomes readable (epoll) when something may have changed.
+/// An interface that is followed. The descriptor becomes readable when something may have changed.
 #[derive(Debug)]
 pub struct NetlinkMonitor {
     asking: Asking,
     hearing: Netlink,
     probe: NeighborProbe,
     network: Network,
-    /// What is to be told at the next opportunity.
+    /// Changes to be reported by the next call.
     pending: Vec<Change>,
     is_gone: bool,
     overruns: u64,
     buffer: Vec<u8>,
 }
 
-/// What has changed, as it is now.
+/// A change, with the new state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Link(LinkState),
@@ -39,16 +39,16 @@ pub enum Change {
         routes: Vec<Route>,
         elsewhere: Vec<Prefix>,
     },
-    /// A neighbour's Ethernet address; `None` if it has none any more, or could not be found.
+    /// A neighbour's Ethernet address; `None` if it has none any more, or could not be resolved.
     Neighbor {
         address: IpAddr,
         mac: Option<MacAddress>,
     },
-    /// The interface is not there any more, and will not come back: one of the same name is another one.
+    /// The interface was deleted or moved; one that gets its name later is another interface.
     Gone,
 }
 
-/// What is to be read again.
+/// What has to be read again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dirty {
     link: bool,
@@ -58,12 +58,12 @@ struct Dirty {
 }
 
 impl NetlinkMonitor {
-    /// Reads everything about the interface of this name in the network namespace of the caller, and hears of changes from
+    /// Reads everything about the interface of this name in the caller's network namespace, and follows changes from
     /// then on. It may be used from any thread.
     pub fn of(name: &str) -> Result<Self, NetworkError> {
         let asking = Asking::begin(name)?;
         let failed = |cause| asking.failed("changes", cause);
-        // First, so that nothing changes unheard while all is read.
+        // Subscribe first, so that no change is missed while everything is read.
         let hearing = Netlink::subscribe(&GROUPS).map_err(failed)?;
         hearing.set_receive_buffer(RECEIVE_BYTES).map_err(failed)?;
         let probe = NeighborProbe::new(name, asking.index()).map_err(failed)?;
@@ -79,18 +79,18 @@ impl NetlinkMonitor {
         })
     }
 
-    /// As it was when `changes` was called last.
+    /// The state at the last call of `changes`.
     pub const fn network(&self) -> &Network {
         &self.network
     }
 
-    /// How often there were more messages than could be held; everything was read again then.
+    /// How often messages were lost because the receive buffer was full; everything was read again then.
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// Makes the kernel look for a neighbour, or look whether it is still there. The answer comes by `changes`, that which is
-    /// known already with the next call.
+    /// Has the kernel resolve a neighbour, or verify that it is still reachable. `changes` reports the answer; one that
+    /// is known already is reported by the next call.
     pub fn ask(&mut self, neighbor: IpAddr) -> io::Result<()> {
         if let Some(mac) = self.network.neighbors.get(&neighbor) {
             self.pending.push(Change::Neighbor {
@@ -109,7 +109,7 @@ impl NetlinkMonitor {
             return Ok(());
         }
         match self.read_again(dirty, into) {
-            // It may have gone since it was heard of.
+            // It may have been deleted since the message was sent.
             Err(error) if error.is_gone() => {
                 self.go(into);
                 Ok(())
@@ -173,7 +173,7 @@ impl NetlinkMonitor {
             Some(mac) => neighbors.insert(address, mac),
             None => neighbors.remove(&address),
         };
-        // That there is none is told also of whom nobody knew: somebody may wait for it.
+        // A failed resolution is reported even for an unknown neighbour, as a packet may wait for it.
         if mac.is_none() || before != mac {
             into.push(Change::Neighbor { address, mac });
         }
@@ -270,10 +270,10 @@ const GROUPS: [Group; 7] = [
     Group::NextHops,
 ];
 
-/// Bytes of messages that may wait, as far as `net.core.rmem_max` allows: some thousands.
+/// Bytes of the receive buffer, as far as `net.core.rmem_max` allows: some thousand messages.
 const RECEIVE_BYTES: u32 = 1 << 20;
 
-/// Datagrams that are looked at in one call; what is left is readable still.
+/// Datagrams that one call reads; the descriptor stays readable if there are more.
 const DATAGRAMS_MAX: u32 = 1024;
 
 #[cfg(test)]

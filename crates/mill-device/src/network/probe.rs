@@ -1,11 +1,11 @@
-//! Makes the kernel look for a neighbour. Nobody but an administrator may ask for that; but whoever sends something
-//! causes it.
+//! Has the kernel resolve a neighbour. Requesting that over netlink takes privileges, but sending a datagram causes it
+//! too.
 
 use mill_sys::interface;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 
-/// Sockets to send nothing by.
+/// Sockets that send empty datagrams.
 #[derive(Debug)]
 pub(super) struct NeighborProbe {
     index: u32,
@@ -29,8 +29,8 @@ impl NeighborProbe {
         })
     }
 
-    /// Sends an empty datagram to nobody at the neighbour (RFC 863): the kernel finds out its Ethernet address if it does not
-    /// know it, and looks whether it is still there if that was long ago.
+    /// Sends an empty datagram to the neighbour's discard port (RFC 863): the kernel resolves the Ethernet address if
+    /// it does not know it, and verifies it if that was long ago.
     pub(super) fn probe(&self, neighbor: IpAddr) -> io::Result<()> {
         let (socket, target) = match neighbor {
             IpAddr::V4(_) => (Some(&self.v4), SocketAddr::new(neighbor, DISCARD_PORT)),
@@ -45,5 +45,5 @@ impl NeighborProbe {
     }
 }
 
-/// RFC 863: whatever arrives there is thrown away.
+/// RFC 863: the port whose datagrams are discarded.
 const DISCARD_PORT: u16 = 9;

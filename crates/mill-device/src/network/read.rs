@@ -1,4 +1,4 @@
-//! Messages of the kernel, as what they say of one interface. What they say of others is nothing.
+//! Parses the kernel's messages from the view of one interface; messages about others are ignored.
 
 use super::LinkState;
 use mill_stack::config::Prefix;
@@ -25,14 +25,14 @@ pub(super) struct Routing {
     pub(super) target: Target,
 }
 
-/// Where a route leads.
+/// Where a route leads from one interface's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// The targets are on the interface's link.
     Link,
     /// A router on that link.
     Gateway(IpAddr),
-    /// To another interface, or nowhere.
+    /// Through another interface, or nowhere.
     Elsewhere,
 }
 
@@ -76,16 +76,16 @@ pub(super) fn link(message: &RouteNetlinkMessage, index: u32) -> Option<LinkStat
     (!link.name.is_empty()).then_some(link)
 }
 
-/// What a message says has changed, for whoever follows one interface.
+/// What a message changes about an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Touched {
-    /// The interface itself, and with it whatever depends on it.
+    /// The interface itself, and with it all that depends on it.
     Link,
     Gone,
     Addresses,
     Routes,
     Neighbor(IpAddr, Option<MacAddress>),
-    /// Something about neighbours that was not understood.
+    /// Something about neighbours that could not be parsed.
     Neighbors,
     Nothing,
 }
@@ -94,7 +94,7 @@ pub(super) fn touched(message: &RouteNetlinkMessage, index: u32) -> Touched {
     match message {
         RouteNetlinkMessage::NewLink(link) if link.header.index == index => Touched::Link,
         RouteNetlinkMessage::DelLink(link) if link.header.index == index => Touched::Gone,
-        // Routes of IPv4 go with their interface, and nothing is said of them.
+        // IPv4 routes are removed with their interface without a message.
         RouteNetlinkMessage::NewLink(_) | RouteNetlinkMessage::DelLink(_) => Touched::Routes,
         RouteNetlinkMessage::NewAddress(address) | RouteNetlinkMessage::DelAddress(address)
             if address.header.index == index =>
@@ -115,7 +115,7 @@ pub(super) fn touched(message: &RouteNetlinkMessage, index: u32) -> Touched {
     }
 }
 
-/// The same of a message of this type that was not understood: rather too much.
+/// The same for a message of this type that could not be parsed; errs on the side of reading too much.
 pub(super) const fn touched_by_unknown(kind: u16) -> Touched {
     match kind {
         RTM_NEWLINK | RTM_DELLINK => Touched::Link,
@@ -135,7 +135,7 @@ fn table_of(route: &RouteMessage) -> u32 {
     table.unwrap_or_else(|| u32::from(route.header.table))
 }
 
-/// An address that can be used.
+/// A usable address.
 pub(super) fn address(message: &RouteNetlinkMessage, index: u32) -> Option<Prefix> {
     let RouteNetlinkMessage::NewAddress(AddressMessage {
         header, attributes, ..
@@ -157,13 +157,13 @@ pub(super) fn address(message: &RouteNetlinkMessage, index: u32) -> Option<Prefi
         }
     }
     let address = local.or(of_prefix)?;
-    // Nobody knows yet whether it is ours alone (RFC 4862 5.4), or it is not.
+    // Duplicate address detection is still running (RFC 4862 5.4), or has failed.
     let is_in_doubt = flags & AddressFlags::Tentative.bits() != 0
         && flags & u32::from(AddressHeaderFlags::Optimistic.bits()) == 0;
     if is_in_doubt || flags & AddressFlags::Dadfailed.bits() != 0 {
         return None;
     }
-    // At both ends of a wire the prefix is the other's: ours is a single address.
+    // On a point-to-point link the prefix is the peer's: this end has a single address.
     let is_of_peer = local.is_some_and(|local| of_prefix.is_some_and(|peer| peer != local));
     let len = if is_of_peer {
         bits_of(address)
@@ -173,7 +173,7 @@ pub(super) fn address(message: &RouteNetlinkMessage, index: u32) -> Option<Prefi
     (len <= bits_of(address)).then_some(Prefix { address, len })
 }
 
-/// A neighbour: its Ethernet address, or that there is none (any more). `None` while the kernel is asking.
+/// A neighbour with its Ethernet address, or with none (any more). `None` while the kernel is resolving it.
 pub(super) fn neighbor(
     message: &RouteNetlinkMessage,
     index: u32,
@@ -204,7 +204,7 @@ pub(super) fn neighbor(
             _ => {}
         }
     }
-    // Groups need no neighbour, and a bridge's table has no addresses of IP.
+    // Multicast addresses have no neighbour entry, and entries of a bridge's table have no IP address.
     let address = address.filter(|address| !address.is_multicast())?;
     match header.state {
         _ if is_deleted => Some((address, None)),
@@ -214,7 +214,7 @@ pub(super) fn neighbor(
     }
 }
 
-/// A route of the main table that can be used for packets of whatever kind and source.
+/// A route of the main table that applies to all packets, whatever their type of service and source.
 pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing> {
     let RouteNetlinkMessage::NewRoute(route) = message else {
         return None;
@@ -264,7 +264,7 @@ pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing
     let target = match hops.clone().find(|hop| hop.0 == index) {
         Some((_, Some(gateway), _)) => Target::Gateway(gateway),
         Some((_, None, _)) => Target::Link,
-        // One whose ways are all down is as good as none.
+        // A multipath route whose next hops are all down is unusable.
         None if had_hops && hops.next().is_none() => return None,
         None => Target::Elsewhere,
     };
@@ -278,7 +278,7 @@ pub(super) fn route(message: &RouteNetlinkMessage, index: u32) -> Option<Routing
 fn gateway_of(attributes: &[RouteAttribute]) -> Option<IpAddr> {
     attributes.iter().find_map(|attribute| match attribute {
         RouteAttribute::Gateway(gateway) => ip_of(gateway),
-        // RFC 5549: packets of IPv4 by way of a neighbour that is known by its address of IPv6.
+        // RFC 5549: IPv4 packets through a neighbour that is known by its IPv6 address.
         RouteAttribute::Via(RouteVia::Inet6(gateway)) => Some(IpAddr::V6(*gateway)),
         RouteAttribute::Via(RouteVia::Inet(gateway)) => Some(IpAddr::V4(*gateway)),
         _ => None,
@@ -301,7 +301,7 @@ const fn bits_of(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-// Types of messages, of the kernel's linux/rtnetlink.h.
+// Message types, from linux/rtnetlink.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_NEWADDR: u16 = 20;

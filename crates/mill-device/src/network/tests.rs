@@ -1,4 +1,4 @@
-//! What is read of interfaces in a namespace of the test's own.
+//! What is read of interfaces, in network namespaces of the tests.
 
 use super::*;
 use mill_sys::namespace;
@@ -51,7 +51,7 @@ pub(super) fn prefix(text: &str) -> Prefix {
     }
 }
 
-/// The routes as text, without those of link-local addresses.
+/// The routes as text, without link-local ones.
 pub(super) fn text_of(network: &Network) -> Vec<String> {
     let routes = network.routes.iter().map(|route| {
         let Prefix { address, len } = route.target;
@@ -153,7 +153,7 @@ fn the_main_table_is_read_as_seen_from_the_interface() {
                 "192.168.9.0/24",
                 "2001:db8::/32"
             ],
-            "what no route of the interface holds is not elsewhere, it is nothing"
+            "prefixes that no route of the interface covers are not listed"
         );
         assert_eq!(network.routes_left_out, 0);
     });
@@ -212,7 +212,7 @@ fn an_interface_without_neighbors_has_none() {
 }
 
 #[test]
-fn a_namespace_in_which_nobody_ever_had_a_route_has_none() {
+fn a_namespace_that_never_had_a_route_has_none() {
     in_namespace(|| {
         ip(&["link add mill0 type veth peer mill1"]);
         let network = Network::of("mill0").unwrap();

@@ -1,4 +1,4 @@
-//! Segments that are cut, and what their pieces are.
+//! Frames that are segmented, and the contents of the segments.
 
 use super::*;
 use mill_stack::wire::checksum::Sum;
@@ -52,7 +52,7 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// That all lengths and checksums are right; returns what TCP says.
+/// Checks all lengths and checksums; returns sequence number, flags and payload.
 fn examine(piece: &[u8], is_ipv6: bool) -> (u32, u8, Vec<u8>) {
     let (start, source, target): (_, IpAddr, IpAddr) = if is_ipv6 {
         assert_eq!(usize::from(word(piece, 18)), piece.len() - 54);
@@ -70,7 +70,7 @@ fn examine(piece: &[u8], is_ipv6: bool) -> (u32, u8, Vec<u8>) {
 }
 
 #[test]
-fn the_pieces_are_the_whole() {
+fn the_segments_are_the_whole() {
     for is_ipv6 in [false, true] {
         for (payload, count) in [(1, 1), (1460, 1), (1461, 2), (2920, 2), (64_000, 44)] {
             let pieces = pieces(is_ipv6, ACK | PSH | FIN | CWR, payload, 1460);
@@ -104,7 +104,7 @@ fn identifications_go_on() {
 }
 
 #[test]
-fn nonsense_gives_nothing() {
+fn invalid_frames_give_no_segments() {
     let (frame, checksum) = frame(false, ACK, 100);
     let check = |start, header_len, mss| {
         let segmentation = Segmentation {

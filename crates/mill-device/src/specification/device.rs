@@ -1,21 +1,21 @@
-//! The device: what stands before the first comma.
+//! The device, which precedes the first comma.
 
 use super::{SpecificationError, error};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A device, as asked for.
+/// A device, as specified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// An Ethernet interface that is made, whose wire is this process.
+    /// An Ethernet interface that is created; this process is the other end of its wire.
     Tap { name: String },
-    /// An Ethernet interface of this machine, of whose frames some are taken.
+    /// An interface of this machine, some of whose frames go to the stack.
     AfXdp { interface: String },
-    /// Memory that another process shares, found by way of a socket.
+    /// Memory that is shared with another process, which is found through a socket.
     Memif { socket: PathBuf },
 }
 
-/// Which kinds of devices something is for.
+/// The kinds of devices that an option is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Devices {
     pub tap: bool,
@@ -44,7 +44,7 @@ impl Devices {
         af_xdp: false,
         ..Self::ALL
     };
-    /// Those whose addresses are nobody else's.
+    /// Those whose addresses belong to the stack alone.
     pub const OWN_ADDRESSES: Self = Self {
         af_xdp: false,
         ..Self::ALL
@@ -59,7 +59,7 @@ impl Devices {
     }
 }
 
-/// As in tables; nothing for all of them.
+/// As in tables; empty for all kinds.
 impl fmt::Display for Devices {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == Self::ALL {
@@ -98,7 +98,7 @@ impl Device {
         }
     }
 
-    /// Its kind, as it is written.
+    /// The kind, as in the specification.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Tap { .. } => "tap",
@@ -107,7 +107,7 @@ impl Device {
         }
     }
 
-    /// What it is, as the subject of a sentence.
+    /// The kind as the subject of a sentence.
     pub const fn noun(&self) -> &'static str {
         match self {
             Self::Tap { .. } => "a TAP device",
@@ -116,13 +116,13 @@ impl Device {
         }
     }
 
-    /// Whether the stack's addresses are the kernel's as well, which goes on with all that is not served.
+    /// Whether the stack's addresses are the kernel's as well, which serves all other ports.
     pub const fn shares_addresses(&self) -> bool {
         matches!(self, Self::AfXdp { .. })
     }
 }
 
-/// As people know it.
+/// As in the specification.
 impl fmt::Display for Device {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -163,7 +163,7 @@ fn socket_path(path: &str) -> Result<PathBuf, SpecificationError> {
 const FORMS: &str =
     "a device is written as \"tap:ms0\", \"af_xdp:eth0\" or \"memif:/run/mill.sock\"";
 
-/// Names that the kernel gives to folders below /proc/sys/net or means the folder itself with, and so to no interface.
+/// Names that stand for folders below /proc/sys/net, which the kernel gives to no interface.
 const RESERVED: &[&str] = &[".", "..", "all", "default"];
 
 /// Bytes of an interface's name (IFNAMSIZ of the kernel's if.h, less the NUL).

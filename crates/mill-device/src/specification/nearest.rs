@@ -1,6 +1,6 @@
-//! What somebody may have meant.
+//! Suggestions for misspelt words.
 
-/// The candidate that is nearest to `word`, if it is near enough to be what was meant.
+/// The candidate that is nearest to `word`, if it is near enough to be meant.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,

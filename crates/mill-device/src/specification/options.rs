@@ -1,15 +1,15 @@
-//! All options, from which parser, help and messages are made.
+//! The table of all options, from which parser, help and messages are made.
 
-/// The device: what it is, how frames come and go.
+/// The device and its frames.
 mod device;
 
-/// How connections behave.
+/// The behaviour of connections.
 mod tcp;
 
-/// How much of everything there may be.
+/// Limits.
 mod limits;
 
-/// A bad wire, for tests.
+/// An impaired wire, for tests.
 mod wire;
 
 use crate::specification::device::{Device, Devices};
@@ -19,16 +19,16 @@ pub use crate::specification::value::{Keyword, Value};
 #[derive(Clone, Debug)]
 pub struct StackOption {
     pub name: &'static str,
-    /// The devices that know it.
+    /// The kinds of devices that accept it.
     pub devices: Devices,
     pub value: Value,
-    /// What holds without it.
+    /// The value without the option.
     pub default: &'static str,
-    /// What it does: the rest of a sentence.
+    /// Its effect: the rest of a sentence.
     pub about: &'static str,
 }
 
-/// Options that belong together.
+/// Options of one topic.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub title: &'static str,
@@ -50,17 +50,17 @@ pub const GROUPS: &[Group] = &[
         options: limits::OPTIONS,
     },
     Group {
-        title: "A bad wire, for tests",
+        title: "An impaired wire, for tests",
         options: wire::OPTIONS,
     },
 ];
 
-/// All options. A name may stand twice, for different devices.
+/// All options. A name may occur twice, for different devices.
 pub fn all() -> impl Iterator<Item = &'static StackOption> {
     GROUPS.iter().flat_map(|group| group.options)
 }
 
-/// The option of a name, and whether the device knows it.
+/// The option of a name, and whether the device accepts it.
 pub(super) fn find(name: &str, device: &Device) -> Option<(&'static StackOption, bool)> {
     let named = || all().filter(|option| option.name == name);
     let known = named().find(|option| option.devices.has(device));

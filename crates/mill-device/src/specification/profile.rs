@@ -1,19 +1,19 @@
-//! Profiles: options that go together, under a name or in a file.
+//! Profiles: groups of options with a name or in a file.
 //!
-//! The names are Onload's words, as far as there is one, and mean what they mean there.
+//! The names are Onload's where it has one, and have the same meaning there.
 
 use super::{PROFILE, Specification, SpecificationError, error, nearest, split};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Options under a name.
+/// A group of options.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     pub name: &'static str,
-    /// What it is for: the rest of a sentence.
+    /// Its purpose: the rest of a sentence.
     pub about: &'static str,
-    /// As they stand on the command line. All devices know them.
+    /// As on the command line. All kinds of devices accept them.
     pub options: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "latency",
-        about: "the first byte of an answer as soon as can be: long spinning, small bursts, no acknowledgement without need",
+        about: "the first byte of an answer as soon as possible: long spinning, small bursts, no delayed acknowledgements",
         options: "polling=adaptive=100ms,burst=16,quick-acks=0",
     },
     Profile {
@@ -70,7 +70,7 @@ pub fn help() -> String {
     text
 }
 
-/// Sets what a profile says. A file is looked for from `directory`.
+/// Sets a profile's options. A file is looked for from `directory`.
 pub(super) fn apply(
     specification: &mut Specification,
     name: &str,
@@ -107,7 +107,7 @@ pub(super) fn apply(
     applied
 }
 
-/// Lines of options. Profiles in it are looked for from where it is.
+/// Sets the options of a file's lines. Profiles that it names are looked for from its directory.
 fn apply_file(
     specification: &mut Specification,
     path: &Path,
@@ -121,7 +121,7 @@ fn apply_file(
     let words = lines.flat_map(|(line, text)| {
         let text = text.split_once('#').map_or(text, |(before, _)| before);
         let words = text.split(',').map(str::trim);
-        // A comma at the end of a line divides as well as the line does.
+        // A comma at the end of a line is redundant.
         words
             .filter(|word| !word.is_empty())
             .map(move |word| (line, word))
@@ -154,10 +154,10 @@ fn read(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| String::from("it is no text"))
 }
 
-/// Profiles in profiles: enough for everything but a circle.
+/// Nesting of profiles: deeper than any that is not a circle.
 const DEPTH_MAX: usize = 8;
 
-/// Bytes of a file: each option with a long comment.
+/// Bytes of a file: room for each option with a long comment.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Who said what: the options in force, for whoever looks inside.
+//! The options in force, with their origin.
 
 use super::{PROFILE, Polling, Specification, options};
 
-/// What was said of options, by whom.
+/// The options that were set, with their origin.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
-    /// Name, value, and the profile that says so; the last one counts, unless the option may stand several times.
+    /// Name, value, and profile; the last one counts, unless the option may occur several times.
     words: Vec<(String, String, Option<String>)>,
     /// The profile that is being read.
     profile: Option<String>,
@@ -16,12 +16,12 @@ pub(super) struct Said {
 pub struct InForce {
     pub name: &'static str,
     pub value: String,
-    /// `default`, `profile wan`, `--stack`, or where the stack is named.
+    /// `default`, `profile wan`, `--stack`, or the place where the stack is specified.
     pub from: String,
 }
 
 impl Said {
-    /// Notes a word that is about to be read.
+    /// Records a word before it is parsed.
     pub(super) fn note(&mut self, name: &str, value: &str) {
         if name != PROFILE {
             let word = (name.to_owned(), value.to_owned(), self.profile.clone());
@@ -29,14 +29,14 @@ impl Said {
         }
     }
 
-    /// From now on a profile speaks, or again who spoke before; gives who that was.
+    /// Sets the profile whose options follow; returns the former one.
     pub(super) fn speaks(&mut self, profile: Option<String>) -> Option<String> {
         std::mem::replace(&mut self.profile, profile)
     }
 }
 
 impl Specification {
-    /// `polling=` as something beside the specification says.
+    /// Sets `polling=` from outside of the specification.
     pub fn set_polling(&mut self, polling: Polling, from: &str) {
         self.polling = polling;
         let word = (
@@ -47,7 +47,7 @@ impl Specification {
         self.said.words.push(word);
     }
 
-    /// All options that the device knows, as they are in force.
+    /// All options that the device accepts, with their values in force.
     pub fn in_force(&self) -> Vec<InForce> {
         let known = options::all().filter(|option| option.devices.has(&self.device));
         let each = known.map(|option| {
@@ -78,7 +78,7 @@ impl Specification {
     }
 }
 
-/// As it is written behind `polling=`.
+/// The value's text for `polling=`.
 fn word_of(polling: Polling) -> String {
     match polling {
         Polling::Interrupt => String::from("interrupt"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_says_where_it_comes_from() {
+    fn every_option_has_its_origin() {
         let text = "tap:ms0,address=10.0.0.1/24,address=fd00::1/64,profile=balanced,polling=spin";
         check(text, "address", "10.0.0.1/24, fd00::1/64", "nginx.conf:3");
         check(text, "polling", "spin", "nginx.conf:3");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_a_specification_counts_most() {
+    fn values_from_outside_of_the_specification_take_precedence() {
         let mut specification = Specification::parse("af_xdp:eth0,polling=spin").unwrap();
         let polling = super::super::polling("interrupt").unwrap();
         specification.set_polling(polling, "--polling");
@@ -130,7 +130,7 @@ mod tests {
             (found.value.as_str(), found.from.as_str()),
             ("interrupt", "--polling")
         );
-        // What is no option of the device is not listed.
+        // Options that the device does not accept are not listed.
         assert!(all.iter().all(|option| option.name != "gateway"));
     }
 }

@@ -1,9 +1,9 @@
-//! What is set for one kind of device only.
+//! Settings of one kind of device.
 
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The threads that run a stack, each with a host of its own at its seat of the device.
+/// The threads that run a stack, each with a host and an attachment of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers {
     pub count: u32,
@@ -13,70 +13,71 @@ pub struct Workers {
 /// Which worker a flow belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spread {
-    /// Who has the queue that it comes by, as long as there are as many queues as workers: they share nothing then.
+    /// The worker that has the queue at which its frames arrive, as long as there are as many queues as workers: they
+    /// share nothing then.
     #[default]
     ByQueue,
-    /// Whom a hash of its addresses and ports names, by whichever queue it comes: who opens connections can't know that
-    /// in advance.
+    /// The worker that a hash of its addresses and ports selects, at whichever queue its frames arrive: the queue of an
+    /// outgoing connection's answers is not known in advance.
     ByFlow,
 }
 
-/// Of `af_xdp`.
+/// Settings of `af_xdp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfXdpSettings {
-    /// The numbers of the receive queues; none means all of them.
+    /// The receive queues; empty for all of them.
     pub queues: Vec<u32>,
     pub mode: Mode,
-    /// Whether to ask for it.
+    /// Whether to require it.
     pub zero_copy: bool,
-    /// Whether to ask for them.
+    /// Whether to request them.
     pub hugepages: bool,
-    /// Frames that may have come and not be done with: places in packet memory, and descriptors of their ring.
+    /// Frames received and not released: slots in packet memory, and descriptors of the ring.
     pub receive_frames: u32,
     /// Frames that may wait to be sent, likewise.
     pub transmit_frames: u32,
-    /// Of connections that we open.
+    /// Local ports of outgoing connections.
     pub ports: RangeInclusive<u16>,
 }
 
-/// Where frames are taken from the kernel.
+/// Where the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In the driver if it can, else behind it.
+    /// In the driver if that is possible, else in generic mode.
     Any,
     /// In the driver.
     Native,
-    /// Behind the driver, at the price of the kernel's own packet memory.
+    /// In generic mode, at the cost of the kernel's own packet memory.
     Generic,
 }
 
-/// Of `memif`.
+/// Settings of `memif`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MemifSettings {
-    /// Somebody has to say.
+    /// Has to be set.
     pub role: Option<Role>,
-    /// Which interface of the socket.
+    /// The interface's number at the socket.
     pub id: u32,
-    /// What the slave has to know; empty: nothing.
+    /// The secret that the slave has to send; empty: none.
     pub secret: String,
     /// Rings in each direction.
     pub rings: u32,
     /// Buffers of a ring: a power of two.
     pub ring_size: u32,
-    /// Bytes of each buffer, which the slave makes.
+    /// Bytes of each buffer that the slave makes.
     pub buffer_bytes: u32,
 }
 
 /// The two ends of a memif.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Makes the socket and waits.
+    /// Makes the socket and listens.
     Master,
     /// Connects, and owns the memory.
     Slave,
 }
 
-/// 4096 places of 2 KiB hold the frames of 4 ms at a million a second; all together are 12 MiB.
+/// 4096 slots of 2 KiB hold the frames of 4 ms at a million a second; all together are 12 MiB.
 impl Default for AfXdpSettings {
     fn default() -> Self {
         Self {
@@ -91,7 +92,7 @@ impl Default for AfXdpSettings {
     }
 }
 
-/// As VPP, libmemif and DPDK have it.
+/// The defaults of VPP, libmemif and DPDK.
 impl Default for MemifSettings {
     fn default() -> Self {
         Self {
@@ -105,7 +106,7 @@ impl Default for MemifSettings {
     }
 }
 
-/// The secret stays one.
+/// Does not print the secret.
 impl fmt::Debug for MemifSettings {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter

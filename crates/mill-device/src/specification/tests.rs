@@ -4,7 +4,7 @@ use super::*;
 use mill_stack::tcp::config::{Algorithm, EcnMode};
 use std::time::Duration;
 
-/// The least that works, and more behind it.
+/// The shortest valid specification, with more options appended.
 fn parse(more: &str) -> Result<Specification, SpecificationError> {
     Specification::parse(&format!("tap:ms0,address=10.77.0.2/24{more}"))
 }
@@ -30,7 +30,8 @@ fn a_device_and_an_address_are_all_it_takes() {
     assert!(config.routes.is_empty());
 }
 
-/// Whoever has one, server or load: else the peers of a process take the time of the next one for an older one.
+/// Server and load generator share the secret of the boot: the timestamps that one process of a machine sends would
+/// otherwise seem old to peers of the next one.
 #[test]
 fn hosts_of_one_machine_share_the_secret_of_the_boot_and_no_other() {
     let specification = parse("").unwrap();
@@ -41,7 +42,7 @@ fn hosts_of_one_machine_share_the_secret_of_the_boot_and_no_other() {
 }
 
 #[test]
-fn everything_that_can_be_said_is_heard() {
+fn every_option_is_stored() {
     let text = "tap:mill.0,address=10.77.0.2/24,address=fd00::2/64,host=10.77.0.1/24,host=fd00::1/64,\
                 gateway=10.77.0.1,gateway=fd00::1,mtu=9000,offload=off,pcap=/tmp/a.pcap,congestion=reno,\
                 hystart=off,slow-start-after-idle=off,initial-window=4,window-scaling=off,timestamps=off,sack=off,ecn=ask,\
@@ -86,7 +87,7 @@ fn everything_that_can_be_said_is_heard() {
 }
 
 #[test]
-fn the_table_says_what_holds_without_an_option() {
+fn the_table_has_the_defaults() {
     for option in options::all() {
         if matches!(option.default, "needed" | "none") {
             continue;
@@ -99,7 +100,7 @@ fn the_table_says_what_holds_without_an_option() {
 }
 
 #[test]
-fn a_bad_wire_carries_packets() {
+fn an_impaired_wire_carries_packets() {
     assert!(parse(",loss=0%").unwrap().offload);
     assert!(!parse(",loss=1%,offload=on").unwrap().offload);
 }
@@ -316,7 +317,7 @@ fn addresses_have_to_go_together() {
     assert!(parse(",address=10.77.0.3/24,host=10.77.0.1/24,host=10.77.0.4/24").is_ok());
     check_value_refused(
         ",address=::ffff:10.0.0.1/64",
-        "::ffff:10.0.0.1/64 is an IPv4 address in IPv6's clothes: write 10.0.0.1",
+        "::ffff:10.0.0.1/64 is an IPv4-mapped address: write 10.0.0.1",
     );
     check_value_refused(
         ",gateway=10.77.0.2",

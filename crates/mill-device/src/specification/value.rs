@@ -1,4 +1,4 @@
-//! Kinds of values: how they are written, read and asked for.
+//! Types of values: their syntax, parser and description.
 
 use crate::specification::Specification;
 use mill_stack::config::Prefix;
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A kind of value, and where in a specification it belongs.
+/// A type, and the field of the specification that a value is stored in.
 #[derive(Clone, Debug)]
 pub enum Value {
     Switch(fn(&mut Specification) -> &mut bool),
@@ -17,16 +17,16 @@ pub enum Value {
     PowerOfTwo(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
     Count(RangeInclusive<u8>, fn(&mut Specification) -> &mut u8),
     Seed(fn(&mut Specification) -> &mut u64),
-    /// From and to, in milliseconds.
+    /// A range in milliseconds.
     Time(RangeInclusive<u64>, fn(&mut Specification) -> &mut Duration),
-    /// The same, or none.
+    /// The same, or `off`.
     Limit(
         RangeInclusive<u64>,
         fn(&mut Specification) -> &mut Option<Duration>,
     ),
     Bytes(RangeInclusive<u32>, fn(&mut Specification) -> &mut u32),
     Memory(RangeInclusive<u64>, fn(&mut Specification) -> &mut u64),
-    /// Bytes of a segment, or no limit but the path's.
+    /// Bytes of a segment, or `off` for the path's limit.
     Segment(
         RangeInclusive<u16>,
         fn(&mut Specification) -> &mut Option<u16>,
@@ -40,22 +40,22 @@ pub enum Value {
     Path(fn(&mut Specification) -> &mut Option<PathBuf>),
     Polling(fn(&mut Specification) -> &mut Polling),
     Ports(fn(&mut Specification) -> &mut RangeInclusive<u16>),
-    /// So many bytes at most.
+    /// A text of at most this many bytes.
     Secret(usize, fn(&mut Specification) -> &mut String),
-    /// Numbers up to this one; none of them stands for all.
+    /// Numbers up to this one; the empty list stands for all.
     Queues(u32, fn(&mut Specification) -> &mut Vec<u32>),
 }
 
-/// A word and what it does.
+/// A word and its effect.
 pub type Keyword = (&'static str, fn(&mut Specification));
 
 impl Value {
-    /// Whether the option may stand several times, each time with one more value.
+    /// Whether the option may occur several times, each time with one more value.
     pub(crate) fn repeats(&self) -> bool {
         matches!(self, Self::Prefix(_) | Self::Address(_) | Self::Queues(..))
     }
 
-    /// Reads a value; `None` if it is none.
+    /// Parses and stores a value; `None` if it is invalid.
     pub(crate) fn set(&self, specification: &mut Specification, text: &str) -> Option<()> {
         match self {
             Self::Switch(place) => {
@@ -129,7 +129,7 @@ impl Value {
         Some(())
     }
 
-    /// What is wanted, as the middle of a sentence.
+    /// A description of valid values, as the middle of a sentence.
     pub(crate) fn wanted(&self) -> String {
         match self {
             Self::Switch(_) => String::from("\"on\" or \"off\""),
@@ -187,7 +187,7 @@ impl Value {
         }
     }
 
-    /// How a value is written, for tables.
+    /// The syntax of a value, for tables.
     pub fn form(&self) -> String {
         match self {
             Self::Switch(_) => String::from("on | off"),
@@ -248,7 +248,7 @@ fn show_millis(millis: u64) -> String {
     }
 }
 
-/// `off`, or what `read` makes of it.
+/// `off`, or a value that `read` parses.
 fn or_off<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<Option<T>> {
     if text == "off" {
         return Some(None);
@@ -256,7 +256,7 @@ fn or_off<T>(text: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<Option<
     read(text).map(Some)
 }
 
-/// Sizes as nginx writes them.
+/// Suffixes of sizes, as in nginx.
 const UNITS: [(char, u64); 3] = [('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30)];
 
 fn parse_bytes(text: &str) -> Option<u64> {
@@ -289,7 +289,7 @@ fn form_of_bytes(from: u64, to: u64) -> String {
     format!("{}–{}", show_bytes(from), show_bytes(to))
 }
 
-/// `on`, or three values; what Linux's socket options allow (tcp(7)).
+/// `on`, or three values within the limits of Linux's socket options (tcp(7)).
 fn parse_keepalive(text: &str) -> Option<Keepalive> {
     if text == "on" {
         return Some(Keepalive::default());
@@ -308,7 +308,7 @@ fn parse_keepalive(text: &str) -> Option<Keepalive> {
     part().is_none().then_some(keepalive)
 }
 
-/// `1%`, `0.05%` in millionths: up to four digits behind the point.
+/// `1%`, `0.05%` in millionths: up to four digits after the point.
 fn parse_share(text: &str) -> Option<u32> {
     let text = text.strip_suffix('%')?;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
@@ -329,7 +329,7 @@ fn parse_prefix(text: &str) -> Option<Prefix> {
     Some(Prefix { address, len })
 }
 
-/// A word, and for some of them what it is about.
+/// A word, for some of them with an argument.
 pub(super) fn parse_polling(text: &str) -> Option<Polling> {
     let (word, value) = match text.split_once('=') {
         Some((word, value)) => (word, Some(value)),

@@ -1,4 +1,4 @@
-//! An assembler of the kernel's virtual machine, as far as steering needs it.
+//! An assembler for the kernel's BPF virtual machine, with the instructions that steering needs.
 //!
 //! The encodings are those of RFC 9669 (BPF's instruction set): section 4 is arithmetic and jumps, section 5 loads and
 //! stores. Numbers of 64 bits are meant wherever no width is named.
@@ -11,14 +11,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
     instructions: Vec<Instruction>,
-    /// Names and the number of the instruction that each stands before.
+    /// Labels, each with the index of the instruction that follows it.
     labels: Vec<(String, usize)>,
-    /// Jumps whose distance is not known yet: which instruction, and to where.
+    /// Jumps whose distance is not known yet: the index of the instruction, and the label.
     jumps: Vec<(usize, String)>,
 }
 
-/// R0 has results, R1 to R5 arguments, which calls spoil; R6 to R9 survive calls; R10 is the upper end of the stack, which
-/// is 512 bytes below it.
+/// R0 holds results, R1 to R5 arguments, which calls clobber; R6 to R9 survive calls; R10 is the upper end of the
+/// stack, which has 512 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Register {
@@ -35,14 +35,14 @@ pub(super) enum Register {
     R10,
 }
 
-/// What an operation takes beside the register that it changes. An immediate is extended with its sign.
+/// The second operand of an operation. An immediate is sign-extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operand {
     Register(Register),
     Immediate(i32),
 }
 
-/// How much of memory.
+/// The width of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Width {
@@ -52,7 +52,7 @@ pub(super) enum Width {
     Double = 0x18,
 }
 
-/// What becomes of the first register.
+/// An arithmetic operation, which changes its first operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Operation {
@@ -66,19 +66,19 @@ pub(super) enum Operation {
     Set = 0xb0,
 }
 
-/// When to jump; numbers have no sign.
+/// Conditions of jumps; comparisons are unsigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Condition {
     Equal = 0x10,
     Above = 0x20,
-    /// They have bits in common.
+    /// The operands have a bit in common.
     Common = 0x40,
     NotEqual = 0x50,
     Below = 0xa0,
 }
 
-/// Functions of the kernel (enum bpf_func_id).
+/// Helper functions of the kernel (enum bpf_func_id).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub(super) enum Helper {
@@ -87,12 +87,12 @@ pub(super) enum Helper {
     LookupTcp = 99,
 }
 
-/// A program that can't be.
+/// Why a program cannot be assembled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AssembleError {
     Missing(String),
     Double(String),
-    /// A jump of more than 32767 instructions.
+    /// A jump over more than 32767 instructions.
     Far(String),
 }
 
@@ -106,11 +106,11 @@ const JUMP: u8 = 0x05;
 const OF_REGISTER: u8 = 0x08;
 /// Atomic, eight bytes (section 5.3).
 const ATOMIC_DOUBLE: u8 = 0xdb;
-/// To the network's order of bytes and from it, which is the same (section 4.2).
+/// Converts between network and host byte order, which is the same operation (section 4.2).
 const NETWORK_ORDER: u8 = 0xdc;
 
 impl Assembler {
-    /// The next instruction is the one that jumps to `name` lead to.
+    /// Defines a label at the next instruction.
     pub(super) fn label(&mut self, name: impl Into<String>) {
         self.labels.push((name.into(), self.instructions.len()));
     }
@@ -119,12 +119,12 @@ impl Assembler {
         self.calculate(Operation::Set, target, operand);
     }
 
-    /// Sets the lower half; the upper becomes zero.
+    /// Sets the lower 32 bits; the upper ones become zero.
     pub(super) fn set_word(&mut self, target: Register, operand: impl Into<Operand>) {
         self.operate(ARITHMETIC_32 | Operation::Set as u8, target, operand.into());
     }
 
-    /// All 64 bits, which takes the room of two instructions.
+    /// Sets all 64 bits, which takes two instruction slots.
     pub(super) fn set_wide(&mut self, target: Register, value: u64) {
         let [low, high] = [value, value >> 32].map(|half| {
             i32::from_ne_bytes(u32::to_ne_bytes(
@@ -143,7 +143,7 @@ impl Assembler {
         self.operate(ARITHMETIC_64 | operation as u8, target, operand.into());
     }
 
-    /// Turns a number of 16 bits from the network's order of bytes into the machine's.
+    /// Converts a 16-bit number from network to host byte order.
     pub(super) fn turn_to_host_order(&mut self, target: Register) {
         self.push(
             NETWORK_ORDER,
@@ -153,7 +153,7 @@ impl Assembler {
         );
     }
 
-    /// Reads memory; what is not read of the register becomes zero.
+    /// Reads memory; the upper bits of the register become zero.
     pub(super) fn load(&mut self, width: Width, target: Register, base: Register, offset: i16) {
         let registers = Instruction::registers(target as u8, base as u8);
         self.push(LOAD | width as u8, registers, offset, 0);
@@ -164,13 +164,13 @@ impl Assembler {
         self.push(STORE | width as u8, registers, offset, 0);
     }
 
-    /// Adds to eight bytes of memory, also if others do at the same time.
+    /// Atomically adds to eight bytes of memory.
     pub(super) fn add_to_memory(&mut self, base: Register, offset: i16, from: Register) {
         let registers = Instruction::registers(base as u8, from as u8);
         self.push(ATOMIC_DOUBLE, registers, offset, 0);
     }
 
-    /// Sets a register to a map (section 5.4), for a helper.
+    /// Sets a register to a map (section 5.4), as an argument of a helper.
     pub(super) fn set_map(&mut self, target: Register, map: BorrowedFd<'_>) {
         self.push_wide(target, MAP_BY_DESCRIPTOR, map.as_raw_fd(), 0);
     }
@@ -204,7 +204,7 @@ impl Assembler {
         self.push(EXIT, 0, 0, 0);
     }
 
-    /// The program with all its jumps.
+    /// The program with all its jumps resolved.
     pub(super) fn finish(mut self) -> Result<Vec<Instruction>, AssembleError> {
         for (index, (name, _)) in self.labels.iter().enumerate() {
             if self
@@ -221,7 +221,7 @@ impl Assembler {
             let Some((_, to)) = target else {
                 return Err(AssembleError::Missing(label));
             };
-            // A distance is counted from the instruction behind the jump (section 4.3).
+            // Distances count from the instruction after the jump (section 4.3).
             let Some(offset) = distance(from + 1, *to) else {
                 return Err(AssembleError::Far(label));
             };
@@ -260,12 +260,12 @@ impl Assembler {
     }
 }
 
-/// How many instructions lie between two, if a jump has room for that.
+/// The distance between two instructions, if it fits into a jump.
 fn distance(from: usize, to: usize) -> Option<i16> {
     if to >= from {
         i16::try_from(to - from).ok()
     } else {
-        // There is one more number below zero than above.
+        // Two's complement has one more negative number.
         i16::try_from(from - to - 1).ok().map(|less| -1 - less)
     }
 }
@@ -273,7 +273,7 @@ fn distance(from: usize, to: usize) -> Option<i16> {
 const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 
-// What an immediate of 64 bits is (section 5.4): a map by its descriptor, the memory of an array's element.
+// Kinds of 64-bit immediates (section 5.4): a map by its descriptor, and the memory of an array's element.
 const MAP_BY_DESCRIPTOR: u8 = 1;
 const VALUE_BY_DESCRIPTOR: u8 = 2;
 

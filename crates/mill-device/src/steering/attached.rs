@@ -1,4 +1,4 @@
-//! Which program an interface has already, and whose it is.
+//! Identifies the program that an interface has already.
 
 use mill_sys::bpf::program;
 use mill_sys::netlink::{Heard, Netlink};
@@ -7,7 +7,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
 use std::fs;
 
-/// Its name, its number, and the process that holds it, as far as they can be found out: a program that was attached with
+/// Its name, its id, and the process that holds it, as far as they can be found: a program that was attached with
 /// ip-link(8) is held by no process.
 pub(super) fn describe(interface: u32) -> Option<String> {
     let id = number_at(interface)?;
@@ -21,7 +21,7 @@ pub(super) fn describe(interface: u32) -> Option<String> {
     })
 }
 
-/// The number of the program at an interface (RTM_GETLINK, IFLA_XDP).
+/// The id of the program at an interface (RTM_GETLINK, IFLA_XDP).
 fn number_at(interface: u32) -> Option<u32> {
     let mut question = LinkMessage::default();
     question.header.index = interface;
@@ -53,7 +53,7 @@ fn number_at(interface: u32) -> Option<u32> {
     })
 }
 
-/// The first process with a descriptor that holds the program at an interface, and what it is called.
+/// The first process with a descriptor of the program's link to an interface, and its name.
 fn holder(id: u32) -> Option<(u32, String)> {
     let processes = fs::read_dir("/proc").ok()?;
     let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
@@ -68,7 +68,7 @@ fn holder(id: u32) -> Option<(u32, String)> {
     Some((process, String::from(command.trim_end())))
 }
 
-/// Whether this text about a descriptor says that it is a link of an interface to the program.
+/// Whether the text in fdinfo describes a link of this program to an interface.
 fn holds(text: &str, id: u32) -> bool {
     let says = |key: &str, expected: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -77,5 +77,5 @@ fn holds(text: &str, id: u32) -> bool {
     says("link_type", "xdp") && says("prog_id", &id.to_string())
 }
 
-/// Bytes of the longest description of an interface: a page for its attributes, and one to spare.
+/// Bytes of the longest link message: a page for the attributes, and more to spare.
 const ANSWER_LEN_MAX: usize = 1 << 14;

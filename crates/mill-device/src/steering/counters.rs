@@ -1,28 +1,28 @@
-//! What became of the frames that the program has seen.
+//! Counters of the frames that the program has seen, by their fate.
 
 use super::layout::{COUNTERS_BYTES, ROW_BYTES, ROWS};
 use mill_sys::bpf::map::ArrayMemory;
 use std::sync::atomic::Ordering;
 
-/// Numbers of frames since the program was loaded; each frame is in exactly one of them.
+/// Frames since the program was loaded; each frame is counted exactly once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SteeringCounters {
-    /// Ours: given to a socket.
+    /// Redirected to a socket.
     pub redirected: u64,
-    /// The kernel's: another address, port or protocol, a later fragment, too many tags.
+    /// Passed to the kernel: another address, port or protocol, a later fragment, or too many tags.
     pub passed: u64,
-    /// Of a connection that the kernel had before the port was served: left to it.
+    /// Left to the kernel as part of a connection that it had before the port was served.
     pub kept: u64,
-    /// Ours, but there was no socket for the queue and worker: left to the kernel.
+    /// For a served port, but the queue and worker have no socket: left to the kernel.
     pub unclaimed: u64,
-    /// First fragments of datagrams for what is served, dropped: the later ones can't be told apart, and the kernel would
-    /// answer for a connection that it does not know.
+    /// First fragments of datagrams for served ports, dropped: later fragments cannot be recognised and pass, so the
+    /// kernel would reassemble the datagram and answer for a connection that it does not have.
     pub fragments: u64,
-    /// Headers cut short or contradictory: left to the kernel, which counts them too.
+    /// Truncated or contradictory headers: left to the kernel, which counts them too.
     pub malformed: u64,
 }
 
-/// Which number of a row.
+/// A counter's place in a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counter {
     Redirected,
@@ -34,7 +34,7 @@ pub(super) enum Counter {
 }
 
 impl Counter {
-    /// Bytes from the beginning of a row.
+    /// Bytes from the start of a row.
     pub(super) const fn offset(self) -> usize {
         self as usize * size_of::<u64>()
     }
@@ -43,7 +43,7 @@ impl Counter {
 const _: () = assert!(Counter::Malformed.offset() + size_of::<u64>() <= ROW_BYTES);
 
 impl SteeringCounters {
-    /// Adds the rows of all queues up.
+    /// Sums up the rows of all queues.
     pub(super) fn read(memory: &ArrayMemory) -> Self {
         let sum = |counter: Counter| {
             let rows = (0..COUNTERS_BYTES).step_by(ROW_BYTES).take(ROWS);

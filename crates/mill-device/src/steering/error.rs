@@ -1,4 +1,4 @@
-//! Why nothing is steered, in words for whoever has to change it.
+//! Why a program could not be attached, as a sentence for the administrator.
 
 use super::attached;
 use crate::rights::{Right, Rights};
@@ -9,17 +9,17 @@ use std::io;
 /// What went wrong.
 #[derive(Debug)]
 pub enum SteeringError {
-    /// Rights that the process lacks, by name; none if it has them and the kernel refuses nevertheless.
+    /// Capabilities that the process lacks; empty if it has them and the kernel refuses nevertheless.
     Rights(Vec<&'static str>),
-    /// The interface has another program.
+    /// The interface has another program, which is described if it is known.
     Busy(Option<String>),
-    /// The kernel can't.
+    /// The kernel refuses.
     Refused(BpfError),
-    /// The driver can't, and frames were not to be taken behind it.
+    /// The driver refuses, and generic XDP was not allowed.
     NotInDriver(BpfError),
-    /// A socket that can't be in the table.
+    /// A socket cannot be entered into the map.
     Socket(BpfError),
-    /// The maps can't be mapped.
+    /// The maps cannot be mapped into memory.
     Memory(io::Error),
 }
 
@@ -28,7 +28,7 @@ impl SteeringError {
         if refused.error.kind() != io::ErrorKind::PermissionDenied {
             return Self::Refused(refused);
         }
-        // Of a process with some of the rights the verifier refuses what it takes from one with all of them.
+        // With only some of the capabilities the verifier refuses programs that it accepts with all of them.
         let missing = missing();
         if missing.is_empty() && !refused.log.is_empty() {
             return Self::Refused(refused);
@@ -47,7 +47,7 @@ impl SteeringError {
     }
 }
 
-/// The rights that loading and attaching take and that this thread does not have.
+/// The capabilities for loading and attaching that this thread lacks.
 fn missing() -> Vec<&'static str> {
     Rights::own().map_or_else(Vec::new, missing_of)
 }
@@ -77,8 +77,8 @@ impl fmt::Display for SteeringError {
                 let names = missing.join(" and ");
                 write!(formatter, "the {noun} {names} {verb} missing, which root has")
             }
-            Self::Busy(Some(who)) => {
-                write!(formatter, "the interface has a program already: {who}")
+                        Self::Busy(Some(program)) => {
+                            write!(formatter, "the interface has a program already: {program}")
             }
             Self::Busy(None) => formatter.write_str("the interface has a program already"),
             Self::Refused(refused) => refused.fmt(formatter),

@@ -2,21 +2,22 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Spreads the flows of a queue over its workers. The seed is secret, so that nobody can send all flows to one worker.
+/// Spreads the flows of a queue over its workers. The seed is secret, so that a client cannot direct all flows to one
+/// worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowHash {
     pub seed: u64,
-    /// How many share a queue.
+    /// The number of workers that share a queue.
     pub workers: u32,
 }
 
-/// Odd numbers without a pattern: the golden ratio's and pi's first 64 binary places behind the point.
+/// Odd numbers without pattern: the first 64 fractional bits of the golden ratio and of pi.
 pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(super) const PI: u64 = 0x243f_6a88_85a3_08d3;
 
 impl FlowHash {
-    /// The worker that frames from `remote` to the local port come to. The local address does not matter. A program that
-    /// opens a connection chooses its local port so that the answers come to itself.
+    /// The worker that frames from `remote` to the local port belong to; the local address does not matter. A worker
+    /// that opens a connection chooses a local port whose answers come to itself.
     pub fn worker(self, remote: SocketAddr, local_port: u16) -> u32 {
         let (high, low) = halves_of(remote.ip());
         // Both ports as they follow each other in the header, read as one number.
@@ -27,13 +28,13 @@ impl FlowHash {
         let hash = hash.wrapping_mul(PI);
         let hash = (hash ^ (hash >> 32)).wrapping_add(ports);
         let hash = hash.wrapping_mul(GOLDEN) >> 32;
-        // A fraction of the workers instead of a remainder: no division.
+        // Multiply and shift instead of a remainder: no division.
         u32::try_from((hash * u64::from(self.workers)) >> 32).expect("less than the workers")
     }
 }
 
-/// An address as the table has it, in two numbers of the machine's order; IPv4's is mapped into IPv6 (RFC 4291, section
-/// 2.5.5.2).
+/// An address as the table stores it, as two 64-bit numbers in native byte order; IPv4 addresses are mapped into IPv6
+/// (RFC 4291, section 2.5.5.2).
 pub(super) fn halves_of(address: IpAddr) -> (u64, u64) {
     let octets = match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
@@ -45,7 +46,7 @@ pub(super) fn halves_of(address: IpAddr) -> (u64, u64) {
     (u64::from_ne_bytes(*high), u64::from_ne_bytes(*low))
 }
 
-/// The address of these numbers, IPv4's as such; `None` of an empty place.
+/// The address that the two numbers stand for, unmapped if it is IPv4; `None` for an empty slot.
 pub(super) fn address_of((high, low): (u64, u64)) -> Option<IpAddr> {
     let mut octets = [0; 16];
     octets[..8].copy_from_slice(&high.to_ne_bytes());

@@ -1,8 +1,8 @@
-//! The program that decides about each frame, from the Ethernet header to the verdict.
+//! The XDP program that decides about each frame, from the Ethernet header to the verdict.
 //!
-//! Read it from top to bottom. What is ours goes to a socket; whatever is not known to be ours is the kernel's: a
-//! doubt never takes the machine's other services away. Every access to the frame follows a comparison with its end,
-//! which the kernel checks when it loads the program.
+//! Read it from top to bottom. A frame for a served port is redirected to a socket; in any doubt it passes to the
+//! kernel, so that the machine's other services keep working. Every access to the frame follows a comparison with its
+//! end, which the kernel's verifier demands.
 //!
 //! ```text
 //! R6  what the kernel gives: struct xdp_md        R4, R5  the target's address, low and high half
@@ -27,7 +27,7 @@ use mill_sys::bpf::Instruction;
 use mill_sys::bpf::program::Verdict;
 use std::os::fd::BorrowedFd;
 
-/// Errors of ICMP.
+/// ICMP errors.
 mod quoted;
 
 /// The maps that the program uses.
@@ -38,7 +38,7 @@ pub(super) struct Maps<'maps> {
     pub(super) sockets: BorrowedFd<'maps>,
 }
 
-/// Writes the program down.
+/// Assembles the program.
 pub(super) fn assemble(maps: Maps<'_>) -> Result<Vec<Instruction>, AssembleError> {
     let mut to = Assembler::default();
     ethernet(&mut to);
@@ -53,13 +53,13 @@ pub(super) fn assemble(maps: Maps<'_>) -> Result<Vec<Instruction>, AssembleError
     to.finish()
 }
 
-/// Frames for a group of stations are the kernel's, as are all protocols but IP.
+/// Multicast and broadcast frames pass to the kernel, as do all protocols but IP.
 fn ethernet(to: &mut Assembler) {
     to.set(R6, R1);
     to.load(Word, R7, R6, CONTEXT_DATA);
     to.load(Word, R8, R6, CONTEXT_DATA_END);
     need(to, 14, "malformed");
-    // The lowest bit of the first byte: a group's address (IEEE 802, section 8.2).
+    // The lowest bit of the first byte marks a group address (IEEE 802, section 8.2).
     to.load(Byte, R0, R7, 0);
     to.jump_if(R0, Common, 1, "pass");
     to.load(Half, R0, R7, 12);
@@ -71,7 +71,7 @@ fn ethernet(to: &mut Assembler) {
     to.jump("pass");
 }
 
-/// Tags between Ethernet's addresses and the protocol, as many as the table allows (IEEE 802.1Q, section 9).
+/// Skips tags between the Ethernet addresses and the protocol, as many as the table allows (IEEE 802.1Q, section 9).
 fn tags(to: &mut Assembler, maps: Maps<'_>) {
     for tag in 0..TAGS_MAX {
         to.label(format!("tag {tag}"));
@@ -92,7 +92,7 @@ fn tags(to: &mut Assembler, maps: Maps<'_>) {
     }
 }
 
-/// RFC 791, section 3.1. Leaves the addresses behind, whether the packet is a fragment, and R7 behind the options.
+/// RFC 791, section 3.1. Stores the addresses and whether the packet is a fragment; R7 points behind the options.
 fn ipv4(to: &mut Assembler) {
     to.label("ipv4");
     need(to, 20, "malformed");
@@ -100,12 +100,12 @@ fn ipv4(to: &mut Assembler) {
     to.set(R0, R3);
     to.calculate(ShiftRight, R0, 4);
     to.jump_if(R0, NotEqual, 4, "malformed");
-    // The header's length, in words of four bytes.
+    // The header's length, in 32-bit words.
     to.calculate(And, R3, 15);
     to.calculate(ShiftLeft, R3, 2);
     to.jump_if(R3, Below, 20, "malformed");
     to.load(Byte, R9, R7, 9);
-    // Of a later fragment nobody knows the ports: the kernel keeps it, and gives it up without the first.
+    // A later fragment has no ports: it passes to the kernel, which discards it when the first one does not follow.
     to.load(Half, R2, R7, 6);
     to.jump_if(R2, Common, network_order(IPV4_FRAGMENT_OFFSET), "pass");
     to.calculate(And, R2, network_order(IPV4_MORE_FRAGMENTS));
@@ -123,7 +123,7 @@ fn ipv4(to: &mut Assembler) {
     to.jump("transport");
 }
 
-/// Makes the lower half of an IPv6 address of an IPv4 address: 00 00 ff ff a b c d.
+/// Makes an IPv4 address the lower half of a mapped IPv6 address: 00 00 ff ff a b c d.
 fn mapped(to: &mut Assembler, address: Register) {
     if cfg!(target_endian = "little") {
         to.calculate(ShiftLeft, address, 32);
@@ -134,7 +134,8 @@ fn mapped(to: &mut Assembler, address: Register) {
     to.calculate(Or, address, R0);
 }
 
-/// RFC 8200, section 3. Packets with extension headers are the kernel's, but for fragments, which are dropped as IPv4's.
+/// RFC 8200, section 3. Packets with extension headers pass to the kernel, except first fragments, which are dropped as
+/// for IPv4.
 fn ipv6(to: &mut Assembler) {
     to.label("ipv6");
     need(to, 40, "malformed");
@@ -164,8 +165,8 @@ fn ipv6(to: &mut Assembler) {
     to.calculate(Add, R7, 8);
 }
 
-/// Looks the target up: its address among those of the table, then its port in that address's bitmap. Of an error of ICMP
-/// these are the ends of the packet that it quotes.
+/// Looks up the target: its address among those of the table, then its port in that address's bitmap. For an ICMP error
+/// these are the addresses and ports of the packet that it quotes.
 fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.label("transport");
     to.jump_if(R9, Equal, TCP, "ports");
@@ -179,7 +180,7 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.set(R0, 0);
     to.store(Byte, R10, IS_ERROR, R0);
 
-    // No loop: that is faster, and there is less for the kernel to check.
+    // Unrolled: that is faster, and easier for the verifier.
     to.label("addresses");
     to.store(Byte, R10, PROTOCOL, R9);
     to.set_map_value(R1, maps.table, 0);
@@ -192,7 +193,7 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
         to.jump_if(R0, NotEqual, R4, next.as_str());
         to.load(Double, R0, R1, short(address));
         to.jump_if(R0, NotEqual, R5, next.as_str());
-        // Read from the table, so that the kernel checks what follows once for all of them.
+        // The offset comes from the table, so that the verifier checks the code that follows once for all addresses.
         to.load(Double, R2, R1, short(address + BITMAP_OF_ADDRESS));
         to.jump("port");
         to.label(next);
@@ -205,11 +206,11 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     to.set(R9, R0);
     to.calculate(ShiftRight, R9, 5);
     to.calculate(ShiftLeft, R9, 2);
-    // Both say nothing new, but to the kernel.
+    // The masks change no valid value; they bound the offset for the verifier.
     to.calculate(And, R9, offset(BITMAP_BYTES - 4));
     to.calculate(And, R2, offset((ADDRESSES_MAX - 1) * BITMAP_BYTES));
     to.calculate(Add, R9, R2);
-    // UDP's number is odd, and its bitmaps follow TCP's.
+    // UDP's protocol number is odd, TCP's even, and UDP's bitmaps follow TCP's.
     to.load(Byte, R3, R10, PROTOCOL);
     to.calculate(And, R3, 1);
     to.calculate(ShiftLeft, R3, number((UDP_PORTS - TCP_PORTS).ilog2()));
@@ -224,11 +225,12 @@ fn ports(to: &mut Assembler, maps: Maps<'_>) {
     closing(to, maps);
 }
 
-/// Where nobody listens any more connections go on; who asks for a new one asks the kernel, who may have others besides.
+/// For a port whose listener is closed: connections go on, and a SYN passes to the kernel, which may have a listener
+/// there too.
 fn closing(to: &mut Assembler, maps: Maps<'_>) {
     to.load(Byte, R3, R10, PROTOCOL);
     to.jump_if(R3, NotEqual, TCP, "pass");
-    // TCP's words have no higher bit; it is new to the kernel only.
+    // TCP offsets have no higher bit; the mask is for the verifier.
     to.calculate(And, R9, offset(ADDRESSES_MAX * BITMAP_BYTES - 4));
     to.set_map_value(R1, maps.table, offset(CLOSING_PORTS));
     to.calculate(Add, R1, R9);
@@ -247,7 +249,8 @@ fn closing(to: &mut Assembler, maps: Maps<'_>) {
     to.jump("tuple");
 }
 
-/// The frame is for what is served. Fragments are not ours to join, and nobody else's to answer.
+/// The frame is for a served port. Fragments are dropped: the stack does not reassemble them, and the kernel must not
+/// answer.
 fn served(to: &mut Assembler, maps: Maps<'_>) {
     to.label("served");
     to.load(Double, R0, R10, IS_FRAGMENT);
@@ -259,7 +262,7 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
     to.jump_if(R0, NotEqual, TCP, "steer");
 }
 
-/// Connections that the kernel had before the port was served stay with it.
+/// Segments of connections that the kernel had before the port was served pass to it.
 fn kernel_flows(to: &mut Assembler) {
     to.load(Byte, R3, R10, IS_ERROR);
     to.jump_if(R3, NotEqual, 0, "tuple");
@@ -301,13 +304,13 @@ fn kernel_flows(to: &mut Assembler) {
     to.store(Double, R10, TUPLE, R0);
     to.call(Helper::SocketRelease);
     to.load(Double, R0, R10, TUPLE);
-    // A listener is no connection, and one that has ended only waits: the peer may use its port for a new one, of which
+    // Neither a listener nor TIME-WAIT counts as a connection: the peer may use its port for a new connection, of which
     // the kernel would know nothing.
     to.jump_if(R0, Equal, LISTEN, "steer");
     to.jump_if(R0, NotEqual, TIME_WAIT, "kept");
 }
 
-/// To the socket of the queue and of the worker that the flow belongs to (see flow.rs, which computes the same).
+/// Redirects to the socket of the queue and of the worker that the flow belongs to (flow.rs computes the same).
 fn steer(to: &mut Assembler, maps: Maps<'_>) {
     to.label("steer");
     to.load(Word, R2, R6, CONTEXT_QUEUE);
@@ -337,13 +340,13 @@ fn steer(to: &mut Assembler, maps: Maps<'_>) {
 
     to.label("redirect");
     to.set_map(R1, maps.sockets);
-    // What is returned if there is no such socket.
+    // The verdict if there is no such socket.
     to.set(R3, Verdict::Pass as i32);
     to.call(Helper::RedirectMap);
     to.jump_if(R0, NotEqual, Verdict::Redirect as i32, "unclaimed");
 }
 
-/// Each reason has its verdict and its counter, in the row of the queue.
+/// Each reason has its verdict, and its counter in the queue's row.
 fn verdicts(to: &mut Assembler, maps: Maps<'_>) {
     for (label, verdict, counter) in [
         ("redirected", Verdict::Redirect, Counter::Redirected),
@@ -366,24 +369,24 @@ fn verdicts(to: &mut Assembler, maps: Maps<'_>) {
     }
 }
 
-/// Jumps unless there are `bytes` from R7 on.
+/// Jumps to `otherwise` unless the frame has `bytes` more from R7 on.
 fn need(to: &mut Assembler, bytes: i32, otherwise: &str) {
     to.set(R2, R7);
     to.calculate(Add, R2, bytes);
     to.jump_if(R2, Above, R8, otherwise);
 }
 
-/// A number of the packet as a load gives it.
+/// A number in network byte order as a load reads it.
 fn network_order(number: u16) -> i32 {
     i32::from(u16::from_ne_bytes(number.to_be_bytes()))
 }
 
-/// An offset of the layout as an immediate.
+/// An offset of the layout as an immediate operand.
 fn offset(bytes: usize) -> i32 {
     i32::try_from(bytes).expect("the tables are short")
 }
 
-/// An offset of the layout's beginning as part of an access.
+/// An offset within the layout's header as the offset of an access.
 fn short(bytes: usize) -> i16 {
     i16::try_from(bytes).expect("the header is short")
 }
@@ -417,18 +420,18 @@ const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
 const SYN: i32 = 0x02;
 const ACK: i32 = 0x10;
 
-// The stack, from its end down; the tuple is the longest.
+// Stack offsets; the tuple for the lookup is the largest.
 const SOURCE_LOW: i16 = -8;
 const SOURCE_HIGH: i16 = -16;
 const IS_FRAGMENT: i16 = -24;
 const IP_VERSION: i16 = -32;
 const PROTOCOL: i16 = -40;
 const IS_ERROR: i16 = -39;
-/// The peer's, then ours.
+/// The peer's port, then the local one.
 const PORTS: i16 = -44;
 const TUPLE: i16 = -80;
 
-/// BPF_F_CURRENT_NETNS: the interface's.
+/// BPF_F_CURRENT_NETNS: the interface's network namespace.
 const CURRENT_NETWORK_NAMESPACE: i32 = -1;
 
 /// `state` of struct bpf_sock, and its values (the kernel's tcp_states.h).

@@ -1,4 +1,4 @@
-//! What is served, as the processes that serve see it: written into the memory that the program reads.
+//! The table of what is served: the processes write it into memory that the program reads.
 
 use super::counters::SteeringCounters;
 use super::flow::{FlowHash, address_of, halves_of};
@@ -17,11 +17,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The table of one interface. Clones are the same table, for other threads; who serves the same on several threads says
-/// so on each (see [`Self::set_sharers`]), and it ends with the last.
+/// The table of one interface. Clones refer to the same table, for other threads; threads that serve the same port each
+/// call [`Self::serve`] (see [`Self::set_sharers`]), and the port is closed when the last one ends it.
 ///
-/// Nothing here is a system call or needs rights, and what is written holds from the next frame on. The table outlives
-/// whoever wrote it: the program goes on by it as long as it is attached.
+/// Nothing here is a system call or needs privileges, and a change takes effect with the next frame. The memory
+/// outlives the process that wrote it: the program uses it as long as it is attached.
 #[derive(Clone, Debug)]
 pub struct Table(Arc<Mutex<State>>);
 
@@ -29,23 +29,23 @@ pub struct Table(Arc<Mutex<State>>);
 struct State {
     served: ArrayMemory,
     counters: ArrayMemory,
-    /// Which address each place of the table has. An address keeps its place.
+    /// The address of each slot. An address keeps its slot.
     addresses: [Option<IpAddr>; ADDRESSES_MAX],
-    /// How often each service was asked for; an unspecified address is all those of its family.
+    /// How often each service was requested; an unspecified address stands for all addresses of its family.
     services: BTreeMap<(Transport, SocketAddr), u32>,
-    /// How many have to ask for a service before it is served.
+    /// How many requests a service needs before it is served.
     sharers: u32,
-    /// What not all serve any more, and connections of TCP are left of.
+    /// TCP services that not all sharers serve any more, and that still have connections.
     closing: BTreeSet<SocketAddr>,
-    /// Of which so many have none left.
+    /// How many sharers have no connections left for such a service.
     forgotten: BTreeMap<SocketAddr, u32>,
-    /// Ports of TCP from which connections are opened: a bitmap as those of the table, if there are any.
+    /// TCP ports from which connections are opened: a bitmap as in the table, if there are any.
     opened: Vec<u32>,
-    /// What another process serves at the places of the table, who writes no more: offsets of words, and their bits.
+    /// What a former process has served: offsets of bitmap words, and their bits.
     kept: BTreeMap<usize, u32>,
 }
 
-/// The protocols that have a bitmap.
+/// The protocols that have bitmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Transport {
     Tcp,
@@ -53,7 +53,7 @@ enum Transport {
 }
 
 impl Table {
-    /// Maps the table and the counters of a steering program, and begins anew: nothing is served, on no address.
+    /// Maps the table and the counters of a steering program, and clears it: no port is served, at no address.
     pub fn open(descriptors: [OwnedFd; 2]) -> io::Result<Self> {
         let mut state = State::open(&descriptors)?;
         for place in 0..ADDRESSES_MAX {
@@ -63,44 +63,43 @@ impl Table {
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
-    /// As [`Self::open`], but goes on with what another process has served, who writes no more: that stays as it is until
-    /// [`Self::forget_kept`], and what we serve comes on top of it. No frame is steered otherwise meanwhile.
+    /// As [`Self::open`], but keeps what a former process has served until [`Self::forget_kept`] is called; this
+    /// process's services are added to it. No frame is steered differently meanwhile.
     pub fn inherit(descriptors: [OwnedFd; 2]) -> io::Result<Self> {
         let mut state = State::open(&descriptors)?;
         state.keep();
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
-    /// Whether anything is served only because another process has served it.
+    /// Whether a port is served only because a former process served it.
     pub fn keeps_any(&self) -> bool {
         !self.state().kept.is_empty()
     }
 
-    /// What only another process served is served no more.
+    /// Stops serving what only a former process served.
     pub fn forget_kept(&self) {
         self.state().forget_kept();
     }
 
-    /// From now on so many serve on clones of the table, each with frames of its own: a service begins when all of them
-    /// have asked for it, so that none gets frames that it does not know what to do with.
+    /// Sets how many threads serve through clones of the table, each with its own share of frames: a service begins
+    /// when all of them have requested it, so that none receives frames for a port that it does not know.
     pub fn set_sharers(&self, sharers: u32) {
         self.state().sharers = sharers;
     }
 
-    /// From now on frames for this are wanted; or no longer, once everyone who wanted them has said so. Protocols other
-    /// than TCP and UDP are never ours.
+    /// Starts to serve a port, or stops once all that requested it have stopped. Only TCP and UDP are served.
     pub fn serve(&self, service: Service, on: bool) {
         self.state().serve(service, on);
     }
 
-    /// Connections of what is served no longer are none left; until then segments of TCP went on coming here, but for those
-    /// that ask for a new one.
+    /// The last connections of a closed service have ended. Until then its TCP segments are still steered to the
+    /// sockets, except SYNs.
     pub fn forget(&self, service: Service) {
         self.state().forget(service);
     }
 
-    /// From now on frames for these ports of TCP are wanted at every address, for connections that one of the sharers opens.
-    /// Those that were opened first hold for all of them.
+    /// Starts to serve these TCP ports at every address, for connections that one of the sharers opens. The first call
+    /// decides for all sharers.
     pub fn open_ports(&self, ports: impl FnOnce() -> Vec<u16>) {
         let mut state = self.state();
         if state.opened.is_empty() {
@@ -108,47 +107,47 @@ impl Table {
         }
     }
 
-    /// All addresses that the interface has now. Gives how many of them found no room, and stay the kernel's: there is room
-    /// for [`ADDRESSES_MAX`].
+    /// Sets the interface's addresses. Returns how many found no room and are left to the kernel: the limit is
+    /// [`ADDRESSES_MAX`].
     pub fn set_addresses(&self, addresses: &[IpAddr]) -> usize {
         self.state().set_addresses(addresses)
     }
 
-    /// Whether connections are looked for among the kernel's first. It costs time for each segment: switch it off when the
-    /// kernel has none left on the ports that are served.
+    /// Sets whether segments are looked up among the kernel's connections first. That costs time for each segment:
+    /// switch it off when the kernel has none left on served ports.
     pub fn set_kernel_flows(&self, on: bool) {
         let state = self.state();
         state.word(GRACE).store(on.into(), Ordering::Release);
     }
 
-    /// Another process has connections on the interface, or may have, and whoever has the interface passes its frames on.
-    /// It stays said when this process ends, for the next one that has the interface.
+    /// Sets whether the device's owner has a successor (see [`crate::handover`]), which may have connections on the
+    /// interface. The next process that owns the device finds the value.
     pub fn set_has_successor(&self, on: bool) {
         let state = self.state();
         state.word(BEHIND).store(on.into(), Ordering::Release);
     }
 
-    /// What was said last by [`Self::set_has_successor`], here or in the process before.
+    /// The value of the last [`Self::set_has_successor`], by this process or a former one.
     pub fn has_successor(&self) -> bool {
         self.state().word(BEHIND).load(Ordering::Acquire) != 0
     }
 
-    /// How many workers share each queue, 1 to [`WORKERS_MAX`]. Each needs its socket on each queue, or else its flows are
-    /// the kernel's.
+    /// Sets how many workers share each queue, 1 to [`WORKERS_MAX`]. A worker without a socket at a queue leaves its
+    /// flows to the kernel.
     pub fn set_workers(&self, workers: u32) {
         debug_assert!((1..=WORKERS_MAX).contains(&workers), "{workers}");
         let workers = workers.clamp(1, WORKERS_MAX);
         self.state().word(WORKERS).store(workers, Ordering::Release);
     }
 
-    /// Frames with how many tags (802.1Q) may be ours, 0 to [`TAGS_MAX`]; all others are the kernel's.
+    /// Sets how many tags (802.1Q) a frame may have, 0 to [`TAGS_MAX`]; frames with more pass to the kernel.
     pub fn set_tags(&self, tags: u32) {
         debug_assert!(tags <= TAGS_MAX, "{tags}");
         let tags = tags.min(TAGS_MAX);
         self.state().word(TAGS).store(tags, Ordering::Release);
     }
 
-    /// Which worker a flow comes to.
+    /// The hash that assigns flows to workers.
     pub fn flow_hash(&self) -> FlowHash {
         let state = self.state();
         let seed = state.served.atomic_u64(SEED).expect(INSIDE);
@@ -162,7 +161,7 @@ impl Table {
         SteeringCounters::read(&self.state().counters)
     }
 
-    /// Writes what the program reads before anybody serves: one worker, both tags.
+    /// Writes the initial values, before anything is served: one worker, two tags.
     pub(super) fn begin(&self, seed: u64) {
         self.set_workers(1);
         self.set_tags(TAGS_MAX);
@@ -172,7 +171,7 @@ impl Table {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere leaves at worst a port too many or too few.
+        // After a panic elsewhere a port may be served that should not be, or the other way round; nothing worse.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -192,7 +191,7 @@ impl State {
         })
     }
 
-    /// Takes over what the table says.
+    /// Reads what a former process has served.
     fn keep(&mut self) {
         for place in 0..ADDRESSES_MAX {
             self.addresses[place] = address_of(self.read_address(place));
@@ -233,7 +232,7 @@ impl State {
             Protocol::UDP => Transport::Udp,
             _ => return,
         };
-        // Scopes and flow labels of IPv6 make no difference here.
+        // IPv6 scopes and flow labels are ignored.
         let (address, port) = (service.address.ip(), service.address.port());
         let key = (transport, SocketAddr::new(address, port));
         if on {
@@ -274,7 +273,7 @@ impl State {
         }
     }
 
-    /// Writes down what has changed about a service.
+    /// Updates the bits of a service.
     fn write_bits(&self, (transport, service): (Transport, SocketAddr)) {
         for place in 0..ADDRESSES_MAX {
             if let Some(own) = self.addresses[place]
@@ -309,7 +308,7 @@ impl State {
         left_out
     }
 
-    /// An address comes into an empty place; then its ports.
+    /// Writes an address into an empty slot, then its ports.
     fn place(&mut self, place: usize, address: IpAddr) {
         self.addresses[place] = Some(address);
         self.write_address(place, halves_of(address));
@@ -353,7 +352,7 @@ impl State {
         word.is_some_and(|word| word & (1 << (port % 32)) != 0)
     }
 
-    /// Its ports go before the address does: while it changes, nothing is served by it.
+    /// Clears the ports before the address: while the address changes, none of them is served.
     fn clear(&mut self, place: usize) {
         for offset in bitmaps_of(place) {
             self.kept.remove(&offset);
@@ -385,7 +384,7 @@ impl State {
         }
     }
 
-    /// Sets the bit of a port as the services have it.
+    /// Sets or clears a port's bit according to the services.
     fn write_bit(&self, place: usize, own: IpAddr, transport: Transport, port: u16) {
         let is_served = [own, all_of(own)].iter().any(|address| {
             let key = (transport, SocketAddr::new(*address, port));
@@ -423,7 +422,7 @@ impl State {
     }
 }
 
-/// Where the words of an address's bitmaps lie.
+/// The offsets of the words of an address's bitmaps.
 fn bitmaps_of(place: usize) -> impl Iterator<Item = usize> {
     let bitmaps = [TCP_PORTS, UDP_PORTS, CLOSING_PORTS];
     bitmaps.into_iter().flat_map(move |bitmaps| {

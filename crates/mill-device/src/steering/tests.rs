@@ -1,4 +1,4 @@
-//! What the program makes of frames, by the kernel's own trial runs (BPF_PROG_TEST_RUN).
+//! What the program does with frames, by the kernel's test runs (BPF_PROG_TEST_RUN).
 
 use super::*;
 use bench::{Bench, Fate, of_tcp, of_udp};
@@ -11,12 +11,12 @@ mod quoted;
 mod spread;
 mod wire;
 
-/// On the other side.
+/// The peer's address.
 const V4: &str = "192.0.2.9:40000";
 const V6: &str = "[2001:db8::9]:40000";
 
 #[test]
-fn what_is_served_is_ours_and_all_else_the_kernels() {
+fn served_ports_go_to_the_socket_and_all_else_passes() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:443"]) else {
         return;
     };
@@ -48,7 +48,7 @@ fn what_is_served_is_ours_and_all_else_the_kernels() {
 }
 
 #[test]
-fn nothing_is_ours_before_somebody_serves() {
+fn no_frame_is_taken_before_a_port_is_served() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -94,7 +94,7 @@ fn every_port_has_its_own_bit() {
 }
 
 #[test]
-fn other_protocols_are_the_kernels() {
+fn other_protocols_pass() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:80"]) else {
         return;
     };
@@ -105,7 +105,7 @@ fn other_protocols_are_the_kernels() {
         };
         let frame = tcp(V4, "192.0.2.1:80");
         bench.check(Frame { protocol, ..frame }, expected);
-        // The fragment header (44) is read, and says that this is a later fragment.
+        // The fragment header (44) is parsed, and says that this is a later fragment.
         let frame = tcp(V6, "[2001:db8::1]:80");
         bench.check(Frame { protocol, ..frame }, expected);
     }
@@ -117,7 +117,7 @@ fn other_protocols_are_the_kernels() {
 }
 
 #[test]
-fn frames_for_groups_of_stations_are_the_kernels() {
+fn multicast_and_broadcast_pass() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80"]) else {
         return;
     };
@@ -154,7 +154,7 @@ fn headers_may_end_anywhere() {
         (tcp(V6, "[2001:db8::1]:80").fragment(1), 14 + 48 + 4),
     ] {
         let whole = bench.fate(&frame.bytes());
-        // The trial wants Ethernet's header; from there on, every length.
+        // The kernel demands an Ethernet header; test every length from there on.
         for len in 14..frame.bytes().len() {
             let expected = if len < needed { Fate::Malformed } else { whole };
             let bytes = &frame.bytes()[..len];
@@ -235,7 +235,7 @@ fn first_fragments_for_what_is_served_are_dropped_and_later_ones_passed() {
         bench.check(tcp(V4, "192.0.2.1:80").fragment(word), expected);
         bench.check(tcp(V4, "192.0.2.1:81").fragment(word), Fate::Passed);
     }
-    // The offset stands above three bits, the lowest of which says that more follow.
+    // The offset is above three bits, the lowest of which says that more fragments follow.
     for (word, expected) in [
         (0, Fate::Fragment),
         (1, Fate::Fragment),
@@ -251,7 +251,7 @@ fn first_fragments_for_what_is_served_are_dropped_and_later_ones_passed() {
 }
 
 #[test]
-fn up_to_two_tags_are_looked_behind() {
+fn up_to_two_tags_are_skipped() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:80"]) else {
         return;
     };
@@ -279,12 +279,12 @@ fn up_to_two_tags_are_looked_behind() {
 }
 
 #[test]
-fn without_a_socket_frames_are_the_kernels() {
+fn without_a_socket_frames_pass() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80"]) else {
         return;
     };
     bench.check(tcp(V4, "192.0.2.1:80"), Fate::Ours);
-    // Closed, the socket leaves the table as soon as the kernel gets to it.
+    // The kernel removes a closed socket from the map asynchronously.
     let Bench {
         rules,
         table,

@@ -1,4 +1,4 @@
-//! What a link finds that others have left, and what happens to it when its interface goes.
+//! What a link recovers from a former one, and what happens when its interface goes away.
 
 use super::wire::{End, FAR, NEAR, duplicate, ip, lay, link};
 use super::{frames, slices};
@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
 impl End {
-    /// What a process that is started anew has: the same socket and memory, and nothing else.
+    /// Opens the socket and memory again, as a process does that was started anew.
     fn started_anew(mut self, name: &str) -> Self {
         let memory = SharedMemory::open(duplicate(&self.memory)).unwrap();
         let mtu = self.link.properties().mtu;
@@ -21,15 +21,15 @@ impl End {
 }
 
 #[test]
-fn who_takes_a_socket_over_finds_every_frame() {
+fn a_link_that_takes_a_socket_over_recovers_every_frame() {
     if !lay(1500, "") {
         return;
     }
     let (mut near, mut far) = (End::new(NEAR, 1500), End::new(FAR, 1500));
     let frames = frames(300, 200);
     for round in 0..20 {
-        // Left behind: frames received and held, frames that wait, frames reserved, transmitted and not flushed, or sent and
-        // not asked for.
+        // The former link leaves frames received and held, frames that wait, frames reserved, transmitted and not
+        // flushed, and sent but not completed.
         near.send(slices(&frames));
         let mut burst = Burst::new(37 * round % 64);
         far.link.receive(&mut burst);
@@ -47,7 +47,7 @@ fn who_takes_a_socket_over_finds_every_frame() {
         let again = far.link.reserve(60).is_some();
         assert!(again && !far.link.is_full());
     }
-    // All places are still there: as many frames as there are can be held, and sent, at once.
+    // No slot is lost: as many frames as there are can be held, and sent, at once.
     let places = far.options.receive_frames as usize;
     let mut held = Burst::new(places + 1);
     for _ in 0..places / 256 + 4 {
@@ -66,7 +66,7 @@ fn who_takes_a_socket_over_finds_every_frame() {
 }
 
 #[test]
-fn frames_queued_by_who_was_there_before_are_sent() {
+fn frames_queued_by_the_former_link_are_sent() {
     if !lay(1500, "") {
         return;
     }
@@ -103,7 +103,7 @@ fn frames_pass_again_after_an_interface_was_down() {
 }
 
 #[test]
-fn an_interface_that_is_deleted_is_told_of_once() {
+fn an_interface_that_is_deleted_is_reported_once() {
     if !lay(1500, "") {
         return;
     }
@@ -123,7 +123,7 @@ fn an_interface_that_is_deleted_is_told_of_once() {
     assert_eq!(told, [XdpTrouble::DeviceGone]);
 }
 
-/// A process that holds the socket and is killed: its queue is busy while it lives, and is waited for afterwards.
+/// A process that holds the socket is killed: its queue is busy while it lives, and is free afterwards.
 #[test]
 fn the_queue_of_a_killed_process_can_be_had_again() {
     if !lay(1500, "") {

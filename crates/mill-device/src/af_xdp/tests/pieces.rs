@@ -1,4 +1,4 @@
-//! Frames longer than a place: several pieces in the rings, one frame above.
+//! Frames longer than a slot: several pieces in the rings, one frame above.
 
 use super::wire::{End, FAR, NEAR, frame, lay};
 use super::{frames, slices};
@@ -43,9 +43,10 @@ fn all_slots_of_long_frames_can_be_used_again_and_again() {
     }
 }
 
-/// More long frames at once than there is room to put together: the rest is dropped and counted, and nothing is stuck.
+/// More long frames at once than there is room to assemble: the rest is dropped and counted, and the link keeps
+/// working.
 #[test]
-fn long_frames_that_nobody_releases_use_up_their_room_only() {
+fn long_frames_that_are_not_released_use_up_their_room_only() {
     if !lay(9000, "") {
         return;
     }

@@ -47,7 +47,7 @@ impl Sharers {
         sharers
     }
 
-    /// What a process that is started anew does.
+    /// Opens all sockets again, as a process does that was started anew.
     fn open(&mut self) {
         self.links.clear();
         let memory = || SharedMemory::open(duplicate(&self.memory)).unwrap();
@@ -69,13 +69,13 @@ impl Sharers {
         self.links = links.collect();
     }
 
-    /// From now on frames are for this one.
+    /// Directs received frames to this link.
     fn steer_to(&self, index: usize) {
         let socket = self.sockets[index].as_fd();
         self.steering.sockets.set_socket(0, socket).unwrap();
     }
 
-    /// What has arrived at one of them, of which so many are waited for.
+    /// Waits until this many frames have arrived at a link, and returns them.
     fn receive(&mut self, index: usize, count: usize) -> Vec<Vec<u8>> {
         let link = &mut self.links[index];
         let mut burst = Burst::new(64);
@@ -116,7 +116,7 @@ fn links_that_share_a_queue_receive_and_send_each_its_own() {
     let (mut near, mut far) = (Sharers::new(3), End::new(FAR, 1500));
     let frames = frames(200, 300);
     for round in 0..60 {
-        // One after the other lives on the places that all have given.
+        // The receiver changes; each one uses the slots that all have given.
         let index = round / 7 % 3;
         near.steer_to(index);
         far.send(slices(&frames));
@@ -140,7 +140,7 @@ fn links_that_share_a_queue_receive_and_send_each_its_own() {
 }
 
 #[test]
-fn who_takes_several_sockets_over_finds_every_frame() {
+fn links_that_take_several_sockets_over_recover_every_frame() {
     if !lay(1500, "") {
         return;
     }
@@ -150,7 +150,7 @@ fn who_takes_several_sockets_over_finds_every_frame() {
         let index = round % 2;
         near.steer_to(index);
         far.send(slices(&frames));
-        // Left behind: what is held, what waits, what is queued and what was sent.
+        // The former links leave frames that are held, wait, are queued or were sent.
         let mut burst = Burst::new(round * 3 + 1);
         wait_readable(&[near.links[index].as_fd()], None).unwrap();
         near.links[index].receive(&mut burst);
@@ -186,7 +186,7 @@ fn a_link_that_stands_still_leaves_the_others_their_places() {
         far.send(slices(&frames));
     }
     near.steer_to(1);
-    // The first has all that the kernel had; the other gives it more in its turn.
+    // The first link has all slots that the kernel had; the other one gives it more in its turn.
     assert!(near.receive(1, 0).is_empty());
     for round in 0..20 {
         far.send(slices(&frames));

@@ -1,4 +1,4 @@
-//! A veth pair in a network namespace of the test's own, which vanishes with its thread, and a link on an end of it.
+//! A veth pair in a network namespace of the test, which vanishes with its thread, and a link on an end of it.
 
 use crate::af_xdp::{XdpLink, XdpLinkOptions, setup};
 use mill_stack::link::{Burst, FrameId, Link, Offload};
@@ -17,14 +17,14 @@ use std::time::Duration;
 pub(super) const NEAR: &str = "near";
 pub(super) const FAR: &str = "far";
 
-/// Moves the test's thread into a namespace of its own with a veth pair in it. `false`, and the reason printed, where the
-/// rights or the means are missing.
+/// Moves the test's thread into a namespace of its own with a veth pair. `false`, with the reason printed, where
+/// privileges or kernel features are missing.
 pub(super) fn lay(mtu: u16, queues: &str) -> bool {
     if let Err(error) = namespace::leave_network() {
         println!("not tested: a network namespace of our own: {error}");
         return false;
     }
-    // Without an address of IPv6 the kernel sends nothing by itself. Where it has no IPv6 at all that is so anyway.
+    // Without an IPv6 address the kernel sends nothing by itself. A kernel without IPv6 has none anyway.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     let mtu = mtu.to_string();
     let mut line = vec!["link", "add", NEAR, "mtu", &mtu];
@@ -44,17 +44,17 @@ pub(super) fn ip(arguments: &[&str]) {
     assert!(output.status.success(), "ip {arguments:?}: {output:?}");
 }
 
-/// What receives all frames of a queue of an interface, and sends on it.
+/// A link that receives all frames of an interface's queue, and sends on it.
 pub(super) struct End {
     pub(super) link: XdpLink,
     pub(super) options: XskOptions,
-    /// Duplicates, for who comes after.
+    /// Duplicates, for a link that takes over.
     pub(super) socket: OwnedFd,
     pub(super) memory: OwnedFd,
     _steering: Steering,
 }
 
-/// The program that directs everything to the socket, while this lives.
+/// Attaches a program that directs all frames to the socket, until it is dropped.
 pub(super) struct Steering {
     pub(super) sockets: Map,
     _held: OwnedFd,
@@ -65,7 +65,8 @@ impl Steering {
         let sockets = Map::sockets("sockets", 4).unwrap();
         let program = Program::load("everything", &everything(&sockets)).unwrap();
         let index = interface::index(name).unwrap();
-        // A program that was here a moment ago stays for as long as another test's child has not begun its own.
+        // A former program stays attached while a child that another test has just forked holds a duplicate of its
+        // link.
         let held = (0..100).find_map(|_| {
             let patience = Duration::from_millis(10);
             let held = attach(&program, index, mode).ok();
@@ -115,14 +116,14 @@ impl End {
         self.link.flush();
     }
 
-    /// Takes what has arrived, until nothing does for a while.
+    /// Receives until no frame arrives for a while.
     pub(super) fn receive(&mut self) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         self.each(|frame| frames.push(frame.to_vec()));
         frames
     }
 
-    /// Has `each` called with everything that arrives, until nothing does for a while; says how many.
+    /// Calls `each` with every frame that arrives, until none does for a while; returns their number.
     pub(super) fn each(&mut self, mut each: impl FnMut(&[u8])) -> usize {
         let mut burst = Burst::new(64);
         let mut count = 0;
@@ -158,7 +159,7 @@ pub(super) fn link(
     XdpLink::new(xsk, options)
 }
 
-/// A frame that no kernel looks into: an EtherType for local experiments (IEEE 802 9.2.3), and bytes that tell it from others.
+/// A frame that the kernel ignores: an EtherType for local experiments (IEEE 802 9.2.3), and bytes that identify it.
 pub(super) fn frame(number: usize, len: usize) -> Vec<u8> {
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
@@ -172,7 +173,7 @@ pub(super) fn duplicate(descriptor: &impl AsFd) -> OwnedFd {
     descriptor.as_fd().try_clone_to_owned().unwrap()
 }
 
-/// Whether something arrives within a tenth of a second.
+/// Whether a frame arrives within a tenth of a second.
 fn is_readable(link: &XdpLink) -> bool {
     let patience = Duration::from_millis(100);
     descriptor::wait_readable(&[link.as_fd()], Some(patience))

@@ -1,4 +1,4 @@
-//! What the master answers: it says what it can take, then checks what it is given.
+//! The master's side: it announces its limits, then checks what it is offered.
 
 use super::super::message::{AddRegion, AddRing, Hello, Init, Message};
 use super::{
@@ -24,7 +24,7 @@ impl<D> Handshake<D> {
         master
     }
 
-    /// What was offered is mapped.
+    /// Called when the offer is mapped.
     pub fn accept(&mut self) {
         debug_assert_eq!(self.state, State::Mapping);
         self.say(Message::Connected(self.name()));
@@ -115,7 +115,7 @@ fn count<D>(rings: &[(AddRing, D)]) -> u16 {
     u16::try_from(rings.len()).unwrap_or(u16::MAX)
 }
 
-/// Takes as long whatever the difference is.
+/// Compares in constant time.
 fn is_equal(one: &[u8; 24], other: &[u8; 24]) -> bool {
     let mut differences = 0;
     for (one, other) in one.iter().zip(other) {

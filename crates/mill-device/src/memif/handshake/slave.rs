@@ -1,4 +1,4 @@
-//! What the slave answers: it learns what the master can take, then offers its memory.
+//! The slave's side: it learns the master's limits, then offers its memory.
 
 use super::super::message::{Hello, Init, Message};
 use super::{
@@ -13,7 +13,7 @@ impl<D> Handshake<D> {
         Self::with_state(terms, State::WantsHello)
     }
 
-    /// Offers what `Step::Prepare` asked for.
+    /// Offers the memory that `Step::Prepare` asked for.
     pub fn offer(&mut self, offer: Offer<D>) {
         debug_assert_eq!(self.state, State::Preparing);
         self.say(Message::Init(Init {
@@ -40,7 +40,7 @@ impl<D> Handshake<D> {
         if !(hello.version_min..=hello.version_max).contains(&VERSION) {
             return Err(Refusal::Version);
         }
-        // The highest index, so one less than how many there may be.
+        // The message has the highest index, one less than the number.
         let rings = |max: u16| self.terms.rings.min(max.saturating_add(1));
         let agreed = Agreed {
             s2m_rings: rings(hello.s2m_ring_max),

@@ -21,7 +21,7 @@ fn init() -> Init {
         id: 7,
         mode: 0,
         secret: SECRET,
-        name: Text::new("somebody"),
+        name: Text::new("a slave"),
     }
 }
 
@@ -44,7 +44,7 @@ fn ring(is_s2m: bool, index: u16) -> Message {
     Message::AddRing(add_ring(is_s2m, index))
 }
 
-/// What a slave says that does everything right, each with a descriptor where there has to be one.
+/// The messages of a valid slave, with descriptors where they are required.
 fn script() -> Vec<(Message, Option<u32>)> {
     vec![
         (Message::Init(init()), None),
@@ -55,7 +55,7 @@ fn script() -> Vec<(Message, Option<u32>)> {
     ]
 }
 
-/// Tells a master everything; the last answer, which is the first that is no success.
+/// Feeds messages to a master; returns the first answer that is no success, or the last one.
 fn tell(
     master: &mut Handshake<u32>,
     said: Vec<(Message, Option<u32>)>,
@@ -78,7 +78,7 @@ fn said(handshake: &mut Handshake<u32>) -> Vec<Message> {
 }
 
 #[test]
-fn a_master_says_what_it_can_take_and_acknowledges_what_it_is_given() {
+fn a_master_announces_its_limits_and_acknowledges_offers() {
     let mut master = Handshake::master(terms());
     let hello = Message::Hello(Hello {
         name: Text::new("millstream offload/1"),
@@ -110,7 +110,7 @@ fn a_master_says_what_it_can_take_and_acknowledges_what_it_is_given() {
     assert!(matches!(said(&mut master)[..], [Message::Connected(_)]));
 }
 
-/// Changes what a slave says, and looks for the refusal that a master has for it.
+/// Changes a valid slave's messages, and expects the master to refuse them with `expected`.
 fn check(change: impl FnOnce(&mut Vec<(Message, Option<u32>)>), expected: Option<Refusal>) {
     let mut master = Handshake::master(terms());
     let mut script = script();
@@ -124,7 +124,7 @@ fn check(change: impl FnOnce(&mut Vec<(Message, Option<u32>)>), expected: Option
 }
 
 #[test]
-fn a_master_refuses_an_interface_that_is_not_its() {
+fn a_master_refuses_a_slave_of_another_interface() {
     let with = |change: fn(&mut Init), expected| {
         let mut init = init();
         change(&mut init);
@@ -266,7 +266,7 @@ fn offer() -> Offer<u32> {
     }
 }
 
-/// A slave that has said everything.
+/// A slave that has sent everything.
 fn offered() -> Handshake<u32> {
     let mut slave = Handshake::slave(terms());
     slave
@@ -277,7 +277,7 @@ fn offered() -> Handshake<u32> {
 }
 
 #[test]
-fn a_slave_takes_what_both_can_and_says_it_in_order() {
+fn a_slave_offers_what_both_support_in_order() {
     let mut slave = Handshake::slave(terms());
     assert_eq!(slave.next_message(), None);
     let step = slave.on_message(Message::Hello(hello()), None, false);
@@ -350,7 +350,7 @@ fn rings_without_end_are_as_many_as_wanted() {
 }
 
 #[test]
-fn large_segments_are_for_two_who_both_say_so() {
+fn large_segments_pass_only_if_both_ends_announce_them() {
     let check = |ours, theirs: &str, expected| {
         let mut terms = terms();
         terms.offload = ours;

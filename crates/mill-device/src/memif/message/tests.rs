@@ -1,8 +1,8 @@
-//! Messages byte by byte, as memif.h of VPP, DPDK and libmemif lays them out on a machine of little endian.
+//! Messages byte by byte, as memif.h of VPP, DPDK and libmemif lays them out on a little-endian machine.
 
 use super::*;
 
-/// The bytes of hex digits, with zeros up to a whole message.
+/// The bytes of hex digits, padded with zeros to a whole message.
 fn whole(hex: &str) -> [u8; MESSAGE_BYTES] {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     let mut bytes = [0; MESSAGE_BYTES];
@@ -96,7 +96,7 @@ fn messages_are_those_of_the_header_byte_by_byte() {
 }
 
 #[test]
-fn what_is_no_message_is_refused() {
+fn invalid_messages_are_refused() {
     let check = |bytes: &[u8], expected| assert_eq!(Message::parse(bytes), Err(expected));
     let ack = Message::Ack.emit();
     check(&[], Malformed::Length(0));
@@ -108,7 +108,7 @@ fn what_is_no_message_is_refused() {
 }
 
 #[test]
-fn whatever_a_message_holds_it_is_parsed_and_emitted_as_the_same_value() {
+fn any_message_parses_and_emits_as_the_same_value() {
     for kind in 1..=8_u16 {
         for byte in [0, 1, 0x7f, 0x80, 0xff] {
             let mut bytes = [byte; MESSAGE_BYTES];
@@ -120,7 +120,7 @@ fn whatever_a_message_holds_it_is_parsed_and_emitted_as_the_same_value() {
 }
 
 #[test]
-fn text_ends_at_the_first_zero_or_fills_its_field_and_harms_no_terminal() {
+fn text_ends_at_the_first_zero_or_fills_its_field_and_is_safe_for_terminals() {
     let check = |bytes: [u8; 4], expected| assert_eq!(Text(bytes).to_text(), expected);
     check(*b"ab\0c", "ab");
     check(*b"abcd", "abcd");

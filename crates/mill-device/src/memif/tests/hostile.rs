@@ -1,5 +1,5 @@
-//! Peers that do not keep to the rules: what they offer, and what they write once they are connected. What is wrong is
-//! said, and the next one is served.
+//! Peers that violate the protocol, in what they offer and in what they write once they are connected. They are refused
+//! with the reason, and the next one is served.
 
 use super::super::handshake::{Handshake, Offer, Step};
 use super::super::layout::Layout;
@@ -10,17 +10,17 @@ use mill_sys::eventfd;
 use mill_sys::memory::{Pages, SharedMemory};
 use mill_sys::{passing, seqpacket};
 
-/// What a slave of our own making does.
+/// A slave that does what a test tells it to.
 struct Slave {
     socket: OwnedFd,
     handshake: Handshake<OwnedFd>,
     regions: Vec<SharedMemory>,
     layout: Option<Layout>,
-    /// Why the master has left.
+    /// The reason with which the master has disconnected.
     left: Option<String>,
 }
 
-/// What it offers: a region, a ring in each direction, the signals of which are its descriptors.
+/// What it offers: a region, and a ring in each direction with its eventfd.
 type Offered = Offer<OwnedFd>;
 
 impl Slave {
@@ -34,7 +34,7 @@ impl Slave {
         }
     }
 
-    /// Says what there is to say; offers what is right, changed by `change`.
+    /// Runs the handshake with a valid offer, changed by `change`.
     fn talk(&mut self, change: &dyn Fn(&mut Offered)) {
         while let Some((message, descriptor)) = self.handshake.next_message() {
             let passed = descriptor.as_ref().map(AsFd::as_fd);
@@ -87,7 +87,7 @@ impl Slave {
         }
     }
 
-    /// The ring from the slave, and that to it.
+    /// The ring from the slave, and the one to it.
     fn rings(&self) -> [Ring; 2] {
         let layout = self.layout.as_ref().unwrap();
         [layout.s2m[0], layout.m2s[0]]
@@ -97,7 +97,7 @@ impl Slave {
 
 fn nothing(_: &mut Offered) {}
 
-/// Lets a slave talk to a master until it is connected or sent away.
+/// Runs a slave against a master until it is connected or refused.
 fn meet(master: &mut MemifLink, place: &Path, change: &dyn Fn(&mut Offered)) -> Slave {
     let mut slave = Slave::new(place);
     while !slave.handshake.is_up() && slave.left.is_none() {
@@ -107,7 +107,7 @@ fn meet(master: &mut MemifLink, place: &Path, change: &dyn Fn(&mut Offered)) -> 
     slave
 }
 
-/// That a master refuses an offer with these words, and that it serves a good one afterwards.
+/// Checks that a master refuses an offer with this reason, and then serves a valid one.
 fn check_offer(expected: &str, change: impl Fn(&mut Offered)) {
     let place = place();
     let mut master = MemifLink::listen(&place, &small(16, 256)).unwrap();
@@ -123,7 +123,7 @@ fn check_offer(expected: &str, change: impl Fn(&mut Offered)) {
 fn regions_that_could_end_the_process_are_refused() {
     let expected = "a region is no memfd of small pages, sealed against shrinking";
     check_offer(expected, |offer| {
-        // A file system's file takes no seals.
+        // A file of a file system cannot be sealed.
         let path = std::env::temp_dir().join(format!("mill-unsealed-{}", std::process::id()));
         let file = std::fs::File::create_new(&path).unwrap();
         std::fs::remove_file(path).unwrap();
@@ -131,14 +131,14 @@ fn regions_that_could_end_the_process_are_refused() {
         offer.regions[0].1 = file.into();
     });
     check_offer(expected, |offer| {
-        // Made without the right to seal.
+        // Made without sealing.
         let file = passing::memory_file(c"unsealed").unwrap();
         file.set_len(offer.regions[0].0.size_bytes).unwrap();
         offer.regions[0].1 = file.into();
     });
     check_offer(expected, |offer| offer.regions[0].0.size_bytes += 1);
     check_offer(expected, |offer| {
-        // Far longer than it was said to be.
+        // Far longer than announced.
         let long = SharedMemory::create("long", 8 << 20, Pages::Small).unwrap();
         offer.regions[0].1 = long.as_fd().try_clone_to_owned().unwrap();
     });
@@ -148,22 +148,22 @@ fn regions_that_could_end_the_process_are_refused() {
 }
 
 #[test]
-fn rings_outside_of_their_region_or_that_are_none_are_refused() {
-    let expected = "a ring outside its region, or none";
+fn rings_outside_of_their_region_and_non_rings_are_refused() {
+    let expected = "a ring outside of its region, or no ring";
     check_offer(expected, |offer| offer.s2m[0].0.offset = u32::MAX - 3);
     check_offer(expected, |offer| offer.m2s[0].0.offset = 1 << 31);
     check_offer(expected, |offer| {
         let end = u32::try_from(offer.regions[0].0.size_bytes).unwrap();
         offer.s2m[0].0.offset = end - 128;
     });
-    // No multiple of four, and no cookie there.
+    // Not a multiple of four, and no cookie there.
     check_offer(expected, |offer| offer.s2m[0].0.offset += 2);
     check_offer(expected, |offer| offer.m2s[0].0.offset += 64);
 }
 
 #[test]
-fn signals_that_could_keep_us_waiting_are_refused() {
-    let expected = "an eventfd is none";
+fn descriptors_that_are_no_eventfds_are_refused() {
+    let expected = "not an eventfd";
     check_offer(expected, |offer| {
         offer.s2m[0].1 = passing::pair().unwrap().0;
     });
@@ -172,7 +172,7 @@ fn signals_that_could_keep_us_waiting_are_refused() {
     });
 }
 
-/// That a master hangs up on a slave that does this, and serves the next.
+/// Checks that a master disconnects a slave that does this, and serves the next one.
 fn check_rings(act: impl Fn(&Slave, &mut MemifLink)) {
     let place = place();
     let mut master = MemifLink::listen(&place, &small(16, 256)).unwrap();
@@ -244,7 +244,7 @@ fn a_chain_without_an_end_ends_the_connection() {
 }
 
 #[test]
-fn frames_that_are_nonsense_are_dropped_and_counted_and_others_pass() {
+fn frames_with_invalid_descriptors_are_dropped_and_counted_and_others_pass() {
     let place = place();
     let mut master = MemifLink::listen(&place, &small(16, 256)).unwrap();
     let slave = meet(&mut master, &place, &nothing);
@@ -286,7 +286,7 @@ fn the_first_part_of_a_chain_waits_for_the_rest() {
     assert_eq!(drain(&mut master), [vec![7; 30]]);
 }
 
-/// That a master goes on after somebody has said this to it.
+/// Checks that a master refuses this message with this reason, and goes on.
 fn check_said(bytes: &[u8], expected: &str) {
     let place = place();
     let mut master = MemifLink::listen(&place, &small(16, 256)).unwrap();
@@ -307,7 +307,7 @@ fn check_said(bytes: &[u8], expected: &str) {
 
 #[test]
 fn what_is_no_message_is_refused_and_the_next_one_is_served() {
-    let expected = "no message that belongs here";
+    let expected = "not an expected message";
     check_said(&[1], expected);
     check_said(&[0; 127], expected);
     check_said(&[0; 128], expected);
@@ -317,7 +317,7 @@ fn what_is_no_message_is_refused_and_the_next_one_is_served() {
 }
 
 #[test]
-fn one_who_says_nothing_keeps_nobody_out_for_long() {
+fn a_silent_peer_does_not_keep_others_out() {
     let place = place();
     let options = small(16, 256);
     let mut master = MemifLink::listen(&place, &options).unwrap();
@@ -329,7 +329,7 @@ fn one_who_says_nothing_keeps_nobody_out_for_long() {
     passing::receive(silent.as_fd(), &mut buffer).unwrap();
     passing::receive(silent.as_fd(), &mut buffer).unwrap();
     let Ok(Message::Disconnect { reason, .. }) = Message::parse(&buffer) else {
-        panic!("it was not sent away");
+        panic!("it was not refused");
     };
     assert_eq!(reason.to_text(), "the handshake takes too long");
 }

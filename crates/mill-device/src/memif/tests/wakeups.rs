@@ -1,4 +1,4 @@
-//! Sleeping and being woken: no frame may lie there while its receiver sleeps.
+//! Sleeping and waking: no frame may wait while its receiver sleeps.
 
 use super::*;
 use std::time::Duration;
@@ -10,7 +10,7 @@ fn is_readable(link: &MemifLink) -> bool {
 #[test]
 fn the_descriptor_is_readable_from_a_frame_on_until_it_was_received() {
     let mut links = ends(&small(64, 2048), &small(64, 2048));
-    // What was left of the handshake.
+    // What the handshake has left.
     assert!(drain(&mut links.0).is_empty() && drain(&mut links.1).is_empty());
     each_way(&mut links, |from, to| {
         assert!(drain(to).is_empty());
@@ -25,7 +25,7 @@ fn the_descriptor_is_readable_from_a_frame_on_until_it_was_received() {
 }
 
 #[test]
-fn who_receives_all_the_time_is_not_woken() {
+fn a_polling_receiver_is_not_woken() {
     let mut links = ends(&small(64, 2048), &small(64, 2048));
     each_way(&mut links, |from, to| {
         assert!(drain(to).is_empty());
@@ -37,7 +37,7 @@ fn who_receives_all_the_time_is_not_woken() {
             assert_eq!(drain(to).len(), 1);
         }
         assert_eq!(from.counters().wakeups, 0);
-        // Before it sleeps again, it has to find nothing once.
+        // Before it sleeps again, one poll has to find nothing.
         to.set_polling(false);
         assert!(drain(to).is_empty());
         assert!(send(from, 1, 60));
@@ -47,7 +47,7 @@ fn who_receives_all_the_time_is_not_woken() {
     });
 }
 
-/// Sleeps for what comes and sends each frame back, until one begins with 0.
+/// Sleeps until frames arrive and sends each back, until one begins with 0.
 fn echo(link: &mut MemifLink) {
     let mut burst = Burst::new(8);
     loop {
@@ -81,7 +81,7 @@ fn no_signal_is_lost_between_two_threads_that_both_sleep() {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| echo(&mut far));
-            // Each round both race from having nothing to sleeping; a lost signal hangs the test.
+            // In each round both ends race from an empty ring to sleeping; a lost signal hangs the test.
             for round in 0..20_000_u32 {
                 let byte = if round == 19_999 { 0 } else { 7 };
                 assert!(send(&mut near, byte, 60));
@@ -101,7 +101,7 @@ fn no_signal_is_lost_between_two_threads_that_both_sleep() {
 }
 
 #[test]
-fn somebody_who_comes_wakes_a_master_that_sleeps_and_one_who_leaves_too() {
+fn a_peer_that_connects_or_disconnects_wakes_a_sleeping_master() {
     let place = place();
     let options = small(64, 2048);
     let mut master = MemifLink::listen(&place, &options).unwrap();
@@ -117,7 +117,7 @@ fn somebody_who_comes_wakes_a_master_that_sleeps_and_one_who_leaves_too() {
 }
 
 #[test]
-fn one_who_leaves_is_noticed_also_while_polling() {
+fn a_peer_that_disconnects_is_noticed_also_while_polling() {
     let (mut master, slave) = ends(&small(64, 2048), &small(64, 2048));
     master.set_polling(true);
     drop(slave);

@@ -1,4 +1,4 @@
-//! What is heard when somebody changes an interface, in namespaces of the tests' own.
+//! What is reported when an interface changes, in network namespaces of the tests.
 
 use super::super::tests::{in_namespace, ip, prefix, text_of, wire};
 use super::*;
@@ -9,19 +9,19 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Neighbours that are asked for, come, change and go.
+/// Neighbours that are probed, appear, change and disappear.
 mod neighbors;
 
 const OTHER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 9]);
 
-/// A monitor, and something that waits for it.
+/// A monitor, with an epoll instance that waits for it.
 struct Following {
     monitor: NetlinkMonitor,
     epoll: Epoll,
 }
 
 impl Following {
-    /// Follows an interface whose own coming up is over.
+    /// Follows an interface once it has settled.
     fn of(name: &str) -> Self {
         let monitor = NetlinkMonitor::of(name).unwrap();
         let epoll = Epoll::new().unwrap();
@@ -35,7 +35,7 @@ impl Following {
         Self { monitor, epoll }
     }
 
-    /// Takes changes until one is as wanted; gives all of them.
+    /// Collects changes until one satisfies the predicate; returns all of them.
     fn until(&mut self, is_wanted: impl Fn(&Change) -> bool) -> Vec<Change> {
         let mut changes = Vec::new();
         loop {
@@ -45,11 +45,11 @@ impl Following {
             }
             let mut events = [Event::EMPTY];
             let events = self.epoll.wait(&mut events, Some(TIMEOUT)).unwrap();
-            assert!(!events.is_empty(), "only this was heard: {changes:?}");
+            assert!(!events.is_empty(), "only these changes: {changes:?}");
         }
     }
 
-    /// Takes what is there.
+    /// Returns the pending changes.
     fn now(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         self.monitor.changes(&mut changes).unwrap();
@@ -67,7 +67,7 @@ impl Following {
     }
 }
 
-/// The kernel needs milliseconds for what it does of itself; three seconds for a neighbour that does not answer.
+/// The kernel needs milliseconds for most changes, and three seconds for a neighbour that does not answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn of_neighbor(text: &str, mac: Option<MacAddress>) -> impl Fn(&Change) -> bool {
@@ -76,7 +76,7 @@ fn of_neighbor(text: &str, mac: Option<MacAddress>) -> impl Fn(&Change) -> bool 
 }
 
 #[test]
-fn addresses_that_come_and_go_are_heard_of_with_their_routes() {
+fn addresses_that_come_and_go_are_reported_with_their_routes() {
     in_namespace(|| {
         wire();
         let mut following = Following::of("mill0");
@@ -94,7 +94,7 @@ fn addresses_that_come_and_go_are_heard_of_with_their_routes() {
             following.until(|change| matches!(change, Change::Addresses(_)));
             assert!(!following.has_address(address) && !has_route(&following));
         }
-        // Those of others are nothing.
+        // Addresses of other interfaces do not count.
         ip(&["address add 10.81.0.1/32 dev mill1"]);
         let changes = following.now();
         let of_ours = changes
@@ -106,7 +106,7 @@ fn addresses_that_come_and_go_are_heard_of_with_their_routes() {
 }
 
 #[test]
-fn an_address_is_used_once_nobody_else_has_claimed_it() {
+fn an_address_is_used_once_duplicate_detection_has_passed() {
     in_namespace(|| {
         wire();
         let mut following = Following::of("mill0");
@@ -247,7 +247,7 @@ fn an_interface_that_moves_to_another_namespace_is_gone() {
 }
 
 #[test]
-fn a_burst_that_is_too_much_is_made_up_for() {
+fn after_a_burst_that_overflows_the_buffer_everything_is_read_again() {
     in_namespace(|| {
         wire();
         ip(&["neighbor add 10.77.0.2 lladdr 02:00:00:00:00:02 dev mill0"]);

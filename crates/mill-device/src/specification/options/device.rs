@@ -1,4 +1,4 @@
-//! The device: what it is, how frames come and go.
+//! Options of the device and its frames.
 
 use super::{StackOption, Value, option, option_of};
 use crate::specification::device::Devices;
@@ -91,7 +91,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "ports",
         Value::Ports(|to| &mut to.ports),
         "32768-60999",
-        "our ports for connections that we open, where nobody asks for one",
+        "local ports of outgoing connections that do not ask for one",
     ),
     option_of(
         Devices::MEMIF,
@@ -101,7 +101,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
             ("slave", |to| to.memif.role = Some(Role::Slave)),
         ]),
         "needed",
-        "who makes the socket (master), and who connects to it and owns the memory (slave)",
+        "which end makes the socket (master), and which one connects to it and owns the memory (slave)",
     ),
     option_of(
         Devices::MEMIF,

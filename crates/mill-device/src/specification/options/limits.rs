@@ -1,4 +1,4 @@
-//! How much of everything there may be.
+//! Limits.
 
 use super::{StackOption, Value, option};
 

@@ -1,4 +1,4 @@
-//! How connections behave.
+//! The behaviour of connections.
 
 use super::{StackOption, Value, option};
 use mill_stack::tcp::config::{Algorithm, EcnMode};

@@ -1,4 +1,4 @@
-//! Both sides of every range, and where values end up.
+//! Both ends of every range, and where values are stored.
 
 use super::*;
 use crate::specification::Specification;
@@ -16,7 +16,7 @@ fn parse(option: &StackOption, value: &str) -> Option<Specification> {
     Specification::parse(&format!("{least},{}={value}", option.name)).ok()
 }
 
-/// Name; what is just possible; what is just not.
+/// Name; the values just inside; the values just outside.
 const BOUNDS: &[(&str, [&str; 2], [&str; 2])] = &[
     ("mtu", ["576", "65521"], ["575", "65522"]),
     ("queue", ["all", "0-1023"], ["3-1", "1024"]),
@@ -134,7 +134,7 @@ fn every_option_with_a_range_has_its_bounds_tested() {
 }
 
 #[test]
-fn what_is_said_of_connections_is_heard() {
+fn options_of_connections_are_stored() {
     let check = |text: &str, change: fn(&mut Config)| {
         let text = format!("af_xdp:eth0,{text}");
         let found = Specification::parse(&text).unwrap();
@@ -184,7 +184,7 @@ fn what_is_said_of_connections_is_heard() {
 }
 
 #[test]
-fn what_is_said_of_limits_is_heard() {
+fn options_of_limits_are_stored() {
     let text = "af_xdp:eth0,burst=7,receive-memory=2g,fragment-memory=1m,neighbors=5,neighbor-queue=6,\
                 answers=8,send-buffer=1m";
     let found = Specification::parse(text).unwrap();

@@ -1,4 +1,4 @@
-//! A bad wire, for tests: so many of a million packets in each direction.
+//! An impaired wire, for tests: rates in millionths of the packets in each direction.
 
 use super::{StackOption, Value, option_of};
 use crate::specification::device::Devices;
@@ -9,34 +9,34 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "loss",
         Value::Share(|to| &mut to.impairment.loss_ppm),
         "0%",
-        "a bad wire for tests: packets that vanish, in each direction",
+        "an impaired wire for tests: packets that are lost, in each direction",
     ),
     option_of(
         Devices::TAP,
         "reorder",
         Value::Share(|to| &mut to.impairment.reorder_ppm),
         "0%",
-        "… that others overtake",
+        "… that are overtaken by others",
     ),
     option_of(
         Devices::TAP,
         "duplicate",
         Value::Share(|to| &mut to.impairment.duplicate_ppm),
         "0%",
-        "… that come twice",
+        "… that are duplicated",
     ),
     option_of(
         Devices::TAP,
         "corrupt",
         Value::Share(|to| &mut to.impairment.corrupt_ppm),
         "0%",
-        "… with one bit turned over",
+        "… with one bit inverted",
     ),
     option_of(
         Devices::TAP,
         "seed",
         Value::Seed(|to| &mut to.impairment.seed),
         "0",
-        "the same bad luck again",
+        "seed of the random choices, which repeat for the same seed",
     ),
 ];

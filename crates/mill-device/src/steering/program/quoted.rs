@@ -1,8 +1,8 @@
-//! Errors of ICMP about packets that were sent from here: whose they are, the packet says that they quote.
+//! ICMP errors about packets that the stack has sent: they belong to the connection of the packet that they quote.
 //!
-//! A router that finds a packet too large tells its sender (RFC 1191, RFC 8201), and quotes the packet's beginning: IP header
-//! and ports at least (RFC 792, RFC 4443 section 3). The error goes where an answer to that packet would go; all other ICMP,
-//! and errors that quote anything else, are the kernel's.
+//! A router that drops a packet as too large reports that to its sender (RFC 1191, RFC 8201), and quotes at least the
+//! packet's IP header and ports (RFC 792, RFC 4443 section 3). The error goes where an answer to that packet would go;
+//! all other ICMP, and errors that quote anything else, pass to the kernel.
 
 use super::{
     IP_VERSION, IPV4_FRAGMENT_OFFSET, IS_ERROR, IS_FRAGMENT, PORTS, SOURCE_HIGH, SOURCE_LOW, TCP,
@@ -14,8 +14,8 @@ use Operation::ShiftRight;
 use Register::{R0, R3, R4, R5, R7, R9, R10};
 use Width::{Byte, Double, Half, Word};
 
-/// R7 is behind the IP header, R9 its protocol, which is neither TCP nor UDP. Leaves the quoted packet's ends as if it had
-/// come from its target: address, ports and protocol. The address here has to be the one that the error is for.
+/// R7 is behind the IP header, R9 its protocol, which is neither TCP nor UDP. Stores address, ports and protocol of the
+/// quoted packet as if it had come from its target. The quoted source has to be the address that the error was sent to.
 pub(super) fn errors(to: &mut Assembler) {
     to.load(Double, R0, R10, IS_FRAGMENT);
     to.jump_if(R0, NotEqual, 0, "pass");
@@ -32,7 +32,7 @@ pub(super) fn errors(to: &mut Assembler) {
     to.jump("pass");
 }
 
-/// RFC 4443, section 3. Extension headers are the kernel's: nothing is sent with any from here.
+/// RFC 4443, section 3. With extension headers it passes to the kernel: the stack sends none.
 fn of_ipv6(to: &mut Assembler) {
     to.jump_if(R9, NotEqual, ICMPV6, "pass");
     need(to, i32::from(QUOTED + 40 + 4), "pass");
@@ -55,7 +55,7 @@ fn of_ipv6(to: &mut Assembler) {
     to.jump("quoted");
 }
 
-/// RFC 792. A header with options, and a later fragment, are the kernel's: neither is sent from here.
+/// RFC 792. A quoted header with options, or a later fragment, passes to the kernel: the stack sends neither.
 fn of_ipv4(to: &mut Assembler) {
     to.label("error of ipv4");
     to.jump_if(R9, NotEqual, ICMPV4, "pass");
@@ -80,7 +80,7 @@ fn of_ipv4(to: &mut Assembler) {
     ports(to, QUOTED + 20);
 }
 
-/// The ports of the quoted packet, as one to us would have them.
+/// Stores the quoted packet's ports in the order of a packet that comes in.
 fn ports(to: &mut Assembler, at: i16) {
     to.load(Half, R0, R7, at);
     to.store(Half, R10, PORTS + 2, R0);
@@ -88,7 +88,7 @@ fn ports(to: &mut Assembler, at: i16) {
     to.store(Half, R10, PORTS, R0);
 }
 
-/// Bytes before the quoted packet.
+/// Bytes of the ICMP header, before the quoted packet.
 const QUOTED: i16 = 8;
 
 // Protocols and types (IANA's numbers; RFC 792, RFC 4443 section 2.1).

@@ -1,10 +1,10 @@
-//! What a table serves, by what the program then makes of frames.
+//! What a table serves, shown by what the program then does with frames.
 
 use super::*;
 use crate::steering::tests::bench::{Bench, Fate, of_tcp, of_udp};
 use crate::steering::tests::frames::{Frame, SYN, tcp, udp};
 
-/// Whether segments that ask these targets for a connection are ours.
+/// Whether SYNs for these targets go to the socket.
 fn ours(bench: &Bench, targets: &[&str]) -> Vec<bool> {
     let is_ours = |target: &&str| {
         let source = if target.starts_with('[') {
@@ -36,7 +36,7 @@ fn wildcards_are_served_on_each_address_of_their_family() {
     assert_eq!(ours(&bench, &targets), [false; 4]);
     set(&bench, &["10.0.0.1", "fd00::1"]);
     assert_eq!(ours(&bench, &targets), [true, false, false, false]);
-    // Those that come later too.
+    // Addresses that are added later too.
     set(&bench, &["10.0.0.2", "fd00::1", "10.0.0.1"]);
     assert_eq!(ours(&bench, &targets), [true, true, false, false]);
     bench.table.serve(of_tcp("[::]:80"), true);
@@ -50,14 +50,14 @@ fn wildcards_are_served_on_each_address_of_their_family() {
 }
 
 #[test]
-fn services_end_with_the_last_who_wanted_them() {
+fn services_end_with_the_last_listener() {
     let Some(bench) = Bench::new() else {
         return;
     };
     set(&bench, &["10.0.0.1"]);
     let targets = ["10.0.0.1:80"];
     let other = bench.table.clone();
-    // Nobody has it yet.
+    // It was not requested yet.
     bench.table.serve(of_tcp("10.0.0.1:80"), false);
     bench.table.serve(of_tcp("10.0.0.1:80"), true);
     other.serve(of_tcp("10.0.0.1:80"), true);
@@ -68,7 +68,7 @@ fn services_end_with_the_last_who_wanted_them() {
     assert_eq!(ours(&bench, &targets), [true]);
     bench.table.serve(of_tcp("0.0.0.0:80"), false);
     assert_eq!(ours(&bench, &targets), [false]);
-    // UDP has its own bits, and other protocols none.
+    // UDP has bitmaps of its own, other protocols have none.
     bench.table.serve(of_udp("10.0.0.1:80"), true);
     let icmp = Service {
         protocol: Protocol::ICMPV4,
@@ -83,7 +83,7 @@ fn services_end_with_the_last_who_wanted_them() {
 }
 
 #[test]
-fn there_is_room_for_so_many_addresses() {
+fn a_limited_number_of_addresses_has_room() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -96,7 +96,7 @@ fn there_is_room_for_so_many_addresses() {
         ours(&bench, &["10.0.0.31:80", "10.0.0.32:80"]),
         [true, false]
     );
-    // The same again, and one too many; one that is named twice counts once.
+    // The same again, and one too many; a duplicate counts once.
     assert_eq!(bench.table.set_addresses(&many), 1);
     assert_eq!(
         ours(&bench, &["10.0.0.31:80", "10.0.0.32:80"]),
@@ -114,7 +114,7 @@ fn there_is_room_for_so_many_addresses() {
 }
 
 #[test]
-fn whoever_opens_the_table_begins_anew() {
+fn opening_a_table_clears_it() {
     let Some(bench) = Bench::serving(&["10.0.0.1:80"]) else {
         return;
     };
@@ -128,7 +128,7 @@ fn whoever_opens_the_table_begins_anew() {
 }
 
 #[test]
-fn who_inherits_a_table_goes_on_with_what_it_says() {
+fn inheriting_a_table_keeps_what_it_serves() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -147,13 +147,13 @@ fn who_inherits_a_table_goes_on_with_what_it_says() {
         heir.set_addresses(&["fd00::1".parse().unwrap(), two, one]),
         0
     );
-    // What is kept is not the heir's to give up, and not for new addresses.
+    // An heir cannot give up what is kept, and new addresses do not get it.
     assert_eq!(ours(&bench, &targets), [true, true, true, false]);
     heir.forget_kept();
     assert_eq!(ours(&bench, &targets), [false, false, true, false]);
     heir.serve(of_tcp("0.0.0.0:81"), true);
     assert_eq!(ours(&bench, &targets), [false, true, true, true]);
-    // An address that is gone for a while comes back without what was kept of it.
+    // An address that is removed and added again comes back without what was kept of it.
     let heir = Table::inherit(bench.descriptors()).unwrap();
     heir.set_addresses(&[two]);
     heir.set_addresses(&[one, two]);
@@ -161,7 +161,7 @@ fn who_inherits_a_table_goes_on_with_what_it_says() {
 }
 
 #[test]
-fn who_inherits_a_table_knows_whether_others_were_behind() {
+fn inheriting_a_table_tells_whether_the_owner_had_a_successor() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -189,7 +189,7 @@ fn a_service_begins_when_all_sharers_have_asked_for_it() {
     assert_eq!(ours(&bench, &targets), [false, false]);
     other.serve(of_tcp("0.0.0.0:80"), true);
     assert_eq!(ours(&bench, &targets), [true, false]);
-    // New ones are the kernel's as soon as one of them listens no more.
+    // SYNs pass to the kernel as soon as one of them stops listening.
     other.serve(of_tcp("0.0.0.0:80"), false);
     assert_eq!(ours(&bench, &targets), [false, false]);
     bench.table.serve(of_tcp("0.0.0.0:80"), false);
@@ -197,7 +197,7 @@ fn a_service_begins_when_all_sharers_have_asked_for_it() {
 }
 
 #[test]
-fn ports_of_connections_that_are_opened_are_open_at_every_address() {
+fn ports_for_outgoing_connections_are_open_at_every_address() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -210,11 +210,14 @@ fn ports_of_connections_that_are_opened_are_open_at_every_address() {
         "[fd00::1]:10240",
     ];
     bench.table.open_ports(|| (10240..=32767).collect());
-    bench.table.clone().open_ports(|| panic!("they are open"));
+    bench
+        .table
+        .clone()
+        .open_ports(|| panic!("the ports are open already"));
     assert_eq!(ours(&bench, &targets), [false, true, false, false]);
     set(&bench, &["10.0.0.2", "fd00::1"]);
     assert_eq!(ours(&bench, &targets), [false, false, true, true]);
-    // A listener that comes and goes leaves them as they are.
+    // A listener that opens and closes leaves them open.
     for on in [true, true, false, false] {
         bench.table.serve(of_tcp("0.0.0.0:10240"), on);
         assert_eq!(ours(&bench, &targets), [false, false, true, true]);

@@ -1,4 +1,4 @@
-//! The program with a socket, tried out without anybody sending anything.
+//! The program with a socket, run on frames that are not received from a device.
 
 use super::frames::Frame;
 use crate::af_xdp::setup;
@@ -11,7 +11,7 @@ use mill_sys::xsk::Copying;
 use mill_sys::{interface, namespace};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// A program that is attached to nothing, with a socket for the loopback's queue and its first worker.
+/// A program that is not attached, with a socket for the loopback's queue and its first worker.
 #[derive(Debug)]
 pub(in crate::steering) struct Bench {
     pub(in crate::steering) rules: Rules,
@@ -20,8 +20,8 @@ pub(in crate::steering) struct Bench {
 }
 
 impl Bench {
-    /// `None`, and the reason printed, where the rights or the means are missing. The calling thread is moved into a network
-    /// namespace of its own.
+    /// `None`, with the reason printed, where privileges or kernel features are missing. Moves the calling thread into
+    /// a network namespace of its own.
     pub(in crate::steering) fn new() -> Option<Self> {
         let rules = match Rules::load(2) {
             Ok(rules) => rules,
@@ -49,13 +49,13 @@ impl Bench {
         })
     }
 
-    /// The table's, as another process gets them.
+    /// Duplicates of the table's descriptors, as another process gets them.
     pub(in crate::steering) fn descriptors(&self) -> [OwnedFd; 2] {
         let maps = self.rules.descriptors();
         maps.map(|map| map.try_clone_to_owned().unwrap())
     }
 
-    /// A bench that serves TCP of these addresses, which are the interface's.
+    /// A bench that serves these TCP addresses, which are also set as the interface's.
     pub(in crate::steering) fn serving(services: &[&str]) -> Option<Self> {
         let bench = Self::new()?;
         let mut addresses = Vec::new();
@@ -68,7 +68,7 @@ impl Bench {
         Some(bench)
     }
 
-    /// The verdict, and by how much which counters have grown.
+    /// The verdict, and the counters' differences.
     pub(in crate::steering) fn try_bytes(&self, frame: &[u8]) -> (Verdict, SteeringCounters) {
         let before = self.table.counters();
         let outcome = self.rules.try_out(Trial {
@@ -88,7 +88,7 @@ impl Bench {
         (outcome.unwrap().verdict, grown)
     }
 
-    /// What becomes of a frame.
+    /// The fate of a frame.
     pub(in crate::steering) fn fate(&self, frame: &[u8]) -> Fate {
         let (verdict, grown) = self.try_bytes(frame);
         let of =
@@ -103,7 +103,7 @@ impl Bench {
         ];
         let fates: Vec<_> = fates.into_iter().flatten().collect();
         let [(expected, fate)] = fates[..] else {
-            panic!("not one counter, once: {grown:?}");
+            panic!("not exactly one counter: {grown:?}");
         };
         assert_eq!(verdict, expected, "{fate:?}");
         fate

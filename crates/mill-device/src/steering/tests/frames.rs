@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What a frame is to be; [`Frame::bytes`] makes it.
+/// The description of a frame; [`Frame::bytes`] builds it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::steering) struct Frame {
     pub(in crate::steering) target_mac: [u8; 6],
@@ -11,11 +11,11 @@ pub(in crate::steering) struct Frame {
     pub(in crate::steering) source: SocketAddr,
     pub(in crate::steering) target: SocketAddr,
     pub(in crate::steering) protocol: u8,
-    /// TCP's.
+    /// TCP flags.
     pub(in crate::steering) flags: u8,
-    /// Words of four bytes of IPv4's header.
+    /// Length of the IPv4 header in 32-bit words.
     pub(in crate::steering) header_words: u8,
-    /// IPv4's flags and offset of the fragment; of IPv6, the fragment header's offset and flag, if there is to be one.
+    /// IPv4: flags and fragment offset. IPv6: offset and flag of a fragment header, if there should be one.
     pub(in crate::steering) fragment: Option<u16>,
 }
 
@@ -25,7 +25,7 @@ pub(in crate::steering) const UDP: u8 = 17;
 pub(in crate::steering) const SYN: u8 = 2;
 pub(in crate::steering) const ACK: u8 = 0x10;
 
-/// A segment of TCP.
+/// A TCP segment.
 pub(in crate::steering) fn tcp(source: &str, target: &str) -> Frame {
     Frame {
         target_mac: [2, 0, 0, 0, 0, 1],
@@ -39,7 +39,7 @@ pub(in crate::steering) fn tcp(source: &str, target: &str) -> Frame {
     }
 }
 
-/// A datagram of UDP.
+/// A UDP datagram.
 pub(in crate::steering) fn udp(source: &str, target: &str) -> Frame {
     Frame {
         protocol: UDP,
@@ -64,7 +64,7 @@ impl Frame {
         14 + 4 * self.tags.len()
     }
 
-    /// Bytes of the IP header, of a frame without fragments and options.
+    /// Length of the IP header of a frame without fragment header and options.
     pub(in crate::steering) fn header_len(&self) -> usize {
         if self.source.is_ipv4() { 20 } else { 40 }
     }
@@ -83,7 +83,7 @@ impl Frame {
                 bytes.extend([64, self.protocol, 0, 0]);
                 bytes.extend(source.octets());
                 bytes.extend(target.octets());
-                // Options that do nothing.
+                // No-operation options.
                 let options = usize::from(self.header_words).saturating_sub(5) * 4;
                 bytes.resize(bytes.len() + options, 1);
             }

@@ -5,7 +5,7 @@ use super::frames::{ACK, Frame, SYN, tcp};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 
-/// A connection over the loopback, on whose interface the trials run; the listener's end comes second.
+/// A connection over the loopback, on which the test runs take place; the listener's end comes second.
 fn connection(listener: &TcpListener) -> (TcpStream, TcpStream) {
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     (near, listener.accept().unwrap().0)
@@ -40,19 +40,19 @@ fn check_family(host: &str) {
             bench.check(segment(unknown, target, flags), Fate::Ours);
         }
     }
-    // The headers up to the flags have to be there.
+    // A segment that is truncated before the flags is malformed.
     bench.table.set_kernel_flows(true);
     let whole = segment(known, target, ACK).bytes();
     let flags = whole.len() - 20 + 13;
     assert_eq!(bench.fate(&whole[..=flags]), Fate::Kept);
     assert_eq!(bench.fate(&whole[..flags]), Fate::Malformed);
-    // The kernel's connection has not noticed.
+    // The kernel's connection still works.
     far.write_all(b"x").unwrap();
     near.read_exact(&mut [0]).unwrap();
     far.shutdown(Shutdown::Write).unwrap();
     assert_eq!(near.read(&mut [0]).unwrap(), 0);
     bench.check(segment(known, target, ACK), Fate::Kept);
-    // Once both ends have closed it, the peer's port may begin another one.
+    // Once both ends have closed it, the peer's port may be used for another connection.
     drop(near);
     assert_eq!(far.read(&mut [0]).unwrap(), 0);
     for flags in of_a_connection {
@@ -82,7 +82,7 @@ fn datagrams_are_not_looked_up() {
 }
 
 #[test]
-fn where_nobody_listens_any_more_connections_go_on() {
+fn connections_go_on_after_the_listener_is_closed() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -99,11 +99,11 @@ fn where_nobody_listens_any_more_connections_go_on() {
         bench.check(segment(unknown, target, ACK), Fate::Ours);
         bench.check(segment(unknown, target, SYN | ACK), Fate::Ours);
         bench.check(segment(unknown, target, SYN), Fate::Passed);
-        // The kernel may have got connections since.
+        // The kernel may have accepted connections since.
         bench.check(segment(known, target, ACK), Fate::Kept);
         let other = SocketAddr::new(target.ip(), target.port() ^ 1);
         bench.check(segment(unknown, other, ACK), Fate::Passed);
-        // Whoever listens again has all of it again.
+        // A new listener gets SYNs again.
         bench.table.serve(service, true);
         bench.check(segment(unknown, target, SYN), Fate::Ours);
         bench.check(segment(known, target, ACK), Fate::Ours);

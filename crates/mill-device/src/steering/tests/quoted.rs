@@ -1,4 +1,4 @@
-//! Errors of ICMP go where an answer to the packet that they quote would go.
+//! ICMP errors go where an answer to the packet that they quote would go.
 
 use super::bench::{Bench, Fate, of_tcp, of_udp};
 use super::frames::{Frame, tcp, udp};
@@ -6,7 +6,7 @@ use super::{V4, V6};
 use std::io::Write;
 use std::net::{IpAddr, TcpListener, TcpStream};
 
-/// An error of a router about `packet`, of which it quotes `quoted_len` bytes from the IP header on.
+/// A router's error about `packet`, of which it quotes `quoted_len` bytes from the IP header on.
 fn error(router: &str, kind: [u8; 2], packet: Frame, quoted_len: usize) -> Vec<u8> {
     let (protocol, host) = match router.parse().unwrap() {
         IpAddr::V4(address) => (1, address.to_string()),
@@ -25,7 +25,7 @@ fn error(router: &str, kind: [u8; 2], packet: Frame, quoted_len: usize) -> Vec<u
     bytes
 }
 
-/// What was sent from here, and quoted in full.
+/// An error that quotes a packet of the stack in full.
 fn about(packet: Frame) -> Vec<u8> {
     match packet.source.ip() {
         IpAddr::V4(_) => error("198.51.100.1", [3, 4], packet, 28),
@@ -34,7 +34,7 @@ fn about(packet: Frame) -> Vec<u8> {
 }
 
 #[test]
-fn an_error_about_a_packet_of_what_is_served_is_ours() {
+fn an_error_about_a_packet_of_a_served_port_goes_to_the_socket() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:443"]) else {
         return;
     };
@@ -56,7 +56,7 @@ fn an_error_about_a_packet_of_what_is_served_is_ours() {
 }
 
 #[test]
-fn every_kind_of_error_is_ours_and_all_other_icmp_the_kernels() {
+fn every_kind_of_error_goes_to_the_socket_and_all_other_icmp_passes() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "[2001:db8::1]:80"]) else {
         return;
     };
@@ -79,14 +79,14 @@ fn every_kind_of_error_is_ours_and_all_other_icmp_the_kernels() {
 }
 
 #[test]
-fn an_error_that_can_not_be_read_or_quotes_somebody_elses_packet_is_the_kernels() {
+fn a_malformed_error_or_one_about_another_packet_passes() {
     let Some(bench) = Bench::serving(&["192.0.2.1:80", "192.0.2.7:80", "[2001:db8::1]:80"]) else {
         return;
     };
     let packet = tcp("192.0.2.1:80", V4);
     let whole = about(packet);
     for len in 34..whole.len() {
-        // Ports are needed, sequence numbers are for who has the connection.
+        // The ports are required; the sequence number matters only to the connection.
         let expected = if len < 66 { Fate::Passed } else { Fate::Ours };
         assert_eq!(bench.fate(&whole[..len]), expected, "{len}");
     }
@@ -97,14 +97,14 @@ fn an_error_that_can_not_be_read_or_quotes_somebody_elses_packet_is_the_kernels(
     };
     let quoted = 14 + 20 + 8;
     for (at, to) in [
-        // The error is a fragment; the quoted header has options, or another version; what is quoted is a later fragment,
-        // or was sent from another address, though that is served.
+        // The error is a fragment; the quoted header has options, or another version; what is quoted is a later
+        // fragment, or was sent from another address, though that is served.
         (14 + 6, 0x20),
         (quoted, 0x46),
         (quoted, 0x65),
         (quoted + 7, 1),
         (quoted + 15, 7),
-        // ICMP's own.
+        // The ICMP protocol itself.
         (quoted + 9, 1),
     ] {
         assert_eq!(bench.fate(&changed(at, to)), Fate::Passed, "{at} {to}");
@@ -128,7 +128,7 @@ fn an_error_that_can_not_be_read_or_quotes_somebody_elses_packet_is_the_kernels(
 }
 
 #[test]
-fn an_error_about_a_connection_of_the_kernel_is_the_kernels() {
+fn an_error_about_a_connection_of_the_kernel_passes() {
     let Some(bench) = Bench::new() else {
         return;
     };
@@ -146,7 +146,7 @@ fn an_error_about_a_connection_of_the_kernel_is_the_kernels() {
     bench.table.set_kernel_flows(true);
     assert_eq!(bench.fate(&known), Fate::Kept);
     assert_eq!(bench.fate(&unknown), Fate::Ours);
-    // The same where nobody listens any more, and connections go on.
+    // The same after the listener is closed, while connections go on.
     bench.table.set_kernel_flows(false);
     bench.table.serve(service, false);
     assert_eq!(bench.fate(&known), Fate::Kept);

@@ -34,7 +34,7 @@ fn program_and_process_agree_about_the_worker_of_each_flow() {
         bench.table.set_workers(workers);
         let hash = bench.table.flow_hash();
         assert_eq!(hash.workers, workers);
-        // Worker 0's socket is in its place. The others' frames pass.
+        // Only worker 0 has a socket: the others' frames pass.
         let mut per_worker = vec![0_u32; usize::try_from(workers).unwrap()];
         for frame in flows(&targets) {
             let worker = hash.worker(frame.source, frame.target.port());
@@ -43,7 +43,7 @@ fn program_and_process_agree_about_the_worker_of_each_flow() {
             let is_first = verdict == Verdict::Redirect;
             assert_eq!(is_first, worker == 0, "{frame:?} of {workers}");
         }
-        // 750 flows: nobody has none, nobody twice his part and some.
+        // 750 flows: no worker has none, or many more than twice its share.
         let fair = 750 / workers;
         for count in per_worker {
             assert!(count > 0 && count <= fair * 2 + 10, "{count} of {fair}");

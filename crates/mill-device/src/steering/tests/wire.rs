@@ -1,4 +1,4 @@
-//! The program at an end of a veth pair: what goes on, and what is left behind.
+//! The program at one end of a veth pair: what still works, and what remains.
 
 use super::frames::TCP;
 use crate::af_xdp::setup;
@@ -30,7 +30,8 @@ pub(super) fn ip(arguments: &[&str]) {
 struct FarHost(Sender<Box<dyn FnOnce() + Send>>);
 
 impl FarHost {
-    /// Moves the calling thread into a namespace of its own as well, and connects both; `None` where rights are missing.
+    /// Moves the calling thread into a namespace of its own as well, and connects both; `None` where privileges are
+    /// missing.
     fn connect() -> Option<Self> {
         if let Err(error) = namespace::leave_network() {
             println!("not tested: a network namespace of our own: {error}");
@@ -54,7 +55,7 @@ impl FarHost {
         Some(host)
     }
 
-    /// Does something on that host.
+    /// Runs something on that host.
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (sender, receiver) = channel();
         let work = move || sender.send(work()).unwrap();
@@ -71,7 +72,7 @@ fn settle(name: &str, addresses: [&str; 2]) {
     ip(&["link", "set", name, "up"]);
 }
 
-/// That port 80 is ours changes nothing for ping and another port, whose traffic comes in segments as large as it likes.
+/// Serving port 80 does not affect ping, nor another port, whose segments may be of any size.
 fn check_kernel(far: &FarHost) {
     for host in NEAR {
         let listener = TcpListener::bind((host, 0)).unwrap();
@@ -108,7 +109,7 @@ fn check_kernel(far: &FarHost) {
     }
 }
 
-/// How the kernel answers whoever wants a port that nobody has, and waits so long for it.
+/// The kernel's answer to a connection to a port without listener; `None` if there is none in time.
 fn refusal(far: &FarHost, target: SocketAddr, patience: Duration) -> Option<ErrorKind> {
     far.run(move || {
         let asked = TcpStream::connect_timeout(&target, patience);
@@ -116,21 +117,21 @@ fn refusal(far: &FarHost, target: SocketAddr, patience: Duration) -> Option<Erro
     })
 }
 
-/// Whoever is refused has his answer at once, even if the machine is busy.
+/// Timeout where an answer is certain, even on a busy machine.
 const LONG: Duration = Duration::from_secs(10);
 
-/// Whoever hears nothing has waited for long enough.
+/// Timeout where no answer is expected.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// Waits until an interface has no program: a descriptor that was closed is open for as long as another test's child has
-/// not begun its own program.
+/// Waits until an interface has no program: a closed descriptor may be duplicated in a child that another test has just
+/// forked, until that executes its program.
 fn wait_until_free(interface: u32) {
     let mut left = attached::describe(interface);
     for _ in 0..1000 {
         if left.is_none() {
             break;
         }
-        // Waits for nothing but the time.
+        // No descriptors: waits for the time alone.
         let _ = descriptor::wait_readable(&[], Some(Duration::from_millis(1)));
         left = attached::describe(interface);
     }
@@ -146,7 +147,7 @@ fn serve(table: &Table, protocol: Protocol, port: u16) {
     assert_eq!(table.set_addresses(&addresses), 0);
 }
 
-/// A socket for what is ours; nobody reads from it.
+/// A socket for the served port; the test does not read from it.
 fn socket_at(index: u32) -> OwnedFd {
     let options = setup::xsk_options(1500, Copying::AsDriverCan);
     let memory = setup::memory(&options, Pages::Huge).unwrap().memory;
@@ -154,7 +155,7 @@ fn socket_at(index: u32) -> OwnedFd {
 }
 
 #[test]
-fn the_kernel_goes_on_serving_what_is_not_ours() {
+fn the_kernel_keeps_serving_what_the_program_passes() {
     let Some(far) = FarHost::connect() else {
         return;
     };
@@ -171,13 +172,13 @@ fn the_kernel_goes_on_serving_what_is_not_ours() {
         serve(&table, Protocol::UDP, 80);
         check_kernel(&far);
         let targets = NEAR.map(|near| SocketAddr::new(near.parse().unwrap(), 80));
-        // Without a socket the kernel answers for us.
+        // Without a socket the frame passes, and the kernel answers.
         let refused = Some(ErrorKind::ConnectionRefused);
         let answers = targets.map(|target| refusal(&far, target, LONG));
         assert_eq!(answers, [refused; 2]);
         let claimed = table.counters();
         assert_eq!((claimed.unclaimed, claimed.redirected), (2, 0));
-        // With one that nobody reads from, as in a process that is stopped, nobody answers.
+        // With a socket that is not read, as in a stopped process, there is no answer.
         let socket = socket_at(index);
         rules.set_socket(0, 0, socket.as_fd()).unwrap();
         let silence = Some(ErrorKind::TimedOut);
@@ -201,7 +202,7 @@ fn the_kernel_goes_on_serving_what_is_not_ours() {
     }
 }
 
-/// Ends with the test, and is a process that knows nothing of what it holds.
+/// A child process, unaware of the link it holds; killed when the test ends.
 struct Holder(Child);
 
 impl Holder {
@@ -226,7 +227,7 @@ impl Drop for Holder {
 }
 
 #[test]
-fn whoever_holds_the_program_takes_it_along_when_killed() {
+fn the_program_is_detached_when_its_holder_is_killed() {
     let Some(far) = FarHost::connect() else {
         return;
     };
@@ -252,14 +253,14 @@ fn whoever_holds_the_program_takes_it_along_when_killed() {
 }
 
 #[test]
-fn a_program_of_nobodys_is_named_too() {
+fn a_program_without_holder_is_named_too() {
     let Some(_far) = FarHost::connect() else {
         return;
     };
     let index = interface::index("near").unwrap();
     assert_eq!(attached::describe(index), None);
     let first = Steering::attach(index, 1, WantedMode::Only(Mode::Generic)).unwrap();
-    // Modes exclude each other.
+    // The modes exclude each other.
     for wanted in [
         WantedMode::Fastest,
         WantedMode::Only(Mode::Native),
@@ -273,7 +274,7 @@ fn a_program_of_nobodys_is_named_too() {
 }
 
 #[test]
-fn where_the_driver_can_not_the_kernels_stack_does() {
+fn generic_mode_is_used_where_the_driver_refuses() {
     let Some(_far) = FarHost::connect() else {
         return;
     };

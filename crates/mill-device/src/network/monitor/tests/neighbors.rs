@@ -1,4 +1,4 @@
-//! Neighbours that are asked for, come, change and go.
+//! Neighbours that are probed, appear, change and disappear.
 
 use super::super::super::tests::{in_namespace, ip, wire};
 use super::{Following, OTHER_MAC, of_neighbor};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const PEER_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
 #[test]
-fn neighbors_that_change_their_ethernet_address_or_go_are_heard_of() {
+fn neighbors_that_change_their_ethernet_address_or_go_are_reported() {
     in_namespace(|| {
         wire();
         let mut following = Following::of("mill0");
@@ -20,7 +20,7 @@ fn neighbors_that_change_their_ethernet_address_or_go_are_heard_of() {
             neighbor(&format!("add {address} lladdr {PEER_MAC} nud reachable"));
             following.until(of_neighbor(address, Some(PEER_MAC)));
             neighbor(&format!("change {address} lladdr {PEER_MAC} nud stale"));
-            assert_eq!(following.now(), [], "as it was");
+            assert_eq!(following.now(), [], "nothing has changed");
             neighbor(&format!("change {address} lladdr {OTHER_MAC}"));
             following.until(of_neighbor(address, Some(OTHER_MAC)));
             neighbor(&format!("delete {address}"));
@@ -32,7 +32,7 @@ fn neighbors_that_change_their_ethernet_address_or_go_are_heard_of() {
     });
 }
 
-/// A wire to an interface in another namespace, where somebody answers; `test` runs in the first one.
+/// Runs `test` on a wire whose other end, in another namespace, answers.
 fn with_peer(test: impl FnOnce() + Send) {
     in_namespace(|| {
         wire();
@@ -44,7 +44,7 @@ fn with_peer(test: impl FnOnce() + Send) {
                 ready
                     .send(File::open("/proc/thread-self/ns/net").unwrap())
                     .unwrap();
-                // Until the test is over, so that the namespace lives.
+                // Keeps the namespace alive until the test is over.
                 let _closed = is_over.recv();
             });
             let theirs = is_ready.recv().unwrap();
@@ -70,14 +70,14 @@ fn with_peer(test: impl FnOnce() + Send) {
 }
 
 #[test]
-fn whoever_is_asked_for_is_found_by_the_kernel_or_not() {
+fn a_probed_neighbor_is_resolved_or_fails() {
     with_peer(|| {
         let mut following = Following::of("mill0");
         for address in ["10.77.0.2", "fd00:7::2"] {
             let neighbor = address.parse().unwrap();
             following.monitor.ask(neighbor).unwrap();
             following.until(of_neighbor(address, Some(PEER_MAC)));
-            // Who is known already is told again.
+            // A known neighbour is reported again.
             following.monitor.ask(neighbor).unwrap();
             let again = following.now();
             assert!(again.iter().any(of_neighbor(address, Some(PEER_MAC))));
@@ -90,7 +90,8 @@ fn whoever_is_asked_for_is_found_by_the_kernel_or_not() {
     });
 }
 
-/// Started again by the test below, as nobody, in its namespace; else there is nothing to follow.
+/// The test below runs this one in a child process with an unprivileged user id; without its environment there is
+/// nothing to follow.
 #[test]
 fn follows_what_the_environment_names() {
     if let Ok(name) = std::env::var(NAME_OF_INTERFACE) {
@@ -105,7 +106,7 @@ fn follows_what_the_environment_names() {
 }
 
 #[test]
-fn whoever_has_no_rights_follows_and_asks_as_well() {
+fn a_process_without_privileges_follows_and_probes_as_well() {
     with_peer(|| {
         let name = format!("{}::follows_what_the_environment_names", module_path!());
         let (_, name) = name.split_once("::").unwrap();
@@ -113,18 +114,18 @@ fn whoever_has_no_rights_follows_and_asks_as_well() {
         command
             .args(["--exact", name])
             .env(NAME_OF_INTERFACE, "mill0");
-        match command.uid(NOBODY).gid(NOBODY).output() {
+        match command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).output() {
             Ok(output) => {
                 let text = String::from_utf8_lossy(&output.stdout);
                 assert!(output.status.success(), "{text}");
                 assert!(text.contains("1 passed"), "{text}");
             }
-            Err(error) => println!("not tested, since nobody can't start this: {error}"),
+            Err(error) => println!("not tested, as user {UNPRIVILEGED} can't start this: {error}"),
         }
     });
 }
 
 const NAME_OF_INTERFACE: &str = "MILL_TEST_INTERFACE";
 
-/// A user without any rights.
-const NOBODY: u32 = 65534;
+/// A user id without privileges.
+const UNPRIVILEGED: u32 = 65534;
