@@ -1,4 +1,4 @@
-//! Accounts: from names to numbers, and giving up privileges for good.
+//! User accounts: looking up names, and giving up privileges for good.
 
 use crate::process::check;
 use std::ffi::{CStr, CString};
@@ -13,18 +13,18 @@ pub struct Account {
     pub gid: u32,
 }
 
-/// Whether this process may do what only the super-user may.
+/// Whether the effective user is the super-user.
 pub fn is_super_user() -> bool {
     own_user() == 0
 }
 
-/// The number of the user that this process acts for.
+/// The effective user id.
 pub fn own_user() -> u32 {
     // SAFETY: geteuid(2) takes nothing and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// The user of that name; `None` if there is none.
+/// The account of that name; `None` if there is none.
 pub fn user(name: &CStr) -> io::Result<Option<Account>> {
     let mut buffer = vec![0; ENTRY_SIZE];
     loop {
@@ -57,7 +57,7 @@ pub fn user(name: &CStr) -> io::Result<Option<Account>> {
     }
 }
 
-/// The number of the group of that name; `None` if there is none.
+/// The group id of that name; `None` if there is none.
 pub fn group(name: &CStr) -> io::Result<Option<u32>> {
     let mut buffer = vec![0; ENTRY_SIZE];
     loop {
@@ -90,19 +90,19 @@ pub fn set_group(gid: u32) -> io::Result<()> {
     check(unsafe { libc::setgid(gid) })
 }
 
-/// Takes all supplementary groups of a user, and `gid`.
+/// Sets the supplementary groups to all of a user's, and `gid`.
 pub fn set_supplementary_groups(name: &CStr, gid: u32) -> io::Result<()> {
     // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
     check(unsafe { libc::initgroups(name.as_ptr(), gid) })
 }
 
-/// Sets the user of the whole process, all threads; there is no way back for a super-user who becomes another.
+/// Sets the user of the whole process, all threads; a super-user that becomes another user cannot return.
 pub fn set_user(uid: u32) -> io::Result<()> {
     // SAFETY: setuid(2) takes no pointer.
     check(unsafe { libc::setuid(uid) })
 }
 
-/// Bytes to begin with for an entry's strings; most entries take a tenth.
+/// Bytes of the first buffer for an entry's strings; most entries need a tenth.
 const ENTRY_SIZE: usize = 1024;
 
 /// Bytes after which an entry is an error: a group of ten thousand members fits.

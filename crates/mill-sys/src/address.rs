@@ -5,18 +5,18 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// A socket address as system calls take it.
+/// A socket address in the form that system calls take.
 #[derive(Clone, Copy)]
 pub struct SockAddr {
     storage: libc::sockaddr_storage,
     length: libc::socklen_t,
 }
 
-/// A socket address as the kernel gave it.
+/// A socket address returned by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     Ip(SocketAddr),
-    /// A Unix socket; peers are unnamed.
+    /// A Unix socket. Peers have no name.
     Unix,
 }
 
@@ -69,7 +69,7 @@ impl SockAddr {
         }
     }
 
-    /// Starts to connect; `EINPROGRESS` is success.
+    /// Starts to connect; `EINPROGRESS` counts as success.
     pub fn connect(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         // SAFETY: as in `bind`.
         let result = unsafe { libc::connect(socket.as_raw_fd(), self.as_ptr(), self.length) };
@@ -84,7 +84,7 @@ impl SockAddr {
         }
     }
 
-    /// What the kernel filled in.
+    /// The address that the kernel has written.
     pub fn peer(&self) -> Peer {
         match self.family() {
             libc::AF_INET => {
@@ -106,12 +106,12 @@ impl SockAddr {
         (&raw const self.storage).cast()
     }
 
-    /// Bytes of it, or of the room for it.
+    /// Its length, or that of the room for it.
     pub(crate) const fn length(&self) -> libc::socklen_t {
         self.length
     }
 
-    /// Pointers for a call that fills the address in.
+    /// Pointers for a call that writes the address.
     pub(crate) fn as_out(&mut self) -> (*mut libc::sockaddr, *mut libc::socklen_t) {
         ((&raw mut self.storage).cast(), &raw mut self.length)
     }
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn ip_addresses_come_back_as_they_went() {
+    fn ip_addresses_survive_the_conversion() {
         check_round_trip("127.0.0.1:8080");
         check_round_trip("[2001:db8::1]:443");
     }

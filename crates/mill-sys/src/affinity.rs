@@ -1,4 +1,4 @@
-//! On which CPUs a thread may run.
+//! The CPUs that a thread may run on.
 
 use crate::process::check;
 use std::io;
@@ -13,7 +13,7 @@ pub fn allowed_cpus() -> io::Result<Vec<u16>> {
     Ok((0..CPUS_MAX).filter(|&cpu| holds(cpu)).collect())
 }
 
-/// Binds the calling thread to these CPUs; threads it starts inherit that. CPUs beyond [`CPUS_MAX`] are an error.
+/// Binds the calling thread to these CPUs; threads that it starts inherit that. CPUs from [`CPUS_MAX`] on are an error.
 pub fn bind_to(cpus: &[u16]) -> io::Result<()> {
     let mut set = empty();
     for &cpu in cpus {
@@ -27,7 +27,7 @@ pub fn bind_to(cpus: &[u16]) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, SET_SIZE, &raw const set) })
 }
 
-/// How many CPUs a set can name (CPU_SETSIZE of glibc).
+/// The number of CPUs that a set can hold (glibc's CPU_SETSIZE).
 pub const CPUS_MAX: u16 = 1024;
 
 const SET_SIZE: usize = size_of::<libc::cpu_set_t>();

@@ -1,18 +1,19 @@
-//! The clocks: the only place that asks the system for the time.
+//! The clocks: the only place that reads the time from the system.
 
 use std::time::Duration;
 
 /// The monotonic clock, since boot without sleep.
 ///
-/// Costs 23 ns where the vDSO can read the time-stamp counter, 16 ns of it beside a system call; a system call where
-/// it can't (`current_clocksource` is neither `tsc` nor `kvm-clock`). The counter read and scaled here instead was
-/// measured to cost 8 ns less beside a system call, 3 ns less when it may not be read ahead of what stands before
-/// it: not enough for a calibration of our own, which no NTP steers and a migrating guest breaks.
+/// Costs 23 ns where the vDSO can read the time-stamp counter (16 ns of it beside a system call), and a system call
+/// where it cannot (`current_clocksource` is neither `tsc` nor `kvm-clock`). Reading and scaling the counter here
+/// instead was measured to save 8 ns beside a system call, and 3 ns if the read must not be speculated ahead of what
+/// precedes it: too little for a calibration of our own, which NTP does not steer and which breaks when a guest
+/// migrates.
 pub fn monotonic() -> Duration {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Civil time since 1970-01-01T00:00:00Z.
+/// Wall-clock time since 1970-01-01T00:00:00Z.
 pub fn realtime() -> Duration {
     read(libc::CLOCK_REALTIME)
 }
@@ -22,7 +23,7 @@ pub fn process_cpu() -> Duration {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// The CPU time that the calling thread has used, user and system. A system call always, about 500 ns.
+/// The CPU time that the calling thread has used, user and system. Always a system call, about 500 ns.
 pub fn thread_cpu() -> Duration {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

@@ -1,19 +1,20 @@
-//! Descriptor tables: private ones for threads, what survives exec, standard streams, and waiting for input.
+//! Descriptor tables: private ones for threads, close-on-exec, standard streams, and waiting for input.
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Gives the calling thread a descriptor table of its own, a copy of the shared one. What the thread opens and
-/// closes afterwards nobody else sees, and RLIMIT_NOFILE counts for it alone.
+/// Gives the calling thread a descriptor table of its own, a copy of the shared one. Other threads do not see what it
+/// opens and closes afterwards, and RLIMIT_NOFILE counts for it alone.
 pub fn unshare_table() -> io::Result<()> {
     // SAFETY: unshare(2) takes no pointer. Descriptors keep their numbers, so that every owner still owns the same
     // open file, in this table and in the old one.
     check(unsafe { libc::unshare(libc::CLONE_FILES) })
 }
 
-/// Sets whether reading and writing return `WouldBlock` instead of waiting; for all who share the open file.
+/// Sets whether reading and writing return `WouldBlock` instead of waiting; applies to all descriptors of the open
+/// file.
 pub fn set_nonblocking(descriptor: BorrowedFd<'_>, nonblocking: bool) -> io::Result<()> {
     // SAFETY: F_GETFL takes nothing.
     let flags = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_GETFL) };
@@ -27,13 +28,13 @@ pub fn set_nonblocking(descriptor: BorrowedFd<'_>, nonblocking: bool) -> io::Res
     check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFL, flags) })
 }
 
-/// A duplicate, closed on exec, of a descriptor that another thread owns and keeps open during the call; for a
-/// thread that is about to leave the shared table.
+/// A close-on-exec duplicate of a descriptor that another thread owns and keeps open during the call; for a thread that
+/// is about to leave the shared table.
 pub fn duplicate(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_DUPFD_CLOEXEC takes a number, and fails for a descriptor that is not open.
     let duplicate = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
     check(duplicate)?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
 }
 
@@ -57,24 +58,25 @@ pub fn close_all_but(kept: &[BorrowedFd<'_>]) -> io::Result<()> {
     close_range(first, u32::MAX)
 }
 
-/// Whether exec(2) closes a descriptor.
+/// Sets whether exec(2) closes a descriptor.
 pub fn set_close_on_exec(descriptor: BorrowedFd<'_>, close: bool) -> io::Result<()> {
     let flags = if close { libc::FD_CLOEXEC } else { 0 };
     // SAFETY: F_SETFD takes a number.
     check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, flags) })
 }
 
-/// Takes over a descriptor that this process inherited and that a parent named by its number; from now on it is
-/// closed on exec. Refused for the standard streams and for what is not open.
+/// Takes ownership of a descriptor that this process inherited and that a parent named by its number; marks it
+/// close-on-exec. Refuses the standard streams and numbers that are not open.
 ///
-/// To be called once a number, before anything else is opened: else the number may be somebody's.
+/// Has to be called once for each number, before anything else is opened: otherwise the number may belong to another
+/// owner.
 pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     if u32::try_from(number).is_ok_and(|number| number < FIRST_AFTER_STREAMS) {
         return Err(io::Error::from_raw_os_error(libc::EBADF));
     }
     // SAFETY: F_SETFD takes a number, and fails for a descriptor that is not open.
     check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    // SAFETY: the descriptor is open, and the caller says that nobody in this process owns it yet.
+    // SAFETY: the descriptor is open, and by contract nothing in this process owns it yet.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -86,19 +88,19 @@ pub enum Stream {
     Error,
 }
 
-/// Makes a standard stream stand for another open file.
+/// Redirects a standard stream to another open file.
 pub fn redirect(stream: Stream, target: BorrowedFd<'_>) -> io::Result<()> {
     let number = match stream {
         Stream::Input => libc::STDIN_FILENO,
         Stream::Output => libc::STDOUT_FILENO,
         Stream::Error => libc::STDERR_FILENO,
     };
-    // SAFETY: dup2(2) takes no pointer; nobody owns the standard streams, so no owner loses his file.
+    // SAFETY: dup2(2) takes no pointer; nothing owns the standard streams, so no owner loses its file.
     check(unsafe { libc::dup2(target.as_raw_fd(), number) })
 }
 
-/// Waits until one of `descriptors` can be read (or has ended), at most `timeout` (`None`: for ever); says which,
-/// in the same order. A signal handler that ran is no reason to return early.
+/// Waits until one of `descriptors` is readable (or at its end), at most `timeout` (`None`: for ever); returns which
+/// ones, in the same order. A signal handler does not end the wait.
 pub fn wait_readable(
     descriptors: &[BorrowedFd<'_>],
     timeout: Option<Duration>,
@@ -111,7 +113,7 @@ pub fn wait_readable(
             revents: 0,
         })
         .collect();
-    // Rounded up, so that the time has really come when nothing else did.
+    // Rounded up, so that the time has passed when no descriptor is ready.
     let timeout_ms = timeout.map_or(-1, |timeout| {
         i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
     });
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_says_which_of_several_has_input() {
+    fn waiting_tells_which_of_several_has_input() {
         let (left, right) = passing::pair().unwrap();
         let ends = [left.as_fd(), right.as_fd()];
         assert_eq!(

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// An epoll set. Descriptors leave it when they are closed.
+/// An epoll set. A descriptor is removed when its open file is closed.
 #[derive(Debug)]
 pub struct Epoll(OwnedFd);
 
@@ -14,7 +14,7 @@ pub struct Epoll(OwnedFd);
 pub struct Interest {
     pub readable: bool,
     pub writable: bool,
-    /// Report each change once (`EPOLLET`), with the peer's FIN told apart.
+    /// Report each change once (`EPOLLET`), and a FIN separately.
     pub edge: bool,
     /// Wake one of the sets that share the descriptor (`EPOLLEXCLUSIVE`).
     pub exclusive: bool,
@@ -25,7 +25,7 @@ pub struct Interest {
 #[repr(transparent)]
 pub struct Event(libc::epoll_event);
 
-/// Has one descriptor at a time end the waits of a set that somebody else has.
+/// Adds one descriptor at a time to a set that another value owns, to end its waits.
 #[derive(Debug)]
 pub struct Watcher {
     epoll: Epoll,
@@ -33,18 +33,18 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Whose reports carry `token`.
+    /// The token of the reports.
     pub fn new(epoll: &Epoll, token: u64) -> io::Result<Self> {
         let epoll = Epoll(epoll.0.try_clone()?);
         Ok(Self { epoll, token })
     }
 
-    /// From now on while it is readable.
+    /// Starts to watch a descriptor for input.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.epoll.add(descriptor, LEVEL_READABLE, self.token)
     }
 
-    /// No longer. Closing it would not be enough if other processes have it too.
+    /// Stops watching. Closing the descriptor is not enough if other processes have duplicates.
     pub fn leave(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.epoll.remove(descriptor)
     }
@@ -64,11 +64,11 @@ impl Epoll {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// Adds a descriptor, whose reports will carry `token`.
+    /// Adds a descriptor, whose reports carry `token`.
     pub fn add(
         &self,
         descriptor: BorrowedFd<'_>,
@@ -97,8 +97,8 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, descriptor, nothing, 0)
     }
 
-    /// Waits for reports, at most `timeout` (`None`: for ever), and returns those that came. A signal ends the
-    /// wait with none. The timeout is rounded up to a millisecond.
+    /// Waits for reports, at most `timeout` (`None`: for ever), and returns them; after a signal there are none. The
+    /// timeout is rounded up to a millisecond.
     pub fn wait<'a>(
         &self,
         events: &'a mut [Event],
@@ -114,9 +114,9 @@ impl Epoll {
         reported(events, count)
     }
 
-    /// As [`Epoll::wait`], but the timeout is meant to the nanosecond (epoll_pwait2, Linux 5.11). How much later it
-    /// returns is up to the timer slack ([`crate::process::set_timer_slack`]). `ENOSYS` from an older kernel, `EPERM`
-    /// from a sandbox that does not know the call.
+    /// As [`Epoll::wait`], with a timeout in nanoseconds (epoll_pwait2, Linux 5.11). The thread's timer slack comes on
+    /// top ([`crate::process::set_timer_slack`]). `ENOSYS` from an older kernel, `EPERM` from a sandbox that does not
+    /// know the call.
     pub fn wait_exactly<'a>(
         &self,
         events: &'a mut [Event],
@@ -174,7 +174,7 @@ impl Epoll {
     }
 }
 
-/// What a wait has to say.
+/// The reports of a wait.
 fn reported(events: &[Event], count: i32) -> io::Result<&[Event]> {
     match usize::try_from(count) {
         Ok(count) => Ok(events.get(..count).unwrap_or_default()),
@@ -185,7 +185,7 @@ fn reported(events: &[Event], count: i32) -> io::Result<&[Event]> {
     }
 }
 
-/// A timeout as epoll_pwait2 takes it: exact, and longer than anybody waits where it is too long for it.
+/// A timeout for epoll_pwait2: exact, or a very long one if it exceeds the type's range.
 fn timespec(timeout: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
@@ -193,7 +193,7 @@ fn timespec(timeout: Duration) -> libc::timespec {
     }
 }
 
-/// epoll_pwait2 of glibc 2.35, which may be another library's put before it.
+/// The C library's epoll_pwait2 (glibc 2.35), which a preloaded library may replace.
 type Pwait2 = unsafe extern "C" fn(
     i32,
     *mut libc::epoll_event,
@@ -202,7 +202,8 @@ type Pwait2 = unsafe extern "C" fn(
     *const libc::sigset_t,
 ) -> i32;
 
-/// The C library's function, if it has one: looked up while running, so that an older one still loads us.
+/// The C library's function, if it has one: looked up at run time, so that the program also loads with an older
+/// library.
 fn library_pwait2() -> Option<Pwait2> {
     static FOUND: OnceLock<Option<Pwait2>> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -214,7 +215,7 @@ fn library_pwait2() -> Option<Pwait2> {
     })
 }
 
-/// The same without the library.
+/// The system call itself.
 fn system_pwait2(descriptor: RawFd, events: &mut [Event], timeout: Option<&libc::timespec>) -> i32 {
     let length = i32::try_from(events.len()).unwrap_or(i32::MAX);
     let timeout = timeout.map_or(std::ptr::null(), std::ptr::from_ref);
@@ -235,7 +236,7 @@ fn system_pwait2(descriptor: RawFd, events: &mut [Event], timeout: Option<&libc:
     i32::try_from(count).unwrap_or(-1)
 }
 
-/// Readable while there are reports, for another set.
+/// Readable while there are reports, so that it can be added to another set.
 impl AsFd for Epoll {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -245,7 +246,7 @@ impl AsFd for Epoll {
 impl Interest {
     fn bits(self) -> u32 {
         let flag = |on: bool, bit: i32| if on { bit.cast_unsigned() } else { 0 };
-        // EPOLLEXCLUSIVE excludes EPOLLRDHUP, hence the FIN is told apart only with `edge`.
+        // EPOLLEXCLUSIVE excludes EPOLLRDHUP, so the FIN is reported separately only with `edge`.
         flag(self.readable, libc::EPOLLIN)
             | flag(self.writable, libc::EPOLLOUT)
             | flag(self.edge, libc::EPOLLET | libc::EPOLLRDHUP)
@@ -307,9 +308,9 @@ mod tests {
         check(Duration::MAX, i64::MAX, 999_999_999);
     }
 
-    /// The C library's function and the bare system call are the same to the caller.
+    /// The C library's function and the system call behave alike.
     #[test]
-    fn exact_waits_report_what_others_report_and_end_without() {
+    fn exact_waits_report_the_same_events_and_end_without_any() {
         let (near, far) = crate::passing::pair().unwrap();
         let epoll = Epoll::new().unwrap();
         let readable = Interest {

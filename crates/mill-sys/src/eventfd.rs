@@ -1,25 +1,26 @@
-//! A descriptor that is readable once somebody has signalled (eventfd(2)).
+//! A descriptor that is readable after a signal (eventfd(2)).
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Signals that never wait.
+/// Signals that cannot block.
 mod signaller;
 
 pub use signaller::Signaller;
 
-/// Makes one; it never blocks who reads or writes.
+/// Makes one, non-blocking in both directions.
 pub fn create() -> io::Result<OwnedFd> {
     // SAFETY: eventfd takes numbers.
     let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
     check(number)?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Makes it readable. Two system calls: a peer who has the descriptor too may have made it blocking and full, and then
-/// it is readable already. One who does so between the two keeps us waiting: of such peers is [`Signaller`].
+/// Makes it readable, in two system calls: a peer with a duplicate may have made it blocking and full, in which case it
+/// is readable already. If the peer does so between the two calls, this one blocks: for such peers there is
+/// [`Signaller`].
 pub fn signal(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let mut entry = libc::pollfd {
         fd: descriptor.as_raw_fd(),
@@ -43,14 +44,14 @@ pub fn signal(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a descriptor that somebody else sent is one like [`create`]'s: of the kernel's anonymous files, of which no
-/// other kind takes, or keeps waiting, a write of eight bytes. A pipe or a file would be none.
+/// Whether a descriptor from a peer is an anonymous file such as [`create`] makes: no other kind of those accepts, or
+/// blocks on, a write of eight bytes. A pipe or a regular file is none.
 pub fn is_one(descriptor: BorrowedFd<'_>) -> io::Result<bool> {
     let own = create()?;
     Ok(identity(descriptor)? == identity(std::os::fd::AsFd::as_fd(&own))?)
 }
 
-/// All anonymous files are one inode.
+/// All anonymous files share one inode.
 fn identity(descriptor: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     // SAFETY: a stat is plain numbers, for which zero is valid.
     let mut status: libc::stat = unsafe { std::mem::zeroed() };
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_full_and_blocking_keeps_nobody_waiting() {
+    fn a_full_and_blocking_one_does_not_block_the_caller() {
         let event = create().unwrap();
         let mut file = std::fs::File::from(event.try_clone().unwrap());
         file.write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();

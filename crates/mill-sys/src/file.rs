@@ -15,7 +15,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// What stat(2) tells and serving needs.
+/// What serving needs of stat(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The file type and permission bits (`st_mode`).
@@ -47,7 +47,7 @@ impl Status {
     }
 }
 
-/// What a call does whose answer is not in the kernel's memory.
+/// What a call does if the kernel has to read from the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfCold {
     /// It waits for the disk.

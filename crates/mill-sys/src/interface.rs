@@ -6,21 +6,21 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-/// Sockets that use one interface only.
+/// Restricting a socket to one interface.
 mod binding;
 pub use binding::bind_to;
 
-/// Queues in use.
+/// The number of queues.
 mod channels;
 pub use channels::{Channels, channels};
 
 /// One address of one interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceAddress {
-    /// As ip-link(8) calls the interface.
+    /// The interface's name, as in ip-link(8).
     pub interface: String,
     pub address: IpAddr,
-    /// Bits of the address that all on the link have in common.
+    /// Length of the link's network prefix.
     pub prefix_len: u8,
 }
 
@@ -85,7 +85,7 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// The number of an interface.
+/// The index of an interface.
 pub fn index(name: &str) -> io::Result<u32> {
     let name = CString::new(name)?;
     // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
@@ -95,7 +95,7 @@ pub fn index(name: &str) -> io::Result<u32> {
     }
 }
 
-/// What the interface of a number is called now: it may have been renamed.
+/// The current name of the interface with this index: it may have been renamed.
 pub fn name(index: u32) -> io::Result<String> {
     let mut name = [0; libc::IF_NAMESIZE];
     // SAFETY: the buffer has the length that the call writes at most, the NUL at the end included.
@@ -107,10 +107,10 @@ pub fn name(index: u32) -> io::Result<String> {
     Ok(name.to_string_lossy().into_owned())
 }
 
-/// What all interfaces are called.
+/// The names of all interfaces.
 pub fn names() -> io::Result<Vec<String>> {
     let table = std::fs::read_to_string("/proc/thread-self/net/dev")?;
-    // Two lines of headings, then one for each: proc(5).
+    // proc(5): two header lines, then one line for each interface.
     let lines = table.lines().skip(2);
     let named = lines.filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()));
     Ok(named.collect())
@@ -129,14 +129,14 @@ pub fn hardware_address(name: &str) -> io::Result<[u8; 6]> {
     Ok(bytes)
 }
 
-/// Sets how many bytes of IP packet a frame carries.
+/// Sets the MTU.
 pub fn set_mtu(name: &str, mtu: u16) -> io::Result<()> {
     let mut request = request(name)?;
     request.ifr_ifru.ifru_mtu = i32::from(mtu);
     control(libc::SIOCSIFMTU, &mut request)
 }
 
-/// Lets an interface send and receive.
+/// Brings an interface up.
 pub fn set_up(name: &str) -> io::Result<()> {
     let mut request = request(name)?;
     control(libc::SIOCGIFFLAGS, &mut request)?;
@@ -147,7 +147,7 @@ pub fn set_up(name: &str) -> io::Result<()> {
     control(libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// An empty request about an interface; a name of more than 15 bytes is none.
+/// An empty request about an interface; a name of more than 15 bytes is invalid.
 pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: an ifreq is plain numbers, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -161,7 +161,7 @@ pub(crate) fn request(name: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Any socket will do for requests about interfaces; this one sends nothing.
+/// Requests about interfaces accept any socket; this one sends nothing.
 fn control(call: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: the calls of this file and those below read and write an ifreq, which the pointer is to, and what that
@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_belong_together() {
+    fn names_and_indices_belong_together() {
         let names = names().unwrap();
         assert!(names.iter().any(|name| name == "lo"), "{names:?}");
         for expected in names {
             assert_eq!(name(index(&expected).unwrap()).unwrap(), expected);
         }
-        let nobody = name(u32::MAX).unwrap_err();
-        assert_eq!(nobody.raw_os_error(), Some(libc::ENXIO));
+        let unknown = name(u32::MAX).unwrap_err();
+        assert_eq!(unknown.raw_os_error(), Some(libc::ENXIO));
     }
 }

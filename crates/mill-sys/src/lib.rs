@@ -1,7 +1,7 @@
-//! The one home of `unsafe` and `libc`: thin, safe wrappers of system calls, in Rust's types.
+//! The only crate with `unsafe` and `libc`: thin, safe wrappers of system calls.
 //!
 //! Invariants: every descriptor made here is close-on-exec and owned; sockets go through libc's symbols, so that
-//! a preloaded stack can sit underneath; nothing here decides anything.
+//! a preloaded stack can replace them; no policy is here.
 
 /// Making a listening socket.
 pub mod listener;
@@ -33,16 +33,16 @@ pub mod random;
 /// Processes: forking, waiting, signalling.
 pub mod process;
 
-/// Programs that are started: what they shall not inherit.
+/// Starting programs with a clean signal mask and process group.
 pub mod program;
 
 /// Network namespaces of threads.
 pub mod namespace;
 
-/// What `ps` shows of a process.
+/// The text that `ps` shows for a process.
 pub mod title;
 
-/// Signals as something to read.
+/// Signals read from a descriptor.
 pub mod signal;
 
 /// Datagrams that carry descriptors.
@@ -51,7 +51,7 @@ pub mod passing;
 /// UNIX sockets with connections and whole datagrams.
 pub mod seqpacket;
 
-/// Descriptors that are readable once somebody has signalled.
+/// Descriptors that are readable after a signal.
 pub mod eventfd;
 
 /// Timers that are descriptors.
@@ -69,13 +69,13 @@ pub mod account;
 /// Limits of a process.
 pub mod rlimit;
 
-/// What threads and processes have used of the CPUs.
+/// The CPU time that threads and processes have used.
 pub mod usage;
 
-/// On which CPUs a thread may run.
+/// The CPUs that a thread may run on.
 pub mod affinity;
 
-/// Civil time where the machine is.
+/// The local time.
 pub mod local_time;
 
 /// Network interfaces: their addresses and settings.
@@ -87,11 +87,11 @@ pub mod netlink;
 /// TAP devices: interfaces whose wire is a descriptor.
 pub mod tap;
 
-/// The kernel's virtual machine: programs that decide about frames.
+/// BPF: programs that decide about frames.
 pub mod bpf;
 
 /// AF_XDP: queues of interfaces as rings and memory.
 pub mod xsk;
 
-/// What a terminal says of itself.
+/// The size and mode of a terminal.
 pub mod terminal;

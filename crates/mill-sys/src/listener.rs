@@ -13,7 +13,7 @@ pub enum Endpoint<'a> {
     Unix(&'a [u8]),
 }
 
-/// What is set before `bind` and `listen`; what is `None` or false is left to the system.
+/// Options that are set before `bind` and `listen`; `None` or false leaves the system's default.
 #[derive(Clone, Copy, Debug)]
 pub struct ListenerOptions {
     pub reuseport: bool,
@@ -25,7 +25,7 @@ pub struct ListenerOptions {
     pub receive_buffer_bytes: Option<usize>,
     pub send_buffer_bytes: Option<usize>,
     pub ipv6only: Option<bool>,
-    /// Set on the listener, inherited by what it accepts.
+    /// Set on the listener and inherited by accepted connections.
     pub nodelay: bool,
     pub keepalive: Option<bool>,
     pub keepalive_idle_s: Option<u32>,
@@ -33,7 +33,7 @@ pub struct ListenerOptions {
     pub keepalive_count: Option<u32>,
 }
 
-/// The call that failed, and how.
+/// The call that failed, with its error.
 #[derive(Debug)]
 pub struct ListenerError {
     /// `socket()`, `bind()`, `listen()` or `setsockopt(NAME)`.
@@ -41,7 +41,7 @@ pub struct ListenerError {
     pub error: io::Error,
 }
 
-/// Opens a listening socket, non-blocking and closed on exec. Costs four to a dozen system calls.
+/// Opens a listening socket, non-blocking and close-on-exec. Costs four to a dozen system calls.
 pub fn listen(endpoint: Endpoint<'_>, options: &ListenerOptions) -> Result<OwnedFd, ListenerError> {
     let failed = |call| move |error| ListenerError { call, error };
     let address = SockAddr::new(endpoint).map_err(failed("bind()"))?;
@@ -53,7 +53,7 @@ pub fn listen(endpoint: Endpoint<'_>, options: &ListenerOptions) -> Result<Owned
     Ok(socket)
 }
 
-/// Sets the accept queue's length; on a socket that listens already, changes it.
+/// Sets the accept queue's length; also of a socket that listens already.
 pub fn listen_on(socket: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
     let backlog = i32::try_from(backlog).unwrap_or(i32::MAX);
     // SAFETY: listen(2) takes no pointer; an unsuitable descriptor is an error it returns.
@@ -72,11 +72,11 @@ pub(crate) fn stream_socket(family: i32) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// What must stand before `bind`.
+/// Options that must be set before `bind`.
 fn set_options(
     socket: BorrowedFd<'_>,
     endpoint: Endpoint<'_>,
@@ -126,8 +126,8 @@ fn set_options(
     Ok(())
 }
 
-/// What accepted connections inherit, and what only a listening socket takes. Also used to change the options
-/// of a socket that is taken over.
+/// Options that accepted connections inherit, and those that only a listening socket has. Also used to change the
+/// options of a socket that is taken over.
 pub fn set_listening_options(
     socket: BorrowedFd<'_>,
     endpoint: Endpoint<'_>,
@@ -227,7 +227,7 @@ pub fn set_int(socket: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io:
     }
 }
 
-/// Lets more sockets be bound to the port of one that was bound without `reuseport`.
+/// Allows more sockets to be bound to the port of one that was bound without `reuseport`.
 pub fn set_reuseport(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_int(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)
 }

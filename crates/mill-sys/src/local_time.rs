@@ -1,6 +1,6 @@
-//! Civil time where the machine is: what the C library makes of TZ and /etc/localtime.
+//! The local time: the C library's interpretation of TZ and /etc/localtime.
 
-/// A moment as calendar and clock show it.
+/// Date and time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     pub year: i32,
@@ -16,8 +16,8 @@ pub struct LocalTime {
     pub offset_s: i32,
 }
 
-/// The local time of so many seconds after 1970-01-01T00:00:00Z; `None` beyond the calendar. Costs about 100 ns; the
-/// first call reads the time zone's file.
+/// The local time of a Unix time; `None` beyond the calendar's range. Costs about 100 ns; the first call reads the time
+/// zone's file.
 pub fn local_time(unix_s: i64) -> Option<LocalTime> {
     // SAFETY: a tm is numbers and a pointer, for which zero is valid.
     let mut parts: libc::tm = unsafe { std::mem::zeroed() };

@@ -1,19 +1,20 @@
-//! Locks on whole files, which the kernel takes back when their holder ends.
+//! Locks on whole files, which the kernel releases when their holder ends.
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Locks an open file for itself until it is closed: flock(2). `WouldBlock` if another open file of the same holds it.
+/// Locks an open file for its open file description until that is closed: flock(2). `WouldBlock` if another one has the
+/// lock.
 pub fn lock_exclusive(file: &impl AsFd) -> io::Result<()> {
     let descriptor = file.as_fd().as_raw_fd();
     // SAFETY: flock(2) takes no pointer; the descriptor is open through the call.
     check(unsafe { libc::flock(descriptor, libc::LOCK_EX | libc::LOCK_NB) })
 }
 
-/// Locks a file for the descriptor table of the calling thread, until [`unlock_for_table`] or until that table, hence the
-/// process at the latest, is no more: fcntl(2), F_SETLK. `WouldBlock` if another table has it. Closing any descriptor of
-/// the file in the same table unlocks it too, so that a table should have one only.
+/// Locks a file for the calling thread's descriptor table: fcntl(2), F_SETLK. The lock ends with [`unlock_for_table`]
+/// or with the table, at the latest when the process ends. `WouldBlock` if another table has the lock. Closing any
+/// descriptor of the file in the same table unlocks it too, so a table should have only one.
 pub fn lock_for_table(file: &impl AsFd) -> io::Result<()> {
     match set_lock(file, libc::F_WRLCK) {
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
@@ -23,7 +24,7 @@ pub fn lock_for_table(file: &impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Gives up what [`lock_for_table`] has locked.
+/// Releases a lock of [`lock_for_table`].
 pub fn unlock_for_table(file: &impl AsFd) -> io::Result<()> {
     set_lock(file, libc::F_UNLCK)
 }
@@ -46,7 +47,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn a_table_of_descriptors_locks_against_another_until_it_is_gone() {
+    fn a_table_of_descriptors_locks_out_another_one_until_it_is_gone() {
         let file = passing::memory_file(c"lock").unwrap();
         let same = file.try_clone().unwrap();
         let (is_locked, told) = mpsc::channel();
@@ -79,11 +80,11 @@ mod tests {
         let other = std::thread::spawn(move || {
             descriptor::unshare_table().unwrap();
             lock_for_table(&same).unwrap();
-            // Not closed by us: the table goes with the thread.
+            // Not closed here: the thread's end drops the table.
             std::mem::forget(same);
         });
         other.join().unwrap();
-        // The thread has ended for its joiner a moment before it has for the kernel.
+        // The join returns a moment before the kernel has dropped the thread's table.
         let patience = std::time::Duration::from_millis(1);
         while lock_for_table(&file).is_err() {
             descriptor::wait_readable(&[], Some(patience)).unwrap();

@@ -1,7 +1,8 @@
 //! Memory that several processes map: a memfd (memfd_create(2)) and this process's mapping of it.
 //!
-//! Whoever else has it mapped writes whenever it likes. What is here therefore gives out atomics, copies, and slices of
-//! frames whose owner is known (`frames::Frames`); whatever a peer may have written is checked after it was copied.
+//! Other processes may write to the memory at any time. This module therefore gives out atomics, copies, and slices of
+//! frames whose owner is known (`frames::Frames`); whatever a peer may have written has to be copied before it is
+//! checked.
 
 use crate::process::check;
 use mapping::Mapping;
@@ -11,16 +12,16 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32};
 
-/// Frames of equal size, and who owns each.
+/// Frames of equal size, each with its owner.
 pub mod frames;
 
-/// Memory as numbers that others may read while they are written.
+/// Memory as numbers that may be read while they are written.
 pub mod words;
 
 /// Mapped memory of any descriptor.
 pub(crate) mod mapping;
 
-/// A file in memory with its mapping. It can be used by one thread at a time; others open it for themselves.
+/// A memfd with its mapping. It can be used by one thread at a time; other threads map it for themselves.
 #[derive(Debug)]
 pub struct SharedMemory {
     mapping: Mapping,
@@ -29,13 +30,12 @@ pub struct SharedMemory {
     is_sealed: bool,
 }
 
-/// What the memory is made of.
+/// The size of the memory's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// Pages of 4 KiB, as everything is.
+    /// Ordinary pages of 4 KiB.
     Small,
-    /// Pages of 2 MiB, which the machine's owner has to set aside (vm.nr_hugepages): fewer misses of the processor's
-    /// table of addresses.
+    /// Pages of 2 MiB, which the administrator has to reserve (vm.nr_hugepages): fewer misses of the TLB.
     Huge,
 }
 
@@ -50,9 +50,8 @@ impl Pages {
 }
 
 impl SharedMemory {
-    /// Makes memory of at least `bytes`, rounded up to whole pages, all of it zero and all of it there already; `name` is
-    /// only for /proc. Nobody can change its length afterwards. `Huge` fails with ENOMEM where too few such pages are
-    /// set aside.
+    /// Makes memory of at least `bytes`, rounded up to whole pages, zeroed and allocated; `name` is only for /proc. Its
+    /// length is sealed. `Huge` fails with ENOMEM where too few such pages are reserved.
     pub fn create(name: &str, bytes: usize, pages: Pages) -> io::Result<Self> {
         let name = CString::new(name)?;
         let len = bytes
@@ -67,7 +66,7 @@ impl SharedMemory {
         // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
         let number = unsafe { libc::memfd_create(name.as_ptr(), flags) };
         check(number)?;
-        // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         let file = unsafe { OwnedFd::from_raw_fd(number) };
         let size = libc::off_t::try_from(len).map_err(|_| invalid())?;
         // SAFETY: ftruncate takes numbers.
@@ -84,11 +83,11 @@ impl SharedMemory {
         })
     }
 
-    /// Maps the whole of a file in memory that somebody else has made. It is sealed against shrinking if that is
-    /// possible; see [`Self::is_sealed`].
+    /// Maps the whole of a memfd that another process has made. Seals it against shrinking if that is possible; see
+    /// [`Self::is_sealed`].
     pub fn open(file: OwnedFd) -> io::Result<Self> {
-        // Before its length is asked, so that nobody can shorten it in between. Fails where the file takes no seals, or no
-        // more: what counts is which it has.
+        // Sealed before its length is read, so that it cannot be shortened in between. Fails where the file cannot be
+        // sealed (any more); `is_sealed` tells the result.
         let _ = seal(file.as_fd(), libc::F_SEAL_SHRINK);
         // SAFETY: F_GET_SEALS takes no argument.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
@@ -109,28 +108,28 @@ impl SharedMemory {
         self.mapping.len()
     }
 
-    /// Never: there is no empty mapping.
+    /// Always false: there is no empty mapping.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether it is made of pages of 2 MiB.
+    /// Whether its pages are of 2 MiB.
     pub fn is_huge(&self) -> bool {
         self.is_huge
     }
 
-    /// Whether nobody can make it shorter. Of memory that somebody does make shorter, an access to what is gone ends this
-    /// process (SIGBUS): memory of a peer that is not trusted has to be sealed.
+    /// Whether it is sealed against shrinking. An access to a part that was cut off would kill this process (SIGBUS):
+    /// the memory of a peer that is not trusted has to be sealed.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
     }
 
-    /// Four bytes in the machine's order; `None` if they are not inside, or `offset` is no multiple of four.
+    /// Four bytes in native byte order; `None` if they are not inside, or `offset` is no multiple of four.
     pub fn atomic_u32(&self, offset: usize) -> Option<&AtomicU32> {
         self.mapping.atomic_u32(offset)
     }
 
-    /// Two bytes in the machine's order; `None` if they are not inside, or `offset` is odd.
+    /// Two bytes in native byte order; `None` if they are not inside, or `offset` is odd.
     pub fn atomic_u16(&self, offset: usize) -> Option<&AtomicU16> {
         self.mapping.atomic_u16(offset)
     }
@@ -147,24 +146,24 @@ impl SharedMemory {
         self.mapping.write(offset, from)
     }
 
-    /// Has the processor fetch what will be read soon; nothing if that is not inside.
+    /// Prefetches bytes that will be read soon; no effect if they are not inside.
     pub fn fetch(&self, offset: usize, len: usize) {
         self.mapping.fetch(offset, len);
     }
 
-    /// Has the processor fetch what will be written soon; nothing if that is not inside.
+    /// Prefetches bytes that will be written soon; no effect if they are not inside.
     pub fn fetch_to_write(&self, offset: usize, len: usize) {
         self.mapping.fetch_to_write(offset, len);
     }
 
-    /// Where it begins in this process.
+    /// The start address in this process.
     pub(crate) fn start(&self) -> NonNull<u8> {
         self.mapping
             .at(0, 0)
             .expect("nothing is inside of anything")
     }
 
-    /// The memory itself, for the protocols of this crate that know which bytes are ours.
+    /// The mapping itself, for protocols of this crate that know which bytes belong to this process.
     pub(crate) fn mapping(&mut self) -> &mut Mapping {
         &mut self.mapping
     }
@@ -181,8 +180,8 @@ fn seal(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })
 }
 
-/// Whether a file is in the file system of huge pages. The size of its blocks does not tell: where ordinary memory may be
-/// made of huge pages by the kernel's own choice, that is 2 MiB too.
+/// Whether a file is on hugetlbfs. The block size does not tell: it is 2 MiB too where ordinary memory may get huge
+/// pages transparently.
 fn is_huge(file: BorrowedFd<'_>) -> io::Result<bool> {
     // SAFETY: a statfs is plain numbers, for which zero is valid.
     let mut status: libc::statfs = unsafe { std::mem::zeroed() };

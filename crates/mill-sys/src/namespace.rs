@@ -4,23 +4,24 @@ use crate::process::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Moves the calling thread into a network namespace, an open file of /run/netns or of /proc/PID/ns. Sockets it opens and
-/// /proc/sys/net as it sees it are that namespace's; threads it starts inherit it, its process's others do not.
+/// Moves the calling thread into a network namespace, given by an open file of /run/netns or of /proc/PID/ns. Sockets
+/// that it opens and its view of /proc/sys/net belong to that namespace. Threads that it starts inherit it; other
+/// threads of the process do not change.
 pub fn enter_network(namespace: &impl AsFd) -> io::Result<()> {
     let descriptor = namespace.as_fd().as_raw_fd();
     // SAFETY: setns(2) takes no pointer; the descriptor is open through the call.
     check(unsafe { libc::setns(descriptor, libc::CLONE_NEWNET) })
 }
 
-/// Moves the calling thread into a network namespace of its own, with nothing in it but a loopback that is down. It
-/// vanishes with the thread and whatever it has started there.
+/// Moves the calling thread into a new network namespace that has nothing but a loopback interface, which is down. It
+/// is removed with the thread and all that was started in it.
 pub fn leave_network() -> io::Result<()> {
     // SAFETY: unshare(2) takes no pointer.
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })
 }
 
-/// Gives the calling thread a mount namespace of its own, with what is mounted now. Threads and processes that it starts
-/// inherit it; what is mounted there vanishes with the last of them, if it was made private first.
+/// Gives the calling thread a mount namespace of its own, with a copy of the current mounts. Threads and processes that
+/// it starts inherit it; if mounts were made private first, what is mounted there is removed with the last of them.
 pub fn leave_mounts() -> io::Result<()> {
     // SAFETY: unshare(2) takes no pointer.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) })

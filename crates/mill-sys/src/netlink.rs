@@ -1,23 +1,23 @@
-//! rtnetlink(7): what the kernel knows of interfaces, addresses, routes and neighbours, and hears of them. What the
-//! messages say is the business of those above.
+//! rtnetlink(7): queries and notifications about interfaces, addresses, routes and neighbours. Messages are parsed by
+//! the callers.
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// An interface gets an address.
+/// Adding addresses to interfaces.
 mod address;
 pub use address::add_address;
 
 #[cfg(test)]
 mod tests;
 
-/// A socket for messages of rtnetlink, in the network namespace of whoever opened it, wherever it is used later.
+/// An rtnetlink socket. It belongs to the network namespace in which it was opened, wherever it is used.
 #[derive(Debug)]
 pub struct Netlink(OwnedFd);
 
-/// Kinds of changes that a socket can hear of; everybody may.
+/// Multicast groups of notifications; subscribing takes no privileges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Links,
@@ -26,22 +26,22 @@ pub enum Group {
     AddressesV6,
     RoutesV4,
     RoutesV6,
-    /// Next hops that routes name by a number.
+    /// Next-hop objects, which routes refer to by id.
     NextHops,
 }
 
-/// What `receive` found.
+/// The result of `receive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
-    /// So many bytes of messages.
+    /// This many bytes of messages.
     Messages(usize),
-    /// Some are lost: the socket's memory was too small for them, or the caller's.
+    /// Messages were lost: the socket's receive buffer was too small, or the caller's.
     Overrun,
 }
 
 impl Netlink {
-    /// A socket for requests: `receive` waits for the answer, for [`ANSWER_WAIT`] at most. The kernel checks what is
-    /// asked for strictly, hence leaves out of a dump what was not asked for.
+    /// A socket for requests: `receive` waits for the answer, for [`ANSWER_WAIT`] at most. The kernel checks requests
+    /// strictly, and therefore applies the filters of a dump.
     pub fn open() -> io::Result<Self> {
         let socket = socket(0)?;
         set(
@@ -50,7 +50,7 @@ impl Netlink {
             libc::SO_RCVTIMEO,
             &timeval(ANSWER_WAIT),
         )?;
-        // Linux before 4.20 does not know it, and tells everything.
+        // Linux before 4.20 lacks the option, and dumps everything.
         let strict: libc::c_int = 1;
         let _older = set(
             &socket,
@@ -61,7 +61,7 @@ impl Netlink {
         Ok(Self(socket))
     }
 
-    /// A socket that hears of changes and never waits.
+    /// A socket that receives notifications and never waits.
     pub fn subscribe(groups: &[Group]) -> io::Result<Self> {
         let socket = socket(libc::SOCK_NONBLOCK)?;
         let listener = Self(socket);
@@ -78,7 +78,7 @@ impl Netlink {
         Ok(listener)
     }
 
-    /// Takes an address that the kernel chooses. What it tells everybody passes a socket without one by.
+    /// Binds to an address that the kernel chooses; multicast messages reach only sockets that are bound.
     fn bind(&self) -> io::Result<()> {
         // SAFETY: a sockaddr_nl is plain numbers, for which zero is valid.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -93,7 +93,8 @@ impl Netlink {
         })
     }
 
-    /// How much may wait to be received, in bytes of the kernel's accounting; it takes twice as many for itself.
+    /// Sets the size of the receive buffer in bytes of the kernel's accounting; the kernel doubles it for its own
+    /// overhead.
     pub fn set_receive_buffer(&self, bytes: u32) -> io::Result<()> {
         let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         set(&self.0, libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes)
@@ -119,7 +120,7 @@ impl Netlink {
         loop {
             match self.receive_any(buffer) {
                 Ok((heard, true)) => return Ok(heard),
-                // Other programs can send to this socket; what they say is nothing.
+                // Other programs can send to this socket; their messages are ignored.
                 Ok((_, false)) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
@@ -130,7 +131,7 @@ impl Netlink {
         }
     }
 
-    /// What came, and whether it came from the kernel.
+    /// Receives a datagram, and whether it came from the kernel.
     fn receive_any(&self, buffer: &mut [u8]) -> io::Result<(Heard, bool)> {
         // SAFETY: a sockaddr_nl is plain numbers, for which zero is valid.
         let mut sender: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -181,7 +182,7 @@ fn socket(flags: libc::c_int) -> io::Result<OwnedFd> {
     // SAFETY: socket(2) takes no pointer.
     let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
     check(number)?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -209,5 +210,5 @@ fn timeval(duration: Duration) -> libc::timeval {
     }
 }
 
-/// The kernel answers before `send` returns; who waits so long waits for nothing.
+/// The kernel answers before `send` returns; after this time there will be no answer.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
-//! Datagrams that carry descriptors between processes and threads (unix(7), SCM_RIGHTS), and memory that travels
-//! as a descriptor.
+//! Datagrams that carry descriptors between processes and threads (unix(7), SCM_RIGHTS), and memory that is passed as a
+//! descriptor.
 
 use crate::process::check;
 use std::ffi::CStr;
@@ -7,25 +7,25 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// How many descriptors one datagram carries (SCM_MAX_FD of the kernel's scm.h).
+/// The number of descriptors that one datagram can carry (SCM_MAX_FD of the kernel's scm.h).
 pub const DESCRIPTORS_MAX: usize = 253;
 
-/// A pair of connected sockets that keep datagrams whole and in order (SOCK_SEQPACKET); blocking.
+/// A pair of connected sockets that preserve datagram boundaries and order (SOCK_SEQPACKET); blocking.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends: [RawFd; 2] = [-1; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: the pointer is to an array of two that outlives the call.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) })?;
     let [first, second] = ends;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let first = unsafe { OwnedFd::from_raw_fd(first) };
     // SAFETY: as above.
     let second = unsafe { OwnedFd::from_raw_fd(second) };
     Ok((first, second))
 }
 
-/// Sends one datagram with up to [`DESCRIPTORS_MAX`] descriptors. The kernel duplicates them: the caller keeps his.
-/// Waits while the peer's queue is full, at most as [`set_send_timeout`] said.
+/// Sends one datagram with up to [`DESCRIPTORS_MAX`] descriptors. The kernel duplicates them: the caller keeps its own.
+/// Waits while the peer's queue is full, at most for the time of [`set_send_timeout`].
 pub fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
@@ -62,8 +62,8 @@ pub fn send(
     }
 }
 
-/// Receives one datagram: the length of what was put into `buffer`, and the descriptors, closed on exec.
-/// (0, none) is an empty datagram or the end of the connection. A datagram that did not fit is an error.
+/// Receives one datagram: its length in `buffer`, and its descriptors, which are close-on-exec. (0, none) is an empty
+/// datagram or the end of the connection. A datagram that does not fit is an error.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut control = ControlBuffer::new();
     let mut part = libc::iovec {
@@ -90,7 +90,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
     Ok((usize::try_from(received).unwrap_or(0), descriptors))
 }
 
-/// Bounds the time that [`send`] waits for a peer that does not read.
+/// Limits the time that [`send`] waits for a peer that does not read.
 pub fn set_send_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result<()> {
     let time = libc::timeval {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -109,12 +109,12 @@ pub fn set_send_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> io::Result
     })
 }
 
-/// A file in memory, closed on exec; `name` is only for /proc.
+/// A memfd, close-on-exec; `name` is only for /proc.
 pub fn memory_file(name: &CStr) -> io::Result<std::fs::File> {
     memory_file_with(name, libc::MFD_CLOEXEC)
 }
 
-/// The same, whose length can be made fixed.
+/// The same, with the permission to seal its length.
 pub(crate) fn sealable_memory_file(name: &CStr) -> io::Result<std::fs::File> {
     memory_file_with(name, libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
 }
@@ -123,17 +123,17 @@ fn memory_file_with(name: &CStr, flags: libc::c_uint) -> io::Result<std::fs::Fil
     // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
     let descriptor = unsafe { libc::memfd_create(name.as_ptr(), flags) };
     check(descriptor)?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(std::fs::File::from(unsafe {
         OwnedFd::from_raw_fd(descriptor)
     }))
 }
 
-/// Room for one control message with [`DESCRIPTORS_MAX`] descriptors, aligned as cmsg(3) wants it.
+/// Room for one control message with [`DESCRIPTORS_MAX`] descriptors, aligned as cmsg(3) requires.
 #[repr(C, align(8))]
 struct ControlBuffer([u8; CONTROL_SIZE]);
 
-/// 16 bytes of header (cmsghdr on 64 bits) and four bytes a descriptor, rounded up to 8.
+/// A header of 16 bytes (cmsghdr on 64 bits) and four bytes for each descriptor, rounded up to 8.
 const CONTROL_SIZE: usize = (16 + 4 * DESCRIPTORS_MAX).next_multiple_of(8);
 
 impl ControlBuffer {
@@ -201,7 +201,7 @@ fn parse_rights(message: &libc::msghdr) -> Vec<OwnedFd> {
                 let at = unsafe { data.add(index * size_of::<RawFd>()) };
                 // SAFETY: as above; the read does not ask for alignment.
                 let number = unsafe { at.cast::<RawFd>().read_unaligned() };
-                // SAFETY: the kernel made this descriptor for us, nobody else owns it.
+                // SAFETY: the kernel has just made this descriptor, and nothing else owns it.
                 descriptors.push(unsafe { OwnedFd::from_raw_fd(number) });
             }
         }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_descriptors_as_the_kernel_allows_go_and_one_more_does_not() {
+    fn as_many_descriptors_as_the_kernel_allows_are_passed_and_one_more_is_refused() {
         let (left, right) = pair().unwrap();
         let file = memory_file(c"test").unwrap();
         let most = vec![file.as_fd(); DESCRIPTORS_MAX];

@@ -1,4 +1,4 @@
-//! Processes: forking, waiting, signalling, and what a process says about itself.
+//! Processes: forking, waiting, signalling, and attributes of the own process.
 
 use std::ffi::CStr;
 use std::io;
@@ -7,20 +7,20 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// The number of a process.
+/// A process id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Pid(i32);
 
 /// Which side of [`fork`] this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fork {
-    /// The caller; the child's number.
+    /// In the caller, with the child's id.
     Parent(Pid),
     Child,
 }
 
 impl Pid {
-    /// `None` for zero and negative numbers, which mean process groups to kill(2).
+    /// `None` for zero and negative numbers, which kill(2) takes as process groups.
     pub fn new(number: i32) -> Option<Self> {
         (number > 0).then_some(Self(number))
     }
@@ -41,13 +41,13 @@ impl Pid {
         self.0
     }
 
-    /// Sends a signal by its number; 0 only asks whether the process is there.
+    /// Sends a signal by its number; 0 only checks that the process exists.
     pub fn kill(self, signal: i32) -> io::Result<()> {
         // SAFETY: kill(2) takes no pointer.
         check(unsafe { libc::kill(self.0, signal) })
     }
 
-    /// Sends a signal to all of the process group that this process leads.
+    /// Sends a signal to the process group that this process leads.
     pub fn kill_group(self, signal: i32) -> io::Result<()> {
         // SAFETY: kill(2) takes no pointer; a negative number is a group's.
         check(unsafe { libc::kill(-self.0, signal) })
@@ -61,7 +61,7 @@ impl Pid {
         if number < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just made this descriptor, and nobody else knows it. It is close-on-exec (pidfd_open(2)).
+        // SAFETY: the kernel has just made this descriptor, and nothing else owns it. It is close-on-exec (pidfd_open(2)).
         Ok(unsafe { OwnedFd::from_raw_fd(number) })
     }
 }
@@ -72,13 +72,13 @@ impl std::fmt::Display for Pid {
     }
 }
 
-/// Splits this process in two, without exec. Refused (`EBUSY`) unless the caller is the only thread: a lock held
-/// by another thread would stay locked in the child for ever.
+/// Forks, without exec. Refused (`EBUSY`) unless the caller is the only thread: a lock that another thread holds would
+/// stay locked in the child for ever.
 pub fn fork() -> io::Result<Fork> {
     if thread_count()? != 1 {
         return Err(io::Error::from_raw_os_error(libc::EBUSY));
     }
-    // SAFETY: this is the only thread (checked above, and nobody else could start one meanwhile), so that the
+    // SAFETY: this is the only thread (checked above, and no other one could start one meanwhile), so that the
     // child inherits no lock in a locked state.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -87,7 +87,7 @@ pub fn fork() -> io::Result<Fork> {
     }
 }
 
-/// How many threads this process has, by /proc/self/status.
+/// The number of threads of this process, from /proc/self/status.
 pub fn thread_count() -> io::Result<u32> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status
@@ -97,14 +97,14 @@ pub fn thread_count() -> io::Result<u32> {
         .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
 }
 
-/// The number of the calling thread, unique in the system; the main thread's is the process's.
+/// The id of the calling thread, unique in the system; for the main thread it is the process id.
 pub fn thread_id() -> u32 {
     // SAFETY: gettid(2) takes nothing and cannot fail.
     let number = unsafe { libc::gettid() };
     number.unsigned_abs()
 }
 
-/// One child that has ended; `None` if all others still run or there is none.
+/// Reaps one child that has ended; `None` if all others still run or there is none.
 pub fn reap() -> io::Result<Option<(Pid, ExitStatus)>> {
     loop {
         let mut status = 0;
@@ -131,7 +131,7 @@ pub fn new_session() -> io::Result<()> {
     check(unsafe { libc::setsid() })
 }
 
-/// Sets the permission bits that new files do not get.
+/// Sets the file mode creation mask.
 pub fn set_umask(mask: u32) {
     // SAFETY: umask(2) takes no pointer and cannot fail.
     unsafe { libc::umask(mask) };
@@ -143,8 +143,8 @@ pub fn set_priority(nice: i32) -> io::Result<()> {
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) })
 }
 
-/// Gives up all rights (capabilities(7)) of the calling thread, for good, and for threads that it starts. One that has none
-/// may too.
+/// Drops all capabilities (capabilities(7)) of the calling thread for good, and of threads that it starts. Works
+/// without any, too.
 pub fn drop_rights() -> io::Result<()> {
     // SAFETY: PR_CAP_AMBIENT_CLEAR_ALL takes zeros.
     check(unsafe {
@@ -156,7 +156,7 @@ pub fn drop_rights() -> io::Result<()> {
             0,
         )
     })?;
-    // struct __user_cap_header_struct: version 3, the caller; two sets of three words: none of all.
+    // struct __user_cap_header_struct: version 3, the caller; then two sets of three words, all of them empty.
     let header = [CAPABILITY_VERSION_3, 0_u32];
     let rights = [0_u32; 6];
     // SAFETY: both live through the call, which reads them; the sizes are those of version 3.
@@ -171,22 +171,22 @@ pub fn drop_rights() -> io::Result<()> {
 /// _LINUX_CAPABILITY_VERSION_3 of the kernel's capability.h.
 const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
-/// Names the calling thread as `ps -o comm` and `pidof` see it; the kernel keeps 15 bytes.
+/// Sets the calling thread's name, which `ps -o comm` and `pidof` show; the kernel keeps 15 bytes.
 pub fn set_name(name: &CStr) -> io::Result<()> {
     // SAFETY: the pointer is to a NUL-terminated string that outlives the call.
     check(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) })
 }
 
-/// How late the kernel may wake the calling thread when a wait's time is over, so that several wakes make one; it is
-/// 50 us otherwise. At least a nanosecond: 0 would mean the default again. epoll(7) adds a thousandth of the timeout.
-/// Threads it starts inherit it.
+/// Sets how late the kernel may wake the calling thread after a timeout, in order to merge wakeups; the default is 50
+/// us. At least a nanosecond: 0 would mean the default. epoll(7) adds a thousandth of the timeout. Threads that it
+/// starts inherit the value.
 pub fn set_timer_slack(slack: Duration) -> io::Result<()> {
     let nanos = libc::c_ulong::try_from(slack.as_nanos()).unwrap_or(libc::c_ulong::MAX);
     // SAFETY: PR_SET_TIMERSLACK takes a number.
     check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanos.max(1)) })
 }
 
-/// Allows core dumps of a process that has given up privileges.
+/// Enables core dumps of a process that has given up privileges.
 pub fn set_dumpable() -> io::Result<()> {
     // SAFETY: PR_SET_DUMPABLE takes a number.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1) })
@@ -199,7 +199,7 @@ pub fn set_environment(variables: &[(std::ffi::OsString, std::ffi::OsString)]) -
     }
     let known: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in known {
-        // SAFETY: this is the only thread (checked above), nobody reads the environment meanwhile.
+        // SAFETY: this is the only thread (checked above), so nothing reads the environment meanwhile.
         unsafe { std::env::remove_var(name) };
     }
     for (name, value) in variables {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_given_up_by_one_thread_and_not_by_the_others() {
+    fn capabilities_are_dropped_by_one_thread_and_not_by_the_others() {
         let rights = || {
             let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
             let mut lines = status.lines();

@@ -1,13 +1,13 @@
-//! Programs that are started: what they shall not inherit.
+//! Starting programs: what they must not inherit.
 
 use crate::process::check;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Makes the program the leader of a process group of its own, which the terminal's Ctrl-C is not for, with no signal
-/// blocked. Since Rust 1.66 a child inherits the mask of the thread that starts it: one that reads its signals from a
-/// descriptor would start children that no SIGTERM ends.
+/// Makes the program the leader of its own process group, which a terminal's Ctrl-C does not reach, with no signal
+/// blocked. Since Rust 1.66 a child inherits the signal mask of the thread that starts it: a thread that reads its
+/// signals from a descriptor would start children that ignore SIGTERM.
 pub fn on_its_own(command: &mut Command) -> &mut Command {
     command.process_group(0);
     // SAFETY: between fork and exec the closure only makes two async-signal-safe calls (signal-safety(7)) and allocates nothing.
@@ -29,9 +29,9 @@ mod tests {
     use crate::signal::{Signal, SignalDescriptor};
     use std::process::Stdio;
 
-    /// SigBlk of /proc/self/status in a child of a thread that takes its signals from a descriptor.
+    /// SigBlk of /proc/self/status, in a child of a thread that reads its signals from a descriptor.
     fn blocked(prepare: impl FnOnce(&mut Command) + Send + 'static) -> String {
-        // A thread of its own: the mask stays with it.
+        // A thread of its own, as the mask is per thread.
         let thread = std::thread::spawn(move || {
             let _signals = SignalDescriptor::open_for(&[Signal::WindowChange]).unwrap();
             let mut command = Command::new("grep");

@@ -9,7 +9,7 @@ pub fn seed() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Fills `bytes` from the kernel's generator: keys of hashes that others must not guess.
+/// Fills `bytes` from the kernel's generator, for keys that others must not guess.
 pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
     let mut done = 0;
     while let Some(rest) = bytes.get_mut(done..)
@@ -30,8 +30,8 @@ pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel drew when the machine booted (random(4)): the same for all processes until it boots anew, known to
-/// all users of this machine and to nobody else. `None` without /proc.
+/// The kernel's random id of this boot (random(4)): the same for all processes until the next boot, known to all users
+/// of this machine and to no other machine. `None` without /proc.
 pub fn boot_id() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits = text.trim().replace('-', "");
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_boot_has_one_number() {
+    fn the_boot_has_one_id() {
         let id = boot_id();
         assert!(id.is_some_and(|id| id != [0; 16]));
         assert_eq!(id, boot_id());
@@ -58,7 +58,7 @@ mod tests {
             fill(bytes).unwrap();
         }
         assert_ne!(filled[0], filled[1]);
-        // Runs of sixteen zeros come once in 2^128.
+        // Sixteen zeros occur once in 2^128 runs.
         assert!(
             filled[0]
                 .chunks(16)

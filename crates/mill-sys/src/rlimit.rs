@@ -12,7 +12,7 @@ pub enum Resource {
     CoreBytes,
 }
 
-/// A soft limit, which applies, and the hard limit up to which it may be raised. `u64::MAX` is none.
+/// A soft limit, which applies, and the hard limit up to which it may be raised. `u64::MAX` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     pub soft: u64,

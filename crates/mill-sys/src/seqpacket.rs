@@ -1,11 +1,11 @@
-//! UNIX sockets that keep datagrams whole and have connections (unix(7), SOCK_SEQPACKET), by name. They never wait.
+//! Connected UNIX sockets that preserve datagram boundaries (unix(7), SOCK_SEQPACKET), by name; non-blocking.
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Listens at `name`: a path, or after a NUL a name of the kernel's own list, which needs no file (abstract). Fails with
-/// `AddrInUse` if the path exists, whether or not anybody listens there.
+/// Listens at `name`: a path, or an abstract name after a NUL, which needs no file. Fails with `AddrInUse` if the path
+/// exists, whether or not a process listens there.
 pub fn listen(name: &[u8], backlog: u16) -> io::Result<OwnedFd> {
     let socket = socket()?;
     let (address, len) = address(name)?;
@@ -16,7 +16,7 @@ pub fn listen(name: &[u8], backlog: u16) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Takes a connection that waits; `WouldBlock` if there is none.
+/// Accepts a connection; `WouldBlock` if none waits.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the address pointers may be null.
@@ -29,12 +29,12 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
         )
     };
     check(number)?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Connects to who listens at `name` (see [`listen`]). `ConnectionRefused` if nobody listens there any more, `WouldBlock`
-/// if too many wait to be accepted.
+/// Connects to the listener at `name` (see [`listen`]). `ConnectionRefused` if no process listens there any more,
+/// `WouldBlock` if the accept queue is full.
 pub fn connect(name: &[u8]) -> io::Result<OwnedFd> {
     let socket = socket()?;
     let (address, len) = address(name)?;
@@ -43,16 +43,16 @@ pub fn connect(name: &[u8]) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Who is at the other end of a connection.
+/// The process at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The number of its process; 0 if that is in no namespace of ours.
+    /// Its process id; 0 if it is outside of this process's namespaces.
     pub process: i32,
-    /// The number of its user when it connected, or listened.
+    /// Its user id when it connected, or listened.
     pub user: u32,
 }
 
-/// Who is at the other end (SO_PEERCRED).
+/// Identifies the other end (SO_PEERCRED).
 pub fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut found = libc::ucred {
         pid: 0,
@@ -81,7 +81,7 @@ fn socket() -> io::Result<OwnedFd> {
     // SAFETY: socket takes numbers.
     let number = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     check(number)?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_name_can_connect() {
+    fn a_client_connects_by_the_name() {
         let number = std::process::id();
         let path = std::env::temp_dir().join(format!("mill-seqpacket-{number}"));
         check_name(path.as_os_str().as_encoded_bytes());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_address_holds_are_refused() {
+    fn names_that_do_not_fit_an_address_are_refused() {
         for name in [&b""[..], b"/tmp/a\0b", &[b'x'; 108]] {
             let error = listen(name, 1).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{name:?}");

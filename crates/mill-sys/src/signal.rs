@@ -1,10 +1,10 @@
-//! Signals as something to read: blocked from delivery, taken from a descriptor.
+//! Signals read from a descriptor, and blocked from delivery.
 
 use crate::process::{Pid, check};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// The signals that mean something to the master or the worker process.
+/// The signals that the master or the worker process handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Signal {
     Hangup,
@@ -15,7 +15,7 @@ pub enum Signal {
     Terminate,
     Child,
     WindowChange,
-    /// Cannot be received, only sent.
+    /// Can only be sent, not received.
     Kill,
 }
 
@@ -23,11 +23,11 @@ pub enum Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     pub signal: Signal,
-    /// Who sent it; `None` if it was the kernel (the terminal, for example).
+    /// The sender; `None` if it was the kernel (for the terminal, for example).
     pub sender: Option<Pid>,
 }
 
-/// A descriptor that becomes readable when one of the signals arrives that it was opened for.
+/// A descriptor that is readable when one of its signals is pending.
 #[derive(Debug)]
 pub struct SignalDescriptor(OwnedFd);
 
@@ -58,7 +58,7 @@ impl Signal {
         }
     }
 
-    /// As signal(7) calls it.
+    /// The name, as in signal(7).
     pub fn name(self) -> &'static str {
         match self {
             Self::Hangup => "SIGHUP",
@@ -75,21 +75,21 @@ impl Signal {
 }
 
 impl SignalDescriptor {
-    /// Blocks [`Signal::ALL`] in the calling thread (threads and processes it starts inherit that) and opens the
-    /// descriptor. A signal that came before stays pending, none is lost.
+    /// Blocks [`Signal::ALL`] in the calling thread (threads and processes that it starts inherit that) and opens the
+    /// descriptor. Signals that arrived before stay pending; none is lost.
     pub fn open() -> io::Result<Self> {
         Self::open_for(&Signal::ALL)
     }
 
-    /// As [`SignalDescriptor::open`] for these signals alone; all others are delivered.
+    /// As [`SignalDescriptor::open`], for these signals alone; all others are delivered.
     pub fn open_for(signals: &[Signal]) -> io::Result<Self> {
         let set = set_of(signals);
         // SAFETY: the set is initialised; the old mask is not asked for.
         let blocked =
             unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) };
         check(blocked)?;
-        // A process started by a shell in the background inherits SIGINT and SIGQUIT as ignored, and an ignored
-        // signal does not even become pending.
+        // A background process of a shell inherits SIGINT and SIGQUIT as ignored, and an ignored signal does not become
+        // pending.
         for signal in signals {
             set_default(*signal)?;
         }
@@ -97,11 +97,11 @@ impl SignalDescriptor {
         // SAFETY: the set is initialised and read only during the call.
         let descriptor = unsafe { libc::signalfd(-1, &raw const set, flags) };
         check(descriptor)?;
-        // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 
-    /// The next signal, if one waits. Never blocks. Equal signals may have been merged, as always.
+    /// The next pending signal, if there is one. Never blocks. The kernel merges equal signals.
     pub fn read(&self) -> io::Result<Option<Received>> {
         loop {
             // SAFETY: the structure is plain numbers, for which zero is valid.
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_signal_to_a_thread_is_read_from_the_descriptor() {
-        // The mask is the thread's own, and so is a signal sent by tgkill: other tests see nothing of it.
+        // The mask is per thread, and the signal is sent by tgkill: other tests are not affected.
         let thread = std::thread::spawn(|| {
             let signals = SignalDescriptor::open().unwrap();
             assert_eq!(signals.read().unwrap(), None);

@@ -1,5 +1,5 @@
-//! Calls on connected sockets. All are non-blocking, go through libc's symbols (so that a preloaded stack can
-//! sit underneath) and cost one system call.
+//! Calls on connected sockets. All are non-blocking, go through libc's symbols (so that a preloaded stack can replace
+//! them) and cost one system call.
 
 use crate::address::{Peer, SockAddr};
 use crate::listener::{Endpoint, set_int, stream_socket};
@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// Takes a waiting connection; `WouldBlock` if there is none.
+/// Accepts a connection; `WouldBlock` if none waits.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     let mut address = SockAddr::empty();
     let (pointer, length) = address.as_out();
@@ -17,15 +17,15 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, Peer)> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok((unsafe { OwnedFd::from_raw_fd(descriptor) }, address.peer()))
 }
 
-/// Starts a connection to `target`, from `source` if given. Costs two system calls, one more for `nodelay` and two
-/// more for a source. When one of them fails the socket is closed again.
+/// Starts a connection to `target`, from `source` if given. Costs two system calls, one more for `nodelay` and two more
+/// for a source. If one of them fails, the socket is closed.
 ///
-/// A source port of 0 is chosen by the kernel when it connects, hence unique only together with the target; another
-/// one is used exactly, also while it is in TIME-WAIT.
+/// A source port of 0 is chosen by the kernel at connect, so it is unique only together with the target. Any other port
+/// is used exactly, even while it is in TIME-WAIT.
 pub fn connect(
     target: Endpoint<'_>,
     source: Option<Endpoint<'_>>,
@@ -45,7 +45,7 @@ pub fn connect(
 
 fn bind_source(socket: BorrowedFd<'_>, source: Endpoint<'_>) -> io::Result<()> {
     match source {
-        // An option of the level IP also for IPv6 sockets: the kernel keeps one flag for both.
+        // The kernel has one flag for both families: the IP-level option also applies to IPv6 sockets.
         Endpoint::Ip(address) if address.port() == 0 => {
             set_int(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
         }
@@ -69,7 +69,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends; `more` says that other bytes follow at once, so that the kernel may fill its segments.
+/// Sends; `more` announces further bytes, so that the kernel may wait for full segments.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], more: bool) -> io::Result<usize> {
     // SAFETY: pointer and length describe `bytes`, which lives through the call.
     let count = unsafe {
@@ -98,8 +98,8 @@ pub fn send_vectored(
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends `count` bytes of a file from `offset` without copying them through user space. Returns less when the
-/// socket is full, and 0 when the file ends.
+/// Sends `count` bytes of a file from `offset` without copying them through user space. Returns less when the socket is
+/// full, and 0 at the end of the file.
 pub fn send_file(
     socket: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
@@ -114,7 +114,7 @@ pub fn send_file(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends FIN after what was sent.
+/// Sends FIN after all data.
 pub fn shutdown_write(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: shutdown(2) takes no pointer.
     let result = unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_WR) };
@@ -147,7 +147,7 @@ pub fn set_nonblocking(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Makes `close` drop what is unsent and send RST.
+/// Makes `close` discard unsent data and send RST.
 pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     let linger = libc::linger {
         l_onoff: 1,
@@ -171,7 +171,7 @@ pub fn set_reset_on_close(socket: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// The error that the kernel keeps for the socket (a failed connect, a reset), which it then forgets.
+/// The socket's pending error (a failed connect, a reset), which is cleared.
 pub fn take_error(socket: BorrowedFd<'_>) -> io::Result<Option<i32>> {
     let error: i32 = option(socket, libc::SOL_SOCKET, libc::SO_ERROR)?;
     Ok(Some(error).filter(|error| *error != 0))
@@ -190,7 +190,7 @@ pub fn local_address(socket: BorrowedFd<'_>) -> io::Result<Peer> {
     }
 }
 
-/// What TCP measured: `(rtt, rtt variation, congestion window in segments, receive space in bytes)`.
+/// TCP's measurements: `(rtt, rtt variation, congestion window in segments, receive space in bytes)`.
 pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<(Duration, Duration, u32, u32)> {
     let info: libc::tcp_info = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     let micros = |value: u32| Duration::from_micros(u64::from(value));
@@ -202,36 +202,36 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<(Duration, Duration, u32, 
     ))
 }
 
-/// What the kernel's TCP tells of a connection: tcp(7), TCP_INFO, and its queues.
+/// The kernel's state of a TCP connection: TCP_INFO (tcp(7)), and its queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpState {
-    /// The number of its state (tcp_states.h): 1 is ESTABLISHED.
+    /// The state's number (tcp_states.h): 1 is ESTABLISHED.
     pub state: u8,
-    /// Of loss recovery (`tcp_ca_state`): 0 is open.
+    /// State of loss recovery (`tcp_ca_state`): 0 is open.
     pub recovery: u8,
-    /// Retransmission timers that expired in a row.
+    /// Successive expirations of the retransmission timer.
     pub backoff: u8,
-    /// Bits of what was agreed on: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
+    /// Bits of the negotiated options: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
     pub options: u8,
     pub rto_us: u32,
     pub mss: u32,
-    /// Segments.
+    /// In segments.
     pub in_flight: u32,
     pub sacked: u32,
     pub lost: u32,
     pub retransmitted: u32,
     pub rtt_us: u32,
     pub rttvar_us: u32,
-    /// Segments; `i32::MAX` before the first reduction.
+    /// In segments; `i32::MAX` before the first reduction.
     pub ssthresh: u32,
     pub cwnd: u32,
     pub receive_space: u32,
-    /// Bytes.
+    /// In bytes.
     pub receive_queue: u32,
     pub send_queue: u32,
 }
 
-/// Asks for it: three system calls.
+/// Reads it, in three system calls.
 pub fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
     let info: libc::tcp_info = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
     Ok(TcpState {
@@ -255,7 +255,7 @@ pub fn tcp_state(socket: BorrowedFd<'_>) -> io::Result<TcpState> {
     })
 }
 
-/// Bytes that a socket has, received or to be sent.
+/// Bytes in a socket's receive or send queue.
 fn queue(socket: BorrowedFd<'_>, which: libc::Ioctl) -> io::Result<u32> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: FIONREAD and TIOCOUTQ write an int, which the pointer is to.
@@ -289,7 +289,7 @@ pub(crate) fn option<T: Copy>(socket: BorrowedFd<'_>, level: i32, name: i32) -> 
     }
 }
 
-/// A write to a connection that the peer has reset is an error, not a signal.
+/// Writing to a connection that the peer has reset is an error, not a signal.
 fn send_flags(more: bool) -> i32 {
     libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 }
 }
@@ -334,7 +334,7 @@ mod tests {
             state.mss > 0 && state.cwnd > 0 && state.rto_us > 0,
             "{state:?}"
         );
-        // It has no bytes to read.
+        // A listener has no bytes to read.
         assert!(tcp_state(listener.as_fd()).is_err());
     }
 

@@ -1,41 +1,41 @@
-//! TAP devices: Ethernet interfaces whose wire is a descriptor (the kernel's Documentation/networking/tuntap.rst).
+//! TAP devices: Ethernet interfaces whose other end is a descriptor (the kernel's Documentation/networking/tuntap.rst).
 //!
-//! Each read gives one frame and each write takes one, behind a header of `VNET_HEADER_LEN` bytes that says what is left to
-//! do about checksums and segmentation (virtio 1.2, section 5.1.6; the kernel's if_tun.h and virtio_net.h).
+//! Each read returns one frame and each write sends one, after a header of `VNET_HEADER_LEN` bytes that describes the
+//! pending checksum and segmentation (virtio 1.2, section 5.1.6; the kernel's if_tun.h and virtio_net.h).
 
 use crate::interface::request;
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Bytes before each frame: flags and kind of segmentation, then four numbers of 16 bits. With this length, unlike with
-/// the one of 12 bytes, the IP header behind Ethernet's 14 bytes is aligned to four.
+/// Bytes of the header: flags, type of segmentation, and four 16-bit numbers. With this length, unlike with the one of
+/// 12 bytes, the IP header after 14 bytes of Ethernet is aligned to four.
 pub const VNET_HEADER_LEN: usize = 10;
 
-/// A call that failed, and why.
+/// A call that failed, with its error.
 #[derive(Debug)]
 pub struct TapError {
     pub call: &'static str,
     pub error: io::Error,
 }
 
-/// What the reader of frames does itself, so that the kernel need not.
+/// The work that the reader of frames takes over from the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offload {
-    /// Nothing: every frame comes whole, no longer than the MTU.
+    /// None: frames are complete, and no longer than the MTU.
     Nothing,
-    /// Frames come with partial checksums, and TCP's up to 64 KiB long.
+    /// Checksums may be partial, and TCP frames up to 64 KiB long.
     ChecksumAndSegmentation,
 }
 
-/// Makes an interface of this name in the caller's network namespace, which must not exist yet; the empty name lets the
-/// kernel choose one. It lives as long as the descriptor, which is non-blocking and closed on exec.
+/// Makes an interface of this name in the caller's network namespace; an empty name has the kernel choose one. Fails if
+/// it exists. It is removed when the descriptor, which is non-blocking and close-on-exec, is closed.
 pub fn create(name: &str, offload: Offload) -> Result<OwnedFd, TapError> {
     open(name, offload, libc::IFF_TUN_EXCL)
 }
 
-/// The same with several queues, a descriptor each, of which it lives as long as one does. The kernel sends a flow's frames
-/// to the queue that frames of the flow came by last, and those of a flow that it does not know by a hash.
+/// The same with several queues, a descriptor each; it is removed when the last one is closed. The kernel delivers a
+/// flow's frames to the queue at which a frame of the flow was sent last, and those of an unknown flow by a hash.
 pub fn create_queues(name: &str, offload: Offload, count: u32) -> Result<Vec<OwnedFd>, TapError> {
     let several = libc::IFF_MULTI_QUEUE;
     let first = open(name, offload, several | libc::IFF_TUN_EXCL)?;
@@ -52,7 +52,7 @@ fn open(name: &str, offload: Offload, kind: libc::c_int) -> Result<OwnedFd, TapE
     // SAFETY: the path is a NUL-terminated literal.
     let number = unsafe { libc::open(c"/dev/net/tun".as_ptr(), flags) };
     check(number).map_err(failed("open(/dev/net/tun)"))?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let device = unsafe { OwnedFd::from_raw_fd(number) };
     attach(device.as_fd(), name, kind).map_err(failed("ioctl(TUNSETIFF)"))?;
     set_header_len(device.as_fd()).map_err(failed("ioctl(TUNSETVNETHDRSZ)"))?;
@@ -69,7 +69,7 @@ fn open(name: &str, offload: Offload, kind: libc::c_int) -> Result<OwnedFd, TapE
     Ok(device)
 }
 
-/// The name of the interface behind a descriptor.
+/// The name of a descriptor's interface.
 pub fn name(device: BorrowedFd<'_>) -> io::Result<String> {
     let mut request = request("")?;
     // SAFETY: TUNGETIFF writes an ifreq, which the pointer is to.
@@ -79,16 +79,16 @@ pub fn name(device: BorrowedFd<'_>) -> io::Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Takes one frame with its header into `buffer`; `WouldBlock` if none waits. One system call. What does not fit is cut
-/// off, so that 64 KiB and the headers have to fit.
+/// Reads one frame with its header; `WouldBlock` if there is none. One system call. A frame is truncated to the buffer,
+/// so 64 KiB and the headers have to fit.
 pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: pointer and length describe `buffer`, which outlives the call.
     let count = unsafe { libc::read(device.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Hands over one frame behind its header; `WouldBlock` if the kernel has no room for it. One system call, in which the
-/// kernel's side usually receives the frame.
+/// Writes one frame with its header; `WouldBlock` if the kernel has no room for it. One system call, in which the
+/// kernel's side usually processes the frame.
 pub fn write(device: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
     // SAFETY: pointer and length describe `frame`, which outlives the call.
     let count = unsafe { libc::write(device.as_raw_fd(), frame.as_ptr().cast(), frame.len()) };

@@ -1,10 +1,10 @@
-//! What a terminal says of itself.
+//! The size and mode of a terminal.
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// The columns of the terminal behind a descriptor; `None` if it is none, or does not know.
+/// The columns of a descriptor's terminal; `None` if it is no terminal, or its size is unknown.
 pub fn columns(descriptor: BorrowedFd<'_>) -> Option<u16> {
     let columns = window(descriptor)?.ws_col;
     (columns > 0).then_some(columns)
@@ -22,13 +22,13 @@ fn window(descriptor: BorrowedFd<'_>) -> Option<libc::winsize> {
     (result == 0).then_some(size)
 }
 
-/// Columns and rows of the terminal behind a descriptor; `None` if it is none, or does not know.
+/// Columns and rows of a descriptor's terminal; `None` if it is no terminal, or its size is unknown.
 pub fn size(descriptor: BorrowedFd<'_>) -> Option<(u16, u16)> {
     let size = window(descriptor)?;
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
 }
 
-/// A terminal that gives each key at once and shows none, until this is dropped.
+/// Switches a terminal to unbuffered input without echo, until this is dropped.
 #[derive(Debug)]
 pub struct Keys<'a> {
     terminal: BorrowedFd<'a>,
@@ -36,7 +36,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// Fails for what is no terminal. Keys that make signals still do.
+    /// Fails if the descriptor is no terminal. Keys that send signals still do.
     pub fn of(terminal: BorrowedFd<'a>) -> io::Result<Self> {
         // SAFETY: a termios is numbers, for which zero is valid.
         let mut before: libc::termios = unsafe { std::mem::zeroed() };
@@ -52,7 +52,7 @@ impl<'a> Keys<'a> {
 
 impl Drop for Keys<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing.
+        // Restoring fails if the terminal is gone, which does not matter.
         // SAFETY: tcsetattr reads a termios, which the pointer is to.
         unsafe {
             libc::tcsetattr(
@@ -70,7 +70,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn what_is_no_terminal_has_no_columns() {
+    fn a_descriptor_that_is_no_terminal_has_no_columns() {
         let (near, _far) = crate::passing::pair().unwrap();
         assert_eq!(columns(near.as_fd()), None);
         assert_eq!(size(near.as_fd()), None);

@@ -1,4 +1,4 @@
-//! A timer that is a descriptor, readable once its time has come (timerfd_create(2)).
+//! A timer with a descriptor that is readable after it expires (timerfd_create(2)).
 
 use crate::process::check;
 use std::io;
@@ -10,19 +10,19 @@ use std::time::Duration;
 pub struct Timer(OwnedFd);
 
 impl Timer {
-    /// One that is not armed.
+    /// A timer that is not armed.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: timerfd_create takes numbers.
         let number = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
         check(number)?;
-        // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+        // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(number) }))
     }
 
-    /// Has it become readable once, `after` from now, instead of when it was to before; `None` for never.
+    /// Arms the timer to expire once, `after` from now; `None` disarms it. Replaces a former setting.
     pub fn set(&self, after: Option<Duration>) -> io::Result<()> {
-        // Zero would mean never.
+        // A zero would disarm it.
         let after = after.map_or(Duration::ZERO, |after| after.max(Duration::from_nanos(1)));
         let none = libc::timespec {
             tv_sec: 0,
@@ -59,7 +59,7 @@ mod tests {
     use crate::descriptor::wait_readable;
 
     #[test]
-    fn it_is_readable_when_its_time_has_come_and_no_more_once_it_is_set_again() {
+    fn it_is_readable_after_it_expires_and_not_after_it_is_armed_again() {
         let timer = Timer::new().unwrap();
         let ready = |wait| wait_readable(&[timer.as_fd()], wait).unwrap()[0];
         assert!(!ready(Some(Duration::ZERO)));

@@ -1,4 +1,4 @@
-//! What `ps` shows of a process: its argument area, overwritten.
+//! The text that `ps` shows for a process: its argument area, overwritten.
 //!
 //! ```text
 //! arg_start            arg_end = env_start        env_end      (proc(5), /proc/self/stat, fields 48 to 51)
@@ -9,7 +9,7 @@
 use crate::process;
 use std::io;
 
-/// The area, taken from the arguments and the environment; one a process.
+/// The argument area together with the environment's; one a process.
 #[derive(Debug)]
 pub struct Title {
     start: usize,
@@ -17,10 +17,10 @@ pub struct Title {
 }
 
 impl Title {
-    /// Moves the environment out of the way and takes the area. From now on `std::env::args` is meaningless: read it
-    /// before. Refused (`EBUSY`) unless the caller is the only thread.
+    /// Moves the environment elsewhere and takes the area. From now on `std::env::args` is meaningless: read it before.
+    /// Refused (`EBUSY`) unless the caller is the only thread.
     pub fn claim() -> io::Result<Self> {
-        // What is set anew lives elsewhere.
+        // Variables that are set anew are allocated elsewhere.
         let variables: Vec<_> = std::env::vars_os().collect();
         process::set_environment(&variables)?;
         let stat = std::fs::read_to_string("/proc/self/stat")?;
@@ -31,7 +31,7 @@ impl Title {
         })
     }
 
-    /// Shows another text, cut to what fits.
+    /// Shows another text, truncated to the area.
     pub fn set(&mut self, text: &str) {
         let Some(most) = self.size_bytes.checked_sub(1) else {
             return;
@@ -40,7 +40,7 @@ impl Title {
         let shown = shown.get(..most).unwrap_or(shown);
         let area: *mut u8 = std::ptr::with_exposed_provenance_mut(self.start);
         // SAFETY: the kernel put arguments and environment into this part of the stack, which stays mapped and
-        // writable; nobody refers to the environment there any more (moved in `claim`), and whoever still reads
+        // writable; nothing refers to the environment there any more (moved in `claim`), and code that still reads
         // arguments finds a NUL before the end.
         unsafe { area.write_bytes(0, self.size_bytes) };
         // SAFETY: as above; `shown` is shorter than the area and elsewhere.
@@ -48,9 +48,9 @@ impl Title {
     }
 }
 
-/// Start of the arguments and end of the environment, if the two are neighbours.
+/// Start of the arguments and end of the environment, if the two are adjacent.
 fn parse(stat: &str) -> Option<(usize, usize)> {
-    // The name in parentheses is field 2 and may hold anything.
+    // Field 2, the name in parentheses, may contain anything.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace().skip(ARG_START_FIELD - 3);
     let mut next = || fields.next()?.parse::<usize>().ok();

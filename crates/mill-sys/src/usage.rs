@@ -1,42 +1,42 @@
-//! What threads and processes have used of the CPUs (getrusage(2)).
+//! The CPU time that threads and processes have used (getrusage(2)).
 
 use std::io;
 use std::ops::Sub;
 use std::time::Duration;
 
-/// CPU time and switches since a beginning. `user` and `system` together are exact; how they share the sum the
-/// kernel may only estimate, from where its clock ticks have found the thread.
+/// CPU time and context switches. The sum of `user` and `system` is exact; the kernel may estimate its division, from
+/// where its clock ticks found the thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuUsage {
     pub user: Duration,
     pub system: Duration,
-    /// Times that it waited for something.
+    /// Switches because the thread waited.
     pub voluntary_switches: u64,
-    /// Times that it was put aside although it could have gone on.
+    /// Switches by preemption.
     pub involuntary_switches: u64,
 }
 
 impl CpuUsage {
-    /// Of the calling thread since it began. One system call.
+    /// Usage of the calling thread since it started. One system call.
     pub fn of_thread() -> io::Result<Self> {
         Self::of(libc::RUSAGE_THREAD)
     }
 
-    /// Of all threads of this process, also those that have ended. One system call.
+    /// Usage of all threads of this process, including those that have ended. One system call.
     pub fn of_process() -> io::Result<Self> {
         Self::of(libc::RUSAGE_SELF)
     }
 
-    /// User and system time together.
+    /// The sum of user and system time.
     pub fn total(&self) -> Duration {
         self.user + self.system
     }
 
-    fn of(whom: libc::c_int) -> io::Result<Self> {
+    fn of(scope: libc::c_int) -> io::Result<Self> {
         // SAFETY: a rusage is numbers, for which zero is valid.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
         // SAFETY: the pointer is to a local that outlives the call.
-        let result = unsafe { libc::getrusage(whom, &raw mut usage) };
+        let result = unsafe { libc::getrusage(scope, &raw mut usage) };
         if result != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -52,7 +52,7 @@ impl CpuUsage {
 impl Sub for CpuUsage {
     type Output = Self;
 
-    /// What was used since `earlier`; no part is below zero, though the kernel may move its estimate between two.
+    /// The usage since `earlier`; no part is negative, though the kernel may correct its estimate in between.
     fn sub(self, earlier: Self) -> Self {
         Self {
             user: self.user.saturating_sub(earlier.user),
@@ -79,14 +79,14 @@ mod tests {
     use crate::clock;
     use crate::epoll::{Epoll, Event};
 
-    /// Works until the thread's own clock has moved so far.
+    /// Works until the thread's CPU clock has advanced by this duration.
     fn work(duration: Duration) {
         let end = clock::thread_cpu() + duration;
         while clock::thread_cpu() < end {}
     }
 
     #[test]
-    fn a_thread_that_works_uses_what_its_clock_says_and_the_process_no_less() {
+    fn a_working_thread_uses_what_its_clock_says_and_the_process_no_less() {
         const WORK: Duration = Duration::from_millis(20);
         let thread = std::thread::spawn(|| {
             let (thread, process) = (CpuUsage::of_thread(), CpuUsage::of_process());
@@ -97,14 +97,14 @@ mod tests {
             )
         });
         let (thread, process) = thread.join().unwrap();
-        // The kernel cuts each of the four readings to a microsecond.
+        // The kernel truncates each of the four readings to a microsecond.
         let cut = Duration::from_micros(4);
         assert!(thread.total() + cut >= WORK, "{thread:?}");
         assert!(process.total() + cut >= WORK, "{process:?}");
     }
 
     #[test]
-    fn a_thread_that_waits_is_switched_by_its_own_will() {
+    fn a_thread_that_waits_is_switched_voluntarily() {
         let epoll = Epoll::new().unwrap();
         let before = CpuUsage::of_thread().unwrap();
         let wait = Some(Duration::from_millis(1));

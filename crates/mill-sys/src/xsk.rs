@@ -1,9 +1,9 @@
-//! AF_XDP: a queue of an interface as four rings and memory full of frames (the kernel's
+//! AF_XDP: a queue of an interface as four rings and a memory of frames (the kernel's
 //! Documentation/networking/af_xdp.rst, if_xdp.h).
 //!
-//! Making the socket takes rights (`create`); running it (`Xsk::open`) takes none, and may happen in another process.
-//! Frames have numbers. Those below `XskOptions::receive_frames` only ever receive, the others only ever send: so each
-//! ring has room for every frame that can be in it, and none is ever full.
+//! Making the socket takes privileges (`create`); using it (`Xsk::open`) takes none, and may happen in another process.
+//! Frames have numbers. Those below `XskOptions::receive_frames` are only received into, the others are only sent from:
+//! so each ring has room for every frame that can be in it, and none can overflow.
 
 use crate::memory::SharedMemory;
 use crate::memory::frames::Frames;
@@ -15,16 +15,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// The rings' indices and entries.
 mod ring;
 
-/// What sockets are made with.
+/// Options of sockets and their memory.
 mod options;
 
 /// Several sockets at one queue.
 mod pool;
 
-/// Making the socket, and asking it.
+/// Making a socket, and reading its state.
 mod socket;
 
-/// Whose the frames are that somebody has left behind.
+/// Recovering the owner of frames that a former process has left.
 mod recovery;
 
 pub use options::{Copying, XskOptions};
@@ -33,37 +33,39 @@ pub use pool::XskPool;
 pub use recovery::Recovered;
 pub use socket::{XskError, XskStatistics, create, create_sharing};
 
-/// What the kernel leaves free before what it receives (XDP_PACKET_HEADROOM of bpf.h): room for a program to put headers.
+/// Bytes that the kernel leaves free before a received frame (XDP_PACKET_HEADROOM of bpf.h): room for a program to add
+/// headers.
 pub const HEADROOM: u32 = 256;
 
-/// A part of a frame that has arrived, or the whole of it.
+/// A received frame, or a piece of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The number of the place.
+    /// The number of the frame's slot.
     pub number: u32,
-    /// Where it begins there.
+    /// Its offset in the slot.
     pub offset: u32,
     pub len: u32,
     /// The next piece belongs to the same frame.
     pub continues: bool,
 }
 
-/// What a call to send has brought.
+/// The result of a call to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kicked {
-    /// Everything is on its way.
+    /// All frames are on their way.
     All,
-    /// The kernel takes no more than so many a call, or has no room now; `took` says how many it took.
+    /// The kernel has sent `took` frames; it sends no more in one call, or has no room now.
     Some { took: u32 },
-    /// The kernel took frames and lost the last, because the other end's queue was full (veth has 256 places).
+    /// The kernel has sent `took` frames and lost the last, because the other end's queue was full (veth has 256
+    /// slots).
     Lost { took: u32 },
-    /// The kernel sends nothing and does not say why: the queue's number is beyond the queues that send.
+    /// The kernel silently sends nothing: the queue's number is beyond the transmit queues.
     Ignored,
-    /// The interface is down, gone, or the like.
+    /// The interface is down or gone, or the call failed otherwise.
     Refused { errno: i32 },
 }
 
-/// A socket with its memory, as used by one thread.
+/// A socket with its memory, used by one thread.
 ///
 /// The rings come before the socket: mappings that outlive it would keep the queue busy.
 #[derive(Debug)]
@@ -72,21 +74,21 @@ pub struct Xsk {
     received: Consumer<Descriptor>,
     transmit: Producer<Descriptor>,
     frames: Frames,
-    /// A frame's number is its address shifted so many bits.
+    /// A frame's number is its address shifted right by this many bits.
     shift: u32,
-    /// Frames below receive.
+    /// Frames with lower numbers are for receiving.
     receive_frames: u32,
-    /// Those that send, and are this socket's.
+    /// This socket's frames for sending.
     senders: Range<u32>,
-    /// Frames that receive and were ours when the socket was taken over.
+    /// Receive frames that belonged to this process when the socket was taken over.
     vacant: Vec<u32>,
     recovered: Recovered,
-    /// Entries of the rings that made no sense.
+    /// Invalid entries of the rings.
     strange: u64,
     socket: OwnedFd,
 }
 
-/// The rings by which places come back and go away.
+/// The rings by which slots go to the kernel and come back.
 #[derive(Debug)]
 enum Supply {
     Own {
@@ -97,8 +99,8 @@ enum Supply {
 }
 
 impl Xsk {
-    /// Takes the only socket of a queue over, new or left behind by a process that is no more. `memory` and `options` are
-    /// those that the socket was made with. Several sockets are taken over by [`XskPool`].
+    /// Opens the only socket of a queue, new or left by a process that has ended. `memory` and `options` have to be
+    /// those that it was made with. Several sockets are opened by [`XskPool`].
     pub fn open(socket: OwnedFd, memory: SharedMemory, options: &XskOptions) -> io::Result<Self> {
         options.memory_bytes()?;
         if options.sharers != 1 {
@@ -137,7 +139,7 @@ impl Xsk {
         })
     }
 
-    /// One of several sockets of a queue.
+    /// Opens one of several sockets of a queue.
     fn of_pool(
         mut sharer: Sharer,
         (received, transmit): pool::OwnRings,
@@ -163,23 +165,24 @@ impl Xsk {
         }
     }
 
-    /// Bytes of a frame's place.
+    /// Bytes of a frame's slot.
     pub fn frame_bytes(&self) -> usize {
         self.frames.frame_bytes()
     }
 
-    /// The numbers of the frames that send; of a socket that shares its queue, of its own.
+    /// The numbers of this socket's frames for sending.
     pub fn senders(&self) -> Range<u32> {
         self.senders.clone()
     }
 
-    /// How many frames receive: those below. Of a socket that shares its queue any of them may arrive.
+    /// The number of frames for receiving, which have the lower numbers. At a shared queue any of them may arrive at
+    /// this socket.
     pub fn receivers(&self) -> u32 {
         self.receive_frames
     }
 
-    /// The frames that receive and were ours when the socket was taken over, once; beside them how many this socket has
-    /// brought along.
+    /// The receive frames that belonged to this process when the socket was taken over, returned once; and how many
+    /// frames this socket adds to the queue.
     pub fn take_vacant(&mut self) -> (Vec<u32>, u32) {
         let share = match &self.supply {
             Supply::Own { .. } => self.receive_frames,
@@ -188,22 +191,22 @@ impl Xsk {
         (std::mem::take(&mut self.vacant), share)
     }
 
-    /// Whether a frame is ours now.
+    /// Whether this process owns a frame now.
     pub fn is_ours(&mut self, number: u32) -> bool {
         self.frames.is_ours(number)
     }
 
-    /// The bytes of frames that lie side by side, all of them ours.
+    /// The bytes of adjacent frames, all of them owned by this process.
     pub fn run(&mut self, first: u32, count: u32) -> Option<&mut [u8]> {
         self.frames.run(first, count)
     }
 
-    /// A part of a frame that is ours.
+    /// A part of a frame that this process owns.
     pub fn part(&mut self, number: u32, from: usize, len: usize) -> Option<&mut [u8]> {
         self.frames.part(number, from, len)
     }
 
-    /// Takes the next piece that has arrived. It is ours until [`Self::fill`].
+    /// Takes the next received piece, which belongs to this process until [`Self::fill`].
     #[inline]
     pub fn receive(&mut self) -> Option<Piece> {
         loop {
@@ -228,13 +231,14 @@ impl Xsk {
         }
     }
 
-    /// How many pieces wait at least, without a look at what the other side has done since.
+    /// The least number of pieces that wait, without reading the kernel's index again.
     #[inline]
     pub fn waiting(&self) -> u32 {
         self.received.known()
     }
 
-    /// How many places the kernel has to fill, where several sockets give it some: none of them knows by itself.
+    /// The number of slots that the kernel has for receiving, where several sockets give it some and none knows the
+    /// sum.
     #[inline]
     pub fn filled_by_all(&self) -> Option<u32> {
         match &self.supply {
@@ -243,24 +247,24 @@ impl Xsk {
         }
     }
 
-    /// Gives a frame that receives back to the kernel, which sees it after [`Self::publish_received`].
+    /// Gives a receive slot back to the kernel, which sees it after [`Self::publish_received`].
     #[inline]
     pub fn fill(&mut self, number: u32) {
         if number >= self.receive_frames || !self.frames.give(number) {
-            debug_assert!(false, "{number} is no frame of ours that receives");
+            debug_assert!(false, "{number} is no receive frame of this process");
             return;
         }
         let address = u64::from(number) << self.shift;
         match &mut self.supply {
             Supply::Own { fill, .. } => {
                 let is_put = fill.put(address);
-                debug_assert!(is_put, "the ring has room for all frames that receive");
+                debug_assert!(is_put, "the ring has room for all receive frames");
             }
             Supply::Shared(sharer) => sharer.give(address),
         }
     }
 
-    /// Tells the kernel what was taken and given back. No system call but where the driver sleeps.
+    /// Publishes what was taken and given back. No system call unless the driver sleeps.
     #[inline]
     pub fn publish_received(&mut self) {
         self.received.release();
@@ -276,12 +280,12 @@ impl Xsk {
         }
     }
 
-    /// Queues a piece of a frame to be sent: the first `len` bytes of a place that sends. The kernel sees it after
-    /// [`Self::publish_transmit`], which has to wait for the last piece of a frame.
+    /// Queues a piece of a frame to be sent: the first `len` bytes of a send slot. The kernel sees it after
+    /// [`Self::publish_transmit`], which must not be called before the last piece of a frame.
     #[inline]
     pub fn transmit(&mut self, number: u32, len: u32, continues: bool) {
         if !self.senders.contains(&number) || !self.frames.give(number) {
-            debug_assert!(false, "{number} is no frame of ours that sends");
+            debug_assert!(false, "{number} is no send frame of this process");
             return;
         }
         if let Supply::Shared(sharer) = &mut self.supply {
@@ -293,22 +297,22 @@ impl Xsk {
             len,
             options,
         });
-        debug_assert!(is_put, "the ring has room for all frames that send");
+        debug_assert!(is_put, "the ring has room for all send frames");
     }
 
-    /// Lets the kernel see what was queued.
+    /// Publishes the queued pieces.
     #[inline]
     pub fn publish_transmit(&mut self) {
         self.transmit.publish();
     }
 
-    /// How many published pieces the kernel has not looked at.
+    /// The number of published pieces that the kernel has not processed.
     #[inline]
     pub fn unsent(&mut self) -> u32 {
         self.transmit.pending()
     }
 
-    /// Takes the number of a frame that has been sent; it is ours again.
+    /// Takes the number of a frame that was sent, which belongs to this process again.
     #[inline]
     pub fn complete(&mut self) -> Option<u32> {
         loop {
@@ -329,12 +333,12 @@ impl Xsk {
                 return Some(number);
             }
             self.strange += 1;
-            debug_assert!(false, "the kernel sends no frame at {address}");
+            debug_assert!(false, "the kernel has no send frame at {address}");
         }
     }
 
-    /// Has the kernel send what was published, if it does not by itself. One system call, in which a kernel that copies
-    /// does all of the work of sending.
+    /// Has the kernel send what was published, if it does not do so by itself. One system call; in copy mode it does
+    /// all the work of sending.
     pub fn kick(&mut self) -> Kicked {
         let before = self.transmit.pending();
         if before == 0 || !self.transmit.needs_wakeup() {
@@ -355,27 +359,27 @@ impl Xsk {
         }
     }
 
-    /// Whether the driver looks at the ring without being called.
+    /// Whether the driver polls the ring without a call.
     fn is_driver_sending(&self) -> bool {
         !self.transmit.needs_wakeup()
     }
 
-    /// Whether the kernel neither copies received frames nor those that are sent.
+    /// Whether the kernel copies neither received nor sent frames.
     pub fn is_zero_copy(&self) -> io::Result<bool> {
         socket::is_zero_copy(self.socket.as_fd())
     }
 
-    /// What the kernel has counted since the socket was made.
+    /// The kernel's counters since the socket was made.
     pub fn statistics(&self) -> io::Result<XskStatistics> {
         socket::statistics(self.socket.as_fd())
     }
 
-    /// What was found when the socket was taken over.
+    /// What was recovered when the socket was taken over.
     pub fn recovered(&self) -> Recovered {
         self.recovered
     }
 
-    /// Entries of the rings that named no frame of the kernel's: none, ever.
+    /// The number of ring entries that named no frame of the kernel: always zero, unless the kernel has a bug.
     pub fn strange(&self) -> u64 {
         self.strange
     }

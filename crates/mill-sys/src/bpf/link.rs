@@ -1,19 +1,19 @@
-//! Programs at interfaces, by a descriptor that holds them there: with the last of its copies the program is gone.
+//! Attachment of programs to interfaces by a descriptor: the program is detached when the last duplicate is closed.
 
 use super::program::{ATTACH_XDP, Program};
 use super::{Attributes, BpfError, Command, number_of};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Where in the kernel a program sees the frames.
+/// Where in the kernel a program sees frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// In the interface's driver, before the kernel makes a packet of its own of the frame. Not every driver can.
+    /// In the interface's driver, before the kernel allocates a packet. Not every driver supports it.
     Native,
-    /// In the kernel's stack, which every interface has: slower, as packets are made and copied first.
+    /// In the kernel's stack, for every interface: slower, as packets are allocated and copied first.
     Generic,
 }
 
-/// Attaches a program to an interface. `EBUSY` if it has one already, `EOPNOTSUPP` if its driver can't in that
+/// Attaches a program to an interface. `EBUSY` if it has one already, `EOPNOTSUPP` if its driver does not support the
 /// mode, `EINVAL` if there is no such interface in the caller's network namespace.
 pub fn attach(program: &Program, interface: u32, mode: Mode) -> Result<OwnedFd, BpfError> {
     LINK_CREATE.open(&mut Create {
@@ -27,7 +27,7 @@ pub fn attach(program: &Program, interface: u32, mode: Mode) -> Result<OwnedFd, 
     })
 }
 
-/// The beginning of what BPF_LINK_CREATE takes.
+/// The beginning of BPF_LINK_CREATE's attributes.
 #[repr(C)]
 struct Create {
     prog_fd: u32,
@@ -41,6 +41,6 @@ unsafe impl Attributes for Create {}
 
 const LINK_CREATE: Command = Command::new(28, "BPF_LINK_CREATE");
 
-// Of the kernel's if_link.h.
+// From linux/if_link.h.
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;

@@ -1,4 +1,4 @@
-//! Maps: an array that processes map into their memory, and the table of AF_XDP's sockets.
+//! Maps: an array that processes map into their memory, and the table of AF_XDP sockets.
 
 use super::{Attributes, BpfError, Command, name_of, number_of};
 use crate::memory::mapping::Mapping;
@@ -6,22 +6,22 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A map, by its descriptor: whoever has that can use it, whatever its rights are.
+/// A map, by its descriptor, which is all that using it takes.
 #[derive(Debug)]
 pub struct Map(OwnedFd);
 
-/// An array's memory in this process. What is written here is what the program reads, with no system call in between.
+/// An array's memory in this process: writes are visible to the program without a system call.
 #[derive(Debug)]
 pub struct ArrayMemory(Mapping);
 
 impl Map {
-    /// An array of one element of `bytes`, all zero, that can be mapped. A program reads it at a fixed address, with no
-    /// call (an array of several would need one).
+    /// Makes an array of one element of `bytes`, zeroed, that can be mapped into memory. A program reads it at a fixed
+    /// address without a helper call, which an array of several elements would need.
     pub fn array(name: &str, bytes: u32) -> Result<Self, BpfError> {
         Self::create(name, ARRAY, bytes, 1, MMAPABLE)
     }
 
-    /// A table of `entries` AF_XDP sockets, none of which is there yet.
+    /// Makes an empty table of up to `entries` AF_XDP sockets.
     pub fn sockets(name: &str, entries: u32) -> Result<Self, BpfError> {
         Self::create(name, XSKMAP, 4, entries, 0)
     }
@@ -47,13 +47,13 @@ impl Map {
             .map(Self)
     }
 
-    /// A map that somebody else has made.
+    /// The map of a descriptor.
     pub fn from_descriptor(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
 
-    /// Puts a socket into a table of sockets: what the program redirects to `key` goes there from now on. The map keeps no
-    /// socket open: with its last descriptor it leaves the map.
+    /// Enters a socket into a table: what the program redirects to `key` goes there from now on. The map holds no
+    /// reference: when the socket's last descriptor is closed, the entry is removed.
     pub fn set_socket(&self, key: u32, socket: BorrowedFd<'_>) -> Result<(), BpfError> {
         let value = number_of(&socket);
         MAP_UPDATE_ELEM
@@ -67,7 +67,7 @@ impl Map {
             .map(drop)
     }
 
-    /// Takes a socket out of a table of sockets, if there is one.
+    /// Removes a socket from a table, if there is one.
     pub fn remove(&self, key: u32) -> Result<(), BpfError> {
         MAP_DELETE_ELEM
             .run(&mut Element {
@@ -94,23 +94,24 @@ impl From<Map> for OwnedFd {
 }
 
 impl ArrayMemory {
-    /// Maps an array of [`Map::array`] with an element of `bytes`; needs no rights. `EINVAL` if the array is shorter.
+    /// Maps an array of [`Map::array`] whose element has `bytes`; needs no privileges. `EINVAL` if the array is
+    /// shorter.
     pub fn open(array: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
         Mapping::new(array, 0, bytes, false).map(Self)
     }
 
-    /// Four bytes in the machine's order; `None` if they are not inside, or `offset` is no multiple of four.
+    /// Four bytes in native byte order; `None` if they are not inside, or `offset` is no multiple of four.
     pub fn atomic_u32(&self, offset: usize) -> Option<&AtomicU32> {
         self.0.atomic_u32(offset)
     }
 
-    /// Eight bytes in the machine's order; `None` if they are not inside, or `offset` is no multiple of eight.
+    /// Eight bytes in native byte order; `None` if they are not inside, or `offset` is no multiple of eight.
     pub fn atomic_u64(&self, offset: usize) -> Option<&AtomicU64> {
         self.0.atomic_u64(offset)
     }
 }
 
-/// The beginning of what BPF_MAP_CREATE takes.
+/// The beginning of BPF_MAP_CREATE's attributes.
 #[repr(C)]
 struct Create {
     map_type: u32,
@@ -123,7 +124,7 @@ struct Create {
     map_name: [u8; 16],
 }
 
-/// What the commands for elements take.
+/// The attributes of the commands for elements.
 #[repr(C)]
 struct Element {
     map_fd: u32,
@@ -133,7 +134,7 @@ struct Element {
     flags: u64,
 }
 
-// The structures assume pointers of 64 bits, as all of the kernel's do.
+// The structures assume 64-bit pointers.
 const _: () = assert!(size_of::<*const u32>() == 8);
 
 // SAFETY: it points to nothing.
@@ -147,7 +148,7 @@ const MAP_CREATE: Command = Command::new(0, "BPF_MAP_CREATE");
 const MAP_UPDATE_ELEM: Command = Command::new(2, "BPF_MAP_UPDATE_ELEM");
 const MAP_DELETE_ELEM: Command = Command::new(3, "BPF_MAP_DELETE_ELEM");
 
-// Kinds of maps (enum bpf_map_type) and the flag by which an array can be mapped.
+// Map types (enum bpf_map_type), and the flag of an array that can be mapped.
 const ARRAY: u32 = 2;
 const XSKMAP: u32 = 17;
 const MMAPABLE: u32 = 1 << 10;

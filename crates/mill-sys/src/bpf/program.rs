@@ -1,4 +1,4 @@
-//! Programs that look at received frames (BPF_PROG_TYPE_XDP): loaded, checked by the kernel, and tried out.
+//! Programs that see received frames (BPF_PROG_TYPE_XDP): loading, and test runs.
 
 use super::{Attributes, BpfError, Command, Instruction, name_of, number_of};
 use std::io;
@@ -9,49 +9,50 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Program(OwnedFd);
 
-/// What becomes of a frame: what a program returns (enum xdp_action).
+/// A program's result, the fate of a frame (enum xdp_action).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Verdict {
     /// The program failed; the frame is dropped.
     Aborted = 0,
     Drop = 1,
-    /// The kernel's stack goes on with it.
+    /// The frame passes to the kernel's stack.
     Pass = 2,
-    /// Out of the same interface.
+    /// The frame is sent out of the same interface.
     Transmit = 3,
-    /// To a socket or another interface.
+    /// The frame goes to a socket or another interface.
     Redirect = 4,
 }
 
-/// A frame as the program is to see it.
+/// The input of a test run.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'frame> {
-    /// From the Ethernet header on, at least that.
+    /// The frame, with an Ethernet header at least.
     pub frame: &'frame [u8],
-    /// On which interface it comes, and by which of its queues, which have to be there; `None` is the loopback's first.
+    /// The interface and the queue that the frame seems to arrive at; both have to exist. `None` is the loopback's
+    /// first.
     pub arrival: Option<(u32, u32)>,
-    /// How often the program runs; once at least.
+    /// The number of runs, at least one.
     pub repeat: u32,
 }
 
-/// What a trial has shown.
+/// The result of a test run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub verdict: Verdict,
-    /// Mean time of one run.
+    /// Mean duration of one run.
     pub duration: Duration,
 }
 
 impl Program {
-    /// Loads a program for received frames, those of several buffers too. One that the kernel refuses is loaded once more
-    /// to hear why: [`BpfError::log`].
+    /// Loads an XDP program that also accepts frames in several buffers. If the kernel refuses it, it is loaded once
+    /// more with a log: [`BpfError::log`].
     pub fn load(name: &str, instructions: &[Instruction]) -> Result<Self, BpfError> {
         let mut load = Load {
             prog_type: XDP,
             insn_cnt: u32::try_from(instructions.len()).unwrap_or(u32::MAX),
             insns: instructions.as_ptr(),
-            // It calls nothing that the kernel keeps for programs under the GPL.
+            // It calls no helper that is reserved for GPL programs.
             license: c"Dual MIT/GPL".as_ptr(),
             log_level: 0,
             log_size: 0,
@@ -80,8 +81,8 @@ impl Program {
         }
     }
 
-    /// Runs the program on a frame that nobody has sent; the frame goes nowhere, but counters and maps are the real ones.
-    /// `EINVAL` if the frame is shorter than Ethernet's header or the interface has no such queue.
+    /// Runs the program on a frame that is not received or sent (BPF_PROG_TEST_RUN); counters and maps are the real
+    /// ones. `EINVAL` if the frame is shorter than an Ethernet header or the interface has no such queue.
     pub fn try_out(&self, trial: Trial<'_>) -> Result<Outcome, BpfError> {
         let frame_len = u32::try_from(trial.frame.len()).unwrap_or(u32::MAX);
         let (interface, queue) = trial.arrival.unwrap_or_default();
@@ -121,7 +122,7 @@ impl Program {
     }
 }
 
-/// The kernel gives up checking a program when a signal comes, whoever handles that; then it is asked again.
+/// The kernel aborts verification when any signal arrives (EAGAIN); then it is tried again.
 fn open(load: &mut Load) -> Result<OwnedFd, BpfError> {
     for _ in 1..LOADS_MAX {
         match PROG_LOAD.open(load) {
@@ -132,11 +133,10 @@ fn open(load: &mut Load) -> Result<OwnedFd, BpfError> {
     PROG_LOAD.open(load)
 }
 
-/// How often it is asked: a check takes milliseconds, and so many signals don't come in that time.
+/// How often loading is tried: verification takes milliseconds, in which this many signals do not arrive.
 const LOADS_MAX: u32 = 20;
 
-/// What the program with this number is called: every loaded program has a number, which tools show. `ENOENT` if it is
-/// gone.
+/// The name of the loaded program with this id. `ENOENT` if it was unloaded.
 pub fn name(id: u32) -> Result<String, BpfError> {
     let program = PROG_GET_FD_BY_ID.open(&mut ById {
         prog_id: id,
@@ -156,7 +156,7 @@ pub fn name(id: u32) -> Result<String, BpfError> {
 }
 
 impl Verdict {
-    /// The kernel takes what it does not know for a failure.
+    /// The kernel treats unknown results as a failure.
     fn of(number: u32) -> Self {
         match number {
             1 => Self::Drop,
@@ -174,7 +174,7 @@ impl AsFd for Program {
     }
 }
 
-/// The beginning of what BPF_PROG_LOAD takes.
+/// The beginning of BPF_PROG_LOAD's attributes.
 #[repr(C)]
 struct Load {
     prog_type: u32,
@@ -191,7 +191,7 @@ struct Load {
     expected_attach_type: u32,
 }
 
-/// The beginning of what BPF_PROG_TEST_RUN takes.
+/// The beginning of BPF_PROG_TEST_RUN's attributes.
 #[repr(C)]
 struct TestRun {
     prog_fd: u32,
@@ -208,7 +208,7 @@ struct TestRun {
     ctx_out: *mut Context,
 }
 
-/// What the program is given: `struct xdp_md`. In a trial `data_end` is the frame's length.
+/// The program's context: `struct xdp_md`. In a test run `data_end` is the frame's length.
 #[repr(C)]
 struct Context {
     data: u32,
@@ -219,7 +219,7 @@ struct Context {
     egress_ifindex: u32,
 }
 
-/// What BPF_PROG_GET_FD_BY_ID takes.
+/// The attributes of BPF_PROG_GET_FD_BY_ID.
 #[repr(C)]
 struct ById {
     prog_id: u32,
@@ -227,7 +227,7 @@ struct ById {
     open_flags: u32,
 }
 
-/// What BPF_OBJ_GET_INFO_BY_FD takes.
+/// The attributes of BPF_OBJ_GET_INFO_BY_FD.
 #[repr(C)]
 struct AskInfo {
     bpf_fd: u32,
@@ -235,14 +235,14 @@ struct AskInfo {
     info: *mut Info,
 }
 
-/// The beginning of `struct bpf_prog_info`, of which only the name is wanted here.
+/// The beginning of `struct bpf_prog_info`, up to the name.
 #[repr(C, align(8))]
 struct Info {
     bytes: [u8; 128],
 }
 
-/// Where the name stands, behind the kind, the number, a tag of 8 bytes, two lengths, two addresses, the time, two numbers
-/// and an address.
+/// Offset of the name, after type, id, a tag of 8 bytes, two lengths, two addresses, the load time, two numbers and an
+/// address.
 const INFO_NAME: usize = 4 + 4 + 8 + 2 * 4 + 2 * 8 + 8 + 2 * 4 + 8;
 
 // SAFETY: it points to nothing.
@@ -264,12 +264,12 @@ const PROG_TEST_RUN: Command = Command::new(10, "BPF_PROG_TEST_RUN");
 const PROG_GET_FD_BY_ID: Command = Command::new(13, "BPF_PROG_GET_FD_BY_ID");
 const OBJ_GET_INFO_BY_FD: Command = Command::new(15, "BPF_OBJ_GET_INFO_BY_FD");
 
-/// BPF_PROG_TYPE_XDP, and where such a program is attached: BPF_XDP.
+/// BPF_PROG_TYPE_XDP, and its attach type BPF_XDP.
 const XDP: u32 = 6;
 pub(super) const ATTACH_XDP: u32 = 37;
 
-/// BPF_F_XDP_HAS_FRAGS: the program can cope with frames whose later bytes are in other buffers.
+/// BPF_F_XDP_HAS_FRAGS: the program accepts frames whose later bytes are in further buffers.
 const HAS_FRAGS: u32 = 1 << 5;
 
-/// Bytes for what the verifier says. Of a longer log the kernel keeps the end, which is what matters.
+/// Bytes for the verifier's log. Of a longer one the kernel keeps the end, which matters.
 const LOG_LEN_MAX: usize = 1 << 18;

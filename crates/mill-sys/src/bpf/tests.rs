@@ -22,7 +22,7 @@ fn always(verdict: i32) -> [Instruction; 2] {
     [answer, exit]
 }
 
-/// Nothing of this can be tried without rights, or where the kernel has no such thing.
+/// Whether privileges and kernel features for these tests are present.
 fn is_possible() -> bool {
     match Program::load("possible", &always(2)) {
         Ok(_) => true,
@@ -35,7 +35,7 @@ fn is_possible() -> bool {
 }
 
 #[test]
-fn a_program_says_what_becomes_of_a_frame() {
+fn a_program_decides_the_fate_of_a_frame() {
     if !is_possible() {
         return;
     }
@@ -52,7 +52,7 @@ fn a_program_says_what_becomes_of_a_frame() {
     check(1, Verdict::Drop);
     check(2, Verdict::Pass);
     check(3, Verdict::Transmit);
-    // Redirected nowhere, which only a trial lets pass.
+    // Redirected to nowhere, which only a test run allows.
     check(4, Verdict::Redirect);
     check(5, Verdict::Aborted);
     let program = Program::load("short", &always(2)).unwrap();
@@ -72,7 +72,7 @@ fn a_program_that_is_refused_comes_with_the_reason() {
     if !is_possible() {
         return;
     }
-    // Nobody has said what r0 is.
+    // r0 is not set.
     let [_, exit] = always(0);
     let refused = Program::load("no_answer", &[exit]).unwrap_err();
     assert_eq!(refused.error.raw_os_error(), Some(libc::EACCES));
@@ -154,14 +154,14 @@ fn an_interface_has_one_program_until_its_link_is_closed() {
 }
 
 #[test]
-fn sockets_come_into_their_table_and_leave_it() {
+fn sockets_are_entered_into_a_table_and_removed() {
     if !is_possible() {
         return;
     }
     let table = Map::sockets("sockets", 2).unwrap();
     // SAFETY: socket(2) takes no pointer.
     let number = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     let code =
         |result: Result<(), BpfError>| result.map_err(|refused| refused.error.raw_os_error());
@@ -180,7 +180,7 @@ fn sockets_come_into_their_table_and_leave_it() {
 }
 
 #[test]
-fn names_are_what_the_kernel_allows() {
+fn names_are_limited_to_what_the_kernel_allows() {
     let check = |text: &str, expected: &[u8]| {
         let name = name_of(text);
         assert_eq!(name.split(|byte| *byte == 0).next().unwrap(), expected);

@@ -1,8 +1,8 @@
-//! Signals that never wait, whatever the other owners of a descriptor do to it meanwhile.
+//! Signals that cannot block, whatever other owners of the descriptor do meanwhile.
 //!
-//! A write waits where somebody has made the descriptor blocking and full, and he can do so at any moment. The kernel itself
-//! does not: it signals an eventfd when something that was asked of it asynchronously is done (io_submit(2)), by counting
-//! on as far as that goes. So what is asked for is nothing, to be done at once: to read no bytes.
+//! A write blocks if a peer has made the descriptor blocking and full, which it can do at any moment. The kernel itself
+//! does not block: it signals an eventfd when an asynchronous request is complete (io_submit(2)), by adding to the
+//! counter as far as that goes. So the request here is one that completes at once: a read of no bytes.
 
 use crate::process::check;
 use std::cell::Cell;
@@ -10,44 +10,45 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Signals by the kernel's own hand; by a write where it does not lend it. Its end costs nothing, but for the last one of a
-/// thread.
+/// Signals through the kernel's asynchronous I/O; by a write where that is not available. Dropping it costs nothing,
+/// except for the last one of a thread.
 #[derive(Debug)]
 pub struct Signaller(Option<Context>);
 
 thread_local! {
-    /// Of a signaller that has ended, for the next one: the kernel takes tens of milliseconds to destroy a context
-    /// (an RCU grace period), in which who serves others would stand still.
+    /// The context of a former signaller, for the next one: destroying a context takes the kernel tens of milliseconds
+    /// (an RCU grace period), in which the worker would stand still.
     static SPARE: Cell<Option<Context>> = const { Cell::new(None) };
 }
 
 #[derive(Debug)]
 struct Context {
     number: libc::c_ulong,
-    /// Where no bytes are read.
+    /// The file from which no bytes are read.
     source: File,
-    /// What was done and not fetched: the kernel keeps so much.
+    /// Completions that were not fetched yet: the kernel keeps a limited number.
     unfetched: usize,
 }
 
 impl Signaller {
-    /// Whether it waits for nobody is said by [`Self::is_bounded`].
+    /// [`Self::is_bounded`] tells whether it can block.
     pub fn new() -> Self {
         let spare = SPARE.try_with(Cell::take).ok().flatten();
         Self(spare.or_else(|| Context::new().ok()))
     }
 
-    /// Whether the kernel signals for us. It may know no such requests, forbid them, or have too many (fs.aio-max-nr).
+    /// Whether the kernel signals asynchronously. It may lack such requests, forbid them, or have too many
+    /// (fs.aio-max-nr).
     pub const fn is_bounded(&self) -> bool {
         self.0.is_some()
     }
 
-    /// As [`super::signal`], and at most as long as the kernel takes, if [`Self::is_bounded`]. One system call, and another
-    /// one every 64 times.
+    /// As [`super::signal`], without blocking if [`Self::is_bounded`]. One system call, and a second one every 64
+    /// times.
     pub fn signal(&mut self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let result = self.0.as_mut().map(|context| context.signal(descriptor));
         match result {
-            // The kernel has no room for another request, which it always has here.
+            // The kernel refuses a request for lack of room; here there is always room.
             Some(Err(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                 super::signal(descriptor)
             }
@@ -59,7 +60,7 @@ impl Signaller {
 
 impl Drop for Signaller {
     fn drop(&mut self) {
-        // A thread that ends has no place for it any more.
+        // A thread that ends cannot keep it.
         let _ = SPARE.try_with(|spare| spare.set(self.0.take()));
     }
 }
@@ -109,7 +110,7 @@ impl Context {
         Ok(())
     }
 
-    /// Makes room for what will be done. It is all done.
+    /// Fetches completions, which makes room for more. All requests are complete.
     fn fetch(&mut self) {
         let mut events = [[0_u64; 4]; EVENTS];
         // SAFETY: the pointer is to room for so many events (io_event of aio_abi.h), of four times eight bytes each, which
@@ -124,7 +125,7 @@ impl Context {
                 std::ptr::null_mut::<libc::timespec>(),
             )
         };
-        // If nothing comes the next request may be refused.
+        // If nothing is fetched, the next request may be refused.
         self.unfetched -= usize::try_from(result).unwrap_or(0).min(self.unfetched);
     }
 }
@@ -140,7 +141,7 @@ fn check_long(result: libc::c_long) -> io::Result<()> {
     check(if result < 0 { -1 } else { 0 })
 }
 
-/// Requests that are done before they are fetched: one call more for so many.
+/// Completions between two fetches.
 const EVENTS: usize = 64;
 
 /// IOCB_CMD_PREAD and IOCB_FLAG_RESFD of the kernel's aio_abi.h.
@@ -158,7 +159,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::Duration;
 
-    /// Of the eventfd after these signals; as many as were given, if there are so many.
+    /// The eventfd's count after these signals: their number.
     fn count(event: &File) -> u64 {
         let mut bytes = [0; 8];
         (&*event).read_exact(&mut bytes).unwrap();
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_one_of_a_thread_goes_on_with_what_the_last_one_had() {
+    fn the_next_signaller_of_a_thread_reuses_the_context() {
         let number = |signaller: &Signaller| signaller.0.as_ref().map(|context| context.number);
         let first = Signaller::new();
         let had = number(&first);
@@ -210,7 +211,7 @@ mod tests {
         assert!(wait_readable(&[event.as_fd()], Some(Duration::ZERO)).unwrap()[0]);
     }
 
-    /// Whether somebody is kept waiting who signals while the other owner fills the descriptor, at any moment of it.
+    /// Whether a signal ever blocks while the other owner fills the descriptor, at any moment of it.
     fn waits(mut signal: impl FnMut(BorrowedFd<'_>) + Send) -> bool {
         const ROUNDS: u32 = 500;
         let event = create().unwrap();
@@ -226,7 +227,7 @@ mod tests {
                 }
             });
             for _ in 0..ROUNDS {
-                // What was signalled makes room for it.
+                // Reading makes room for the next signal.
                 let _ = file.read(&mut [0; 8]);
                 let is_full = file.write_all(&(u64::MAX - 1).to_ne_bytes()).is_ok();
                 set_nonblocking(event.as_fd(), false).unwrap();
@@ -242,17 +243,17 @@ mod tests {
                 }
             }
             is_over.store(true, Ordering::Release);
-            // It has an end also for who waits.
+            // Ends a signaller that is blocked.
             let _ = file.read(&mut [0; 8]);
         });
         has_waited
     }
 
-    /// Longer than a thread that has something to do is kept from it by others.
+    /// Longer than other threads can keep a runnable thread from running.
     const TIMEOUT: Duration = Duration::from_secs(3);
 
     #[test]
-    fn nobody_is_kept_waiting_whenever_it_becomes_full() {
+    fn a_signal_never_blocks_whenever_the_descriptor_becomes_full() {
         let mut signaller = Signaller::new();
         if !signaller.is_bounded() {
             println!("not tested: the kernel takes no requests (io_setup(2))");

@@ -1,11 +1,11 @@
-//! Sockets that use one interface only (socket(7), SO_BINDTODEVICE).
+//! Restricting a socket to one interface (socket(7), SO_BINDTODEVICE).
 
 use crate::process::check;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Lets a socket send by this interface whatever the routes say, and receive from it only. Everybody may, once for each
-/// socket, since Linux 5.7.
+/// Makes a socket send by this interface, whatever the routes are, and receive only from it. Since Linux 5.7 this takes
+/// no privileges, once for each socket.
 pub fn bind_to(socket: &impl AsFd, name: &str) -> io::Result<()> {
     let len = libc::socklen_t::try_from(name.len())
         .map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;

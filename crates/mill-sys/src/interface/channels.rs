@@ -1,16 +1,16 @@
-//! How many queues of an interface are in use (ethtool -l).
+//! The number of an interface's queues (ethtool -l).
 
 use super::{control, request};
 use std::io;
 
-/// Queues in use, of those that the driver has made.
+/// Queues in use, not those that the driver could have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
     pub receive: u32,
     pub transmit: u32,
 }
 
-/// The queues in use of an interface; `EOPNOTSUPP` if its driver does not say.
+/// The queues in use of an interface; `EOPNOTSUPP` if its driver does not report them.
 pub fn channels(name: &str) -> io::Result<Channels> {
     let mut answer = EthtoolChannels {
         command: ETHTOOL_GCHANNELS,
@@ -40,10 +40,10 @@ struct EthtoolChannels {
     combined: u32,
 }
 
-/// linux/ethtool.h: asks for the numbers of channels.
+/// linux/ethtool.h: the command that reads the numbers of channels.
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
-/// linux/sockios.h: a request of ethtool, whose structure `ifr_data` points to.
+/// linux/sockios.h: an ethtool request, whose structure `ifr_data` points to.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 #[cfg(test)]

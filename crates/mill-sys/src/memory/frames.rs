@@ -1,8 +1,8 @@
-//! Frames of equal size in shared memory, and who owns each: us, or the other side of a ring.
+//! Frames of equal size in shared memory, each with its owner: this process, or the other side of a ring.
 //!
-//! A byte a frame says so. It changes when a frame's number goes into or comes out of a ring, and each access looks at it;
-//! a number that the other side makes up is thereby found out. Those bytes lie outside of the memory, or, where the other
-//! side is the kernel, behind the frames: then whoever comes after this process knows whose each frame is.
+//! A byte for each frame has the owner. It changes when the frame's number goes into a ring or comes out, and each
+//! access checks it, so that an invalid number from the other side is detected. The bytes lie outside of the memory,
+//! or, where the other side is the kernel, behind the frames: then the next process knows the owner of each frame.
 
 use super::SharedMemory;
 use std::io;
@@ -17,21 +17,21 @@ pub struct Frames {
     table: Table,
 }
 
-/// Where the byte of each frame is: [`US`], or anything else.
+/// Where the owner byte of each frame is: [`US`], or any other value.
 #[derive(Debug)]
 enum Table {
     Here(Box<[u8]>),
-    /// In the memory from this offset on.
+    /// In the memory, from this offset on.
     Behind(usize),
 }
 
-/// What new memory is full of.
+/// The value of new memory.
 const US: u8 = 0;
 const OTHER: u8 = 1;
 
 impl Frames {
-    /// Cuts `count` frames of `frame_bytes` out of the memory from `offset` on; all of them are ours. EINVAL if they are
-    /// not inside.
+    /// Divides the memory from `offset` on into `count` frames of `frame_bytes`, all of them owned by this process.
+    /// EINVAL if they are not inside.
     pub fn new(
         memory: SharedMemory,
         offset: usize,
@@ -51,8 +51,8 @@ impl Frames {
         })
     }
 
-    /// `count` frames at the beginning of the memory, and behind them a byte each that says whose it is, as whoever had the
-    /// memory before has left it. Not for memory that somebody else than the kernel may write to.
+    /// `count` frames at the start of the memory, followed by their owner bytes, as the former process has left them.
+    /// Only for memory that no process but this one and the kernel can write.
     pub fn inherited(memory: SharedMemory, frame_bytes: usize, count: u32) -> io::Result<Self> {
         let needed = Self::bytes_inherited(frame_bytes, count);
         if needed.is_none_or(|needed| needed > memory.len()) {
@@ -63,7 +63,7 @@ impl Frames {
         Ok(frames)
     }
 
-    /// How many bytes of memory [`Self::inherited`] takes.
+    /// The bytes of memory that [`Self::inherited`] needs.
     pub fn bytes_inherited(frame_bytes: usize, count: u32) -> Option<usize> {
         end_of(0, frame_bytes, count)?.checked_add(count as usize)
     }
@@ -76,27 +76,27 @@ impl Frames {
         self.frame_bytes
     }
 
-    /// What lies around them.
+    /// The memory that contains the frames.
     pub fn memory(&self) -> &SharedMemory {
         &self.memory
     }
 
-    /// Where a frame begins in the memory.
+    /// The offset of a frame in the memory.
     pub fn offset_of(&self, number: u32) -> usize {
         self.offset + number as usize * self.frame_bytes
     }
 
-    /// Whether a frame is ours; one that there is not is nobody's.
+    /// Whether this process owns a frame; false for a number that does not exist.
     pub fn is_ours(&mut self, number: u32) -> bool {
         matches!(self.owner(number), Some(&mut US))
     }
 
-    /// The bytes of a frame; `None` if it is not ours.
+    /// The bytes of a frame; `None` if this process does not own it.
     pub fn bytes(&mut self, number: u32) -> Option<&mut [u8]> {
         self.run(number, 1)
     }
 
-    /// The bytes of several frames that lie side by side; `None` if not all of them are ours.
+    /// The bytes of adjacent frames; `None` unless this process owns all of them.
     pub fn run(&mut self, first: u32, count: u32) -> Option<&mut [u8]> {
         for number in first..first.checked_add(count)? {
             if !self.is_ours(number) {
@@ -108,18 +108,18 @@ impl Frames {
         self.memory.mapping().bytes(offset, bytes)
     }
 
-    /// `len` bytes of a frame from `from` on; `None` if it is not ours or they are not inside.
+    /// `len` bytes of a frame from `from` on; `None` if this process does not own it or they are not inside.
     pub fn part(&mut self, number: u32, from: usize, len: usize) -> Option<&mut [u8]> {
         self.bytes(number)?.get_mut(from..)?.get_mut(..len)
     }
 
-    /// The other side gets a frame. Says whether it was ours.
+    /// Gives a frame to the other side. Returns whether this process owned it.
     #[must_use]
     pub fn give(&mut self, number: u32) -> bool {
         self.change(number, true, OTHER)
     }
 
-    /// The other side has given a frame back. Says whether it had it.
+    /// Takes a frame back. Returns whether the other side owned it.
     #[must_use]
     pub fn take(&mut self, number: u32) -> bool {
         self.change(number, false, US)
@@ -198,18 +198,18 @@ mod tests {
     fn only_frames_that_are_ours_can_be_seen_and_given() {
         let mut frames = frames();
         assert!(frames.give(2));
-        assert!(!frames.give(2), "it is theirs already");
+        assert!(!frames.give(2), "the other side owns it already");
         assert!(!frames.is_ours(2));
         assert_eq!(frames.bytes(2), None);
         assert_eq!(frames.part(2, 0, 1), None);
         assert!(frames.take(2));
-        assert!(!frames.take(2), "it is ours already");
+        assert!(!frames.take(2), "this side owns it already");
         assert!(frames.bytes(2).is_some());
-        assert!(!frames.give(4) && !frames.take(4), "there is none");
+        assert!(!frames.give(4) && !frames.take(4), "there is no such frame");
     }
 
     #[test]
-    fn who_comes_after_knows_whose_each_is() {
+    fn the_next_process_knows_the_owner_of_each_frame() {
         let bytes = Frames::bytes_inherited(2048, 4).unwrap();
         let memory = SharedMemory::create("frames", bytes, Pages::Small).unwrap();
         let again = memory.as_fd().try_clone_to_owned().unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_seen_at_once_if_all_are_ours() {
+    fn adjacent_frames_are_accessible_at_once_if_all_are_owned() {
         let mut frames = frames();
         assert_eq!(frames.run(1, 3).map(|run| run.len()), Some(3 * 1008));
         assert_eq!(frames.run(1, 4), None);

@@ -1,11 +1,11 @@
-//! Mapped memory of any descriptor: files in memory, rings of sockets, BPF's arrays (mmap(2), MAP_SHARED).
+//! Mapped memory of any descriptor: memfds, rings of sockets, BPF arrays (mmap(2), MAP_SHARED).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
-/// A mapping, unmapped on drop. Others may write what it shows at any time, but no other thread of ours through this
+/// A mapping, unmapped on drop. Other processes may write to the memory at any time, but no other thread through this
 /// value: it is `Send`, not `Sync`.
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -16,7 +16,7 @@ pub(crate) struct Mapping {
 // SAFETY: the mapping belongs to the process, not to a thread, and this value alone unmaps it.
 unsafe impl Send for Mapping {}
 
-/// A checked view of a number in the memory, whose alignment is its size.
+/// An aligned view of a number in the memory.
 macro_rules! atomic {
     ($name:ident, $type:ty) => {
         /// `None` if it is not inside, or not aligned.
@@ -26,14 +26,14 @@ macro_rules! atomic {
             }
             let at = self.at(offset, size_of::<$type>())?.cast::<$type>();
             // SAFETY: inside the mapping, which is aligned to a page and lives as long as the borrow of `self`; any
-            // bytes are valid; whoever else writes them does so atomically, or is no part of this program.
+            // bytes are valid; other writers write atomically, or are not part of this program.
             Some(unsafe { at.as_ref() })
         }
     };
 }
 
 impl Mapping {
-    /// Maps `len` bytes of what `file` shows from `offset` on; `is_populated` makes the pages be there at once.
+    /// Maps `len` bytes of `file` from `offset` on; `is_populated` allocates the pages at once.
     pub(crate) fn new(
         file: BorrowedFd<'_>,
         offset: u64,
@@ -86,11 +86,11 @@ impl Mapping {
         Some(())
     }
 
-    /// Has the processor fetch bytes into its caches while it goes on, for reading; nothing if they are not inside.
+    /// Prefetches bytes for reading; no effect if they are not inside.
     pub(crate) fn fetch(&self, offset: usize, len: usize) {
         self.each_line(offset, len, |line| {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a prefetch changes nothing that anybody sees, and every x86-64 processor has it.
+            // SAFETY: a prefetch has no visible effect, and every x86-64 processor has it.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
@@ -100,11 +100,12 @@ impl Mapping {
         });
     }
 
-    /// The same for writing: other cores lose them.
+    /// Prefetches bytes for writing, which takes the cache lines away from other cores.
     pub(crate) fn fetch_to_write(&self, offset: usize, len: usize) {
         self.each_line(offset, len, |line| {
             #[cfg(target_arch = "x86_64")]
-            // The intrinsic becomes a fetch for reading unless the whole program is built for processors that have this one.
+            // The intrinsic becomes a prefetch for reading unless the whole program is built for processors with this
+            // instruction.
             // SAFETY: as above; a processor without this kind takes it for nothing.
             unsafe {
                 std::arch::asm!(
@@ -128,9 +129,9 @@ impl Mapping {
         }
     }
 
-    /// The bytes themselves. The caller knows from its protocol that nobody writes them meanwhile; a peer that does
-    /// nevertheless spoils what they say, and nothing else, as long as what decides about memory is copied before it is
-    /// checked.
+    /// The bytes themselves. By the caller's protocol no one else writes them meanwhile; a peer that does so
+    /// nevertheless corrupts only their contents, as long as everything that memory accesses depend on is copied before
+    /// it is checked.
     pub(crate) fn bytes(&mut self, offset: usize, len: usize) -> Option<&mut [u8]> {
         let start = self.at(offset, len)?;
         let mut bytes = NonNull::slice_from_raw_parts(start, len);
@@ -138,7 +139,7 @@ impl Mapping {
         Some(unsafe { bytes.as_mut() })
     }
 
-    /// Where `len` bytes from `offset` on lie.
+    /// The address of `len` bytes from `offset` on.
     pub(crate) fn at(&self, offset: usize, len: usize) -> Option<NonNull<u8>> {
         let end = offset.checked_add(len)?;
         if end > self.len {
@@ -149,7 +150,7 @@ impl Mapping {
     }
 }
 
-/// Of every processor that Linux runs on in servers today; with other lines some are fetched twice or not at all.
+/// The cache line of all current server processors; with other lines some bytes are prefetched twice or not at all.
 const CACHE_LINE_BYTES: usize = 64;
 
 impl Drop for Mapping {

@@ -1,4 +1,4 @@
-//! Memory that is shared by two mappings, of one process or several.
+//! Memory with two mappings, of one process or several.
 
 use super::*;
 use std::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ fn nothing_outside_can_be_reached() {
 }
 
 #[test]
-fn nobody_can_make_it_shorter() {
+fn its_length_is_sealed() {
     let memory = SharedMemory::create("test", 8192, Pages::Small).unwrap();
     assert!(memory.is_sealed() && again(&memory).is_sealed());
     let file = std::fs::File::from(memory.as_fd().try_clone_to_owned().unwrap());
@@ -62,8 +62,8 @@ fn nobody_can_make_it_shorter() {
 }
 
 #[test]
-fn memory_without_seals_says_so() {
-    // memory_file() allows none.
+fn memory_without_seals_is_reported() {
+    // memory_file() does not allow sealing.
     let file = crate::passing::memory_file(c"test").unwrap();
     file.set_len(4096).unwrap();
     assert!(!SharedMemory::open(file.into()).unwrap().is_sealed());
@@ -80,7 +80,7 @@ fn huge_pages_are_used_or_refused() {
             assert!(memory.is_huge() && again(&memory).is_huge());
             memory.write(memory.len() - 1, &[1]).unwrap();
         }
-        // The machine has set none aside.
+        // No huge pages are reserved.
         Err(error) => assert_eq!(error.raw_os_error(), Some(libc::ENOMEM)),
     }
     let small = SharedMemory::create("test", 1, Pages::Small).unwrap();

@@ -1,4 +1,4 @@
-//! Memory as numbers: a file in memory that one process maps and writes, and that others read as the file it is.
+//! Memory as numbers: a memfd that one process maps and writes, and that others read like a file.
 
 use super::mapping::Mapping;
 use crate::passing;
@@ -10,8 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 
-/// Makes a file in memory of so many numbers, all zero; `name` is what /proc shows. Its pages are there once somebody
-/// looks at them. Nobody can change its length afterwards.
+/// Makes a memfd of `count` numbers, zeroed; `name` is only for /proc. Pages are allocated when they are accessed. Its
+/// length is sealed.
 pub fn create(name: &str, count: usize) -> io::Result<File> {
     let file = passing::sealable_memory_file(&CString::new(name)?)?;
     file.set_len(bytes(count)? as u64)?;
@@ -21,25 +21,25 @@ pub fn create(name: &str, count: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// Maps a file of [`create`]'s until the process ends. The descriptor is not needed any more afterwards.
+/// Maps a file of [`create`] until the process ends. The descriptor is not needed afterwards.
 pub fn map(file: &File, count: usize) -> io::Result<&'static [AtomicU64]> {
     let len = bytes(count)?;
     let can_shrink = seals_of(file.as_fd()) & libc::F_SEAL_SHRINK == 0;
     if can_shrink || file.metadata()?.len() < len as u64 {
-        // An access to what is not there ends the process.
+        // An access beyond the file's end would kill the process.
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
-    // Never unmapped: it is there as long as the process.
+    // Leaked, so that it is never unmapped.
     let mapping = Box::leak(Box::new(Mapping::new(file.as_fd(), 0, len, false)?));
     let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
     let start = mapping.at(0, len).ok_or_else(invalid)?;
     let words = std::ptr::NonNull::slice_from_raw_parts(start.cast::<AtomicU64>(), count);
     // SAFETY: `count` numbers are inside the mapping, which begins at a page and stays for ever; any bytes are numbers;
-    // whoever else writes them does so atomically.
+    // other writers write atomically.
     Ok(unsafe { words.as_ref() })
 }
 
-/// A copy of what stands there now, as far as the file goes.
+/// A copy of the numbers, up to the end of the file.
 pub fn copy(file: &File, count_max: usize) -> io::Result<Vec<u64>> {
     let len = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     let mut copied = vec![0; len.min(bytes(count_max)?)];
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_could_cut_off_is_not_mapped() {
+    fn a_file_that_can_shrink_is_not_mapped() {
         let file = passing::memory_file(c"words").unwrap();
         file.set_len(4096).unwrap();
         assert!(map(&file, 512).is_err());

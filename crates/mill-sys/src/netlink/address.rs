@@ -1,12 +1,12 @@
-//! An interface gets an address.
+//! Adding addresses to interfaces.
 
 use super::{Heard, Netlink};
 use crate::interface;
 use std::io;
 use std::net::IpAddr;
 
-/// Gives an interface one more address, whose prefix of `prefix_len` bits becomes reachable by it. IPv6's serves at once,
-/// without a second of asking whether somebody has it already. `EEXIST` if the interface has it.
+/// Adds an address to an interface, and with it the route to its prefix. An IPv6 address is usable at once, without the
+/// second of duplicate address detection. `EEXIST` if the interface has it already.
 pub fn add_address(interface: &str, address: IpAddr, prefix_len: u8) -> io::Result<()> {
     let index = interface::index(interface)?;
     let (family, bytes) = match address {
@@ -23,11 +23,11 @@ pub fn add_address(interface: &str, address: IpAddr, prefix_len: u8) -> io::Resu
     ask(libc::RTM_NEWADDR, flags, &body)
 }
 
-/// Sends one request and takes its acknowledgement.
+/// Sends one request and receives its acknowledgement.
 fn ask(kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
     let socket = Netlink::open()?;
     let len = u32::try_from(HEADER_LEN + body.len()).unwrap_or(u32::MAX);
-    // struct nlmsghdr: length, kind, flags, sequence number, port (0 is the kernel's to fill in).
+    // struct nlmsghdr: length, type, flags, sequence number, port (0: the kernel fills it in).
     let mut message = len.to_ne_bytes().to_vec();
     message.extend_from_slice(&kind.to_ne_bytes());
     message.extend_from_slice(&u16::try_from(flags).unwrap_or(0).to_ne_bytes());
@@ -47,7 +47,7 @@ fn ask(kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
     }
 }
 
-/// struct rtattr: length with its own four bytes, kind; then the value, padded to four bytes.
+/// struct rtattr: length including its own four bytes, type; then the value, padded to four bytes.
 fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let len = u16::try_from(4 + value.len()).expect("an address is short");
     body.extend_from_slice(&len.to_ne_bytes());
@@ -59,5 +59,5 @@ fn push_attribute(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
 /// Bytes of struct nlmsghdr.
 const HEADER_LEN: usize = 16;
 
-/// Bytes of the longest acknowledgement: an error repeats the request, which is shorter than this.
+/// Bytes of the longest acknowledgement: an error includes the request, which is shorter than this.
 const ANSWER_LEN_MAX: usize = 1024;

@@ -1,10 +1,10 @@
-//! What the kernel answers to a few requests made by hand.
+//! Answers of the kernel to a few requests.
 
 use super::*;
 use crate::interface;
 use std::net::IpAddr;
 
-/// RTM_GETLINK for the interface with this number: struct nlmsghdr, then struct ifinfomsg.
+/// RTM_GETLINK for the interface with this index: struct nlmsghdr, then struct ifinfomsg.
 fn get_link(index: u32) -> Vec<u8> {
     let mut message = 32_u32.to_ne_bytes().to_vec();
     message.extend_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
@@ -44,7 +44,7 @@ fn an_answer_longer_than_the_buffer_is_an_overrun() {
 }
 
 #[test]
-fn who_subscribes_hears_of_changes_and_of_nothing_else() {
+fn a_subscriber_gets_notifications_and_nothing_else() {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             if let Err(error) = crate::namespace::leave_network() {

@@ -1,4 +1,4 @@
-//! TAP devices in network namespaces of their own; without the right to make one there is nothing to test.
+//! TAP devices in network namespaces; skipped without the privilege to make one.
 
 use super::*;
 use crate::{interface, namespace, netlink};
@@ -49,7 +49,7 @@ fn a_device_of_several_queues_vanishes_with_the_last() {
 }
 
 #[test]
-fn a_name_that_is_too_long_or_anothers_is_refused() {
+fn a_name_that_is_too_long_or_in_use_is_refused() {
     in_namespace(|| {
         for name in ["lo", "sixteen-letters!", "a/b"] {
             assert!(create(name, Offload::Nothing).is_err(), "{name}");
@@ -57,7 +57,7 @@ fn a_name_that_is_too_long_or_anothers_is_refused() {
     });
 }
 
-/// Frames that the kernel sends of its own accord (router solicitations, group memberships) are passed over.
+/// Frames that the kernel sends by itself (router solicitations, group memberships) are skipped.
 fn next_frame(device: &OwnedFd, ethertype: [u8; 2]) -> Vec<u8> {
     let mut buffer = vec![0; 70_000];
     loop {
@@ -70,7 +70,7 @@ fn next_frame(device: &OwnedFd, ethertype: [u8; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn linux_asks_for_our_address_and_then_sends_what_it_has() {
+fn linux_resolves_the_stacks_address_and_then_sends_the_packet() {
     in_namespace(|| {
         let device = create("mill0", Offload::ChecksumAndSegmentation).unwrap();
         interface::set_mtu("mill0", 9000).unwrap();
@@ -83,8 +83,8 @@ fn linux_asks_for_our_address_and_then_sends_what_it_has() {
         let socket = UdpSocket::bind((host, 0)).unwrap();
         socket.send_to(&[7; 8000], "10.77.0.2:9").unwrap();
         let request = next_frame(&device, [0x08, 0x06]);
-        assert_eq!(request.get(22..28), Some(&hardware[..]), "who asks");
-        assert_eq!(request.get(38..42), Some(&[10, 77, 0, 2][..]), "for whom");
+        assert_eq!(request.get(22..28), Some(&hardware[..]), "sender");
+        assert_eq!(request.get(38..42), Some(&[10, 77, 0, 2][..]), "target");
         let mut answer = vec![0; VNET_HEADER_LEN];
         answer.extend_from_slice(&hardware);
         answer.extend_from_slice(&OURS);
@@ -103,16 +103,16 @@ fn linux_asks_for_our_address_and_then_sends_what_it_has() {
 }
 
 #[test]
-fn addresses_of_ipv6_serve_at_once() {
+fn ipv6_addresses_are_usable_at_once() {
     in_namespace(|| {
         let _device = create("mill0", Offload::Nothing).unwrap();
         interface::set_up("mill0").unwrap();
         let address: IpAddr = "fd00::1".parse().unwrap();
         if netlink::add_address("mill0", address, 64).is_err() {
-            // A machine may do without IPv6.
+            // A machine may have no IPv6.
             return;
         }
-        UdpSocket::bind((address, 0)).expect("no waiting for duplicates");
+        UdpSocket::bind((address, 0)).expect("no duplicate address detection");
         let found = interface::addresses().unwrap();
         assert!(found.iter().any(|found| found.address == address));
     });

@@ -1,9 +1,10 @@
-//! Several sockets at one queue (XDP_SHARED_UMEM): each has rings of its own for what arrives and what is sent, and all
-//! have one ring of places to fill, one of what has been sent, and one memory.
+//! Several sockets at one queue (XDP_SHARED_UMEM): each has a receive ring and a transmit ring of its own, and all
+//! share the fill ring, the completion ring and the memory.
 //!
-//! These two rings know one user each, so that a lock goes around them: taken twice a burst at most, and by nobody but the
-//! threads of one process. A place that receives belongs to no socket: whom the kernel gives it to fills it again. A place
-//! that sends belongs to one, and whoever finds it among those sent puts it aside for its owner.
+//! The shared rings allow a single user each, so a lock protects them: it is taken at most twice a burst, by the
+//! threads of one process. A receive slot belongs to no socket: the socket that receives into it gives it back. A send
+//! slot belongs to one socket, and a socket that finds another's slot in the completion ring sets it aside for its
+//! owner.
 
 use super::ring::{Consumer, Descriptor, Gauge, Producer};
 use super::socket::{Ring, Rings};
@@ -14,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The rings that the sockets of a queue have in common. Clones are the same, for other threads.
+/// The rings that the sockets of a queue share. Clones refer to the same rings, for other threads.
 #[derive(Clone, Debug)]
 pub struct XskPool(Arc<Mutex<Common>>);
 
@@ -28,34 +29,34 @@ struct Common {
     recovered: Recovered,
 }
 
-/// What one socket does not have yet.
+/// What the pool holds for a socket.
 #[derive(Debug, Default)]
 struct SharerState {
-    /// Frames that receive and were nobody's when the pool was opened, until the socket is.
+    /// Receive frames that belonged to this process when the pool was opened, until the socket is opened.
     vacant: Vec<u32>,
-    /// Addresses of its frames that have been sent.
+    /// Addresses of its frames that were sent.
     sent: Vec<u64>,
-    /// Until the socket is taken over.
+    /// Until the socket is opened.
     fill: Option<Gauge>,
 }
 
-/// One socket's way to the common rings.
+/// A socket's access to the shared rings.
 #[derive(Debug)]
 pub(super) struct Sharer {
     pool: XskPool,
     place: usize,
-    /// How many places the kernel has to fill, from whomever.
+    /// The number of slots that the kernel has for receiving, from all sockets.
     fill: Gauge,
-    /// What is to be filled and was not published yet; what was sent and not taken yet.
+    /// Slots to be filled that were not published yet, and completions that were not taken yet.
     filling: Vec<u64>,
     sent: Vec<u64>,
-    /// How many frames the kernel has been given to send and not given back.
+    /// Frames given to the kernel to send and not returned yet.
     out: u32,
 }
 
 impl XskPool {
-    /// Opens the rings, new or left behind by a process that is no more. `sockets` are all of the queue, in the order in
-    /// which they were made, `memory` and `options` those that they were made with.
+    /// Opens the rings, new or left by a process that has ended. `sockets` are all of the queue's, in the order in
+    /// which they were made; `memory` and `options` those that they were made with.
     pub fn open(
         sockets: &[BorrowedFd<'_>],
         memory: SharedMemory,
@@ -110,7 +111,7 @@ impl XskPool {
         }))))
     }
 
-    /// Takes a socket over, once, by its place among those that the pool was opened with.
+    /// Opens a socket, once, by its index among those that the pool was opened with.
     pub fn take(&self, place: u32, socket: OwnedFd, memory: SharedMemory) -> io::Result<Xsk> {
         let (options, vacant, fill, recovered) = {
             let mut common = self.lock();
@@ -146,17 +147,17 @@ impl XskPool {
 }
 
 impl Sharer {
-    /// So many frames were with the kernel when the socket was taken over.
+    /// Sets how many frames the kernel had when the socket was taken over.
     pub(super) fn begin(&mut self, out: u32) {
         self.out = out;
     }
 
-    /// How many places the kernel has to fill, from whomever.
+    /// The number of slots that the kernel has for receiving, from all sockets.
     pub(super) fn filled(&self) -> u32 {
         self.fill.count()
     }
 
-    /// How many frames that receive this socket has brought along.
+    /// The receive frames that this socket adds to the queue.
     pub(super) fn receive_frames(&self) -> u32 {
         self.pool.lock().options.receive_frames
     }
@@ -165,7 +166,7 @@ impl Sharer {
         self.filling.push(address);
     }
 
-    /// Has the kernel see what is to be filled; says whether it wants a call.
+    /// Publishes the slots to be filled; returns whether the kernel wants a call.
     pub(super) fn publish(&mut self) -> bool {
         if self.filling.is_empty() {
             return false;
@@ -173,7 +174,7 @@ impl Sharer {
         let mut common = self.pool.lock();
         for address in self.filling.drain(..) {
             let is_put = common.fill.put(address);
-            debug_assert!(is_put, "the ring has room for all frames that receive");
+            debug_assert!(is_put, "the ring has room for all receive frames");
         }
         common.fill.publish();
         common.fill.needs_wakeup()
@@ -183,7 +184,7 @@ impl Sharer {
         self.out += 1;
     }
 
-    /// The address of a frame of ours that has been sent.
+    /// The address of a frame of this socket that was sent.
     pub(super) fn complete(&mut self) -> Option<u64> {
         if self.out == 0 {
             return None;
@@ -213,7 +214,7 @@ impl Sharer {
             let owner = owner.and_then(|owner| usize::try_from(owner).ok());
             match owner.and_then(|owner| places.get_mut(owner)) {
                 Some(place) => place.sent.push(address),
-                None => debug_assert!(false, "the kernel sends no frame at {address}"),
+                None => debug_assert!(false, "the kernel has no send frame at {address}"),
             }
         }
         completed.release();
@@ -223,7 +224,7 @@ impl Sharer {
     }
 }
 
-/// The rings that a socket has to itself.
+/// The rings that a socket does not share.
 pub(super) type OwnRings = (Consumer<Descriptor>, Producer<Descriptor>);
 
 impl Rings<'_> {

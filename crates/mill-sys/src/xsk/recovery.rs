@@ -1,10 +1,10 @@
-//! Whose the frames are that somebody has left behind.
+//! Recovering the owner of frames that a former process has left.
 //!
-//! A byte a frame, behind the frames in the memory that outlives a process, says whose it is. A process ends at any point,
-//! so that it may be behind what the rings say by what happened last; and what lies in the rings is the truth. A frame that
-//! was marked as the kernel's and never published is in no ring, like one that the kernel has at this moment; only when the
-//! counts of the rings say that it has none are such frames taken back. The others are lost until the socket is made anew:
-//! no more than one burst for a process that was killed.
+//! The memory outlives a process, and behind the frames it has a byte for each that says which side owns it. A process
+//! may end at any point, so its last change may be missing there; the contents of the rings decide. A frame that was
+//! marked as the kernel's and never published is in no ring, just like one that the kernel is processing; such frames
+//! are taken back only if the counts of the rings show that the kernel has none. Otherwise they are lost until the
+//! socket is made anew: at most one burst for each process that is killed.
 
 use super::pool::OwnRings;
 use super::ring::{Consumer, Producer};
@@ -12,21 +12,21 @@ use super::socket;
 use crate::memory::frames::Frames;
 use std::os::fd::BorrowedFd;
 
-/// What was found when a socket was taken over; nothing of a new one.
+/// What was found when a socket was taken over; zero for a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Frames that had arrived and nobody has taken.
+    /// Frames that had arrived and were not taken.
     pub waiting: u32,
-    /// Frames that the kernel was to send and has not looked at.
+    /// Frames that the kernel had still to send.
     pub unsent: u32,
-    /// Places that the kernel has to fill.
+    /// Slots that the kernel had for receiving.
     pub filling: u32,
-    /// Frames that were marked as the kernel's and were not.
+    /// Frames that were marked as the kernel's and were taken back.
     pub reclaimed: u32,
 }
 
-/// Makes the marks say what the rings of all sockets of a queue say. Frames below `boundary` receive. `is_exact`: no entry
-/// was taken without a result.
+/// Makes the owner bytes agree with the rings of all sockets of a queue. Frames below `boundary` are for receiving.
+/// `is_exact`: the kernel has skipped no entry.
 pub(super) fn recover(
     frames: &mut Frames,
     boundary: u32,
@@ -49,13 +49,15 @@ pub(super) fn recover(
     let all = filling.iter().chain(&sent).chain(&waiting).chain(&unsent);
     for address in all {
         let number = u32::try_from(address >> shift).unwrap_or(u32::MAX);
-        // What waits to be taken is the kernel's until it is; a mark that says otherwise was made just before the end.
+        // An entry that waits belongs to the kernel until it is taken; a mark to the contrary was made just before the
+        // end.
         let _ = frames.give(number);
         if let Some(entry) = is_in_ring.get_mut(number as usize) {
             *entry = true;
         }
     }
-    // Each place to fill becomes one that has arrived, and each piece to send one that is complete.
+    // Each slot in the fill ring becomes one in the receive ring, and each piece in the transmit ring one in the
+    // completion ring.
     let receives_none = is_exact && fill.taken_count() == arrived_count;
     let sends_none = is_exact && taken_count == completed.put_count();
     let counted = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -67,14 +69,13 @@ pub(super) fn recover(
     }
 }
 
-/// Whether the counts of a socket's rings can be relied on: strange entries were taken without a result, and then nothing is
-/// known.
+/// Whether the counts of a socket's rings are exact: if the kernel has skipped invalid entries, they are not.
 pub(super) fn is_exact(socket: BorrowedFd<'_>) -> bool {
     socket::statistics(socket)
         .is_ok_and(|counted| counted.strange_filled == 0 && counted.strange_transmitted == 0)
 }
 
-/// Takes the frames back that are in no ring, if the kernel can have none of them.
+/// Takes back the frames that are in no ring, if the kernel can have none of them.
 fn reclaim(
     frames: &mut Frames,
     boundary: u32,

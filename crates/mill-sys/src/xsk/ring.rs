@@ -1,8 +1,8 @@
-//! One end of a ring in shared memory: entries of equal size, one side that puts in and one that takes out.
+//! One end of a ring in shared memory: entries of equal size, one producer and one consumer.
 //!
-//! Both indices run freely in 32 bits and are masked on use; each side writes its own and reads the other's. The other's
-//! is kept and only read again when it leaves nothing to do, and our own is published once for many entries: so that the
-//! cache lines travel between processors once a burst.
+//! Both indices wrap at 2^32 and are masked on use; each side writes its own and reads the other's. The other side's
+//! index is cached and only read again when the cached value leaves nothing to do, and the own index is published once
+//! for many entries: so that cache lines move between processors only once a burst.
 
 use crate::memory::mapping::Mapping;
 use std::io;
@@ -10,18 +10,18 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
-/// Where the parts of a ring lie in its mapping, in bytes.
+/// Offsets of a ring's parts in its mapping, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) producer: usize,
     pub(crate) consumer: usize,
     pub(crate) flags: usize,
     pub(crate) entries: usize,
-    /// How many entries; a power of two.
+    /// The number of entries; a power of two.
     pub(crate) count: u32,
 }
 
-/// What may lie in a ring: plain numbers, every pattern of bits of which is valid.
+/// An entry: plain numbers, for which every bit pattern is valid.
 pub(crate) trait Entry: Copy {}
 
 impl Entry for u64 {}
@@ -37,29 +37,29 @@ pub(crate) struct Descriptor {
 
 impl Entry for Descriptor {}
 
-/// The end that puts entries in.
+/// The producer's end.
 #[derive(Debug)]
 pub(crate) struct Producer<T> {
     ring: Ring<T>,
-    /// Up to where entries are written, and up to where they are published.
+    /// Entries are written up to `next` and visible to the other side up to `published`.
     next: u32,
     published: u32,
-    /// Up to where the other side had taken when we looked last.
+    /// The consumer's index when it was read last.
     taken: u32,
 }
 
-/// The end that takes entries out.
+/// The consumer's end.
 #[derive(Debug)]
 pub(crate) struct Consumer<T> {
     ring: Ring<T>,
-    /// Up to where entries are read, and up to where the other side knows.
+    /// Entries are read up to `next`, and their room is returned up to `released`.
     next: u32,
     released: u32,
-    /// Up to where the other side had put when we looked last.
+    /// The producer's index when it was read last.
     put: u32,
 }
 
-/// How full a ring is, for who has neither end.
+/// The fill level of a ring, for a reader that has neither end.
 #[derive(Debug)]
 pub(crate) struct Gauge(Ring<u64>);
 
@@ -72,7 +72,7 @@ struct Ring<T> {
 }
 
 impl<T: Entry> Producer<T> {
-    /// Goes on where the ring stands.
+    /// Continues from the ring's current indices.
     pub(crate) fn new(mapping: Mapping, layout: Layout) -> io::Result<Self> {
         let ring = Ring::new(mapping, layout)?;
         let next = ring.index(layout.producer).load(Ordering::Acquire);
@@ -85,7 +85,7 @@ impl<T: Entry> Producer<T> {
         })
     }
 
-    /// Puts an entry in; the other side sees it once it is published. Says whether there was room.
+    /// Writes an entry, which is visible once it is published. Returns whether there was room.
     #[must_use]
     pub(crate) fn put(&mut self, entry: T) -> bool {
         if self.next.wrapping_sub(self.taken) >= self.ring.layout.count {
@@ -102,19 +102,20 @@ impl<T: Entry> Producer<T> {
         true
     }
 
-    /// Lets the other side see what was put in.
+    /// Publishes the written entries.
     pub(crate) fn publish(&mut self) {
         if self.published != self.next {
             let index = self.ring.index(self.ring.layout.producer);
             index.store(self.next, Ordering::Release);
             self.published = self.next;
-            // A driver that is about to sleep says that it needs a call, then looks once more; we let it see the entries,
-            // then read what it says (`needs_wakeup`). Without this both could see what was before, and nobody would call.
+            // A driver that is about to sleep sets the flag that asks for a call, then checks the ring once more; this
+            // side publishes, then reads the flag (`needs_wakeup`). Without a full fence both could read the old
+            // values, and no call would be made.
             fence(Ordering::SeqCst);
         }
     }
 
-    /// How many published entries the other side has not taken.
+    /// The number of published entries that the other side has not taken.
     pub(crate) fn pending(&mut self) -> u32 {
         if self.taken != self.published {
             self.look();
@@ -122,7 +123,7 @@ impl<T: Entry> Producer<T> {
         self.published.wrapping_sub(self.taken)
     }
 
-    /// Whether the other side sleeps and wants a call to see what was published.
+    /// Whether the other side sleeps and needs a call to see what was published.
     pub(crate) fn needs_wakeup(&self) -> bool {
         let flags = self.ring.index(self.ring.layout.flags);
         flags.load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
@@ -134,7 +135,7 @@ impl<T: Entry> Producer<T> {
         self.ring.between(self.taken, self.published)
     }
 
-    /// How many entries the other side has taken ever, modulo 2^32, when we looked last.
+    /// The consumer's index, modulo 2^32, when it was read last.
     pub(crate) fn taken_count(&self) -> u32 {
         self.taken
     }
@@ -144,13 +145,13 @@ impl<T: Entry> Producer<T> {
         self.taken = index.load(Ordering::Acquire);
         debug_assert!(
             self.next.wrapping_sub(self.taken) <= self.ring.layout.count,
-            "the other side takes what was put in"
+            "the consumer takes no more than was published"
         );
     }
 }
 
 impl<T: Entry> Consumer<T> {
-    /// Goes on where the ring stands.
+    /// Continues from the ring's current indices.
     pub(crate) fn new(mapping: Mapping, layout: Layout) -> io::Result<Self> {
         let ring = Ring::new(mapping, layout)?;
         let next = ring.index(layout.consumer).load(Ordering::Acquire);
@@ -162,7 +163,7 @@ impl<T: Entry> Consumer<T> {
         })
     }
 
-    /// Takes the oldest entry out; the other side may use its place again once it is released.
+    /// Takes the oldest entry; its room is returned by `release`.
     pub(crate) fn take(&mut self) -> Option<T> {
         if self.next == self.put {
             self.look();
@@ -178,12 +179,12 @@ impl<T: Entry> Consumer<T> {
         Some(entry)
     }
 
-    /// How many entries wait, as far as we know.
+    /// The number of entries known to wait.
     pub(crate) fn known(&self) -> u32 {
         self.put.wrapping_sub(self.next)
     }
 
-    /// Gives the places of what was taken back.
+    /// Returns the room of the entries that were taken.
     pub(crate) fn release(&mut self) {
         if self.released != self.next {
             let index = self.ring.index(self.ring.layout.consumer);
@@ -192,13 +193,13 @@ impl<T: Entry> Consumer<T> {
         }
     }
 
-    /// What waits to be taken, oldest first; it goes on waiting.
+    /// The entries that wait, oldest first; they are not taken.
     pub(crate) fn waiting(&mut self) -> Vec<T> {
         self.look();
         self.ring.between(self.next, self.put)
     }
 
-    /// How many entries the other side has put in ever, modulo 2^32, when we looked last.
+    /// The producer's index, modulo 2^32, when it was read last.
     pub(crate) fn put_count(&self) -> u32 {
         self.put
     }
@@ -206,7 +207,7 @@ impl<T: Entry> Consumer<T> {
     fn look(&mut self) {
         let index = self.ring.index(self.ring.layout.producer);
         let put = index.load(Ordering::Acquire);
-        // A count that can't be is taken for none: entries that nobody has put in must not be believed.
+        // An impossible index is ignored: entries that were never written must not be read.
         if put.wrapping_sub(self.released) <= self.ring.layout.count {
             self.put = put;
         }
@@ -218,11 +219,11 @@ impl Gauge {
         Ring::new(mapping, layout).map(Self)
     }
 
-    /// How many entries are published and not taken, about.
+    /// The approximate number of entries that are published and not taken.
     pub(crate) fn count(&self) -> u32 {
         let [put, taken] = [self.0.layout.producer, self.0.layout.consumer]
             .map(|offset| self.0.index(offset).load(Ordering::Relaxed));
-        // Both move meanwhile: what was taken may be ahead of what we know to have been put.
+        // Both indices move meanwhile: `taken` may be ahead of the `put` that was read.
         let count = put.wrapping_sub(taken);
         if count <= self.0.layout.count {
             count

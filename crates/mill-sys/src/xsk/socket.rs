@@ -1,4 +1,4 @@
-//! Making an AF_XDP socket, and asking it.
+//! Making an AF_XDP socket, and reading its state.
 
 use super::ring::{Descriptor, Layout};
 use super::{Copying, XskOptions};
@@ -9,27 +9,27 @@ use std::io;
 use std::ops::Add;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A call that failed, and why.
+/// A call that failed, with its error.
 #[derive(Debug)]
 pub struct XskError {
     pub call: &'static str,
     pub error: io::Error,
 }
 
-/// What the kernel counts (xdp_statistics of if_xdp.h).
+/// The kernel's counters (xdp_statistics of if_xdp.h).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XskStatistics {
-    /// Frames that were lost: too long for a place, or with no place to be put into.
+    /// Frames lost because they were too long, or because there was no slot for them.
     pub dropped: u64,
-    /// Places given to the kernel that are none.
+    /// Invalid entries of the fill ring.
     pub strange_filled: u64,
-    /// Pieces to be sent that are none.
+    /// Invalid entries of the transmit ring.
     pub strange_transmitted: u64,
-    /// Frames that were lost, besides, because the ring of received ones was full.
+    /// Further frames lost because the receive ring was full.
     pub ring_full: u64,
-    /// Times that a frame found no place to be put into.
+    /// Times that a frame found no slot.
     pub no_place: u64,
-    /// Times that the kernel was called and had nothing to send.
+    /// Calls in which there was nothing to send.
     pub nothing_to_send: u64,
 }
 
@@ -56,14 +56,14 @@ pub(super) enum Ring {
     Completed,
 }
 
-/// Where the kernel has put the parts of the rings.
+/// The kernel's offsets of the rings' parts.
 pub(super) struct Rings<'a> {
     socket: BorrowedFd<'a>,
     offsets: libc::xdp_mmap_offsets,
 }
 
-/// Makes a socket on a queue of an interface, with its rings, over `memory`. That takes the right CAP_NET_RAW. Nothing is
-/// received before a program directs frames to it. EBUSY if the queue has a socket already, or had one a moment ago.
+/// Makes a socket at a queue of an interface, with its rings, over `memory`. Takes CAP_NET_RAW. It receives nothing
+/// until a program redirects frames to it. EBUSY if the queue has a socket already, or had one a moment ago.
 pub fn create(
     interface: u32,
     queue: u32,
@@ -105,8 +105,8 @@ pub fn create(
     Ok(socket)
 }
 
-/// Makes one more socket at the queue of `first`, which [`create`] has made with the same `options`: over its memory, and
-/// with its rings of places to fill and of what has been sent.
+/// Makes a further socket at the queue of `first`, which [`create`] has made with the same `options`: over its memory,
+/// with its fill and completion rings.
 pub fn create_sharing(
     first: BorrowedFd<'_>,
     interface: u32,
@@ -116,7 +116,7 @@ pub fn create_sharing(
     let socket = socket()?;
     let fd = socket.as_fd();
     make_own_rings(fd, options)?;
-    // All else is as the first one said.
+    // Everything else is taken from the first socket.
     bind(fd, (interface, queue), libc::XDP_SHARED_UMEM, Some(first))
         .map_err(failed("bind(AF_XDP)"))?;
     allow_long_calls(fd, options);
@@ -128,7 +128,7 @@ fn socket() -> Result<OwnedFd, XskError> {
     // SAFETY: socket takes numbers.
     let number = unsafe { libc::socket(libc::AF_XDP, kind, 0) };
     check(number).map_err(failed("socket(AF_XDP)"))?;
-    // SAFETY: the kernel just gave us this descriptor, nobody else owns it.
+    // SAFETY: the kernel has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -139,12 +139,12 @@ fn make_own_rings(socket: BorrowedFd<'_>, options: &XskOptions) -> Result<(), Xs
         .map_err(failed("setsockopt(XDP_TX_RING)"))
 }
 
-/// Linux before 6.17 has no such option, and sends 32 a call.
+/// Linux before 6.17 lacks the option, and sends 32 frames a call.
 fn allow_long_calls(socket: BorrowedFd<'_>, options: &XskOptions) {
     let _ = set(socket, XDP_MAX_TX_SKB_BUDGET, &options.transmit_frames);
 }
 
-/// How many frames a call may send where the kernel copies, up to the size of the ring (if_xdp.h, Linux 6.17).
+/// The number of frames that a call may send in copy mode, up to the size of the ring (if_xdp.h, Linux 6.17).
 const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
 
 fn flags_of(options: &XskOptions) -> u16 {
@@ -230,11 +230,11 @@ impl<'a> Rings<'a> {
     }
 }
 
-/// Where the mappings of two of the rings begin (XDP_PGOFF_RX_RING and XDP_PGOFF_TX_RING of if_xdp.h).
+/// Offsets of the receive and transmit rings for mmap(2) (XDP_PGOFF_RX_RING and XDP_PGOFF_TX_RING of if_xdp.h).
 const RECEIVED_AT: u64 = 0;
 const TRANSMIT_AT: u64 = 0x8000_0000;
 
-/// Has the kernel look at the ring of frames to send.
+/// Has the kernel process the transmit ring.
 pub(super) fn send(socket: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no bytes and no address are handed over.
     let sent = unsafe {
@@ -253,7 +253,7 @@ pub(super) fn send(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a driver that sleeps look at the ring of places to fill. What it answers makes no difference.
+/// Wakes a sleeping driver to process the fill ring. The result does not matter.
 #[cold]
 pub(super) fn wake_receiver(socket: BorrowedFd<'_>) {
     // SAFETY: no bytes and no address are handed over.
@@ -302,7 +302,7 @@ fn set<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &T) -> io::Result<
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, pointer, size) })
 }
 
-/// Reads an option. What an older kernel does not know of it stays as it was.
+/// Reads an option. Fields that an older kernel lacks keep their values.
 fn get<T>(socket: BorrowedFd<'_>, option: libc::c_int, value: &mut T) -> io::Result<()> {
     let mut size = libc::socklen_t::try_from(size_of::<T>()).expect("options are small");
     let pointer = std::ptr::from_mut(value).cast();

@@ -1,4 +1,4 @@
-//! What can be said of sockets without an interface; what they do on one is tested with the links of mill-device.
+//! Sockets without an interface; how they behave on one is tested with the links of mill-device.
 
 use super::*;
 use crate::memory::Pages;
@@ -58,13 +58,13 @@ fn each_socket_of_a_queue_has_frames_of_its_own() {
 }
 
 #[test]
-fn a_socket_that_can_not_be_made_says_at_which_call() {
+fn a_socket_that_cannot_be_made_names_the_call() {
     let memory = SharedMemory::create("xsk", 96 * 2049, Pages::Small).unwrap();
     let check = |options: &XskOptions, expected: (&str, i32)| {
-        // No interface has the number zero.
+        // No interface has index zero.
         let failed = create(0, 0, &memory, options).unwrap_err();
         if failed.error.raw_os_error() == Some(libc::EPERM) {
-            println!("not tested: an AF_XDP socket takes rights that we do not have");
+            println!("not tested: an AF_XDP socket takes privileges that are missing");
             return;
         }
         let errno = failed.error.raw_os_error().unwrap();

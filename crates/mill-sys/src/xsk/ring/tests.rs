@@ -1,4 +1,5 @@
-//! Both ends of a ring over plain shared memory, against a queue that can't be wrong. No kernel is needed: one end plays it.
+//! Both ends of a ring over plain shared memory, compared with a simple model. No kernel is needed: one end plays its
+//! part.
 
 use super::*;
 use crate::memory::{Pages, SharedMemory};
@@ -15,7 +16,7 @@ fn layout(count: u32) -> Layout {
     }
 }
 
-/// Two ends of one ring, each with its own mapping, whose indices stand at `start`.
+/// The two ends of a ring, each with its own mapping, with both indices at `start`.
 fn ends<T: Entry>(count: u32, start: u32) -> (Producer<T>, Consumer<T>) {
     let layout = layout(count);
     let bytes = layout.entries + count as usize * size_of::<T>();
@@ -41,12 +42,12 @@ impl Random {
     }
 }
 
-/// Any order of steps of both ends gives what a queue with three sections gives: put and not published, published and not
-/// taken, taken and not released.
+/// Any order of steps of both ends has the same result as in a queue with three sections: written, published, and taken
+/// but not released.
 fn check_against_model(seed: u64) {
     let mut random = Random(seed);
     let count = 1 << random.below(7);
-    // Near the end of 32 bits, so that the indices wrap early.
+    // Close to 2^32, so that the indices wrap early.
     let start = 0_u32.wrapping_sub(random.below(100));
     let (mut producer, mut consumer) = ends::<u64>(count, start);
     let (mut put, mut published) = (VecDeque::new(), VecDeque::new());
@@ -93,7 +94,7 @@ fn any_order_of_steps_gives_what_a_queue_gives() {
 }
 
 #[test]
-fn a_thousand_thousands_pass_between_threads_in_order() {
+fn a_million_entries_pass_between_threads_in_order() {
     let (mut producer, mut consumer) = ends::<Descriptor>(64, u32::MAX - 5);
     let entry = |number: u32| Descriptor {
         address: u64::from(number) << 11,
@@ -128,7 +129,7 @@ fn a_thousand_thousands_pass_between_threads_in_order() {
 }
 
 #[test]
-fn an_end_that_is_made_anew_goes_on_where_the_ring_stands() {
+fn a_reopened_end_continues_from_the_rings_indices() {
     let (mut producer, consumer) = ends::<u64>(4, u32::MAX);
     let mut consumer = consumer;
     for entry in 1..=4 {
@@ -137,7 +138,7 @@ fn an_end_that_is_made_anew_goes_on_where_the_ring_stands() {
     producer.publish();
     assert_eq!(consumer.take(), Some(1));
     consumer.release();
-    // Taken and not released: whoever comes next finds it again.
+    // Taken and not released: the next consumer finds it again.
     assert_eq!(consumer.take(), Some(2));
     let (layout, mapping) = (consumer.ring.layout, consumer.ring.mapping);
     let mut next = Consumer::<u64>::new(mapping, layout).unwrap();
@@ -146,7 +147,7 @@ fn an_end_that_is_made_anew_goes_on_where_the_ring_stands() {
     let (layout, mapping) = (producer.ring.layout, producer.ring.mapping);
     let mut next = Producer::<u64>::new(mapping, layout).unwrap();
     assert_eq!(next.unseen(), [2, 3, 4]);
-    assert!(next.put(5), "one place was released");
+    assert!(next.put(5), "the room of one entry was released");
     assert!(!next.put(6));
 }
 
@@ -179,7 +180,7 @@ fn a_ring_that_does_not_fit_its_mapping_is_refused() {
 }
 
 #[test]
-fn a_count_of_entries_that_can_not_be_is_not_believed() {
+fn an_impossible_index_is_ignored() {
     let memory = SharedMemory::create("ring", 4096, Pages::Small).unwrap();
     let mapping = Mapping::new(memory.as_fd(), 0, memory.len(), true).unwrap();
     let mut consumer = Consumer::<u64>::new(mapping, layout(8)).unwrap();
@@ -190,13 +191,13 @@ fn a_count_of_entries_that_can_not_be_is_not_believed() {
     }
 }
 
-/// The kernel's driver goes to sleep: it says that it wants a call, then looks once more. We put something in, then look
-/// whether it does. Of the two one has to see what the other did, or the entry waits for ever.
+/// The kernel's driver goes to sleep: it sets the flag, then checks the ring once more. This side publishes an entry,
+/// then reads the flag. One of the two has to see the other's store, or the entry waits for ever.
 #[test]
-fn whoever_puts_something_in_while_the_other_goes_to_sleep_sees_that_it_wants_a_call() {
+fn a_producer_sees_the_flag_of_a_consumer_that_goes_to_sleep() {
     const ROUNDS: u32 = 10_000;
     let (mut producer, mut consumer) = ends::<u64>(4, 0);
-    // How many rounds each has begun, and what the driver saw of the last.
+    // The number of rounds that each side has begun, and what the driver saw in the last one.
     let begun = [AtomicU32::new(0), AtomicU32::new(0)];
     let ended = AtomicU32::new(0);
     let has_seen = AtomicU32::new(0);
@@ -214,7 +215,7 @@ fn whoever_puts_something_in_while_the_other_goes_to_sleep_sees_that_it_wants_a_
                 let flags = consumer.ring.index(consumer.ring.layout.flags);
                 flags.store(libc::XDP_RING_NEED_WAKEUP, Ordering::Relaxed);
                 fence(Ordering::SeqCst);
-                // Behind what was missed in a round that we were called in.
+                // What a call in the previous round announced comes first.
                 let seen = std::iter::from_fn(|| consumer.take()).last();
                 has_seen.store(u32::from(seen == Some(round.into())), Ordering::Relaxed);
                 consumer.release();
