@@ -1,4 +1,4 @@
-//! Kernel sockets beside a stack of our own, as the programs run them.
+//! Kernel sockets and the stack in one engine, as the programs use them.
 
 use crate::kernel::{KernelEngine, KernelOptions};
 pub use mill_bypass::{BypassEngine, StackOptions};
@@ -7,7 +7,7 @@ use mill_runtime::engine::Engine;
 use std::io;
 use std::os::fd::AsFd;
 
-/// What can be learnt of a host by [`BypassEngine::with_host`].
+/// What [`BypassEngine::with_host`] gives access to.
 pub mod stack {
     pub use mill_bypass::drop_reason::DropReason;
     pub use mill_bypass::flow::Flow;
@@ -21,20 +21,19 @@ pub mod stack {
     pub use mill_bypass::tcp::state::State;
 }
 
-/// What every thread of the server and of the load generator runs over. Without a [`Bypass`] it is kernel sockets
-/// alone, at the price of one comparison a call.
+/// The engine of every thread of the server and of the load generator. Without a [`Bypass`] it is kernel sockets alone,
+/// at the cost of one comparison a call.
 pub type CombinedEngine = BypassEngine<AnyLink, KernelEngine>;
 
 /// The link that is bypassed, and the host on it.
 pub type Bypass = StackOptions<AnyLink>;
 
-/// Makes a thread's engine. Costs a few system calls more with a bypass than without; errors are those of
-/// [`KernelEngine::new`].
+/// Makes a thread's engine. A bypass costs a few more system calls; errors are those of [`KernelEngine::new`].
 pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<CombinedEngine> {
     let kernel = KernelEngine::new(options)?;
     if let Some(bypass) = &mut bypass {
         if bypass.polling.is_woken() {
-            // A link that has its device only at times says itself when it is watched.
+            // A link that owns its device only at times watches the descriptor itself.
             if bypass.link.set_watcher(kernel.watcher()?).is_some() {
                 kernel.watch(bypass.link.as_fd())?;
             }
@@ -52,7 +51,7 @@ pub fn engine(options: KernelOptions, mut bypass: Option<Bypass>) -> io::Result<
     Ok(BypassEngine::new(kernel, bypass))
 }
 
-/// A bypass is made by one thread and used by another. A stream's handle is part of what each idle connection takes.
+/// A bypass is made by one thread and used by another. A stream's handle is part of each idle connection's memory.
 const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Bypass>();

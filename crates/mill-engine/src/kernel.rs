@@ -9,7 +9,7 @@
 /// One connection's state.
 mod slot;
 
-/// What was written and could not be sent yet.
+/// What was written and not sent yet.
 mod outbound;
 
 /// The two buffers that all connections of a worker share within a turn.
@@ -18,13 +18,13 @@ mod buffers;
 /// Receiving, sending and closing of one slot.
 mod connection;
 
-/// How exactly a wait ends.
+/// The precision of timeouts.
 mod precision;
 
-/// One slot's socket: what system calls said of it, and sending its queue.
+/// One slot's socket: results of system calls, and sending the queue.
 mod transmit;
 
-/// The listeners, and making one from options.
+/// The listeners.
 mod listeners;
 
 /// The handle that a task holds.
@@ -63,16 +63,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an engine is made with.
+/// Options of an engine.
 #[derive(Debug, Default)]
 pub struct KernelOptions {
-    /// A socket of datagrams by which another thread offers listening sockets (key and descriptor in one) and
-    /// says that there is mail (any datagram, also an empty one).
+    /// A datagram socket by which another thread offers listening sockets (key and descriptor in one datagram), and
+    /// announces mail (any other datagram, which may be empty).
     pub mailbox: Option<OwnedFd>,
-    /// [`Engine::poll`] waits to the nanosecond (epoll_pwait2) instead of rounding up to a millisecond; where the
-    /// kernel lacks that it returns up to a millisecond early, never late. The thread's timer slack comes on top.
+    /// [`Engine::poll`] waits with nanosecond precision (epoll_pwait2) instead of rounding up to a millisecond; where
+    /// the kernel lacks that call it returns up to a millisecond early, never late. The thread's timer slack comes on
+    /// top.
     pub exact_waits: bool,
-    /// Where to show that the thread sleeps: until when at the latest, in nanoseconds of the clock, and 0 afterwards.
+    /// Where the thread stores until when it sleeps at the latest, in nanoseconds of the clock, and 0 afterwards.
     pub parked_until: Option<&'static AtomicU64>,
     /// The helper threads that wait for disks.
     pub file_pool: PoolLimits,
@@ -87,9 +88,9 @@ struct Inner {
     epoll: Rc<Epoll>,
     files: KernelFiles,
     mailbox: Option<OwnedFd>,
-    /// Mail that came while the mailbox was looked through for something else: to be reported without epoll.
+    /// Mail that was found while the mailbox was searched for an offer: reported by the next poll without epoll.
     has_mail: Cell<bool>,
-    /// What [`KernelEngine::watch`] was told of.
+    /// Duplicates of the descriptors of [`KernelEngine::watch`].
     watched: RefCell<Vec<OwnedFd>>,
     precision: Cell<Precision>,
     parked_until: Option<&'static AtomicU64>,
@@ -103,9 +104,9 @@ struct Inner {
     /// Emptied queues, kept for the next connection that needs one.
     #[expect(clippy::vec_box, reason = "the boxes are handed out as they are")]
     spare_queues: RefCell<Vec<Box<Outbound>>>,
-    /// Slots that have queued something in this turn, or could send again: flushed at its end, if not before.
+    /// Slots that have queued something in this turn, or can send again: flushed at the end of the turn at the latest.
     unsent: RefCell<Vec<u32>>,
-    /// Tokens of slots that sent their share of this turn and have more: to be reported without epoll.
+    /// Tokens of slots that sent their share of this turn and have more: reported in the next one without epoll.
     unfinished: RefCell<Vec<u64>>,
     random: Cell<u64>,
     wall_clock: WallClock,
@@ -142,13 +143,13 @@ impl KernelEngine {
         })))
     }
 
-    /// Has [`Engine::poll`] end, at once if need be, while `descriptor` is readable. It is never read here, and nothing
-    /// is reported of it: whoever has it looks after every poll. Ends when the descriptor is closed.
+    /// Makes [`Engine::poll`] end while `descriptor` is readable. The descriptor is neither read nor reported: its
+    /// owner checks it after every poll. Ends when the descriptor is closed.
     pub fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         self.watch_as(descriptor, LEVEL_READABLE)
     }
 
-    /// The same for a descriptor that nobody reads: it ends a wait each time that it changes.
+    /// The same for a descriptor that is never read: each change ends a wait.
     pub fn watch_changes(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let interest = Interest {
             edge: true,
@@ -159,7 +160,7 @@ impl KernelEngine {
 
     fn watch_as(&self, descriptor: BorrowedFd<'_>, interest: Interest) -> io::Result<()> {
         let own = descriptor.try_clone_to_owned()?;
-        // The same open file under a number of ours, so that it can be let go of.
+        // A duplicate, so that it can be removed from the set by its own number.
         let mut watched = self.0.watched.borrow_mut();
         let token = WATCH_TOKEN_MAX - watched.len() as u64;
         debug_assert!(token >= WATCH_TOKEN_MIN, "more descriptors than tokens");
@@ -170,18 +171,18 @@ impl KernelEngine {
 }
 
 impl KernelEngine {
-    /// As [`Self::watch`], for whoever changes his mind about what is watched.
+    /// As [`Self::watch`], for an owner that watches different descriptors over time.
     pub fn watcher(&self) -> io::Result<Watcher> {
         Watcher::new(&self.0.epoll, WATCHER_TOKEN)
     }
 
-    /// How many connections there are.
+    /// The number of connections.
     pub fn connections_count(&self) -> usize {
         self.0.slots.borrow().count()
     }
 
-    /// Shows `look` the sockets and peers of connections in slots from `from` on, at most `look_max` of them; returns the
-    /// slot to go on with.
+    /// Calls `look` with the sockets and peers of connections in slots from `from` on, at most `look_max` of them;
+    /// returns the slot to continue with.
     pub fn connections_from(
         &self,
         from: u32,
@@ -217,7 +218,7 @@ impl Engine for KernelEngine {
         Instant::from_nanos(nanos)
     }
 
-    /// xorshift64* (Vigna 2016), seeded by the system.
+    /// xorshift64* (Vigna 2016), seeded by the kernel.
     fn random(&self) -> u64 {
         let mut state = self.0.random.get();
         state ^= state >> 12;
@@ -323,7 +324,7 @@ impl Engine for KernelEngine {
     }
 }
 
-/// The kernel puts a connection into the accept queue when its handshake is complete, and has no call that stops new ones.
+/// The kernel accepts connections into the queue by itself, and has no call that stops it without closing the listener.
 impl DrainListener for KernelEngine {
     fn drain_listener(&self, _: ListenerId) -> bool {
         true
@@ -353,7 +354,7 @@ impl Inner {
         KernelStream::new(Rc::clone(self), index)
     }
 
-    /// Two plain stores for each sleep, which is a system call.
+    /// Two plain stores for each sleep, which takes a system call anyway.
     fn show_park(&self, park: Park) {
         let until = match park {
             Park::No => 0,
@@ -365,8 +366,8 @@ impl Inner {
         }
     }
 
-    /// Tries again to register listeners for which the kernel had no memory. While some are missing a turn waits
-    /// no longer than until the next attempt; returns how long.
+    /// Retries to register listeners for which the kernel had no memory. While some are missing a turn waits at most
+    /// until the next attempt; returns that time.
     fn complete_listeners(&self, timeout: Option<Duration>) -> Option<Duration> {
         let mut listeners = self.listeners.borrow_mut();
         if listeners.is_incomplete() {
@@ -379,7 +380,7 @@ impl Inner {
         }
     }
 
-    /// Reports the slots that had their share of the turn before.
+    /// Reports the slots that used up their share in the turn before.
     fn resume_unfinished(&self, events: &mut Events) {
         let mut slots = self.slots.borrow_mut();
         for token in self.unfinished.borrow_mut().drain(..) {
@@ -412,7 +413,7 @@ impl Inner {
                     }
                 }
                 FILES_TOKEN => self.files.collect(&mut events.ready),
-                // Its other end is gone: it would be reported for ever.
+                // The descriptor's other end is closed: epoll would report it for ever.
                 token @ WATCH_TOKEN_MIN..=WATCH_TOKEN_MAX => {
                     if report.finished() {
                         self.leave_watched(token);
@@ -441,13 +442,13 @@ impl Inner {
     fn leave_watched(&self, token: u64) {
         let place = usize::try_from(WATCH_TOKEN_MAX - token).unwrap_or(usize::MAX);
         if let Some(watched) = self.watched.borrow().get(place) {
-            // Fails only if it has left already.
+            // Fails only if it was removed already.
             let _ = self.epoll.remove(watched.as_fd());
         }
     }
 }
 
-/// What a failed accept means for the worker.
+/// The consequence of a failed accept.
 fn accept_failed(error: &io::Error) -> Accept<KernelStream> {
     match error.raw_os_error() {
         Some(code @ (EMFILE | ENFILE | ENOBUFS | ENOMEM)) => Accept::Exhausted(code),
@@ -458,7 +459,7 @@ fn accept_failed(error: &io::Error) -> Accept<KernelStream> {
     }
 }
 
-/// Whether the socket does not listen (any more): another holder may have shut it down.
+/// Whether the socket does not listen (any more): another process with a duplicate may have shut it down.
 fn accept_never_succeeds(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EBADF | EINVAL | ENOTSOCK))
 }
@@ -467,7 +468,7 @@ fn accept_never_succeeds(error: &io::Error) -> bool {
 /// descriptors run out.
 const REGISTER_PAUSE: Duration = Duration::from_millis(500);
 
-/// Reports taken from epoll at once; bounds the work of a turn. nginx's default is as large.
+/// Reports of one epoll_wait, which bound the work of a turn. nginx's default is the same.
 const REPORTS_PER_TURN: usize = 512;
 
 /// Tokens: a slot's generation and index, or one of these.
@@ -475,8 +476,8 @@ const LISTENER_BIT: u64 = 1 << 63;
 const DATAGRAM_BIT: u64 = 1 << 62;
 const MAILBOX_TOKEN: u64 = u64::MAX;
 
-/// Tokens of watched descriptors, the first of them the highest: an engine has one link, of 64 queues at most, each with a
-/// descriptor, and few others.
+/// Tokens of watched descriptors, the first of them the highest: an engine has one link of at most 64 queues, with a
+/// descriptor each, and few others.
 const WATCH_TOKEN_MAX: u64 = u64::MAX - 1;
 const WATCH_TOKEN_MIN: u64 = u64::MAX - 128;
 const WATCHER_TOKEN: u64 = WATCH_TOKEN_MIN;

@@ -1,10 +1,10 @@
-//! Wall-clock time at the price of an addition: asked of the system a thousand times a second at the most.
+//! Wall-clock time at the cost of an addition: read from the system at most a thousand times a second.
 
 use core::cell::Cell;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use mill_sys::clock;
 
-/// The wall-clock time when it was asked for last.
+/// The wall-clock time at the last reading.
 #[derive(Debug, Default)]
 pub(crate) struct WallClock {
     asked: Cell<Option<(Instant, Duration)>>,
@@ -16,7 +16,7 @@ impl WallClock {
         (now, self.at(now))
     }
 
-    /// The wall-clock time at `now`. A clock that somebody has set is noticed a moment later.
+    /// The wall-clock time at `now`. If the clock is set, that is noticed within a millisecond.
     fn at(&self, now: Instant) -> UnixTime {
         let wall_clock = match self.asked.get() {
             Some((at, wall_clock)) if now.since(at) < VALID => wall_clock + now.since(at),
@@ -33,7 +33,7 @@ impl WallClock {
     }
 }
 
-/// How long an answer of the system is good for: the finest that logs and fields show.
+/// How long a reading is valid: logs and header fields show no finer time.
 const VALID: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_on_between_two_questions() {
+    fn it_advances_between_two_readings() {
         let wall_clock = WallClock::default();
         let nanos =
             |time: UnixTime| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos);
@@ -49,7 +49,7 @@ mod tests {
         let first = nanos(wall_clock.at(at(0)));
         assert_eq!(nanos(wall_clock.at(at(0))), first);
         assert_eq!(nanos(wall_clock.at(at(999))), first + 999_000);
-        // What the system says, which has hardly gone on meanwhile.
+        // The system's time, which has hardly advanced meanwhile.
         let asked = nanos(wall_clock.at(at(1000)));
         assert!(asked >= first && asked < first + 60_000_000_000, "{asked}");
     }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// What was received last, and whose it is. Bytes that their task did not consume go to the slot when somebody
-/// else receives, or at the end of the turn.
+/// The bytes that were received last, with the slot that they belong to. Bytes that the task did not consume move to
+/// the slot when another slot receives, or at the end of the turn.
 pub(super) struct Inbound {
     bytes: Vec<u8>,
     start: usize,
@@ -55,8 +55,8 @@ impl Inbound {
     }
 }
 
-/// What was written last, and by whom; sent when its writer waits, when somebody else writes, when it is full, or
-/// at the end of the turn.
+/// The bytes that were written last, with the slot that wrote them; sent when that task waits, when another slot
+/// writes, when the buffer is full, or at the end of the turn.
 pub(super) struct Gather {
     pub(super) bytes: Vec<u8>,
     owner: Option<u32>,
@@ -124,8 +124,7 @@ impl fmt::Debug for Gather {
     }
 }
 
-/// The most received in one call, in bytes; also the most that one connection can have unread beyond what its
-/// task asked for.
+/// Bytes received in one call at most; also the most that a connection can have unread beyond what its task asked for.
 pub(super) const INBOUND_BYTES: usize = 64 * 1024;
 
 /// Responses to pipelined requests are gathered up to this many bytes, and smaller payloads are copied rather

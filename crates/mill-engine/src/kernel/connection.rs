@@ -30,7 +30,7 @@ impl Inner {
                     finished: flags.finished,
                 }));
             }
-            // Of a connect that failed nothing is to be had but the error; the kernel would show an end.
+            // After a failed connect only the error counts; the kernel would report an end of stream as well.
             let failed_to_connect = flags.connecting && error.is_some();
             if flags.may_receive && !failed_to_connect {
                 self.receive(index);
@@ -40,7 +40,7 @@ impl Inner {
                 return Poll::Ready(Err(error));
             }
             self.flush(index);
-            // Sending may have failed just now, and nothing else would report that.
+            // Sending may have failed just now, which no other event would report.
             if self.with_slot(index, |slot| slot.error.is_none()) == Some(true) {
                 self.register(index, false);
                 return Poll::Pending;
@@ -55,7 +55,7 @@ impl Inner {
             inbound.consume(consumed);
             return result;
         }
-        // Taken out of its slot, so that `take` may look at other slots' addresses.
+        // Taken out of its slot, so that `take` may use other slots.
         let kept = self
             .slots
             .borrow_mut()
@@ -98,7 +98,7 @@ impl Inner {
             .map_or(0, |bytes| bytes.len())
     }
 
-    /// Receives once, into the shared buffer, or behind what the slot still holds.
+    /// Receives once, into the shared buffer, or behind bytes that the slot still holds.
     fn receive(&self, index: u32) {
         self.keep_unread();
         let mut slots = self.slots.borrow_mut();
@@ -180,7 +180,7 @@ impl Inner {
         gathered + self.with_slot(index, |slot| slot.queued()).unwrap_or(0)
     }
 
-    /// Sends what was gathered, whoever wrote it.
+    /// Sends the gathered bytes, whichever slot wrote them.
     pub(super) fn flush_gathered(&self) {
         let owner = self.gather.borrow().owner();
         if let Some(owner) = owner {
@@ -188,7 +188,7 @@ impl Inner {
         }
     }
 
-    /// Sends what was queued in this turn and not looked after since.
+    /// Flushes the slots that queued something in this turn and were not flushed since.
     pub(super) fn flush_unsent(&self) {
         // Flushing queues nothing, so the list is not touched meanwhile.
         let mut unsent = self.unsent.take();
@@ -201,7 +201,7 @@ impl Inner {
         self.unsent.replace(unsent);
     }
 
-    /// Sends what `index` has written, as far as its socket takes it, and sees to it that the rest is sent later,
+    /// Sends what `index` has written, as far as its socket accepts it, and arranges that the rest is sent later,
     /// whatever its task waits for.
     pub(super) fn flush(&self, index: u32) {
         self.send(index);
@@ -210,7 +210,7 @@ impl Inner {
             (waits && slot.error.is_none(), slot.flags.may_send)
         });
         match rest {
-            // It has sent its share of this turn and goes on in the next.
+            // It has used up its share of this turn and continues in the next.
             Some((true, true)) => self.resume_next_turn(index),
             Some((true, false)) => self.register(index, true),
             _ => {}
@@ -349,7 +349,8 @@ impl Inner {
         slot.flags.registered = true;
         slot.flags.registered_writable |= writable;
         if let Err(error) = result {
-            // Out of watches or memory: nobody would ever report it, so it ends here and its task is told.
+            // Out of epoll watches or memory: no event would ever be reported, so the connection ends here, with an
+            // error for its task.
             slot.error = Some(stream_error(&error));
             drop(slots);
             self.resume_next_turn(index);
@@ -362,7 +363,7 @@ impl Inner {
     }
 
     pub(super) fn close(&self, index: u32) {
-        // There is no next turn for it: what fits is sent although it had its share of this one.
+        // There is no next turn for it: what the socket accepts is sent, even beyond this turn's share.
         self.with_slot(index, |slot| slot.flags.unfinished = false);
         self.send(index);
         {
@@ -378,7 +379,7 @@ impl Inner {
         }
     }
 
-    /// `None` only for a handle whose slot is gone, which a live handle's never is.
+    /// `None` only for a handle whose slot is gone, which cannot happen for a live handle.
     pub(super) fn with_slot<R>(&self, index: u32, f: impl FnOnce(&mut Slot) -> R) -> Option<R> {
         self.slots.borrow_mut().slot(index).map(f)
     }
@@ -387,12 +388,12 @@ impl Inner {
 /// Room for one receive behind bytes that are kept already, in bytes: large enough for the rest of a head.
 const RECEIVE_BEHIND_BYTES: usize = 16 * 1024;
 
-/// Shared payloads up to this many bytes are copied into the gather buffer, so that they leave in one call with
-/// what stands before them; a copy of 16 KiB costs about a microsecond, a second piece in sendmsg half of that.
+/// Shared payloads up to this many bytes are copied into the gather buffer, so that they are sent in one call with what
+/// precedes them; copying 16 KiB costs about a microsecond, a second piece in sendmsg half of that.
 const SHARED_COPY_MAX: usize = 16 * 1024;
 
-/// Emptied queues that are kept: as many connections as may wait for slow clients without an allocation each, at
-/// about 200 bytes a queue.
+/// Emptied queues that are kept: this many connections may wait for slow clients without an allocation each, at about
+/// 200 bytes a queue.
 const SPARE_QUEUES_MAX: usize = 1024;
 
 #[cfg(test)]
@@ -403,9 +404,9 @@ mod tests {
     use mill_runtime::stream::Stream;
     use mill_runtime::tasks::TaskId;
 
-    /// Being in the epoll set already stands for the kernel's lack of memory or watches: epoll_ctl fails.
+    /// The slot is in the epoll set already, so epoll_ctl fails as it does without memory.
     #[test]
-    fn a_stream_that_cannot_be_registered_fails_and_its_task_is_told() {
+    fn a_stream_that_cannot_be_registered_fails_with_an_error_for_its_task() {
         let engine = KernelEngine::new(KernelOptions::default()).unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let target = listener.local_addr().unwrap().into();

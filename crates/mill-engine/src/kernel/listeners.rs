@@ -1,4 +1,4 @@
-//! The listeners, and making one from options.
+//! The listeners.
 
 use super::LISTENER_BIT;
 use crate::offer;
@@ -10,12 +10,12 @@ use mill_sys::listener::{self, Endpoint, ListenerOptions};
 use mill_sys::socket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The listening sockets of an engine, and those that were offered to it and not asked for yet.
+/// The listening sockets of an engine, and those that were offered and not claimed yet.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
     entries: Vec<Option<Entry>>,
     offered: Vec<(Vec<u8>, OwnedFd)>,
-    /// Some listener could not enter the epoll set, for want of memory or watches.
+    /// A listener could not be added to the epoll set, for lack of memory or watches.
     incomplete: bool,
 }
 
@@ -25,13 +25,13 @@ struct Entry {
     address: Address,
     /// Other workers wait at the same socket.
     shared: bool,
-    /// Whether it is to be reported, and whether it is in the epoll set.
+    /// Whether it should be reported, and whether it is in the epoll set.
     accepting: bool,
     registered: bool,
 }
 
 impl Listeners {
-    /// Keeps a socket until somebody listens with its key. A second one of the same key replaces the first.
+    /// Keeps a socket until a listener of its key is opened. A second one of the same key replaces the first.
     pub(super) fn offer(&mut self, key: Vec<u8>, descriptor: OwnedFd) {
         self.offered.retain(|(other, _)| *other != key);
         self.offered.push((key, descriptor));
@@ -44,7 +44,8 @@ impl Listeners {
         let descriptor = match offered {
             Some(position) => {
                 let descriptor = self.offered.swap_remove(position).1;
-                // Its maker may have left it blocking; accepting would then wait for other workers' connections.
+                // Its maker may have left it blocking: accepting would then wait when another worker has taken the
+                // connection.
                 socket::set_nonblocking(descriptor.as_fd()).map_err(|error| ListenError {
                     call: "fcntl()",
                     code: error.raw_os_error().unwrap_or(0),
@@ -80,7 +81,7 @@ impl Listeners {
     }
 
     pub(super) fn close(&mut self, epoll: &Epoll, id: ListenerId) {
-        // Other tables may hold the same socket: closing ours would leave it in the epoll set.
+        // Other descriptor tables may have duplicates: closing this one would leave it in the epoll set.
         self.set_accepting(epoll, id, false);
         if let Some(entry) = self.entries.get_mut(id.0 as usize) {
             *entry = None;
@@ -95,12 +96,12 @@ impl Listeners {
         self.incomplete |= !entry.register(epoll, id.0);
     }
 
-    /// Whether listeners are missing in the epoll set, which no event would tell.
+    /// Whether listeners are missing in the epoll set, which no event would show.
     pub(super) fn is_incomplete(&self) -> bool {
         self.incomplete
     }
 
-    /// Tries again to have every listener reported that should be.
+    /// Retries to register every listener that should be reported.
     pub(super) fn complete(&mut self, epoll: &Epoll) {
         self.incomplete = false;
         for (entry, index) in self.entries.iter_mut().zip(0..) {
@@ -126,13 +127,13 @@ impl Listeners {
 }
 
 impl Entry {
-    /// Brings the epoll set in line with `accepting`; false if it could not.
+    /// Makes the epoll set agree with `accepting`; false if that failed.
     fn register(&mut self, epoll: &Epoll, index: u32) -> bool {
         if self.registered == self.accepting {
             return true;
         }
         if !self.accepting {
-            // Fails only if it is not there.
+            // Fails only if it is not in the set.
             let _ = epoll.remove(self.descriptor.as_fd());
             self.registered = false;
             return true;
@@ -193,7 +194,7 @@ mod tests {
         let mut listeners = Listeners::default();
         let options = ListenOptions::new(Address::Ip("127.0.0.1:0".parse().unwrap()));
         let id = listeners.open(&options).unwrap();
-        // Being there already stands for the kernel's lack of memory: epoll_ctl fails.
+        // It is in the set already, so epoll_ctl fails as it does without memory.
         let elsewhere = Interest {
             readable: false,
             writable: false,

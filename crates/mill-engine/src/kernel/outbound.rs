@@ -1,4 +1,4 @@
-//! What was written and could not be sent yet: memory and file ranges, in order.
+//! What was written and not sent yet: memory and file ranges, in order.
 
 use crate::files::KernelFile;
 use mill_runtime::payload::Shared;
@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
 
-/// A connection's queue. Exists only while something waits.
+/// A connection's queue. Exists only while something is in it.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
     chunks: VecDeque<Chunk>,
@@ -64,7 +64,7 @@ impl Outbound {
         self.chunks.is_empty()
     }
 
-    /// Whether its memory is not worth keeping.
+    /// Whether it has grown too large to be kept for reuse.
     pub(super) fn is_large(&self) -> bool {
         self.chunks.capacity() > SPARE_CAPACITY_MAX
     }
@@ -105,7 +105,7 @@ impl Outbound {
         }
     }
 
-    /// The memory at the front, in pieces: how many, and whether something follows them.
+    /// The memory at the front, as pieces: their number, and whether more follows them.
     pub(super) fn memory<'a>(&'a self, pieces: &mut [IoSlice<'a>; PIECES]) -> (usize, bool) {
         let mut count = 0;
         for chunk in &self.chunks {
@@ -137,7 +137,7 @@ impl Outbound {
 /// Pieces of memory sent in one call.
 pub(super) const PIECES: usize = 16;
 
-/// Pieces for which an emptied queue may keep room: four times what one request's response usually has.
+/// Pieces for which a kept queue may have room: four times those of a usual response.
 const SPARE_CAPACITY_MAX: usize = 16;
 
 /// A copied piece grows up to this size, in bytes.

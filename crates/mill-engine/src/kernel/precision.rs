@@ -1,18 +1,18 @@
-//! How exactly a wait ends: rounded up to a millisecond, to the nanosecond, or never late.
+//! The precision of timeouts: rounded up to a millisecond, exact, or rounded down.
 
 use mill_runtime::time::Duration;
 use mill_sys::epoll::{Epoll, Event};
 use std::io;
 
-/// How a wait treats a timeout that is no whole number of milliseconds.
+/// How a wait treats a timeout that is not a whole number of milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
-    /// epoll_wait, at most a millisecond late: what costs least where nobody keeps a schedule.
+    /// epoll_wait, at most a millisecond late: the cheapest, where no schedule has to be kept.
     Late,
     /// epoll_pwait2, to the nanosecond.
     Exact,
-    /// epoll_wait, at most a millisecond early: the worker finds nothing due and polls again, without waiting in
-    /// the end.
+    /// epoll_wait, at most a millisecond early: the worker finds nothing due and polls again, the last time without
+    /// waiting.
     Early,
 }
 
@@ -34,8 +34,8 @@ impl Precision {
         }
     }
 
-    /// How to wait after a wait failed. A kernel or a sandbox without epoll_pwait2 is asked once. Any other failure
-    /// means a broken epoll set, which nothing could mend.
+    /// The precision after a failed wait. epoll_pwait2 is tried once on a kernel or in a sandbox without it. Any other
+    /// failure means that the epoll set is unusable.
     pub(super) fn after(self, error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(ENOSYS | EPERM) if self == Self::Exact => Self::Early,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_exact_waits_is_asked_once() {
+    fn a_kernel_without_exact_waits_is_tried_once() {
         let check = |precision: Precision, code, expected| {
             let error = io::Error::from_raw_os_error(code);
             assert_eq!(precision.after(&error), expected);

@@ -10,7 +10,7 @@ use mill_sys::epoll::Event;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
-/// A connection. Idle it owns nothing but its descriptor.
+/// A connection. While idle it owns nothing but its descriptor.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) descriptor: OwnedFd,
@@ -30,32 +30,32 @@ pub(super) struct Slot {
     unix: Option<Box<Address>>,
 }
 
-/// What is known of the socket.
+/// The state of the socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flags {
     /// The next receive may find something.
     pub(super) may_receive: bool,
     /// The next send may be taken.
     pub(super) may_send: bool,
-    /// epoll said that the peer has finished: receive until the FIN is seen, for no other report will come.
+    /// epoll has reported the peer's FIN: receive until it is seen, as no further report will come.
     pub(super) fin_announced: bool,
     /// The FIN was seen.
     pub(super) finished: bool,
-    /// Our connect has not succeeded yet.
+    /// An outgoing connection that is not established yet.
     pub(super) connecting: bool,
-    /// In the epoll set, and there also for becoming writable.
+    /// In the epoll set, and registered for writability as well.
     pub(super) registered: bool,
     pub(super) registered_writable: bool,
     /// Send FIN when the queue is empty.
     pub(super) shutdown_due: bool,
-    /// Something was queued since the turn's list of such slots was worked off.
+    /// Something was queued since the list of such slots was flushed.
     pub(super) unsent: bool,
-    /// It had its share of this turn, and is reported in the next without epoll.
+    /// It has used up its share of this turn, and is reported in the next without epoll.
     pub(super) unfinished: bool,
 }
 
 impl Slot {
-    /// A connection that is read at once: it is likely that its first bytes are here.
+    /// A connection that is read at once: its first bytes have probably arrived.
     pub(super) fn accepted(
         descriptor: OwnedFd,
         task: TaskId,
@@ -123,19 +123,19 @@ impl Slot {
         }
     }
 
-    /// The path of the Unix socket that the connection came in by or went out to.
+    /// The path of the Unix socket that the connection was accepted at or connected to.
     pub(super) fn unix_path(&self) -> Option<&Address> {
         self.unix.as_deref()
     }
 
-    /// Bytes that wait to be sent, besides those still gathered.
+    /// Bytes in the queue, without those in the gather buffer.
     pub(super) fn queued(&self) -> u64 {
         self.outbound.as_ref().map_or(0, |outbound| outbound.len())
     }
 }
 
-/// All connections of an engine. A slot's token changes with its tenant, so that a report for the former one is
-/// recognised.
+/// All connections of an engine. A slot's token changes when it is reused, so that a report for the former connection
+/// is recognised.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     entries: Vec<Entry>,
@@ -179,7 +179,7 @@ impl Slots {
         self.entries.len() - self.vacant.len()
     }
 
-    /// Slots that ever were in use: all indices are below.
+    /// Slots that were ever in use: all indices are lower.
     pub(super) fn places(&self) -> u32 {
         u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
     }
@@ -210,7 +210,7 @@ impl Slots {
 const GENERATION_MASK: u32 = u32::MAX >> 2;
 const _: () = assert!(((GENERATION_MASK as u64) << 32) & (LISTENER_BIT | DATAGRAM_BIT) == 0);
 
-/// The address of a peer that has none.
+/// The address of a peer without one.
 const UNNAMED: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
 
@@ -218,7 +218,7 @@ const UNNAMED: SocketAddr =
 mod tests {
     use super::*;
 
-    /// What one idle connection costs the engine; the server's own part is asserted there.
+    /// The engine's part of an idle connection; the server asserts its own.
     #[test]
     fn a_slot_is_at_most_128_bytes() {
         assert!(size_of::<Entry>() <= 128, "{}", size_of::<Entry>());

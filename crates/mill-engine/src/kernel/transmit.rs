@@ -1,4 +1,4 @@
-//! One slot's socket: what system calls said of it, and sending its queue.
+//! One slot's socket: results of system calls, and sending the queue.
 
 use super::outbound::{Chunk, Outbound, PIECES};
 use super::slot::Slot;
@@ -9,7 +9,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
 
 impl Slot {
-    /// Notes what a receive into `space` bytes found; returns how many bytes came.
+    /// Updates the state after a receive into `space` bytes; returns the number of bytes received.
     pub(super) fn on_received(&mut self, received: io::Result<usize>, space: usize) -> usize {
         match received {
             Ok(0) => {
@@ -18,7 +18,7 @@ impl Slot {
                 0
             }
             Ok(count) => {
-                // Less than there was room for: the socket is empty, and epoll will report what comes.
+                // Less than there was room for: the socket is empty, and epoll will report new data.
                 self.flags.may_receive = count == space || self.flags.fin_announced;
                 count
             }
@@ -35,7 +35,7 @@ impl Slot {
         }
     }
 
-    /// Notes what a send of `offered` bytes did; returns how many bytes went.
+    /// Updates the state after a send of `offered` bytes; returns the number of bytes sent.
     pub(super) fn on_sent(&mut self, sent: io::Result<usize>, offered: u64) -> usize {
         match sent {
             Ok(count) => {
@@ -50,33 +50,33 @@ impl Slot {
             }
             Err(error) => {
                 self.error = Some(stream_error(&error));
-                // What arrived before is to be had before the error.
+                // Data that arrived before the error can still be received.
                 self.flags.may_receive = !self.flags.finished;
                 0
             }
         }
     }
 
-    /// Notes that `sendfile` failed; nothing went. An error that is not the socket's is the file's, whose length
-    /// was promised.
+    /// Updates the state after `sendfile` failed; nothing was sent. An error that is not the socket's is the file's,
+    /// whose length was promised.
     fn on_file_failed(&mut self, failed: io::Result<usize>) -> u64 {
         self.on_sent(failed, 1);
         if matches!(self.error, Some(StreamError::Other(_))) {
-            // A Unix socket has no RST; there the end of the stream is all that can be shown.
+            // A Unix socket has no RST; its peer sees the end of the stream.
             let _ = socket::set_reset_on_close(self.descriptor.as_fd());
         }
         0
     }
 
-    /// A promised length can't be kept: the peer shall see a reset.
+    /// A promised length cannot be delivered: the connection is reset.
     pub(super) fn truncate(&mut self) {
         self.error = Some(StreamError::Truncated);
-        // A Unix socket has no RST; there the end of the stream is all that can be shown.
+        // A Unix socket has no RST; its peer sees the end of the stream.
         let _ = socket::set_reset_on_close(self.descriptor.as_fd());
     }
 
-    /// Sends `gathered` and then the queue, until the socket is full or this turn's share is done. What is left
-    /// of `gathered` goes to the front of the queue.
+    /// Sends `gathered` and then the queue, until the socket is full or this turn's share is used up. The rest of
+    /// `gathered` goes to the front of the queue.
     pub(super) fn send_queue(&mut self, gathered: &[u8]) {
         let Some(mut outbound) = self.outbound.take() else {
             return;
@@ -102,8 +102,8 @@ impl Slot {
             let Ok(sent_count) = sent else {
                 return self.on_file_failed(sent);
             };
-            // A short send means that the socket is full, and that epoll will report it, or that the file has ended:
-            // then it would not.
+            // A short send means that the socket is full, which epoll will report, or that the file has ended, which it
+            // will not.
             let ended = || file_ends(file, offset.saturating_add(sent_count as u64));
             if sent_count == 0 || sent_count < count && ended() {
                 self.truncate();
@@ -118,7 +118,7 @@ impl Slot {
         self.on_sent(sent, offered as u64) as u64
     }
 
-    /// A connect in progress that became writable has succeeded or failed.
+    /// A connect in progress whose socket has become writable has succeeded or failed.
     pub(super) fn check_connected(&mut self) {
         if self.flags.connecting && self.flags.may_send && self.error.is_none() {
             match socket::take_error(self.descriptor.as_fd()) {
@@ -131,7 +131,7 @@ impl Slot {
         }
     }
 
-    /// Sends the FIN that is due once nothing waits before it.
+    /// Sends a pending FIN once the queue is empty.
     pub(super) fn finish_writing(&mut self) {
         let ready = !self.flags.connecting && self.queued() == 0 && self.error.is_none();
         if self.flags.shutdown_due && ready {
@@ -142,12 +142,12 @@ impl Slot {
     }
 }
 
-/// Whether a file has nothing at `offset` and after it.
+/// Whether a file has no bytes at `offset` or after it.
 fn file_ends(file: &KernelFile, offset: u64) -> bool {
     file::status_of(file.as_fd()).is_ok_and(|status| status.len <= offset)
 }
 
-/// What an error of a system call means for the connection.
+/// The meaning of a system call's error for the connection.
 pub(super) fn stream_error(error: &io::Error) -> StreamError {
     match error.kind() {
         io::ErrorKind::ConnectionReset
@@ -162,6 +162,6 @@ pub(super) fn stream_error(error: &io::Error) -> StreamError {
     }
 }
 
-/// What one connection sends in a turn before the others have theirs, in bytes. nginx's `sendfile_max_chunk` is
-/// as large.
+/// Bytes that one connection may send in a turn, so that the others get their share. nginx's `sendfile_max_chunk` is
+/// the same.
 const SHARE_PER_TURN: u64 = 2 * 1024 * 1024;

@@ -12,7 +12,7 @@ use std::path::Path;
 /// A connection to the server under test.
 pub(crate) type Client = mill_conformance::Client<SocketPeer>;
 
-/// A client by a socket of ours.
+/// A client over a TCP socket of the test.
 pub(crate) fn client_of(tcp: TcpStream) -> Client {
     Client::of(SocketPeer::of(tcp))
 }

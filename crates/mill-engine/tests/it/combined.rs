@@ -23,7 +23,7 @@ use std::task::Poll;
 
 type Accepted = Box<dyn FnMut(<CombinedEngine as Engine>::Stream, ListenerId) -> Task>;
 
-/// What a TAP device's two ends are to each other: a cable of datagrams.
+/// The two ends of a TAP device: here a cable of datagrams.
 fn cable() -> [TapLink; 2] {
     let (first, second) = passing::pair().unwrap();
     [(first, 1), (second, 2)].map(|(end, number): (OwnedFd, u8)| {
@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// One turn of each, which waits for the other no longer than a turn's alarm.
+    /// One turn of each side; a wait for the other lasts no longer than a turn's alarm.
     fn turn(&mut self) {
         let glance = Duration::from_millis(5);
         self.worker.set_alarm(self.client.now() + glance);
@@ -123,14 +123,14 @@ fn a_wildcard_is_served_on_kernel_sockets_and_on_the_stack() {
 }
 
 #[test]
-fn a_frame_ends_a_wait_that_has_no_other_end() {
+fn a_frame_ends_a_wait_that_nothing_else_would_end() {
     let mut server = Server::new();
     let (target, options) = (Address::Ip(server.stack), ConnectOptions::default());
     let stream = server.client.connect(&target, &options, TaskId::NONE);
     let stream = stream.unwrap();
     let begun = server.client.now();
     let mut events = Events::default();
-    // Each side's turn answers what the other sent just before: no alarm is needed for it to come.
+    // Each side's turn answers what the other sent just before: no alarm is needed.
     while stream.poll_drained(0) == Poll::Pending {
         server.client.settle();
         server.worker.turn();
@@ -141,7 +141,7 @@ fn a_frame_ends_a_wait_that_has_no_other_end() {
 }
 
 #[test]
-fn what_does_not_go_over_the_link_is_the_kernels() {
+fn addresses_beyond_the_link_are_reached_through_the_kernel() {
     let mut server = Server::new();
     let (target, options) = (Address::Ip(server.kernel), ConnectOptions::default());
     let stream = server.client.connect(&target, &options, TaskId::NONE);
@@ -152,7 +152,7 @@ fn what_does_not_go_over_the_link_is_the_kernels() {
     assert_eq!(server.worker.engine().stack_streams(), 0);
 }
 
-/// What it takes to lose patience. No test waits so long when it passes.
+/// A test that passes never waits this long.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// RFC 5737.

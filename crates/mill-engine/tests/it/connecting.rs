@@ -51,12 +51,15 @@ fn a_task_connects_and_talks_with_or_without_waiting_to_be_connected() {
 #[test]
 fn a_refused_connection_is_an_error_of_the_stream() {
     for drain_first in [true, false] {
-        let nobody = TcpListener::bind("127.0.0.1:0")
+        let refusing = TcpListener::bind("127.0.0.1:0")
             .unwrap()
             .local_addr()
             .unwrap();
-        let (mut server, story, _client) =
-            start_connecting::<Kernel>(Address::Ip(nobody), ConnectOptions::default(), drain_first);
+        let (mut server, story, _client) = start_connecting::<Kernel>(
+            Address::Ip(refusing),
+            ConnectOptions::default(),
+            drain_first,
+        );
         server.run_until("the refusal", || story.count() == 1);
         assert_eq!(story.told(), [Err(StreamError::Refused)]);
     }
@@ -82,7 +85,7 @@ fn a_source_address_is_the_one_the_peer_sees() {
 }
 
 #[test]
-fn a_source_address_of_nobody_here_fails_at_once() {
+fn a_source_address_of_another_host_fails_at_once() {
     let options = ConnectOptions {
         source: Some(Address::Ip("192.0.2.1:0".parse().unwrap())),
         ..ConnectOptions::default()

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, Waker};
 
-/// A directory of one test's own, removed with it.
+/// A directory of one test, removed with it.
 pub(crate) struct Directory(PathBuf);
 
 impl mill_conformance::Directory for Directory {
@@ -24,7 +24,7 @@ impl mill_conformance::Directory for Directory {
         Self(path.canonicalize().unwrap())
     }
 
-    /// A path in it; of itself if `name` is empty.
+    /// A path in it; the directory itself if `name` is empty.
     fn path(&self, name: &str) -> Vec<u8> {
         let path = if name.is_empty() {
             self.0.clone()
@@ -72,15 +72,15 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // A directory left behind fails no test.
+        // A directory that remains fails no test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// A user who is not the one that runs the test.
+/// A user id other than the test's own.
 const STRANGER: u32 = 54_321;
 
-/// Kernel files answer at the first poll.
+/// Without a scheduler all calls complete at the first poll.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -177,7 +177,7 @@ fn errors_have_kinds() {
     assert!(now(KernelFiles::default().list(&directory.path("absent"))).is_err());
 }
 
-/// `d/f`, and links of the test's owner and of a stranger to both.
+/// `d/f`, and links to both that belong to the test's user and to another user.
 fn linked() -> Directory {
     let directory = Directory::new("links");
     directory.make_directory("d");
@@ -203,8 +203,8 @@ fn links_are_followed_refused_or_followed_to_what_their_owner_owns() {
     use FileErrorKind::{NotDirectory, NotFound, Symlink};
     let directory = linked();
     let content = || Ok(b"content".to_vec());
-    // The same names, with what each policy makes of them. ENOTDIR is what the kernel says of a link where a
-    // directory was asked for.
+    // Each name with the result of each policy. ENOTDIR is the kernel's error for a link where a directory was
+    // required.
     for (name, refuse, same_owner) in [
         ("d/f", content(), content()),
         ("d//./f", content(), content()),
@@ -274,7 +274,7 @@ fn links_in_the_trusted_part_are_followed() {
     ] {
         assert_eq!(read(&path, symlinks), Ok(b"content".to_vec()));
     }
-    // A part longer than the path trusts nothing.
+    // A trusted part longer than the path trusts nothing.
     let checked = read(&path, Symlinks::Refuse { from: 10_000 });
     assert_eq!(checked, Err(FileErrorKind::NotDirectory));
 }
@@ -290,7 +290,7 @@ fn a_refused_link_is_said_to_be_refused_by_openat() {
 }
 
 #[test]
-fn a_directory_lists_what_its_links_lead_to() {
+fn listing_a_directory_follows_its_links() {
     let directory = linked();
     let mut listed = now(KernelFiles::default().list(&directory.path(""))).unwrap();
     listed.sort_by(|one, other| one.name.cmp(&other.name));

@@ -1,4 +1,4 @@
-//! Unix sockets, offered sockets, mail, sockets that others hold.
+//! Unix sockets, offered sockets, mail, and sockets with duplicates in other processes.
 
 use crate::client::{Client, SocketPeer, connect_unix};
 use crate::files::Directory;
@@ -20,7 +20,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 #[test]
-fn unix_sockets_are_accepted_and_say_where_they_are() {
+fn unix_sockets_are_accepted_and_have_their_paths_as_addresses() {
     let directory = Directory::new("unix");
     let path = directory.path("socket");
     let options = ListenOptions::new(Address::Unix(path.clone().into()));
@@ -72,7 +72,7 @@ fn sockets_of_one_port_are_told_apart_by_their_share() {
         server.run_until("the end", || client.ended(End::Fin));
         assert_eq!(client.received, address.to_string().as_bytes());
     }
-    // What was offered is taken once; then the engine makes a socket of its own, which it can't here.
+    // An offer is claimed once; then the engine makes a socket of its own, which fails here.
     assert_eq!(
         server.around.engine.listen(&options(0)).unwrap_err().call,
         "bind()"
@@ -126,7 +126,7 @@ fn mail_that_comes_while_something_is_offered_is_reported_too() {
     let mailbox = server.testbed.mailbox.take().unwrap();
     for mail in [&b""[..], b"wake"] {
         passing::send(mailbox.as_fd(), mail, &[]).unwrap();
-        // Looks into the mailbox for a socket, as whoever adopts a configuration does.
+        // Searches the mailbox for a socket, as a worker does that adopts a configuration.
         let anywhere = ListenOptions::new(Address::Ip("127.0.0.1:0".parse().unwrap()));
         server.around.engine.listen(&anywhere).unwrap();
         assert!(server.turn().mail);
@@ -134,7 +134,7 @@ fn mail_that_comes_while_something_is_offered_is_reported_too() {
     }
 }
 
-/// Polls an engine once; which listeners have somebody?
+/// Polls an engine once and returns the listeners that it reports.
 fn acceptable(server: &Server) -> Vec<ListenerId> {
     let mut events = Events::default();
     let park = Park::Until(server.around.engine.clock().0 + Duration::from_millis(2));
@@ -161,11 +161,11 @@ fn an_offered_socket_that_blocks_does_not_block_the_engine() {
 }
 
 #[test]
-fn a_socket_that_does_not_listen_any_more_is_let_alone() {
+fn a_socket_that_does_not_listen_any_more_is_not_accepted_from() {
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut server = start_on(&held, |stream, _| echo(stream));
     server.turn();
-    // What shutdown(2) on a listening socket does, whoever holds it: it listens no more, and poll(2) says HUP.
+    // shutdown(2) on a listening socket ends listening for all its duplicates, and poll(2) reports HUP.
     let as_stream = std::net::TcpStream::from(std::os::fd::OwnedFd::from(held));
     as_stream.shutdown(std::net::Shutdown::Both).unwrap();
     for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! The kernel engine under a worker, over real sockets of the loopback interface: what every engine must do, and what is
-//! its own.
+//! The kernel engine under a worker, over sockets of the loopback interface: the behaviour of all engines, and what is
+//! specific to this one.
 
 #![expect(
     clippy::unwrap_used,
@@ -17,16 +17,16 @@ mod client;
 /// Tasks that connect.
 mod connecting;
 
-/// Workers that connect and never listen: source addresses and ports, thousands of connections, running out.
+/// Workers that connect and never listen: source addresses and ports, thousands of connections, lack of descriptors.
 mod sources;
 
-/// Unix sockets, offered sockets, mail, sockets that others hold.
+/// Unix sockets, offered sockets, mail, and sockets with duplicates in other processes.
 mod listeners;
 
 /// Kernel sockets and the stack together.
 mod combined;
 
-/// Slots that change their tenants.
+/// Reuse of slots.
 mod slots;
 
 /// The file system.

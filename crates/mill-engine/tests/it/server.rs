@@ -1,4 +1,4 @@
-//! Kernel sockets of the loopback interface under the behaviours that all engines have, and under tests of their own.
+//! Kernel sockets of the loopback interface, for the tests of all engines and for those of this one.
 
 use crate::client::SocketPeer;
 use crate::files::Directory;
@@ -19,7 +19,7 @@ pub(crate) use mill_conformance::Task;
 
 pub(crate) type Server = mill_conformance::Server<Kernel>;
 
-/// The kernel engine, our end of its mailbox, and another engine for the peers' sockets of datagrams.
+/// The kernel engine, the test's end of its mailbox, and another engine for the peers' datagram sockets.
 pub(crate) struct Kernel {
     peers: KernelEngine,
     pub(crate) mailbox: Option<OwnedFd>,
@@ -32,8 +32,8 @@ impl Testbed for Kernel {
 
     const TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// With small send buffers segments are such that they fit small windows: with the loopback interface's segments of
-    /// 64 KiB each would wait for the persist timer (RFC 9293 3.8.6.1).
+    /// With small send buffers segments have to fit small windows: the loopback interface's segments of 64 KiB would
+    /// each wait for the persist timer (RFC 9293 3.8.6.1).
     fn listen(send_buffer_bytes: Option<usize>) -> Listener<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         if let Some(bytes) = send_buffer_bytes {

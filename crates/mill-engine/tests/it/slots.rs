@@ -1,4 +1,4 @@
-//! Slots that change their tenants.
+//! Reuse of slots.
 
 use crate::client::Client;
 use crate::server::start;
@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 #[test]
-fn a_tenant_inherits_nothing_of_what_its_predecessor_left() {
+fn a_new_connection_inherits_nothing_from_the_slots_former_one() {
     let story = Story::default();
     let teller = story.clone();
     let mut server = start(move |stream, _| {
@@ -24,7 +24,7 @@ fn a_tenant_inherits_nothing_of_what_its_predecessor_left() {
             stream.readable(1).await.unwrap();
             let bytes = stream.read(|bytes| (1, bytes.to_vec()));
             teller.tell(bytes);
-            // The rest lies in the shared buffer; what follows is gathered or queued; then the stream closes.
+            // The rest is in the shared buffer; what follows is gathered or queued; then the stream closes.
             stream.write(Payload::Copy(b"gathered"));
             stream.write(Payload::Shared(Rc::from(pattern(5_000_000)), 0..5_000_000));
         }
@@ -38,7 +38,7 @@ fn a_tenant_inherits_nothing_of_what_its_predecessor_left() {
     assert_eq!(story.told(), [b"one", b"two", b"six"]);
 }
 
-/// Accepts by hand, so that the order of acts within a turn is the test's.
+/// Accepts without a worker, so that the test determines the order of operations within a turn.
 fn accept(server: &crate::server::Server) -> KernelStream {
     let mut events = Events::default();
     while events.acceptable.is_empty() {
@@ -56,7 +56,7 @@ fn accept(server: &crate::server::Server) -> KernelStream {
 }
 
 #[test]
-fn bytes_in_the_shared_buffers_do_not_pass_to_the_next_tenant_within_a_turn() {
+fn bytes_in_the_shared_buffers_do_not_pass_to_the_next_connection_within_a_turn() {
     let server = start(|_stream, _| async {});
     let [mut first, mut second]: [Client; 2] =
         std::array::from_fn(|_| Client::connect(server.address));
@@ -79,7 +79,7 @@ fn bytes_in_the_shared_buffers_do_not_pass_to_the_next_tenant_within_a_turn() {
 }
 
 #[test]
-fn a_report_for_a_former_tenant_says_nothing_of_the_next() {
+fn a_report_for_a_former_connection_does_not_affect_the_next() {
     let server = start(|_stream, _| async {});
     let [mut first, _second]: [Client; 2] =
         std::array::from_fn(|_| Client::connect(server.address));
@@ -135,9 +135,9 @@ fn two_streams_of_one_task_each_keep_their_bytes() {
                 return;
             };
             stream.readable(3).await.unwrap();
-            // The first stream's bytes have waited in its slot since its task ended.
+            // The first stream's bytes have stayed in its slot since its task ended.
             let Poll::Ready(Ok(readable)) = other.poll_readable(1) else {
-                panic!("the bytes are here");
+                panic!("the bytes have arrived");
             };
             assert_eq!(readable.unread, 3);
             let crossed = [take_all(&stream), take_all(&other)];

@@ -1,4 +1,4 @@
-//! Workers that connect and never listen: source addresses and ports, thousands of connections, running out.
+//! Workers that connect and never listen: source addresses and ports, thousands of connections, lack of descriptors.
 
 use crate::server::engine;
 use mill_conformance::content::take_all;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A worker without listeners, whose tasks tell how their connects went.
+/// A worker without listeners, whose tasks report the results of their connects.
 struct Connector {
     worker: ConnectingWorker<KernelEngine, Task>,
     engine: KernelEngine,
@@ -43,7 +43,7 @@ impl Connector {
         }
     }
 
-    /// A task that connects, tells, and then does what `then` says with the stream.
+    /// Starts a task that connects, reports the result, and then runs `then` with the stream.
     fn connect<F>(
         &mut self,
         target: SocketAddr,
@@ -70,7 +70,7 @@ impl Connector {
         }));
     }
 
-    /// Turns until so much was told.
+    /// Runs turns until this many results were reported.
     fn run_until_told(&mut self, count: usize) {
         let give_up = self.engine.now() + TIMEOUT;
         while self.story.count() < count {
@@ -120,9 +120,9 @@ fn read_to_the_end(peer: &mut TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn thousands_connect_from_one_address_whose_ports_the_system_chooses() {
+fn thousands_connect_from_one_address_with_ports_that_the_system_chooses() {
     const CONNECTIONS: usize = 3000;
-    /// At once, so that the listener's queue holds them.
+    /// Connections at once, within the listener's queue.
     const BATCH: usize = 100;
     let limit = Resource::Descriptors.limit().unwrap();
     let soft = limit.soft.max(limit.hard.min(4096));
@@ -135,7 +135,7 @@ fn thousands_connect_from_one_address_whose_ports_the_system_chooses() {
     for batch in 1..=CONNECTIONS / BATCH {
         for _ in 0..BATCH {
             connector.connect(target, "127.0.0.2:0", |stream| async move {
-                // Held although the peer has finished.
+                // Held open although the peer has finished.
                 let _stream = stream;
                 std::future::pending().await
             });
@@ -176,7 +176,7 @@ fn a_given_source_port_is_what_the_peer_sees_and_serves_again_after_an_active_cl
 }
 
 #[test]
-fn a_source_port_that_somebody_listens_on_is_in_use() {
+fn a_source_port_with_a_listener_is_in_use() {
     let (_taken, source) = listen();
     let (_origin, target) = listen();
     let mut connector = Connector::new();
@@ -209,7 +209,7 @@ fn connects_that_fail_at_once_leave_nothing_open() {
 }
 
 #[test]
-fn a_failed_connect_says_the_same_however_and_however_often_it_is_asked() {
+fn a_failed_connect_reports_the_same_error_however_often_it_is_polled() {
     for drained_first in [true, false] {
         let (origin, target) = listen();
         drop(origin);
@@ -237,7 +237,7 @@ fn a_failed_connect_says_the_same_however_and_however_often_it_is_asked() {
     }
 }
 
-/// Runs in a process of its own, whose limit others do not feel.
+/// Runs in a process of its own, so that its limit does not affect other tests.
 #[test]
 fn without_a_descriptor_left_connecting_fails_with_emfile_and_goes_on_when_there_is_one() {
     if std::env::var_os(ALONE).is_none() {
@@ -256,7 +256,7 @@ fn without_a_descriptor_left_connecting_fails_with_emfile_and_goes_on_when_there
     }
     let (origin, target) = listen();
     let mut connector = Connector::new();
-    // What is open now, and three more.
+    // The descriptors open now, and three more.
     let next_number = std::fs::File::open("/dev/null").unwrap();
     let next = std::os::fd::AsRawFd::as_raw_fd(&next_number);
     drop(next_number);
@@ -283,13 +283,13 @@ fn without_a_descriptor_left_connecting_fails_with_emfile_and_goes_on_when_there
     connector.run_out();
 }
 
-/// Says to the test that it is alone in its process.
+/// Tells the test that it runs alone in its process.
 const ALONE: &str = "MILL_ENGINE_TEST_ALONE";
 
-/// After so long without what is expected, it was lost. No test waits so long when it passes.
+/// After this time an expected event is taken as lost. A test that passes never waits this long.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a turn waits before the test looks.
+/// How long a turn waits before the test checks.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// asm-generic/errno-base.h and errno.h.
