@@ -1,5 +1,4 @@
-//! A device's link of whatever kind, as one type, so that one engine serves all; and what passes is recorded if that is
-//! asked for.
+//! A link of any device as one type, so that one engine serves all, with a recorder while frames are captured.
 
 use crate::device_link::DeviceLink;
 use crate::forwarding::WorkerForwarding;
@@ -18,7 +17,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A link, and a recorder of what the stack sees of it while frames are captured.
+/// A link, and a recorder of the frames that the stack exchanges with it, while they are captured.
 #[derive(Debug)]
 pub struct AnyLink {
     device: DeviceLink,
@@ -30,7 +29,7 @@ impl AnyLink {
         Self { device, recorder }
     }
 
-    /// The interface, if it is one of this machine's.
+    /// The interface, if the device is one and this process owns it.
     pub fn interface(&self) -> Option<&InterfaceLink> {
         match &self.device {
             DeviceLink::AfXdp(link) => Some(link),
@@ -38,7 +37,7 @@ impl AnyLink {
         }
     }
 
-    /// The same, to be asked more.
+    /// The same, for reading counters that need `&mut`.
     pub fn interface_mut(&mut self) -> Option<&mut InterfaceLink> {
         match &mut self.device {
             DeviceLink::AfXdp(link) => Some(link),
@@ -46,7 +45,7 @@ impl AnyLink {
         }
     }
 
-    /// The way to an interface that another process has, if it is one.
+    /// The link of an interface that another process owns, if it is one.
     pub fn standby(&self) -> Option<&StandbyLink> {
         match &self.device {
             DeviceLink::Standby(link) => Some(link),
@@ -70,7 +69,7 @@ impl AnyLink {
         }
     }
 
-    /// Its kind, as the first word of a specification.
+    /// The device's kind, as in a specification.
     pub fn kind(&self) -> &'static str {
         match &self.device {
             DeviceLink::Tap(_) | DeviceLink::Impaired(_) => "tap",
@@ -80,7 +79,7 @@ impl AnyLink {
         }
     }
 
-    /// Gives what passes to a queue, from now on. False if it is recorded already, or if another process has the interface.
+    /// Starts to pass frames to a queue. False if they are captured already, or if another process owns the interface.
     pub fn begin_capture(&mut self, frames: FrameSender) -> bool {
         if self.recorder.is_some() || self.standby().is_some() {
             return false;
@@ -89,12 +88,12 @@ impl AnyLink {
         true
     }
 
-    /// Ends what [`Self::begin_capture`] has begun.
+    /// Ends a capture of [`Self::begin_capture`].
     pub fn end_capture(&mut self) {
         self.recorder = None;
     }
 
-    /// What ends a wait beside frames, if there is anything.
+    /// The descriptor that ends a wait for anything but frames, if there is one.
     pub fn control_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.device {
             DeviceLink::AfXdp(link) => Some(link.control_fd()),
@@ -103,14 +102,14 @@ impl AnyLink {
         }
     }
 
-    /// What frames come by, beside the link's own descriptor.
+    /// Descriptors of further queues, beside the link's own descriptor.
     pub fn other_queues(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.interface()
             .into_iter()
             .flat_map(InterfaceLink::other_queues)
     }
 
-    /// What ends a wait by changing, without being read: another worker has frames for this one.
+    /// A descriptor whose changes end a wait, which is never read: other workers forward frames to this one.
     pub fn doorbell_fd(&self) -> Option<BorrowedFd<'_>> {
         self.forwarding().map(WorkerForwarding::doorbell_fd)
     }
@@ -123,8 +122,8 @@ impl AnyLink {
         }
     }
 
-    /// Has frames end waits by this watcher, from when on and as long as they come to this process. It comes back where the
-    /// descriptor of the link stays the same, which can be watched as well.
+    /// Sets the watcher by which the device's frames end waits while this process owns it. Returns the watcher if the
+    /// descriptor of the link never changes, so that it can be watched instead.
     pub fn set_watcher(&mut self, watcher: Watcher) -> Option<Watcher> {
         match &mut self.device {
             DeviceLink::AfXdp(link) => link.set_watcher(watcher),
@@ -247,7 +246,7 @@ impl LinkMonitor for AnyLink {
             DeviceLink::Tap(_) | DeviceLink::Impaired(_) | DeviceLink::Moving(_) => false,
         };
         if is_due {
-            // A capture ends with what is recorded by then.
+            // A capture ends when the device changes; what was recorded until then is kept.
             self.recorder = None;
             self.device.change_places();
         }

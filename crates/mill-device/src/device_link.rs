@@ -1,4 +1,4 @@
-//! The links, one variant for each kind of device: so no call per frame goes through `dyn`.
+//! The links, one variant for each kind of device, so that no call per frame goes through `dyn`.
 
 use crate::impair::ImpairedLink;
 use crate::interface::InterfaceLink;
@@ -20,14 +20,14 @@ pub enum DeviceLink {
     Impaired(ImpairedLink),
     Memif(MemifLink),
     AfXdp(InterfaceLink),
-    /// The interface is another process's, at present or for good.
+    /// Another process owns the interface.
     Standby(Box<StandbyLink>),
-    /// While one of these becomes another.
+    /// While the owner's link becomes a standby link, or the other way round.
     Moving(Nowhere),
 }
 
 impl DeviceLink {
-    /// Gives the device to another process that asks for it, or takes one that has become ours.
+    /// Gives the device to a process that has requested it, or opens it if this process has become its owner.
     #[cold]
     pub(crate) fn change_places(&mut self) {
         *self = match std::mem::replace(self, Self::Moving(Nowhere)) {
@@ -44,7 +44,7 @@ impl DeviceLink {
     }
 }
 
-/// The same expression for whichever it is.
+/// The same expression for each variant.
 macro_rules! each {
     ($any:expr, $link:ident => $expression:expr) => {
         match $any {

@@ -1,8 +1,8 @@
-//! A bad wire: a link around a TAP device that loses, swaps, doubles and spoils frames, by chance but the same way for the
-//! same seed and frames.
+//! An impaired wire: a link around a TAP device that drops, reorders, duplicates and corrupts frames, at random but the
+//! same way for the same seed and frames.
 //!
-//! What it does concerns packets as they are on a wire. Hence nothing is left to the device: the frames must not be longer
-//! than the MTU, and all checksums must be there.
+//! Impairments apply to packets as they are on a wire. So nothing is offloaded to the device: frames must not be longer
+//! than the MTU, and all checksums must be complete.
 
 use crate::forwarding::is_handed;
 use crate::frames::Frames;
@@ -11,21 +11,21 @@ use mill_stack::link::{Burst, FrameId, Link, LinkProperties, Offload, Received, 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// How bad a wire is, the same in both directions.
+/// The impairments, the same in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Impairment {
-    /// Frames of a million that vanish.
+    /// Frames of a million that are dropped.
     pub loss_ppm: u32,
-    /// … that some of the frames behind them overtake.
+    /// … that are overtaken by some of the following ones.
     pub reorder_ppm: u32,
-    /// … that come twice.
+    /// … that are duplicated.
     pub duplicate_ppm: u32,
-    /// … one bit of which is turned over.
+    /// … in which one bit is inverted.
     pub corrupt_ppm: u32,
     pub seed: u64,
 }
 
-/// What the wire did.
+/// Counters of the impairments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImpairCounters {
     pub lost: u64,
@@ -35,7 +35,7 @@ pub struct ImpairCounters {
 }
 
 impl Impairment {
-    /// Whether this is a good wire.
+    /// Whether nothing is impaired.
     pub fn is_none(&self) -> bool {
         let Self {
             loss_ppm,
@@ -48,27 +48,27 @@ impl Impairment {
     }
 }
 
-/// A TAP device over a bad wire.
+/// A TAP device over an impaired wire.
 #[derive(Debug)]
 pub struct ImpairedLink {
     link: TapLink,
     properties: LinkProperties,
     impairment: Impairment,
     random: Random,
-    /// What the inner link gives.
+    /// Frames that the inner link has received.
     inner: Burst,
-    /// Received frames on their way: those that are overtaken stay behind.
+    /// Received frames under way, without those that are being overtaken.
     arriving: VecDeque<Received>,
     overtaken: Vec<Late<Received>>,
-    /// Second copies of received frames; their numbers have [`COPY_BIT`].
+    /// Second copies of received frames; their ids have [`COPY_BIT`].
     copies: Frames,
-    /// Frames to be sent later than others.
+    /// Frames that will be sent after others.
     leaving: Vec<Late<Vec<u8>>>,
     spare: Vec<Vec<u8>>,
     counters: ImpairCounters,
 }
 
-/// Something that waits until so many frames have overtaken it.
+/// A frame that waits until this many others have overtaken it.
 #[derive(Debug)]
 struct Late<T> {
     behind: u32,
@@ -107,7 +107,7 @@ impl ImpairedLink {
 
     fn arrive(&mut self, received: Received) {
         if is_handed(received.id) {
-            // It has crossed the wire to another worker already.
+            // Another worker has received it over the wire already.
             return self.arriving.push_back(received);
         }
         if self.random.happens(self.impairment.loss_ppm) {
@@ -140,7 +140,7 @@ impl ImpairedLink {
         }
     }
 
-    /// A frame once more; `None` if there is no memory for it.
+    /// A second copy of a frame; `None` if there is no memory for it.
     fn copy(&mut self, received: Received) -> Option<Received> {
         let frame = self.link.frame(received.id);
         let filled = self.copies.fill(|place| {
@@ -155,7 +155,7 @@ impl ImpairedLink {
         })
     }
 
-    /// Keeps a copy of the frame that was reserved, to be sent when others have overtaken it.
+    /// Keeps a copy of the reserved frame, to be sent when others have overtaken it.
     fn hold_back(&mut self, len: usize) {
         let mut late = self.spare.pop().unwrap_or_default();
         late.clear();
@@ -178,13 +178,13 @@ impl ImpairedLink {
     }
 }
 
-/// The number of a second copy among the copies; `None` for a frame of the device or of another worker.
+/// The id of a second copy among the copies; `None` for a frame of the device or of another worker.
 fn copy_of(id: FrameId) -> Option<FrameId> {
     let is_copy = !is_handed(id) && id.0 & COPY_BIT != 0;
     is_copy.then_some(FrameId(id.0 & !COPY_BIT))
 }
 
-/// One more frame has passed: `release` gets what it was the last to overtake.
+/// Counts one more passing frame; `release` gets those that have been overtaken often enough.
 fn overtake<T>(late: &mut Vec<Late<T>>, mut release: impl FnMut(T)) {
     let mut index = 0;
     while let Some(one) = late.get_mut(index) {
@@ -211,7 +211,7 @@ impl Link for ImpairedLink {
                 self.arrive(*received);
             }
             if inner.as_slice().is_empty() {
-                // Nobody is left to overtake them.
+                // No frame is left to overtake them.
                 let late = self.overtaken.drain(..).map(|late| late.what);
                 self.arriving.extend(late);
             }
@@ -249,7 +249,7 @@ impl Link for ImpairedLink {
         debug_assert_eq!(
             offload,
             Offload::default(),
-            "a bad wire does nothing itself"
+            "an impaired wire has no offloads"
         );
         if self.random.happens(self.impairment.loss_ppm) {
             self.counters.lost += 1;
@@ -307,7 +307,7 @@ struct Random(u64);
 
 impl Random {
     fn new(seed: u64) -> Self {
-        // Zero would stay zero; neighbouring seeds are driven apart.
+        // Zero would stay zero; adjacent seeds are spread apart.
         Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
@@ -339,18 +339,18 @@ impl Random {
 /// Frames taken from the inner link at once.
 const INNER_BURST: usize = 32;
 
-/// How many frames at most overtake one.
+/// The number of frames that overtake one, at most.
 const BEHIND_MAX: u32 = 8;
 
-/// Frames of one direction that may be on their way later than others.
+/// Frames of one direction that may be waiting to be overtaken.
 const LATE_MAX: usize = 32;
 
 /// Second copies that may be received and not released, and the bytes of each: a frame of MTU 9000, rounded up.
 const COPIES: u32 = 128;
 const COPY_BYTES: usize = 9216;
 
-/// Marks the numbers of copies. A device has fewer than 2^30 frames, and the bit above marks those that another worker has
-/// handed over.
+/// Marks the ids of copies. A device has fewer than 2^30 frames, and the bit above marks frames that another worker has
+/// forwarded.
 const COPY_BIT: u32 = 1 << 30;
 
 #[cfg(test)]

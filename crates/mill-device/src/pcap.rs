@@ -1,7 +1,7 @@
-//! Records what passes a link, for tcpdump and Wireshark.
+//! Records a link's frames for tcpdump and Wireshark.
 //!
-//! The file is pcap's with nanoseconds (draft-ietf-opsawg-pcap). Checksums that were left to a device are completed in it;
-//! frames that a device cuts, or has merged, stand in it as they are: longer than the MTU.
+//! The file format is pcap with nanoseconds (draft-ietf-opsawg-pcap). Checksums that were offloaded are completed in
+//! the file; frames that the device segments, or has merged, are recorded as they are: longer than the MTU.
 
 use crate::checksum;
 use crate::forwarding::is_handed;
@@ -11,28 +11,28 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 
-/// Which frames are meant.
+/// Selection of frames.
 pub mod filter;
 
-/// Where frames are written to.
+/// Destinations of frames.
 pub mod sink;
 
 use filter::FrameFilter;
 use sink::{FrameSender, Sink};
 
-/// What passes a link, on its way to where it is written. An error of the file ends the writing, not the traffic.
+/// Records frames. An error of the file ends the recording, not the traffic.
 pub struct Recorder {
     sink: Option<Sink>,
-    /// Whole records, not yet written.
+    /// Complete records that were not written yet.
     buffer: Vec<u8>,
-    /// Called with the first error, and with nothing after it.
+    /// Called with the first error only.
     on_error: Box<dyn FnMut(io::Error) + Send>,
 }
 
 impl Recorder {
-    /// Goes on with a file, or begins one with its header if it is empty.
+    /// Appends to a file, which gets a header if it is empty.
     pub fn to_file(file: File, on_error: Box<dyn FnMut(io::Error) + Send>) -> Self {
-        // A worker process that is restarted finds what the one before has written.
+        // A worker process that is restarted continues its predecessor's file.
         let is_empty = file.metadata().map_or(0, |metadata| metadata.len()) == 0;
         let mut recorder = Self::new(Sink::File(file), on_error);
         if is_empty {
@@ -42,16 +42,16 @@ impl Recorder {
         recorder
     }
 
-    /// Gives frames to whatever reads the other end of a queue, until that is closed.
+    /// Passes frames to the reader of a queue, until it is closed.
     pub fn to_queue(frames: FrameSender) -> Self {
         Self::new(Sink::Queue(frames), Box::new(|_| {}))
     }
 
-    /// Records what the link has just received.
+    /// Records the frames that the link has just received.
     #[cold]
     pub(crate) fn received(&mut self, link: &mut impl Link, new: &[Received]) {
         if new.is_empty() {
-            // Nothing more to do now: a reader of the file finds it up to date.
+            // The link is idle: bring the file up to date for its readers.
             self.write();
         }
         let Some(filter) = self.filter() else {
@@ -67,7 +67,7 @@ impl Recorder {
         }
     }
 
-    /// Records what the link is about to transmit: the first `len` bytes of the room that was reserved last.
+    /// Records the frame that the link is about to transmit: the first `len` bytes of the room that was reserved last.
     #[cold]
     pub(crate) fn transmits(&mut self, link: &mut impl Link, len: usize, offload: Offload) {
         if let Some(filter) = self.filter()
@@ -86,7 +86,7 @@ impl Recorder {
         }
     }
 
-    /// Which frames are to be written; `None` if none is.
+    /// The selection of frames; `None` if none is recorded.
     fn filter(&self) -> Option<FrameFilter> {
         self.sink.as_ref().map(Sink::filter)
     }
@@ -98,7 +98,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what is gathered.
+    /// Writes the buffered records.
     fn write(&mut self) {
         if self.buffer.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl Drop for Recorder {
 fn record(buffer: &mut Vec<u8>, frame: &[u8], is_partial: bool) {
     let time = clock::realtime();
     let len = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-    // The format ends in 2106, with 32 bits of seconds.
+    // The format ends in 2106, with its 32 bits of seconds.
     let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
     for number in [seconds, time.subsec_nanos(), len, len] {
         buffer.extend_from_slice(&number.to_le_bytes());
@@ -144,15 +144,15 @@ fn record(buffer: &mut Vec<u8>, frame: &[u8], is_partial: bool) {
     }
 }
 
-/// Magic number of times in nanoseconds, version 2.4, two words of nothing, longest frame, Ethernet (link type 1).
+/// Magic number of nanosecond timestamps, version 2.4, two unused words, longest frame, Ethernet (link type 1).
 pub const FILE_HEADER: [u8; 24] = [
     0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0,
 ];
 
-/// Bytes of records that are gathered before they are written: some 200 full frames of 1500 bytes.
+/// Bytes of records that are buffered before they are written: some 200 full frames of 1500 bytes.
 const BUFFER_BYTES: usize = 256 * 1024 + RECORD_BYTES_MAX;
 
-/// Bytes of the longest record: its header of 16, a frame of 64 KiB with its own headers.
+/// Bytes of the longest record: its header of 16, a frame of 64 KiB with its headers.
 const RECORD_BYTES_MAX: usize = 16 + 65536 + 64;
 
 #[cfg(test)]

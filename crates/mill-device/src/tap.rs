@@ -1,7 +1,7 @@
 //! A TAP device: a frame is a read or a write, up to 64 KiB long.
 //!
-//! The interface's wire is a descriptor. What this machine sends to it comes with partial checksums and not yet cut into
-//! segments, and what we send may be so too, so that one system call carries up to 44 segments of 1500 bytes.
+//! The interface's other end is a descriptor. Frames from this machine arrive with partial checksums and unsegmented,
+//! and frames to it may be so too, so that one system call carries up to 44 segments of 1500 bytes.
 
 use crate::forwarding::{WorkerForwarding, is_handed};
 use crate::frames::Frames;
@@ -12,25 +12,25 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The wire's end of a TAP device.
+/// The link of a TAP device.
 pub struct TapLink {
     device: OwnedFd,
     properties: LinkProperties,
     frames: Frames,
-    /// Room for the next frame to be sent, behind its header.
+    /// The next frame to be sent, after its header.
     room: Box<[u8]>,
-    /// Frames with their headers that the kernel had no room for, in their order.
+    /// Frames with their headers for which the kernel had no room, in order.
     waiting: VecDeque<Vec<u8>>,
-    /// Memory of such frames, for the next ones.
+    /// Buffers of such frames, for reuse.
     spare: Vec<Vec<u8>>,
     counters: TapCounters,
-    /// Where the device has a queue for each of several workers: the others.
+    /// Forwarding to other workers, where the device has a queue for each.
     forwarding: Option<WorkerForwarding>,
-    /// Told once, when somebody has deleted the interface.
+    /// Called once, when the interface is deleted.
     on_gone: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// What passed. Frames, not segments: one may be many.
+/// Counters of frames, not segments: a frame may stand for many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapCounters {
     pub received: u64,
@@ -39,12 +39,12 @@ pub struct TapCounters {
     pub transmitted_bytes: u64,
     /// Times that the kernel had no room and a frame had to wait.
     pub waited: u64,
-    /// Frames that the kernel refused: the interface is down, or a header makes no sense to it.
+    /// Frames that the kernel refused: the interface is down, or a header is invalid.
     pub refused: u64,
 }
 
 impl TapLink {
-    /// A link over the descriptor of a TAP device. `segments` says whether the device cuts segments and completes
+    /// The link of a TAP device's descriptor. `segments` says whether the device segments frames and completes
     /// checksums.
     pub fn new(device: OwnedFd, address: [u8; 6], mtu: u16, segments: bool) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl TapLink {
         }
     }
 
-    /// One of several workers, each with a queue of the device.
+    /// Makes it the link of one of several workers, each with a queue of the device.
     #[must_use]
     pub fn with_forwarding(self, forwarding: WorkerForwarding) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl TapLink {
         forwarding.is_none_or(|forwarding| forwarding.is_own_port(local_port))
     }
 
-    /// Has `on_gone` called, once, when somebody deletes the interface: nothing passes any more then.
+    /// Has `on_gone` called once, when the interface is deleted and no frames pass any more.
     #[must_use]
     pub fn told_when_gone(self, on_gone: impl FnOnce() + Send + 'static) -> Self {
         Self {
@@ -102,18 +102,19 @@ impl TapLink {
         self.counters
     }
 
-    /// Whether frames wait for the kernel: then the descriptor is worth waiting for until it can be written.
+    /// Whether frames wait for the kernel; then the descriptor should also be watched for writability.
     pub fn is_full(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Offers a frame to the next worker, if there are others; `bytes` are those of a frame that came by this device.
+    /// Forwards a frame to the next worker, if there are others; `bytes` are those of a frame that this device
+    /// received.
     pub(crate) fn offer(&mut self, frame: &Received, bytes: &[u8]) -> bool {
         let forwarding = self.forwarding.as_mut();
         forwarding.is_some_and(|forwarding| forwarding.give(frame, bytes))
     }
 
-    /// Writes the frames that wait, in their order, until the kernel has no room again.
+    /// Writes the waiting frames in order, until the kernel has no room again.
     fn write_waiting(&mut self) {
         while let Some(frame) = self.waiting.pop_front() {
             if let Wrote::Full = self.write(&frame) {
@@ -152,9 +153,9 @@ impl TapLink {
     }
 }
 
-/// What became of a frame.
+/// The result of a write.
 enum Wrote {
-    /// It is gone, one way or the other.
+    /// The frame was sent, or dropped.
     Done,
     Full,
 }
@@ -290,9 +291,9 @@ fn read(device: BorrowedFd<'_>, place: &mut [u8]) -> Result<usize, NoFrame> {
 
 #[derive(Debug)]
 enum NoFrame {
-    /// Nothing waits, or the interface is down, which shows again at the next look.
+    /// No frame waits, or the interface is down, which the next poll shows again.
     Now,
-    /// There is no interface any more.
+    /// The interface was deleted.
     Gone,
 }
 
@@ -310,18 +311,19 @@ impl std::fmt::Debug for TapLink {
 /// "File descriptor in bad state" (asm-generic/errno.h): a TAP descriptor without its interface.
 const EBADFD: i32 = 77;
 
-/// Bytes of the largest IP packet: what its length field can say (RFC 791 3.1).
+/// Bytes of the largest IP packet: the limit of its length field (RFC 791 3.1).
 const SEGMENT_BYTES_MAX: u32 = 65535;
 
-/// Bytes of a place: header, Ethernet header with two tags, an IP packet of 64 KiB; rounded up to full cache lines.
+/// Bytes of a slot: the header, an Ethernet header with two tags, an IP packet of 64 KiB; rounded up to full cache
+/// lines.
 const PLACE_BYTES: usize = (VNET_HEADER_LEN + 22 + 65536_usize).next_multiple_of(64);
 
-/// Frames that may be received and not released: two bursts. 8 MiB when all of them are as large as can be.
+/// Frames received and not released yet: two bursts. 8 MiB when all of them have the maximum size.
 const FRAMES: u32 = 128;
 
 const _: () = assert!(FRAMES > FRAMES_HELD_MAX);
 
-/// Frames that wait for the kernel before the device counts as full. 1 MiB when all are as large as can be.
+/// Frames that wait for the kernel before the device counts as full. 1 MiB when all have the maximum size.
 const WAITING_MAX: usize = 16;
 
 #[cfg(test)]

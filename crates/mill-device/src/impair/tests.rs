@@ -1,4 +1,4 @@
-//! Frames in, what is left of them out.
+//! Frames in, the frames that remain out.
 
 use super::*;
 use crate::forwarding::{self, WorkerForwarding};
@@ -12,7 +12,7 @@ fn impaired(impairment: Impairment) -> (ImpairedLink, OwnedFd) {
     (ImpairedLink::new(link, impairment), far)
 }
 
-/// Numbered frames through the wire, received in bursts of 20: which arrive, in which order.
+/// Sends numbered frames over the wire and receives them in bursts of 20: which ones arrive, and in which order.
 fn receive(impairment: Impairment, count: u8) -> (Vec<u8>, ImpairCounters) {
     let (mut link, far) = impaired(impairment);
     let mut arrived = Vec::new();
@@ -39,12 +39,12 @@ fn transmit(impairment: Impairment, count: u8) -> (Vec<u8>, ImpairCounters) {
     (arrived, link.counters())
 }
 
-/// Both directions, which have different luck.
+/// Checks both directions, whose random choices differ.
 fn check(impairment: Impairment, judge: impl Fn(&[u8], ImpairCounters)) {
     for way in [receive, transmit] {
         let (arrived, counters) = way(impairment, 200);
         judge(&arrived, counters);
-        assert_eq!(way(impairment, 200), (arrived, counters), "the same again");
+        assert_eq!(way(impairment, 200), (arrived, counters), "the same seed");
     }
 }
 
@@ -55,7 +55,7 @@ fn sorted(numbers: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_good_wire_changes_nothing() {
+fn an_unimpaired_wire_changes_nothing() {
     check(Impairment::default(), |arrived, counters| {
         assert_eq!(arrived, (0..200).collect::<Vec<_>>());
         assert_eq!(counters, ImpairCounters::default());
@@ -101,7 +101,7 @@ fn frames_are_overtaken_and_none_is_lost() {
 }
 
 #[test]
-fn frames_come_twice() {
+fn frames_are_duplicated() {
     let impairment = Impairment {
         duplicate_ppm: 100_000,
         seed: 5,
@@ -117,7 +117,7 @@ fn frames_come_twice() {
 }
 
 #[test]
-fn single_bits_are_turned_over() {
+fn single_bits_are_inverted() {
     let impairment = Impairment {
         corrupt_ppm: 1_000_000,
         seed: 6,
@@ -134,7 +134,7 @@ fn single_bits_are_turned_over() {
 }
 
 #[test]
-fn nothing_is_left_to_the_device() {
+fn nothing_is_offloaded_to_the_device() {
     let (link, _far) = impaired(Impairment::default());
     let properties = link.properties();
     assert!(!properties.completes_checksums);
@@ -142,7 +142,7 @@ fn nothing_is_left_to_the_device() {
 }
 
 #[test]
-fn different_seeds_bring_different_luck() {
+fn different_seeds_impair_different_frames() {
     let lost = |seed| {
         let impairment = Impairment {
             loss_ppm: 100_000,
@@ -155,7 +155,7 @@ fn different_seeds_bring_different_luck() {
     assert_ne!(lost(1), lost(2));
 }
 
-/// Two workers of a device with a queue each, over a wire that brings every frame twice.
+/// Two workers of a device with a queue each, over a wire that duplicates every frame.
 fn doubled_workers() -> [(ImpairedLink, OwnedFd); 2] {
     let frame_queues = forwarding::frame_queues(2);
     let doorbell = eventfd::create().unwrap();

@@ -1,8 +1,8 @@
-//! Which frames are meant: by a port or an address of either end.
+//! Selection of frames by a port or an address of either end.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Everything that is given has to match; without anything every frame does.
+/// Selects frames that match all that is given; without anything, all frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameFilter {
     pub port: Option<u16>,
@@ -10,8 +10,8 @@ pub struct FrameFilter {
 }
 
 impl FrameFilter {
-    /// Whether a frame is meant: Ethernet with IPv4 or IPv6, and TCP or UDP right behind it if a port is asked for. What is
-    /// cut short is not.
+    /// Whether a frame is selected: Ethernet with IPv4 or IPv6, and if a port is given, TCP or UDP directly after the
+    /// IP header. Truncated frames are not.
     pub fn has(&self, frame: &[u8]) -> bool {
         if *self == Self::default() {
             return true;
@@ -63,7 +63,7 @@ fn ends_of(frame: &[u8]) -> Option<Ends> {
     Some(Ends { addresses, ports })
 }
 
-/// EtherTypes, and protocols of IP.
+/// EtherTypes, and IP protocols.
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const TCP: u8 = 6;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_no_match_and_no_harm() {
+    fn truncated_frames_do_not_match_and_do_no_harm() {
         let frame = ipv6();
         for len in 0..frame.len() {
             let cut = frame.get(..len).unwrap();

@@ -1,4 +1,4 @@
-//! Where frames are written to: a file, or whoever asked for them and writes them himself.
+//! Destinations of captured frames: a file, or the queue of a reader that writes them itself.
 
 use super::filter::FrameFilter;
 use std::fs::File;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// One of them.
+/// A destination.
 #[derive(Debug)]
 pub(super) enum Sink {
     File(File),
     Queue(FrameSender),
 }
 
-/// The link's end of a queue of frames. The link never waits: what the queue has no room for is lost, and counted.
+/// The link's end of a queue of frames. The link never waits: what does not fit into the queue is lost, and counted.
 #[derive(Clone, Debug)]
 pub struct FrameSender {
     blocks: SyncSender<Vec<u8>>,
@@ -22,14 +22,14 @@ pub struct FrameSender {
     pub(super) filter: FrameFilter,
 }
 
-/// The other end: blocks of whole records, without the file's header.
+/// The reader's end: blocks of complete records, without the file header.
 #[derive(Debug)]
 pub struct FrameReceiver {
     pub blocks: Receiver<Vec<u8>>,
     lost_blocks: Arc<AtomicU64>,
 }
 
-/// A queue for frames that match.
+/// Makes a queue for frames that match.
 pub fn queue(filter: FrameFilter) -> (FrameSender, FrameReceiver) {
     let (sender, blocks) = sync_channel(BLOCKS_MAX);
     let lost_blocks = Arc::new(AtomicU64::new(0));
@@ -46,7 +46,7 @@ pub fn queue(filter: FrameFilter) -> (FrameSender, FrameReceiver) {
 }
 
 impl FrameSender {
-    /// Whole records; whoever has left the other end gets none.
+    /// Sends complete records; false if the reader has closed its end.
     pub fn give(&self, records: Vec<u8>) -> bool {
         match self.blocks.try_send(records) {
             Ok(()) => true,
@@ -60,14 +60,14 @@ impl FrameSender {
 }
 
 impl FrameReceiver {
-    /// Blocks for which there was no room; each may be many frames.
+    /// Blocks that did not fit into the queue; each may have many frames.
     pub fn lost_blocks(&self) -> u64 {
         self.lost_blocks.load(Ordering::Relaxed)
     }
 }
 
 impl Sink {
-    /// Writes whole records. An error is a sink that takes no more.
+    /// Writes complete records. After an error the destination takes no more.
     pub(super) fn write(&mut self, records: &[u8]) -> io::Result<()> {
         match self {
             Self::File(file) => file.write_all(records),
@@ -76,7 +76,7 @@ impl Sink {
         }
     }
 
-    /// Which frames it wants.
+    /// The selection of frames.
     pub(super) fn filter(&self) -> FrameFilter {
         match self {
             Self::File(_) => FrameFilter::default(),

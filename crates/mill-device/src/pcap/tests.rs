@@ -18,14 +18,14 @@ fn contents(file: &File) -> Vec<u8> {
     bytes
 }
 
-/// The frames of a file, with how long each says that it was.
+/// The frames of a file, whose two lengths have to be equal.
 fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut rest = bytes.strip_prefix(&FILE_HEADER).expect("a file header");
     let mut frames = Vec::new();
     while let Some((header, behind)) = rest.split_first_chunk::<16>() {
         let number = |at: usize| u32::from_le_bytes(header[at..at + 4].try_into().unwrap());
         assert!(number(4) < 1_000_000_000, "nanoseconds");
-        assert_eq!(number(8), number(12), "nothing is cut off");
+        assert_eq!(number(8), number(12), "truncated");
         let (frame, behind) = behind.split_at(number(8) as usize);
         frames.push(frame.to_vec());
         rest = behind;
@@ -42,7 +42,7 @@ fn recorded(device: DeviceLink, file: &File) -> AnyLink {
     AnyLink::new(device, Some(recorder(file)))
 }
 
-/// TCP over IPv4 without data, with a wrong checksum.
+/// A TCP segment over IPv4 without data, with a wrong checksum.
 fn segment() -> Vec<u8> {
     let mut frame = vec![0; 12];
     frame.extend_from_slice(&[8, 0, 0x45, 0, 0, 40, 0, 1, 0, 0, 64, 6, 0, 0]);
@@ -62,7 +62,7 @@ fn both_directions_are_written_in_their_order() {
     put(&far, 0, &[2; 70_000 - 5_000]);
     assert_eq!(drain(&mut link), [vec![2; 65_000]]);
     assert!(send(&mut link, 3, 61));
-    // A look that finds nothing writes what is there.
+    // A poll that finds nothing writes the buffered records.
     drain(&mut link);
     let expected = [vec![1; 60], vec![2; 65_000], vec![3; 61]];
     assert_eq!(records(&contents(&file)), expected);
@@ -93,7 +93,7 @@ fn checksums_that_were_left_to_the_device_are_right_in_the_file_and_untouched_on
     let mut whole = partial.clone();
     checksum::complete(&mut whole);
     assert_ne!(whole, partial);
-    // One whose checksum nobody vouches for is as it came.
+    // A frame whose checksum is unverified is recorded as received.
     let expected = [whole.clone(), partial, whole];
     assert_eq!(records(&contents(&file)), expected);
 }
@@ -113,7 +113,7 @@ fn a_file_goes_on_where_another_process_has_left_it() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_once_and_stops_nothing() {
+fn an_error_of_the_file_is_reported_once_and_stops_no_traffic() {
     let (sender, told) = mpsc::channel();
     let on_error = move |error: io::Error| sender.send(error.raw_os_error()).unwrap();
     let full = File::options().write(true).open("/dev/full").unwrap();

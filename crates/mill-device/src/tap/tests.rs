@@ -1,11 +1,11 @@
-//! Over a pair of sockets that keep datagrams whole.
+//! A TAP link over a pair of sockets that preserve datagram boundaries.
 
 use super::*;
 use crate::pair::{pair, send, take};
 use mill_stack::link::{PartialChecksum, ReceivedChecksum};
 
 #[test]
-fn frames_go_behind_their_headers_at_once() {
+fn frames_are_sent_at_once_after_their_headers() {
     let (mut link, far) = pair();
     link.reserve(60).unwrap().fill(9);
     let checksum = PartialChecksum {
@@ -29,7 +29,7 @@ fn frames_go_behind_their_headers_at_once() {
 }
 
 #[test]
-fn frames_arrive_with_what_is_known_of_them() {
+fn frames_arrive_with_the_state_of_their_checksums() {
     let (mut link, far) = pair();
     let mut burst = Burst::new(4);
     link.receive(&mut burst);
@@ -77,7 +77,7 @@ fn a_burst_takes_no_more_than_it_has_room_for_and_no_more_than_there_is_memory()
 }
 
 #[test]
-fn a_full_kernel_is_waited_for_in_order_and_then_the_device_is_full() {
+fn frames_for_a_full_kernel_wait_in_order_until_the_device_is_full() {
     let (mut link, far) = pair();
     let mut sent = 0_u8;
     while send(&mut link, sent, 60_000) {
@@ -87,7 +87,7 @@ fn a_full_kernel_is_waited_for_in_order_and_then_the_device_is_full() {
     assert_eq!(link.counters().waited, WAITING_MAX as u64);
     let mut taken = 0;
     while let Some(frame) = take(&far) {
-        assert_eq!(frame.last(), Some(&taken), "in their order");
+        assert_eq!(frame.last(), Some(&taken), "in order");
         assert_eq!(frame.len(), VNET_HEADER_LEN + 60_000);
         taken += 1;
         link.flush();
@@ -98,7 +98,7 @@ fn a_full_kernel_is_waited_for_in_order_and_then_the_device_is_full() {
 }
 
 #[test]
-fn a_refused_frame_is_counted_and_forgotten() {
+fn a_refused_frame_is_counted_and_dropped() {
     let (mut link, far) = pair();
     drop(far);
     assert!(send(&mut link, 0, 60));
