@@ -186,6 +186,7 @@ mod tests {
     use super::*;
     use crate::queue::ByteQueue;
     use mill_tcp::connection::Connection;
+    use mill_tcp::timestamps::TimestampState;
     use mill_wire::seq::SeqNumber;
 
     fn flow(port: u16) -> Flow {
@@ -199,8 +200,7 @@ mod tests {
             rcv_nxt: SeqNumber(0),
             window: 0,
             timestamps: false,
-            ts_recent: 0,
-            ts_offset: 0,
+            ts: TimestampState::default(),
             ends_at: Tick(tick),
         }
     }

@@ -147,6 +147,7 @@ impl TimeWaitTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mill_tcp::timestamps::TimestampState;
     use mill_wire::seq::SeqNumber;
 
     fn flow(port: u16) -> Flow {
@@ -165,8 +166,7 @@ mod tests {
             rcv_nxt: SeqNumber(0),
             window: 0,
             timestamps: false,
-            ts_recent: 0,
-            ts_offset: 0,
+            ts: TimestampState::default(),
             ends_at: Tick(tick),
         }
     }

@@ -197,7 +197,7 @@ impl Connection {
     /// Microseconds since a segment with this timestamp left; a millisecond at least, as that is how finely
     /// timestamps count.
     fn echo_age_us(&self, echo: u32, env: &Env<'_>) -> Option<u32> {
-        let age_ms = env.tick().0.wrapping_add(self.ts_offset).wrapping_sub(echo);
+        let age_ms = self.ts.age_ms(echo, env.tick());
         (age_ms < ECHO_MS_MAX).then(|| age_ms.max(1) * 1_000)
     }
 

@@ -13,6 +13,7 @@ use crate::scoreboard::Scoreboard;
 use crate::send_space::SendSpace;
 use crate::state::State;
 use crate::time::Tick;
+use crate::timestamps::TimestampState;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -27,10 +28,8 @@ pub struct Connection {
     pub(crate) rcv: ReceiveSpace,
     /// When a segment out of the window was answered last, ticks modulo 2^16 (`ConnectionFlags::INVALID_ANSWERED`).
     pub(crate) invalid_answered_at: u16,
-    /// TS.Recent (RFC 7323 4.3); `heard_at` says how old it is.
-    pub(crate) ts_recent: u32,
-    /// Added to the clock in our timestamps, so that they do not tell how long this machine has been up.
-    pub(crate) ts_offset: u32,
+    /// Both sides' timestamps; `heard_at` says how old the peer's is.
+    pub(crate) ts: TimestampState,
     /// Congestion window and threshold (RFC 5681 2).
     pub(crate) congestion: CongestionWindow,
     /// How long a round trip takes (RFC 6298 2).

@@ -20,6 +20,7 @@ use crate::rto::timer::TimerKind;
 use crate::segment::{Segment, SegmentOut};
 use crate::send_space::SendSpace;
 use crate::state::State;
+use crate::timestamps::TimestampState;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
@@ -38,7 +39,7 @@ impl Connection {
         let window = syn_window(env.config);
         let mut connection = Self {
             snd: SendSpace::behind_syn(iss, syn.seq, syn.window),
-            ts_offset,
+            ts: TimestampState::new(ts_offset, 0),
             state: State::SynReceived,
             ..Self::with_settings(env)
         };
@@ -86,7 +87,7 @@ impl Connection {
         let agreement = Agreement {
             mss: self.snd_mss,
             snd_wind_shift: has(ConnectionFlags::SCALING).then_some(self.snd_wind_shift),
-            timestamps: has(ConnectionFlags::TIMESTAMPS).then_some(self.ts_recent),
+            timestamps: has(ConnectionFlags::TIMESTAMPS).then_some(self.ts.recent()),
             sack: has(ConnectionFlags::SACK),
             ecn: has(ConnectionFlags::ECN),
         };
@@ -96,7 +97,7 @@ impl Connection {
             ack: self.rcv.nxt(),
             flags: Flags::SYN | Flags::ACK | ecn,
             window,
-            options: syn_ack_options(&agreement, self.announced_mss(), self.ts_offset, env),
+            options: syn_ack_options(&agreement, self.announced_mss(), &self.ts, env),
             is_retransmission: self.timer.backoff() > 0,
             ..SegmentOut::default()
         }

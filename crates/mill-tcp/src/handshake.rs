@@ -4,6 +4,7 @@ use crate::config::{Config, EcnMode};
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::Segment;
+use crate::timestamps::TimestampState;
 use mill_wire::tcp::Flags;
 use mill_wire::tcp_option::{TcpOptions, Timestamps};
 
@@ -87,7 +88,7 @@ pub(crate) fn effective_mss(peer: u16, local: u16, timestamps: bool) -> u16 {
 pub(crate) fn syn_ack_options(
     agreement: &Agreement,
     mss_local: u16,
-    ts_offset: u32,
+    ts: &TimestampState,
     env: &Env<'_>,
 ) -> TcpOptions {
     TcpOptions {
@@ -95,7 +96,7 @@ pub(crate) fn syn_ack_options(
         window_scale: agreement.snd_wind_shift.map(|_| wind_shift(env.config)),
         sack_permitted: agreement.sack,
         timestamps: agreement.timestamps.map(|echo| Timestamps {
-            value: env.tick().0.wrapping_add(ts_offset),
+            value: ts.value_at(env.tick()),
             echo,
         }),
         ..TcpOptions::default()
@@ -111,7 +112,7 @@ impl Connection {
         flags.set(ConnectionFlags::SACK, agreement.sack);
         flags.set(ConnectionFlags::ECN, agreement.ecn);
         flags.set(ConnectionFlags::SCALING, agreement.snd_wind_shift.is_some());
-        self.ts_recent = agreement.timestamps.unwrap_or_default();
+        self.ts.set_recent(agreement.timestamps.unwrap_or_default());
         self.snd_mss = effective_mss(agreement.mss, mss_local, agreement.timestamps.is_some());
         self.rcv_wind_shift = agreement
             .snd_wind_shift

@@ -86,7 +86,7 @@ mod reset;
 mod challenge;
 
 /// Timestamps, and protection against wrapped sequence numbers.
-mod timestamps;
+pub mod timestamps;
 
 /// Explicit congestion notification.
 mod ecn;

@@ -8,10 +8,10 @@ use crate::handshake::{Agreement, syn_ack_options, syn_window, wind_shift};
 use crate::segment::{Segment, SegmentOut};
 use crate::send_space::SendSpace;
 use crate::time::Tick;
-use crate::timestamps;
+use crate::timestamps::TimestampState;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
-use mill_wire::tcp_option::{TcpOptions, Timestamps};
+use mill_wire::tcp_option::TcpOptions;
 
 /// A SYN that was answered: SYN-RECEIVED of a listener, in at most 64 bytes. SYN cookies make the same value from
 /// the acknowledgement that comes back.
@@ -19,9 +19,8 @@ use mill_wire::tcp_option::{TcpOptions, Timestamps};
 pub struct HalfOpen {
     pub iss: SeqNumber,
     pub irs: SeqNumber,
-    pub ts_offset: u32,
-    /// The peer's first timestamp.
-    pub ts_recent: u32,
+    /// Of the peer the first timestamp.
+    pub ts: TimestampState,
     /// When the SYN-ACK is to be sent again, and how often it was.
     pub retransmit_at: Tick,
     pub retransmits: u8,
@@ -67,8 +66,7 @@ impl HalfOpen {
         Self {
             iss,
             irs: syn.seq,
-            ts_offset,
-            ts_recent: agreement.timestamps.unwrap_or_default(),
+            ts: TimestampState::new(ts_offset, agreement.timestamps.unwrap_or_default()),
             retransmit_at: env.tick().after(env.config.rto_initial),
             retransmits: 0,
             mss: agreement.mss,
@@ -94,7 +92,7 @@ impl HalfOpen {
             ack: self.irs + 1,
             flags: Flags::SYN | Flags::ACK | ecn,
             window: syn_window(env.config),
-            options: syn_ack_options(&self.agreement(), self.mss_local, self.ts_offset, env),
+            options: syn_ack_options(&self.agreement(), self.mss_local, &self.ts, env),
             is_retransmission: self.retransmits > 0,
             ..SegmentOut::default()
         }
@@ -167,7 +165,7 @@ impl HalfOpen {
             mss: self.mss,
             snd_wind_shift: self.snd_wind_shift,
             timestamps: if self.timestamps {
-                Some(self.ts_recent)
+                Some(self.ts.recent())
             } else {
                 None
             },
@@ -200,7 +198,7 @@ impl HalfOpen {
             && segment
                 .options
                 .timestamps
-                .is_some_and(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
+                .is_some_and(|stamp| self.ts.is_old(stamp.value))
     }
 
     /// An acknowledgement, if the host's limit allows it.
@@ -217,10 +215,7 @@ impl HalfOpen {
             flags: Flags::ACK,
             window: u16::try_from(window).unwrap_or(u16::MAX),
             options: TcpOptions {
-                timestamps: self.timestamps.then(|| Timestamps {
-                    value: env.tick().0.wrapping_add(self.ts_offset),
-                    echo: self.ts_recent,
-                }),
+                timestamps: self.timestamps.then(|| self.ts.option_at(env.tick())),
                 ..TcpOptions::default()
             },
             ..SegmentOut::default()
@@ -245,7 +240,7 @@ impl HalfOpen {
     fn connection(&self, segment: &Segment<'_>, env: &mut Env<'_>) -> Connection {
         let mut connection = Connection {
             snd: SendSpace::behind_syn(self.iss, self.irs, self.window),
-            ts_offset: self.ts_offset,
+            ts: self.ts,
             ..Connection::with_settings(env)
         };
         connection.rcv.on_syn(self.irs, syn_window(env.config));
@@ -268,8 +263,7 @@ impl HalfOpen {
             return None;
         }
         if let Some(stamp) = segment.options.timestamps.filter(|_| self.timestamps) {
-            let sent_at = stamp.echo.wrapping_sub(self.ts_offset);
-            let rtt_ms = env.tick().0.wrapping_sub(sent_at);
+            let rtt_ms = self.ts.age_ms(stamp.echo, env.tick());
             return Some(rtt_ms).filter(|&ms| ms < RTT_MS_MAX);
         }
         let waited_ms = u32::try_from(env.config.rto_initial.as_millis()).ok()?;

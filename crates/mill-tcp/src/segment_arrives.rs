@@ -6,7 +6,6 @@ use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::{Ecn, Segment};
 use crate::state::State;
-use crate::timestamps;
 use mill_wire::tcp::Flags;
 
 impl Connection {
@@ -36,7 +35,7 @@ impl Connection {
             | u32::from(segment.ecn == Ecn::Congested)
             | u32::from(self.has_gap());
         let is_timestamp_good = match segment.options.timestamps {
-            Some(stamp) => !timestamps::is_before(stamp.value, self.ts_recent),
+            Some(stamp) => !self.ts.is_old(stamp.value),
             None => !self.flags.has(ConnectionFlags::TIMESTAMPS),
         };
         unusual == 0 && is_timestamp_good

@@ -12,6 +12,7 @@ use crate::segment::{Segment, SegmentOut};
 use crate::send_space::SendSpace;
 use crate::state::State;
 use crate::time::Duration;
+use crate::timestamps::TimestampState;
 use mill_wire::tcp::Flags;
 use mill_wire::tcp_option::{TcpOptions, Timestamps};
 
@@ -20,7 +21,7 @@ impl Connection {
     pub fn connect(opening: &Opening, env: &mut Env<'_>) -> Self {
         let mut connection = Self {
             snd: SendSpace::before_syn(opening.iss),
-            ts_offset: opening.ts_offset,
+            ts: TimestampState::new(opening.ts_offset, 0),
             snd_mss: opening.mss,
             state: State::SynSent,
             ..Self::with_settings(env)
@@ -226,7 +227,7 @@ impl Connection {
             window_scale: config.window_scaling.then(|| wind_shift(config)),
             sack_permitted: config.sack,
             timestamps: config.timestamps.then(|| Timestamps {
-                value: self.timestamp_now(env),
+                value: self.ts.value_at(env.tick()),
                 echo: 0,
             }),
             ..TcpOptions::default()

@@ -6,10 +6,10 @@ use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::{Segment, SegmentOut};
 use crate::time::Tick;
-use crate::timestamps;
+use crate::timestamps::{self, TimestampState};
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
-use mill_wire::tcp_option::{TcpOptions, Timestamps};
+use mill_wire::tcp_option::TcpOptions;
 
 /// What is left of a connection whose both sides have finished. With its key at most 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,7 @@ pub struct TimeWait {
     /// Window of the last segment, not scaled again.
     pub window: u16,
     pub timestamps: bool,
-    pub ts_recent: u32,
-    pub ts_offset: u32,
+    pub ts: TimestampState,
     /// When it is over.
     pub ends_at: Tick,
 }
@@ -48,8 +47,7 @@ impl TimeWait {
             rcv_nxt: connection.rcv.nxt(),
             window: connection.rcv.window_field(connection.rcv_wind_shift),
             timestamps: connection.flags.has(ConnectionFlags::TIMESTAMPS),
-            ts_recent: connection.ts_recent,
-            ts_offset: connection.ts_offset,
+            ts: connection.ts,
             ends_at: env.tick().after(env.config.msl * 2),
         }
     }
@@ -111,8 +109,9 @@ impl TimeWait {
         let is_later_number = syn.seq.is_after(self.rcv_nxt);
         let is_later = match (self.timestamps, syn.options.timestamps) {
             (true, Some(stamp)) => {
-                timestamps::is_before(self.ts_recent, stamp.value)
-                    || (stamp.value == self.ts_recent && is_later_number)
+                let recent = self.ts.recent();
+                timestamps::is_before(recent, stamp.value)
+                    || (stamp.value == recent && is_later_number)
             }
             _ => is_later_number,
         };
@@ -132,7 +131,7 @@ impl TimeWait {
             && segment
                 .options
                 .timestamps
-                .is_some_and(|stamp| timestamps::is_before(stamp.value, self.ts_recent))
+                .is_some_and(|stamp| self.ts.is_old(stamp.value))
     }
 
     fn ack(&self, env: &mut Env<'_>) -> SegmentOut {
@@ -144,10 +143,7 @@ impl TimeWait {
             flags: Flags::ACK,
             window: self.window,
             options: TcpOptions {
-                timestamps: self.timestamps.then(|| Timestamps {
-                    value: env.tick().0.wrapping_add(self.ts_offset),
-                    echo: self.ts_recent,
-                }),
+                timestamps: self.timestamps.then(|| self.ts.option_at(env.tick())),
                 ..TcpOptions::default()
             },
             ..SegmentOut::default()

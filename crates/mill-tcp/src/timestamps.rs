@@ -3,36 +3,80 @@
 use crate::connection::{Connection, ConnectionFlags};
 use crate::env::Env;
 use crate::segment::Segment;
-use crate::time::{Instant, Tick};
+use crate::time::Tick;
 use mill_wire::tcp_option::Timestamps;
+
+/// Our clock as the peer sees it, and the peer's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimestampState {
+    /// Added to the clock in our timestamps, so that they do not tell how long this machine has been up (RFC 7323 5.4, 7).
+    offset: u32,
+    /// TS.Recent (RFC 7323 4.3).
+    recent: u32,
+}
+
+impl TimestampState {
+    pub const fn new(offset: u32, recent: u32) -> Self {
+        Self { offset, recent }
+    }
+
+    pub(crate) const fn recent(&self) -> u32 {
+        self.recent
+    }
+
+    /// TSval of what leaves at this tick: milliseconds.
+    #[inline]
+    pub const fn value_at(&self, now: Tick) -> u32 {
+        now.0.wrapping_add(self.offset)
+    }
+
+    /// The option of what leaves at this tick.
+    pub(crate) const fn option_at(&self, now: Tick) -> Timestamps {
+        Timestamps {
+            value: self.value_at(now),
+            echo: self.recent,
+        }
+    }
+
+    /// Milliseconds since we sent what the peer echoes.
+    #[inline]
+    pub(crate) const fn age_ms(&self, echo: u32, now: Tick) -> u32 {
+        self.value_at(now).wrapping_sub(echo)
+    }
+
+    /// RFC 7323 5.3 R1: the peer's timestamp is older than one that came before it.
+    #[inline]
+    pub(crate) const fn is_old(&self, value: u32) -> bool {
+        is_before(value, self.recent)
+    }
+
+    /// The peer's clock is there now.
+    #[inline]
+    pub(crate) const fn set_recent(&mut self, value: u32) {
+        self.recent = value;
+    }
+
+    /// Our timestamps are less by so much from now on; for what a SYN cookie says in their lower bits.
+    pub const fn lower_by(&mut self, decrement: u32) {
+        self.offset = self.offset.wrapping_sub(decrement);
+    }
+}
 
 /// After so long without a segment TS.Recent says nothing more (RFC 7323 5.5): 24 days, milliseconds.
 const TS_RECENT_VALID_MS: u32 = 24 * 24 * 60 * 60 * 1000;
 
 impl Connection {
-    /// TSval: milliseconds, from a random beginning (RFC 7323 5.4, 7).
-    pub(crate) const fn timestamp_now(&self, env: &Env<'_>) -> u32 {
-        self.timestamp_at(env.now)
-    }
-
-    pub(crate) const fn timestamp_at(&self, now: Instant) -> u32 {
-        now.tick().0.wrapping_add(self.ts_offset)
-    }
-
     /// The option of every segment but RST, once both sides agreed (RFC 7323 3.2).
     pub(crate) fn timestamps_option(&self, env: &Env<'_>) -> Option<Timestamps> {
         let is_agreed = self.flags.has(ConnectionFlags::TIMESTAMPS);
-        is_agreed.then(|| Timestamps {
-            value: self.timestamp_now(env),
-            echo: self.ts_recent,
-        })
+        is_agreed.then(|| self.ts.option_at(env.tick()))
     }
 
     /// RFC 7323 5.3 R1: the segment is older than one that came before it.
     pub(crate) fn is_timestamp_old(&self, segment: &Segment<'_>, now: Tick) -> bool {
         self.flags.has(ConnectionFlags::TIMESTAMPS)
             && segment.options.timestamps.is_some_and(|stamp| {
-                is_before(stamp.value, self.ts_recent) && !is_outdated(self.heard_at, now)
+                self.ts.is_old(stamp.value) && !is_outdated(self.heard_at, now)
             })
     }
 
@@ -48,9 +92,9 @@ impl Connection {
         if let Some(timestamps) = segment.options.timestamps
             && self.flags.has(ConnectionFlags::TIMESTAMPS)
             && segment.seq.is_at_or_before(self.rcv.last_ack_sent())
-            && (!is_before(timestamps.value, self.ts_recent) || is_outdated(self.heard_at, now))
+            && (!self.ts.is_old(timestamps.value) || is_outdated(self.heard_at, now))
         {
-            self.ts_recent = timestamps.value;
+            self.ts.set_recent(timestamps.value);
         }
         self.heard_at = now;
         self.timer.on_answer();

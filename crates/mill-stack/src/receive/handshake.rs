@@ -15,6 +15,7 @@ use mill_tcp::connection::Connection;
 use mill_tcp::listen::{HalfOpen, HalfOpenOutcome};
 use mill_tcp::segment::Segment;
 use mill_tcp::state::State;
+use mill_tcp::timestamps::TimestampState;
 use mill_wire::seq::SeqNumber;
 use mill_wire::tcp::Flags;
 
@@ -89,14 +90,14 @@ impl<Q: SendQueue> Host<Q> {
         let key = self.secrets.cookie;
         half_open.iss = syn_cookie::make(key, flow, half_open.irs, half_open.mss, self.now);
         if half_open.timestamps {
-            let value = self.now.tick().0.wrapping_add(half_open.ts_offset);
+            let value = half_open.ts.value_at(self.now.tick());
             let options = AgreedOptions {
                 snd_wind_shift: half_open.snd_wind_shift,
                 sack: half_open.sack,
                 ecn: half_open.ecn,
             };
             let decrement = syn_cookie::timestamp_decrement(value, options);
-            half_open.ts_offset = half_open.ts_offset.wrapping_sub(decrement);
+            half_open.ts.lower_by(decrement);
         } else {
             // There is nowhere to keep these.
             half_open.snd_wind_shift = None;
@@ -226,8 +227,10 @@ impl<Q: SendQueue> Host<Q> {
         let mut half_open = HalfOpen {
             iss,
             irs,
-            ts_offset: self.secrets.timestamp_offset(flow),
-            ts_recent: stamp.map_or(0, |stamp| stamp.value),
+            ts: TimestampState::new(
+                self.secrets.timestamp_offset(flow),
+                stamp.map_or(0, |stamp| stamp.value),
+            ),
             retransmit_at: self.now.tick(),
             retransmits: 0,
             mss,

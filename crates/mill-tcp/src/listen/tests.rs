@@ -8,6 +8,7 @@ use crate::segment::Ecn;
 use crate::state::State;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
+use mill_wire::tcp_option::Timestamps;
 
 const ISS: SeqNumber = SeqNumber(9000);
 const IRS: SeqNumber = SeqNumber(u32::MAX);
@@ -117,7 +118,7 @@ fn the_right_acknowledgement_makes_a_connection() {
     assert_eq!(connection.rcv.nxt(), IRS + 1);
     assert_eq!((connection.mss(), connection.snd_wind_shift), (1188, 3));
     assert_eq!(connection.rtt.srtt_us() / 1000, 30);
-    assert_eq!(connection.ts_recent, 50);
+    assert_eq!(connection.ts.recent(), 50);
 }
 
 fn check(draft: &Draft, expected: &str) {
@@ -229,8 +230,7 @@ fn a_half_open_connection_made_of_a_cookie_works() {
         world.half = HalfOpen {
             iss: ISS,
             irs: IRS,
-            ts_offset: 100,
-            ts_recent: 0,
+            ts: TimestampState::new(100, 0),
             retransmit_at: world.now.tick(),
             retransmits: 0,
             mss: 1300,

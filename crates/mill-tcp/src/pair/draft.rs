@@ -64,8 +64,8 @@ impl Pair {
             .flags
             .has(ConnectionFlags::TIMESTAMPS)
             .then(|| Timestamps {
-                value: connection.ts_recent,
-                echo: connection.timestamp_at(self.now),
+                value: connection.ts.recent(),
+                echo: connection.ts.value_at(self.now.tick()),
             });
         Draft {
             seq: connection.rcv.nxt(),

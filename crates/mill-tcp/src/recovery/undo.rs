@@ -39,7 +39,7 @@ impl Connection {
         let undo = &mut cold.recovery.undo;
         undo.resent_bytes = undo.resent_bytes.saturating_add(bytes);
         undo.first_resent
-            .get_or_insert(env.tick().0.wrapping_add(self.ts_offset));
+            .get_or_insert(self.ts.value_at(env.tick()));
     }
 
     /// The peer got everything twice that was sent again: nothing had been lost (RFC 3708 3).

@@ -7,6 +7,7 @@ use crate::pair::Draft;
 use crate::segment::Ecn;
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
+use mill_wire::tcp_option::Timestamps;
 
 const SND_NXT: SeqNumber = SeqNumber(100);
 const RCV_NXT: SeqNumber = SeqNumber(u32::MAX - 5);
@@ -17,8 +18,7 @@ fn wait(timestamps: bool) -> TimeWait {
         rcv_nxt: RCV_NXT,
         window: 77,
         timestamps,
-        ts_recent: 1000,
-        ts_offset: 0,
+        ts: TimestampState::new(0, 1000),
         ends_at: Tick(20_000),
     }
 }

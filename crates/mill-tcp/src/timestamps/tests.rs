@@ -1,8 +1,10 @@
 //! RFC 7323: every segment has them, the echo is the right one, old segments are dropped.
 
+use super::TimestampState;
 use crate::arrived::SegmentDrop;
 use crate::config::Config;
 use crate::pair::{CLIENT, Draft, Pair, SERVER, pattern};
+use crate::time::Tick;
 use core::time::Duration;
 use mill_wire::tcp::Flags;
 
@@ -113,7 +115,7 @@ fn an_old_timestamp_is_believed_after_24_days_of_silence() {
         assert_eq!(dropped.is_some(), is_old, "{silence:?}");
         if !is_old {
             let expected = draft.options.timestamps.unwrap().value;
-            assert_eq!(pair.connection(SERVER).ts_recent, expected);
+            assert_eq!(pair.connection(SERVER).ts.recent(), expected);
         }
     }
 }
@@ -138,11 +140,26 @@ fn a_delayed_acknowledgement_echoes_the_first_segment() {
 #[test]
 fn a_segment_behind_a_hole_does_not_move_the_echo() {
     let mut pair = pair();
-    let recent = pair.connection(SERVER).ts_recent;
+    let recent = pair.connection(SERVER).ts.recent();
     let ahead = stamped(&pair, 50).with_payload(b"x").shifted(10);
     let (_, sent) = pair.give(SERVER, &ahead);
     assert_eq!(sent[0].options.timestamps.unwrap().echo, recent);
     let filling = stamped(&pair, 60).with_payload(&[0; 10]);
     let (_, sent) = pair.give(SERVER, &filling);
     assert_eq!(sent[0].options.timestamps.unwrap().echo, recent + 60);
+}
+
+/// RFC 7323 5.2: numbers wrap, on both sides.
+#[test]
+fn clocks_that_wrap_are_compared_by_halves() {
+    let mut ts = TimestampState::new(u32::MAX - 5, 3);
+    let now = Tick(10);
+    let option = ts.option_at(now);
+    assert_eq!((option.value, option.echo), (4, 3));
+    assert_eq!((ts.age_ms(u32::MAX, now), ts.age_ms(4, now)), (5, 0));
+    assert!(ts.is_old(2) && ts.is_old(u32::MAX) && !ts.is_old(3));
+    ts.set_recent(u32::MAX);
+    assert!(!ts.is_old(2) && ts.is_old(u32::MAX - 1));
+    ts.lower_by(6);
+    assert_eq!(ts.value_at(now), u32::MAX - 1);
 }
