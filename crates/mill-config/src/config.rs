@@ -37,7 +37,7 @@ pub use location::{LimitExcept, Location, LocationName, MethodSet, TryCandidate,
 pub use location_tree::LocationTree;
 pub use log::LogPath;
 pub use log::{AccessLog, ErrorLog, ErrorLogTarget, LogBuffer, LogEscape, LogFormat, LogLevel};
-pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, User, WorkerCount};
+pub use main::{CpuAffinity, CpuMask, EnvironmentVariable, Main, ThreadPool, User, WorkerCount};
 pub use map::{Map, MapValue};
 pub use mime::MimeTypes;
 pub use network_stack::NetworkStack;

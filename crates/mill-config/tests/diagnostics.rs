@@ -38,6 +38,40 @@ fn check_line(text: &str, expected: &str) {
 }
 
 #[test]
+fn thread_pools_are_refused_as_by_nginx_and_only_the_default_has_an_effect() {
+    let pool = |words: &str, expected: &str| {
+        check_line(&format!("thread_pool {words};"), expected);
+    };
+    pool(
+        "a threads=0",
+        "[emerg] invalid threads value \"threads=0\" in FILE:1",
+    );
+    pool(
+        "a threads=2 max_queue=y",
+        "[emerg] invalid max_queue value \"max_queue=y\" in FILE:1",
+    );
+    pool(
+        "a max_queue=4",
+        "[emerg] \"thread_pool\" must have \"threads\" parameter in FILE:1",
+    );
+    pool(
+        "a threads=2; thread_pool a threads=2",
+        "[emerg] duplicate thread pool \"a\" in FILE:1",
+    );
+    let text = "thread_pool default threads=4 max_queue=0; thread_pool a threads=2; events {}";
+    check(
+        text,
+        "nginx: [notice] thread pool \"a\" has no effect in /etc/nginx/nginx.conf:1\n\
+         \x20 1 | thread_pool default threads=4 max_queue=0; thread_pool a threads=2; events {}\n\
+         \x20   |                                                        ^\n\
+         help: all files go by the pool \"default\"\n",
+    );
+    let loaded = load(&Memory::new().with(PATH, text), &Options::default());
+    let pool = loaded.ok().unwrap().config.main.thread_pool;
+    assert_eq!((pool.threads, pool.max_queue), (4, 0));
+}
+
+#[test]
 fn an_unknown_directive_shows_its_line_and_the_nearest_name() {
     check(
         "events {}\nhttp {\n\tserver {\n\t\tlisen 80;\n\t}\n}\n",

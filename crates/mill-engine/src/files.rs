@@ -19,12 +19,10 @@ mod reading;
 /// From a path to an open file.
 mod walk;
 
-pub use pool::PoolLimits;
-
 use error::{failed, is_cold};
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, FileKind, Files, Metadata, Symlinks,
+    DirectoryEntry, FileError, FileErrorKind, FileKind, Files, Metadata, PoolLimits, Symlinks,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
@@ -45,7 +43,7 @@ use std::rc::Rc;
 /// they are made.
 #[derive(Debug, Default)]
 pub struct KernelFiles {
-    limits: PoolLimits,
+    limits: Cell<PoolLimits>,
     /// Where the pool reports what is done, and as what.
     report_to: Option<(Rc<Epoll>, u64)>,
     scheduler: OnceCell<Rc<Scheduler>>,
@@ -82,9 +80,8 @@ impl FileBytes for KernelFile {
 
 impl KernelFiles {
     /// What helper threads have done is reported by `epoll` as `token`: then [`Self::collect`].
-    pub(crate) fn new(limits: PoolLimits, epoll: Rc<Epoll>, token: u64) -> Self {
+    pub(crate) fn new(epoll: Rc<Epoll>, token: u64) -> Self {
         Self {
-            limits,
             report_to: Some((epoll, token)),
             ..Self::default()
         }
@@ -114,7 +111,7 @@ impl KernelFiles {
     fn pool(&self) -> Option<&Pool> {
         let make = || {
             let (epoll, token) = self.report_to.as_ref()?;
-            let pool = Pool::new(self.limits).ok()?;
+            let pool = Pool::new(self.limits.get()).ok()?;
             epoll.add(pool.signal(), EACH_SIGNAL, *token).ok()?;
             Some(pool)
         };
@@ -192,6 +189,13 @@ impl Files for KernelFiles {
     fn set_scheduler(&self, scheduler: &Rc<Scheduler>) {
         // An engine has one worker.
         let _ = self.scheduler.set(Rc::clone(scheduler));
+    }
+
+    fn set_pool_limits(&self, limits: PoolLimits) {
+        self.limits.set(limits);
+        if let Some(Some(pool)) = self.pool.get() {
+            pool.set_limits(limits);
+        }
     }
 
     async fn open(

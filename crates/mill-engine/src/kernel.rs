@@ -39,7 +39,7 @@ mod datagrams;
 pub use datagrams::KernelDatagrams;
 pub use stream::KernelStream;
 
-use crate::files::{KernelFiles, PoolLimits};
+use crate::files::KernelFiles;
 use crate::wall_clock::WallClock;
 use buffers::{Gather, Inbound};
 use listeners::Listeners;
@@ -75,8 +75,6 @@ pub struct KernelOptions {
     pub exact_waits: bool,
     /// Where the thread stores until when it sleeps at the latest, in nanoseconds of the clock, and 0 afterwards.
     pub parked_until: Option<&'static AtomicU64>,
-    /// The helper threads that wait for disks.
-    pub file_pool: PoolLimits,
 }
 
 /// A worker's connections on kernel sockets. Clones are handles on the same engine.
@@ -120,7 +118,7 @@ impl KernelEngine {
             socket::set_nonblocking(mailbox.as_fd())?;
             epoll.add(mailbox.as_fd(), LEVEL_READABLE, MAILBOX_TOKEN)?;
         }
-        let files = KernelFiles::new(options.file_pool, Rc::clone(&epoll), FILES_TOKEN);
+        let files = KernelFiles::new(Rc::clone(&epoll), FILES_TOKEN);
         Ok(Self(Rc::new(Inner {
             epoll,
             files,

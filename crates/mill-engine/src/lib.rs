@@ -25,5 +25,5 @@ pub mod combined;
 pub mod offer;
 
 pub use combined::{Bypass, CombinedEngine};
-pub use files::{KernelFile, KernelFiles, PoolLimits};
+pub use files::{KernelFile, KernelFiles};
 pub use kernel::{KernelDatagrams, KernelEngine, KernelOptions, KernelStream};

@@ -16,6 +16,9 @@ pub trait Files: 'static {
     /// The scheduler of the worker whose tasks call: what takes time wakes them. Said once, before the first call.
     fn set_scheduler(&self, scheduler: &Rc<Scheduler>);
 
+    /// How many calls may wait for disks. Calls that wait already are not affected.
+    fn set_pool_limits(&self, limits: PoolLimits);
+
     /// Opens a file or directory for reading and says what it is. Never waits for the other end of a FIFO.
     fn open(
         &self,
@@ -54,6 +57,24 @@ pub trait Files: 'static {
     /// The path with all symbolic links resolved. Unlike the others it is answered on the spot, so that a variable
     /// can be evaluated where nothing waits; like realpath(3) it takes a system call for each component.
     fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError>;
+}
+
+/// The limits of a worker's helper threads, in the words and with the defaults of nginx's `thread_pool`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolLimits {
+    /// Threads; each is started when it is needed first.
+    pub threads_max: usize,
+    /// Calls that may wait for a thread; one that comes while so many do is refused.
+    pub queue_max: usize,
+}
+
+impl Default for PoolLimits {
+    fn default() -> Self {
+        Self {
+            threads_max: 32,
+            queue_max: 65_536,
+        }
+    }
 }
 
 /// What to do about symbolic links on the way (`disable_symlinks`). `from` is the length of the path's

@@ -5,7 +5,9 @@ use crate::engine::{
     Accept, ConnectOptions, DrainListener, Engine, Events, ListenError, ListenOptions, ListenerId,
     Listening, Park,
 };
-use crate::files::{DirectoryEntry, FileError, FileErrorKind, Files, Metadata, Symlinks};
+use crate::files::{
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks,
+};
 use crate::payload::Payload;
 use crate::scheduler::Scheduler;
 use crate::spawned::Purpose;
@@ -236,6 +238,8 @@ impl Files for NoFiles {
     type File = ();
 
     fn set_scheduler(&self, _: &Rc<Scheduler>) {}
+
+    fn set_pool_limits(&self, _: PoolLimits) {}
 
     async fn open(&self, _: &[u8], _: Symlinks) -> Result<((), Metadata), FileError> {
         Err(NOT_FOUND)

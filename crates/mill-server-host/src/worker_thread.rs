@@ -11,7 +11,7 @@ use crate::threads::SocketName;
 use crate::worker_process::Event;
 use mill_config::config::ListenAddress;
 use mill_engine::combined::{self, CombinedEngine};
-use mill_engine::{KernelOptions, PoolLimits, offer};
+use mill_engine::{KernelOptions, offer};
 use mill_metrics::board::{Beginning, Board};
 use mill_runtime::address::Address;
 use mill_server::site::Site;
@@ -375,7 +375,6 @@ fn settle_in(
         // TCP's timers are finer than epoll's milliseconds.
         exact_waits: attachment.is_some(),
         parked_until,
-        file_pool: PoolLimits::default(),
     };
     let events = inherited.events;
     let on_trouble = move |level, what| {

@@ -8,6 +8,7 @@ use crate::site::Site;
 use mill_config::config::{Listener, LogLevel, SocketKeepalive};
 use mill_metrics::Board;
 use mill_runtime::engine::{DrainListener, Engine, Keepalive, ListenOptions, ListenerId, Orphans};
+use mill_runtime::files::{Files, PoolLimits};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::time::{Duration, Instant};
 use mill_runtime::worker::{Pause, Worker};
@@ -227,6 +228,11 @@ where
             }
         }
         self.local.set_site(Arc::clone(site));
+        let pool = site.config.main.thread_pool;
+        self.local.engine.files().set_pool_limits(PoolLimits {
+            threads_max: usize::try_from(pool.threads).unwrap_or(usize::MAX),
+            queue_max: usize::try_from(pool.max_queue).unwrap_or(usize::MAX),
+        });
         let connections = site.config.events.worker_connections;
         self.worker
             .set_tasks_max(usize::try_from(connections).unwrap_or(usize::MAX));

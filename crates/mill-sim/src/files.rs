@@ -6,7 +6,9 @@ mod tree;
 use crate::agenda::Event;
 use crate::network::Net;
 use mill_bypass::FileBytes;
-use mill_runtime::files::{DirectoryEntry, FileError, FileErrorKind, Files, Metadata, Symlinks};
+use mill_runtime::files::{
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks,
+};
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::stream::StreamError;
 use mill_runtime::time::{Duration, UnixTime};
@@ -157,11 +159,6 @@ impl SimFiles {
         self.state.latency.set(latency);
     }
 
-    /// How many calls may take time at once before a further one fails as overloaded.
-    pub fn set_waiting_max(&self, waiting_max: usize) {
-        self.state.waiting_max.set(waiting_max);
-    }
-
     /// How many files may be open at once before `open` fails with EMFILE.
     pub fn set_open_max(&self, open_max: usize) {
         self.state.open_max.set(open_max);
@@ -243,6 +240,12 @@ impl Files for SimFiles {
 
     /// The world wakes the tasks.
     fn set_scheduler(&self, _: &Rc<Scheduler>) {}
+
+    /// As many calls may take time at once as there are threads and places to wait for one.
+    fn set_pool_limits(&self, limits: PoolLimits) {
+        let waiting_max = limits.threads_max.saturating_add(limits.queue_max);
+        self.state.waiting_max.set(waiting_max);
+    }
 
     async fn open(
         &self,

@@ -40,11 +40,30 @@ pub struct Main {
     pub timer_resolution: Option<Duration>,
     /// `env` lines in their order. `TZ` is kept in any case, as in nginx.
     pub env: Vec<EnvironmentVariable>,
+    /// `thread_pool default`: the threads of each worker that wait for disks.
+    pub thread_pool: ThreadPool,
     /// `network_stack`: the stack of our own; `None` is the kernel's alone.
     pub network_stack: Option<NetworkStack>,
     /// `error_log` of the main context; the default path with level `error` when absent.
     /// Never empty.
     pub error_log: Vec<ErrorLog>,
+}
+
+/// `thread_pool NAME threads=COUNT [max_queue=COUNT]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadPool {
+    pub threads: u32,
+    /// Tasks that may wait for a thread.
+    pub max_queue: u32,
+}
+
+impl Default for ThreadPool {
+    fn default() -> Self {
+        Self {
+            threads: 32,
+            max_queue: 65_536,
+        }
+    }
 }
 
 /// `user NAME [GROUP]`.

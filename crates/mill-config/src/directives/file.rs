@@ -102,7 +102,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "off",
         Apply::WithoutEffect(
             Value::Text,
-            "workers read files themselves, through the page cache",
+            "what is not in memory is always read by threads, also with `off`",
         ),
         "Asynchronous reading of files.",
     ),

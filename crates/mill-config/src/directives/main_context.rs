@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::Text;
-use crate::config::{CpuAffinity, CpuMask, EnvironmentVariable, LogLevel, User, WorkerCount};
+use crate::config::{
+    CpuAffinity, CpuMask, EnvironmentVariable, LogLevel, ThreadPool, User, WorkerCount,
+};
 use crate::directive::{Apply, Arity, Contexts, Directive, MAIN, Notice, Value, many, once};
 use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver, join, spot};
@@ -194,11 +196,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
         "thread_pool",
         MAIN,
         Arity::Between(2, 3),
-        Apply::WithoutEffect(
-            Value::Text,
-            "workers read files themselves, through the page cache",
-        ),
-        "Threads for reading files.",
+        Apply::With(thread_pool),
+        "Threads of each worker that open and read files that are not in memory, and how many requests may wait for one. All files go by the pool `default`.",
     ),
 ];
 
@@ -415,6 +414,50 @@ fn worker_priority(resolver: &mut Resolver<'_>, statement: &Statement) -> Applie
 fn debug_points(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.choice(statement, statement.arg(1), &[("stop", ()), ("abort", ())])?;
     Ok(())
+}
+
+/// One of the pools that nginx's `aio threads=NAME` chooses from. Here a worker has one, `default`.
+fn thread_pool(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
+    let name = statement.arg(1);
+    let mut threads = None;
+    let mut max_queue = ThreadPool::default().max_queue;
+    for word in statement.args().iter().skip(1) {
+        let text = word.bytes.as_slice();
+        if let Some(digits) = text.strip_prefix(b"threads=") {
+            let count = decimal(digits).filter(|count| *count > 0);
+            let message = format!("invalid threads value \"{}\"", word.display());
+            threads = Some(count.ok_or_else(|| resolver.emerg(statement, word, message))?);
+        } else if let Some(digits) = text.strip_prefix(b"max_queue=") {
+            let message = format!("invalid max_queue value \"{}\"", word.display());
+            max_queue = decimal(digits).ok_or_else(|| resolver.emerg(statement, word, message))?;
+        } else {
+            let message = format!("parameter \"{}\" has no effect", word.display());
+            resolver.warn(statement, word, message);
+        }
+    }
+    let Some(threads) = threads else {
+        let message = "\"thread_pool\" must have \"threads\" parameter";
+        return Err(resolver.emerg(statement, name, message));
+    };
+    let pool = ThreadPool { threads, max_queue };
+    let pools = &mut resolver.main.thread_pools;
+    if pools
+        .insert(Text::from(name.bytes.as_slice()), pool)
+        .is_some()
+    {
+        let message = format!("duplicate thread pool \"{}\"", name.display());
+        return Err(resolver.emerg(statement, name, message));
+    }
+    if name.bytes != b"default" {
+        let message = format!("thread pool \"{}\" has no effect", name.display());
+        let help = "all files go by the pool \"default\"";
+        resolver.notice(statement, name, message, help);
+    }
+    Ok(())
+}
+
+fn decimal(digits: &[u8]) -> Option<u32> {
+    str::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn lock_file(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

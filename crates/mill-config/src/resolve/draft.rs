@@ -1,6 +1,6 @@
 //! Blocks as they are written, before inheritance.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::config::log::LogBuffer;
 use crate::config::settings::SettingsDraft;
 use crate::config::{
     Condition, CpuAffinity, EnvironmentVariable, ErrorLog, Events, Instruction, ListenAddress,
-    ListenOptions, LogFormat, Map, NetworkStack, ServerName, User, WorkerCount,
+    ListenOptions, LogFormat, Map, NetworkStack, ServerName, ThreadPool, User, WorkerCount,
 };
 use crate::diagnostic::{Diagnostic, SourcePosition, Spot};
 use crate::directives::map::Table;
@@ -35,6 +35,8 @@ pub(crate) struct MainDraft {
     pub(crate) working_directory: Option<Text>,
     pub(crate) timer_resolution: Option<Duration>,
     pub(crate) env: Vec<EnvironmentVariable>,
+    /// By their names.
+    pub(crate) thread_pools: BTreeMap<Text, ThreadPool>,
     pub(crate) network_stack: Option<NetworkStack>,
     pub(crate) error_log: Vec<ErrorLog>,
     pub(crate) events: Option<Events>,

@@ -70,6 +70,11 @@ fn main(resolver: &mut Resolver<'_>) -> Main {
         working_directory: draft.working_directory.take(),
         timer_resolution: draft.timer_resolution,
         env: std::mem::take(&mut draft.env),
+        thread_pool: draft
+            .thread_pools
+            .get(b"default".as_slice())
+            .copied()
+            .unwrap_or_default(),
         network_stack: draft.network_stack.take(),
         error_log,
     }

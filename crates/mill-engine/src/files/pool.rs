@@ -3,6 +3,7 @@
 //! A pool belongs to one worker thread and is made by it: a worker has a descriptor table of its own, which only threads
 //! that it starts share, and so a file that a helper thread opens is the worker's.
 
+use mill_runtime::files::PoolLimits;
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
 use mill_sys::eventfd;
@@ -18,30 +19,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::thread;
 
-/// The limits of a worker's pool, in nginx's words and with its defaults: `thread_pool default threads=32
-/// max_queue=65536`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolLimits {
-    /// Threads; each is started when it is needed first.
-    pub threads_max: usize,
-    /// Calls that may wait for a thread; what comes while so many do is refused.
-    pub queue_max: usize,
-}
-
-impl Default for PoolLimits {
-    fn default() -> Self {
-        Self {
-            threads_max: 32,
-            queue_max: 65_536,
-        }
-    }
-}
-
 /// The helper threads of one worker. When it is dropped they end, each after the call that it is in; nothing waits for
 /// them, since a disk may never answer.
 pub(super) struct Pool {
     shared: Arc<Shared>,
-    limits: PoolLimits,
+    limits: Cell<PoolLimits>,
     threads: Cell<usize>,
 }
 
@@ -81,9 +63,14 @@ impl Pool {
         };
         Ok(Self {
             shared: Arc::new(shared),
-            limits,
+            limits: Cell::new(limits),
             threads: Cell::new(0),
         })
+    }
+
+    /// Threads that were started stay.
+    pub(super) fn set_limits(&self, limits: PoolLimits) {
+        self.limits.set(limits);
     }
 
     /// Changes when calls are done, to be watched for changes: it is never read.
@@ -116,14 +103,15 @@ impl Pool {
     }
 
     fn enqueue(&self, call: Call) -> Result<(), Full> {
+        let limits = self.limits.get();
         let mut queue = lock(&self.shared.queue);
-        if queue.calls.len() >= self.limits.queue_max {
+        if queue.calls.len() >= limits.queue_max {
             return Err(Full);
         }
         queue.calls.push_back(call);
         let lacks_threads = queue.calls.len() > queue.idle;
         drop(queue);
-        if lacks_threads && self.threads.get() < self.limits.threads_max.max(1) {
+        if lacks_threads && self.threads.get() < limits.threads_max.max(1) {
             self.start_thread();
         } else {
             self.shared.changed.notify_one();

@@ -1,7 +1,7 @@
 //! The cache over files in memory that count how often they are opened and examined.
 
 use super::*;
-use mill_runtime::files::{DirectoryEntry, FileErrorKind};
+use mill_runtime::files::{DirectoryEntry, FileErrorKind, PoolLimits};
 use mill_runtime::time::{Duration, Instant, UnixTime};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -19,6 +19,8 @@ impl Files for Disk {
     type File = u32;
 
     fn set_scheduler(&self, _: &Rc<Scheduler>) {}
+
+    fn set_pool_limits(&self, _: PoolLimits) {}
 
     async fn open(&self, path: &[u8], _: Symlinks) -> Result<(u32, Metadata), FileError> {
         self.opened.set(self.opened.get() + 1);

@@ -1,8 +1,9 @@
 //! Files that take their time: other requests go on, and a path is examined once for all that look for it.
 
 use crate::answer::answer;
-use crate::server::{MS, SECOND, Server};
+use crate::server::{MS, SECOND, Server, one_server};
 use mill_sim::client::Client;
+use mill_sim::world::World;
 
 const GET: &str = "GET /a.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 const GET_BIG: &str = "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -66,14 +67,19 @@ fn requests_that_find_too_many_waiting_are_refused_counted_and_logged() {
         "open_file_cache max=9;",
         "location / { try_files $uri =404; }",
     ] {
-        let mut server = Server::new(1, directives);
+        let text = format!(
+            "thread_pool default threads=1 max_queue=1; {}",
+            one_server(directives)
+        );
+        let mut server = Server::configured(World::new(1), &text, 1);
         server.files().set_latency(10 * MS);
-        server.files().set_waiting_max(1);
-        let first = ask_all(&server, 1, GET);
-        let second = ask_all(&server, 1, "GET /b.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+        let first = [ask_all(&server, 1, GET), ask_all(&server, 1, GET_BIG)].concat();
+        let refused = ask_all(&server, 1, "GET /b.txt HTTP/1.1\r\nHost: a\r\n\r\n");
         server.run_to(SECOND);
-        assert_eq!(answer(&first[0].received()).status, 200, "{directives}");
-        assert_eq!(answer(&second[0].received()).status, 503, "{directives}");
+        for client in &first {
+            assert_eq!(answer(&client.received()).status, 200, "{directives}");
+        }
+        assert_eq!(answer(&refused[0].received()).status, 503, "{directives}");
         assert_eq!(server.counters().files_refused, 1);
         let line = "thread pool \"/site/b.txt\" failed (11: Resource temporarily unavailable)";
         assert!(server.has_logged(line), "{:?}", server.error_log());
