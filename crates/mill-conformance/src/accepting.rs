@@ -5,7 +5,7 @@ use crate::story::Story;
 use crate::{Server, Testbed};
 use mill_runtime::engine::Engine;
 
-pub fn a_listener_that_pauses_accepts_nobody_until_it_goes_on<T: Testbed>() {
+pub fn a_listener_that_pauses_accepts_nothing_until_it_goes_on<T: Testbed>() {
     let mut server = Server::<T>::start(|stream, _| echo(stream));
     server.around.engine.set_accepting(server.listener, false);
     let mut client = server.connect();

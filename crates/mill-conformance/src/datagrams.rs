@@ -328,7 +328,7 @@ pub fn a_sender_that_outruns_the_network_waits_for_room<T: Testbed>() {
     let server = Server::<T>::start(|_stream, _| async {});
     let (_, ip) = server.testbed.peers();
     let options = DatagramOptions::new(SocketAddr::new(server.address.ip(), 0));
-    let target = SocketAddr::new(ip, NOBODY_PORT);
+    let target = SocketAddr::new(ip, DISCARD_PORT);
     let mut pair = Pair::<T>::start_on(server, options, move |socket, _| async move {
         let batch = vec![OutgoingDatagram::new(&bytes, target); count];
         send_all(&socket, &batch).await;
@@ -345,7 +345,7 @@ pub fn a_socket_that_is_handed_over_wakes_the_new_task_and_no_longer_the_former_
     let mut pair = Pair::<T>::start(move |socket, around| async move {
         let place = Rc::new(RefCell::new(None));
         let taken_from = Rc::clone(&place);
-        let heir = spawn(&around.scheduler, async move {
+        let new_task = spawn(&around.scheduler, async move {
             let handed_over = poll_fn(|_| match taken_from.borrow_mut().take() {
                 Some(socket) => Poll::Ready(socket),
                 None => Poll::Pending,
@@ -357,7 +357,7 @@ pub fn a_socket_that_is_handed_over_wakes_the_new_task_and_no_longer_the_former_
         for _ in 0..10 {
             around.scheduler.yield_now().await;
         }
-        socket.set_task(heir);
+        socket.set_task(new_task);
         *place.borrow_mut() = Some(socket);
         poll_fn(|_| {
             noted.tell(());
@@ -384,7 +384,7 @@ pub fn an_address_in_use_is_an_error<T: Testbed>() {
 }
 
 /// A port that no test opens: discard (RFC 863).
-const NOBODY_PORT: u16 = 9;
+const DISCARD_PORT: u16 = 9;
 
 /// asm-generic/errno.h.
 const EADDRINUSE: i32 = 98;

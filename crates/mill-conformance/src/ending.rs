@@ -44,7 +44,7 @@ pub fn shutdown_sends_fin_and_reading_goes_on<T: Testbed>() {
     assert_eq!(story.told(), [b"late"]);
 }
 
-pub fn rst_of_the_client_wakes_whoever_waits<T: Testbed>() {
+pub fn rst_of_the_client_wakes_the_task_that_waits<T: Testbed>() {
     for drains in [false, true] {
         let story = Story::default();
         let teller = story.clone();
@@ -57,7 +57,7 @@ pub fn rst_of_the_client_wakes_whoever_waits<T: Testbed>() {
                 } else {
                     teller.tell(stream.readable(1).await.err());
                 }
-                stream.write(Payload::Copy(b"nobody hears this"));
+                stream.write(Payload::Copy(b"sent to no peer"));
                 assert_eq!(stream.queued(), 0);
             }
         });

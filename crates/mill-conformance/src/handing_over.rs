@@ -15,12 +15,12 @@ use std::rc::Rc;
 use std::task::Poll;
 
 /// A task that waits for a stream. Nothing wakes it for the stream's arrival but the engine.
-struct Heir<T: Testbed> {
+struct NewTask<T: Testbed> {
     task: TaskId,
     place: Rc<RefCell<Option<StreamOf<T>>>>,
 }
 
-impl<T: Testbed> Heir<T> {
+impl<T: Testbed> NewTask<T> {
     /// Spawns the task, which goes on with `work` once it has a stream.
     fn spawn<F>(scheduler: &Scheduler, work: impl FnOnce(StreamOf<T>) -> F + 'static) -> Self
     where
@@ -68,9 +68,9 @@ pub fn a_stream_wakes_the_task_that_it_was_handed_to_and_no_longer_the_former_on
         async move {
             stream.readable(1).await.unwrap();
             stream.write(Payload::Copy(&take_all(&stream)));
-            let heir = Heir::<T>::spawn(&around.scheduler, crate::serving::echo);
+            let new_task = NewTask::<T>::spawn(&around.scheduler, crate::serving::echo);
             turns(&around.scheduler, 1).await;
-            heir.give(stream);
+            new_task.give(stream);
             turns(&around.scheduler, 2).await;
             note_polls(polls).await;
         }
@@ -88,10 +88,10 @@ pub fn a_stream_wakes_the_task_that_it_was_handed_to_and_no_longer_the_former_on
 pub fn what_arrived_before_the_hand_over_wakes_the_new_task<T: Testbed>() {
     // The report of the bytes comes to the former task, which does not look at them.
     let mut server = Server::<T>::start(|stream, around: Around<T::Engine>| async move {
-        let heir = Heir::<T>::spawn(&around.scheduler, crate::serving::echo);
+        let new_task = NewTask::<T>::spawn(&around.scheduler, crate::serving::echo);
         stream.readable(1).await.unwrap();
         turns(&around.scheduler, 3).await;
-        heir.give(stream);
+        new_task.give(stream);
         std::future::pending().await
     });
     let mut client = server.connect();
@@ -107,10 +107,11 @@ pub fn a_queue_that_empties_wakes_the_new_task<T: Testbed>() {
         async move {
             stream.write(Payload::Copy(&pattern(3_000_000)));
             assert!(stream.poll_drained(0).is_pending());
-            let heir = Heir::<T>::spawn(&around.scheduler, |stream: StreamOf<T>| async move {
-                teller.tell(stream.drained(0).await);
-            });
-            heir.give(stream);
+            let new_task =
+                NewTask::<T>::spawn(&around.scheduler, |stream: StreamOf<T>| async move {
+                    teller.tell(stream.drained(0).await);
+                });
+            new_task.give(stream);
         }
     });
     let mut client = server.connect_small();
@@ -127,11 +128,12 @@ pub fn a_task_that_waits_for_a_reset_stream_learns_of_it_after_the_hand_over<T: 
     let mut server = Server::<T>::start(move |stream, around| {
         let teller = teller.clone();
         async move {
-            let heir = Heir::<T>::spawn(&around.scheduler, |stream: StreamOf<T>| async move {
-                teller.tell(stream.readable(1).await.err());
-            });
+            let new_task =
+                NewTask::<T>::spawn(&around.scheduler, |stream: StreamOf<T>| async move {
+                    teller.tell(stream.readable(1).await.err());
+                });
             assert_eq!(stream.readable(1).await.err(), Some(StreamError::Reset));
-            heir.give(stream);
+            new_task.give(stream);
         }
     });
     let client = server.connect();

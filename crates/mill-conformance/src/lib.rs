@@ -105,7 +105,7 @@ behaviours! { $
         what_was_handed_over_is_sent_while_the_task_waits_for_the_peer,
         what_was_handed_over_is_sent_while_the_task_sleeps,
         what_remains_below_the_bound_that_was_waited_for_is_sent_too,
-        a_fin_that_is_due_follows_the_queue_though_nobody_waits_for_it,
+        a_fin_that_is_due_follows_the_queue_though_no_task_waits_for_it,
         queued_and_sent_tell_how_far_it_is,
         a_long_send_leaves_the_others_their_turns,
         gathered_bytes_of_several_connections_do_not_mix,
@@ -123,7 +123,7 @@ behaviours! { $
     ending {
         fin_of_the_client_leaves_the_servers_direction_open,
         shutdown_sends_fin_and_reading_goes_on,
-        rst_of_the_client_wakes_whoever_waits,
+        rst_of_the_client_wakes_the_task_that_waits,
         bytes_that_came_before_a_reset_are_to_be_had_although_writing_failed,
         reset_on_close_is_seen_as_a_reset,
         what_was_gathered_leaves_before_the_stream_closes,
@@ -150,7 +150,7 @@ behaviours! { $
         an_address_in_use_is_an_error,
     }
     accepting {
-        a_listener_that_pauses_accepts_nobody_until_it_goes_on,
+        a_listener_that_pauses_accepts_nothing_until_it_goes_on,
         at_the_limit_of_tasks_connections_wait_for_the_first_task_that_ends,
         closing_a_listener_accepts_what_waits,
         a_client_that_is_gone_before_it_was_accepted_does_no_harm,

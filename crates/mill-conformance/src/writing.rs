@@ -177,7 +177,7 @@ pub fn what_remains_below_the_bound_that_was_waited_for_is_sent_too<T: Testbed>(
     });
 }
 
-pub fn a_fin_that_is_due_follows_the_queue_though_nobody_waits_for_it<T: Testbed>() {
+pub fn a_fin_that_is_due_follows_the_queue_though_no_task_waits_for_it<T: Testbed>() {
     let mut server = Server::<T>::start_narrow(1, |stream, around| async move {
         stream.write(Payload::Copy(&pattern(300_000)));
         stream.shutdown();
@@ -208,7 +208,7 @@ pub fn queued_and_sent_tell_how_far_it_is<T: Testbed>() {
     for _ in 0..10 {
         server.turn();
     }
-    assert_eq!(story.told(), [], "nobody reads");
+    assert_eq!(story.told(), [], "the peer does not read");
     server.run_until("the end", || client.ended(End::Fin));
     assert!(client.received == pattern(3_000_000));
     assert!(story.told().is_sorted() && story.told().last() == Some(&3_000_000));
