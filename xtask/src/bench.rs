@@ -1,50 +1,16 @@
 //! The measurements: one file each in `bench/` (`serve`, `load`, `bypass`), one line each in `LIST` and in `run`. What
 //! several of them need lies beside them.
 
-/// What the kernel's accounts say.
-mod accounting;
-/// One answer as a client reads it.
-mod answer;
-/// Who can do no more.
-mod bound;
-/// Cleans up after this process.
-mod caretaker;
-/// A started process.
-mod child;
-/// How compared servers are configured.
-mod configuration;
 /// What is served.
 mod content;
 /// Numbers on the command line.
 mod count;
-/// Why something could not be measured.
-mod failure;
-/// JSON values.
-mod json;
-/// Folder, CPUs, ports.
-mod lab;
-/// Where and with what was measured.
-mod machine;
-/// From the command line to the exit status.
-mod measurement;
-/// What the results of all measurements have for programs.
-mod members;
 /// What every measurement can be told.
 mod order;
-/// Waiting with an end.
-mod patience;
-/// The programs that are measured.
-mod programs;
-/// How two subjects compare.
-mod ratio;
 /// Recipes of the lab.
 mod recipe;
 /// Tables.
 mod table;
-/// Timed blocks and what follows from them.
-mod timed;
-/// What a client says of one run.
-mod told;
 
 /// Millstream over AF_XDP and memif, against nginx and against raw frames.
 mod bypass;
@@ -76,7 +42,7 @@ Measurements:
            (cargo xtask bench stack --help)
 ";
 
-/// Runs the measurement that the first argument names, with the others as its options. The last three
+/// Runs the measurement that the first argument names, with the others as its options. The last two
 /// arms are for the processes that a measurement starts from its own binary.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
     match arguments {
@@ -84,13 +50,12 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
             print!("{LIST}");
             ExitCode::SUCCESS
         }
-        ["bypass", options @ ..] => bypass::run(root, options),
+        ["bypass", options @ ..] => recipe::run(root, &bypass::BYPASS, options),
         ["load", options @ ..] => recipe::run(root, &load::LOAD, options),
         ["serve", options @ ..] => recipe::run(root, &serve::SERVE, options),
         ["stack", options @ ..] => stack::run(root, options),
         [floor::ARGUMENT, port, cpu, body_bytes] => floor::run(port, cpu, body_bytes),
         [bypass::raw::ARGUMENT, arguments @ ..] => bypass::raw::run(arguments),
-        [caretaker::ARGUMENT, folder] => caretaker::run(Path::new(folder)),
         [name, ..] => {
             eprintln!("xtask bench: no measurement is called \"{name}\"\n\n{LIST}");
             ExitCode::from(EXIT_USAGE)

@@ -129,6 +129,22 @@ impl Observed {
         &self.facts.ended
     }
 
+    /// Resident memory: what the server has more of at its most than at the first look, and the most that the clients have.
+    pub(crate) fn memory_taken(&self) -> (u64, u64) {
+        let server = || {
+            self.samples
+                .iter()
+                .map(|sample| sample.server.usage.resident_bytes)
+        };
+        let first = server().next().unwrap_or(0);
+        let clients = self
+            .samples
+            .iter()
+            .map(|sample| sample.client.usage.resident_bytes);
+        let grown = server().max().unwrap_or(0).saturating_sub(first);
+        (grown, clients.max().unwrap_or(0))
+    }
+
     /// One line an interval.
     pub fn csv(&self) -> String {
         let Some(first) = self.samples.first() else {

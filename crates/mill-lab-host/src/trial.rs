@@ -2,6 +2,7 @@
 
 mod apart;
 mod check;
+mod cpu_share;
 mod figures;
 mod names;
 mod probing;
@@ -112,8 +113,13 @@ fn measure(trial: &Trial, record: &mut TrialRecord, bench: &mut Bench<'_>) -> Re
     };
     record.commands.extend(running.commands());
     let has_left = running.has_left();
-    let done = check::answer(trial, &names, prepared_testbed)
-        .and_then(|()| under_load(trial, record, &names, &running, bench));
+    let share = setup.system.cpu_share;
+    let confined = share.map(|share| cpu_share::confine(&running.pids(), share));
+    let confined = confined.transpose().map_err(Trouble::Absent);
+    let done = confined.and_then(|_group| {
+        check::answer(trial, &names, prepared_testbed)?;
+        under_load(trial, record, &names, &running, bench)
+    });
     if has_left {
         figures::forget_server(record);
     }
@@ -246,6 +252,20 @@ fn keep(trial: &Trial, record: &mut TrialRecord, outcome: Outcome, observed: &Ob
             .push(String::from("the client says that it was interrupted"));
     }
     figures::derive(&mut record.figures);
+    if let Some(held) = record
+        .figures
+        .get("connections_held")
+        .copied()
+        .filter(|held| *held > 0.0)
+    {
+        let (server, client) = observed.memory_taken();
+        for (side, bytes) in [("server", server), ("client", client)] {
+            let each = monitor::cpu::float(bytes) / held;
+            record
+                .figures
+                .insert(format!("connection_bytes.{side}"), each);
+        }
+    }
 }
 
 fn begin(

@@ -91,7 +91,7 @@ pub fn stems() -> impl Iterator<Item = &'static str> {
 }
 
 /// Stem, title, unit, direction, decimals.
-const TABLE: [(&str, &str, Unit, Better, usize); 59] = [
+const TABLE: [(&str, &str, Unit, Better, usize); 60] = [
     // What the client printed.
     ("requests_per_s", "Requests/s", PerSecond, Higher, 2),
     ("requests", "Requests", Count, Neither, 0),
@@ -213,6 +213,14 @@ const TABLE: [(&str, &str, Unit, Better, usize); 59] = [
     // What a stack of our own has counted: .server and the names of `millstream status`; those that are 0 are left out.
     ("own_stack", "Own stack", Count, Neither, 0),
     ("memory_bytes", "Memory", Bytes, Lower, 0),
+    // Of connections that are held: growth of the server's under load, and all of the client's: .server .client
+    (
+        "connection_bytes",
+        "Memory of a connection",
+        Bytes,
+        Lower,
+        0,
+    ),
     ("free_memory_bytes", "Free memory", Bytes, Neither, 0),
     ("foreign_cpu_share", "CPU taken by others", Share, Lower, 3),
     (

@@ -1,29 +1,4 @@
-//! What is served: one file of any size, made the same each time.
-
-use std::fs;
-use std::path::PathBuf;
-
-use super::failure::{Failure, Result};
-use super::lab::Lab;
-
-/// The name of the served file, whose type nginx compresses by default.
-pub(super) const FILE_NAME: &str = "body.html";
-
-/// The target of every request.
-pub(super) fn target() -> String {
-    format!("/{FILE_NAME}")
-}
-
-/// A folder whose one file has `body_bytes` bytes; made once.
-pub(super) fn folder(lab: &Lab, body_bytes: usize) -> Result<PathBuf> {
-    let folder = lab.file(&format!("content-{body_bytes}"));
-    if !folder.exists() {
-        fs::create_dir(&folder).map_err(Failure::during(folder.display()))?;
-        let file = folder.join(FILE_NAME);
-        fs::write(&file, body(body_bytes)).map_err(Failure::during(file.display()))?;
-    }
-    Ok(folder)
-}
+//! What the floor answers: content of any size, made the same each time.
 
 /// Text that compresses about as well as a page does: words of a small vocabulary, in an order that
 /// does not repeat.

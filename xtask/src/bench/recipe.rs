@@ -4,13 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use mill_lab::recipe;
 use mill_lab_host::command::{self, Terminal};
 
 use super::order::{Order, TakeValue};
-use super::programs::build;
 use crate::EXIT_USAGE;
 
 /// What one benchmark has of its own.
@@ -148,7 +147,7 @@ fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String
         Some(path) => {
             fs::canonicalize(path).map_err(|error| format!("{}: {error}", path.display()))?
         }
-        None => build(root, "millstream").map_err(|failure| failure.to_string())?,
+        None => build(root, "millstream")?,
     };
     let keys = benchmark.millstream.iter();
     sets.extend(keys.map(|key| format!("{key}={:?}", millstream.display().to_string())));
@@ -191,9 +190,32 @@ fn measure(root: &Path, benchmark: &Benchmark, wish: &Wish) -> Result<u8, String
 /// This program, optimised: the least work that a server can do is part of it.
 fn own_program(root: &Path) -> Result<PathBuf, String> {
     if cfg!(debug_assertions) {
-        return build(root, "xtask").map_err(|failure| failure.to_string());
+        return build(root, "xtask");
     }
     std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))
+}
+
+/// Builds an optimised binary of this workspace.
+fn build(root: &Path, package: &str) -> Result<PathBuf, String> {
+    eprintln!("building {package}");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "build",
+            "--quiet",
+            "--release",
+            "--locked",
+            "--package",
+            package,
+        ])
+        .current_dir(root)
+        .status();
+    if !status.is_ok_and(|status| status.success()) {
+        return Err(format!("{package} does not build"));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.join("target"), |target| root.join(target));
+    Ok(target.join("release").join(package))
 }
 
 fn lab(mut words: Vec<OsString>, store: &Path) -> u8 {
@@ -242,6 +264,7 @@ fn for_terminal(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Wish, for_terminal, recipe_name, tables};
+    use crate::bench::bypass::BYPASS;
     use crate::bench::load::LOAD;
     use crate::bench::serve::SERVE;
 
@@ -282,6 +305,11 @@ mod tests {
             (
                 &SERVE,
                 "--case gzip-1k --floor --timed-only --rounds 1 --seconds 1",
+            ),
+            (&BYPASS, ""),
+            (
+                &BYPASS,
+                "--only idle-1m --only ka-318B-50000 --rounds 1 --timed-only",
             ),
             (&LOAD, "--server nginx"),
             (

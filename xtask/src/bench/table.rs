@@ -1,4 +1,4 @@
-//! A table, for the terminal and for Markdown. The first columns hold words, the others figures.
+//! A table for the terminal. The first columns hold words, the others figures.
 
 #[derive(Clone, Debug)]
 pub(super) struct Table {
@@ -22,27 +22,12 @@ impl Table {
         self.rows.push(row);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     pub(super) fn emit_text(&self) -> String {
         let widths = self.widths();
         let header = self.header.iter().map(|name| (*name).to_owned());
         let mut text = self.line(&header.collect::<Vec<_>>(), &widths);
         for row in &self.rows {
             text += &self.line(row, &widths);
-        }
-        text
-    }
-
-    pub(super) fn emit_markdown(&self) -> String {
-        let rule =
-            (0..self.header.len()).map(|index| if index < self.words { "---" } else { "---:" });
-        let mut text = format!("| {} |\n", self.header.join(" | "));
-        text += &format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
-        for row in &self.rows {
-            text += &format!("| {} |\n", row.join(" | "));
         }
         text
     }
@@ -88,11 +73,5 @@ mod tests {
     fn text_is_aligned_by_characters() {
         let expected = "case       µs\na       10.25\nlonger      9\n";
         assert_eq!(table().emit_text(), expected);
-    }
-
-    #[test]
-    fn markdown_has_a_rule_that_aligns() {
-        let expected = "| case | µs |\n| --- | ---: |\n| a | 10.25 |\n| longer | 9 |\n";
-        assert_eq!(table().emit_markdown(), expected);
     }
 }

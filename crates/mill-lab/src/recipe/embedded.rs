@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = embedded![
     "smallest.toml",
     "bench-serve.toml",
     "bench-load.toml",
+    "bench-bypass.toml",
     "tempesta-close.toml",
     "tempesta-macvtap.toml",
     "tempesta-host-cpu.toml",

@@ -171,6 +171,8 @@ pub struct System {
     pub host: Option<String>,
     /// command: how it is started and stopped.
     pub start: Option<Start>,
+    /// Of a CPU that it gets from its start on: by a control group.
+    pub cpu_share: Option<f64>,
     #[serde(default = "http_port")]
     pub port: u16,
     #[serde(default)]

@@ -4,6 +4,7 @@
 //! header is written, and nothing else is read.
 
 use std::collections::VecDeque;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,25 +25,34 @@ use super::raw_figures::Figures;
 /// The word after `bench` that starts one end.
 pub(in crate::bench) const ARGUMENT: &str = "raw-frames";
 
-/// What the answering end says once it does.
-pub(super) const READY: &str = "READY";
-
 type Failed = Box<dyn std::error::Error>;
 
-/// `answer INTERFACE EXCHANGE` until it is killed, or `ask INTERFACE EXCHANGE SECONDS`.
+/// `answer INTERFACE MTU CONNECTIONS BYTES PORT` until it is killed; it listens on the port once it answers. Or
+/// `ask INTERFACE MTU CONNECTIONS BYTES SECONDS`, which prints what wrk prints; what stands behind is for readers.
 pub(in crate::bench) fn run(arguments: &[&str]) -> ExitCode {
     let done: Option<Result<(), Failed>> = match arguments {
-        ["answer", interface, exchange] => Exchange::parse(exchange).map(|exchange| {
-            let end = End::attach(interface, exchange)?;
-            println!("{READY}");
-            end.answer()
-        }),
-        ["ask", interface, exchange, seconds] => Exchange::parse(exchange)
-            .zip(seconds.parse().ok())
-            .map(|(exchange, seconds)| {
-                let figures = End::attach(interface, exchange)?.ask(Duration::from_secs(seconds));
-                println!("{}", figures.emit());
-                Ok(())
+        [
+            what @ ("answer" | "ask"),
+            interface,
+            mtu,
+            connections,
+            bytes,
+            last,
+            ..,
+        ] => Exchange::parse([mtu, connections, bytes])
+            .zip(last.parse::<u16>().ok())
+            .map(|(exchange, last)| match *what {
+                "answer" => {
+                    let end = End::attach(interface, exchange)?;
+                    let _listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, last))?;
+                    end.answer()
+                }
+                _ => {
+                    let seconds = Duration::from_secs(last.into());
+                    let figures = End::attach(interface, exchange)?.ask(seconds);
+                    println!("{}", figures.emit(&exchange));
+                    Ok(())
+                }
             }),
         _ => None,
     };

@@ -1,73 +1,52 @@
-//! What the asking end of raw frames has found, and how it says it.
+//! What the asking end of raw frames has found, as wrk prints it: the lab reads it as wrk's.
 
 use std::time::Duration;
 
-use crate::bench::told::Latency;
+use super::exchange::Exchange;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Figures {
-    pub(super) exchanges: u64,
-    pub(super) duration: Duration,
+    exchanges: usize,
+    duration: Duration,
     /// Exchanges that were not answered in time.
-    pub(super) lost: u64,
-    pub(super) latency: Latency,
+    lost: u64,
+    /// p50, p90, p99, p99.9 and the longest, in microseconds.
+    latency_us: [f64; 5],
 }
-
-/// What the line begins with.
-const WORD: &str = "FIGURES";
 
 impl Figures {
     pub(super) fn of(mut latencies_ns: Vec<u32>, lost: u64, duration: Duration) -> Self {
         latencies_ns.sort_unstable();
         let at = |thousandths: usize| {
             let index = (latencies_ns.len() * thousandths).div_ceil(1000);
-            let ns = latencies_ns.get(index.saturating_sub(1))?;
-            Some(f64::from(*ns) / 1e6)
+            let ns = latencies_ns.get(index.saturating_sub(1));
+            ns.map_or(0.0, |ns| f64::from(*ns) / 1e3)
         };
         Self {
-            exchanges: latencies_ns.len() as u64,
+            exchanges: latencies_ns.len(),
             duration,
             lost,
-            latency: Latency {
-                p50: at(500),
-                p90: at(900),
-                p99: at(990),
-                p999: at(999),
-                max: at(1000),
-            },
+            latency_us: [500, 900, 990, 999, 1000].map(at),
         }
     }
 
-    pub(super) fn emit(&self) -> String {
-        let (exchanges, lost) = (self.exchanges, self.lost);
-        let ns = self.duration.as_nanos();
-        let latency = self.latency.all().map(|ms| ms.unwrap_or(f64::NAN));
-        let latency = latency.map(|ms| ms.to_string()).join(" ");
-        format!("{WORD} {exchanges} {ns} {lost} {latency}")
-    }
-
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|line| line.strip_prefix(WORD))?;
-        let mut words = line.split_whitespace();
-        let mut count = || words.next()?.parse().ok();
-        let (exchanges, ns, lost) = (count()?, count()?, count()?);
-        let latency: Vec<f64> = words.map(|word| word.parse().ok()).collect::<Option<_>>()?;
-        let known = |ms: &f64| Some(*ms).filter(|ms| ms.is_finite());
-        let [p50, p90, p99, p999, max] = latency.as_slice() else {
-            return None;
-        };
-        Some(Self {
-            exchanges,
-            duration: Duration::from_nanos(ns),
-            lost,
-            latency: Latency {
-                p50: known(p50),
-                p90: known(p90),
-                p99: known(p99),
-                p999: known(p999),
-                max: known(max),
-            },
-        })
+    /// Answers and their bytes, with the line that wrk's script prints.
+    pub(super) fn emit(&self, exchange: &Exchange) -> String {
+        let seconds = self.duration.as_secs_f64();
+        let answers = self.exchanges as f64 * exchange.answers;
+        let bytes = (self.exchanges * exchange.frames * exchange.answer_bytes) as f64;
+        let [p50, p90, p99, p999, max] = self.latency_us;
+        let (lost, window) = (self.lost, exchange.window);
+        let (rate, transfer) = (answers / seconds, bytes / seconds);
+        format!(
+            "Running {seconds:.2}s test @ raw frames\n  1 threads and {window} connections\n\
+             \x20   Latency {p50:.2}us 0.00us {max:.2}us 0.00%\n    Req/Sec {rate:.2} 0.00 {rate:.2} 0.00%\n\
+             \x20 {answers:.0} requests in {seconds:.2}s, {bytes:.0}B read\n\
+             \x20 Socket errors: connect 0, read {lost}, write 0, timeout 0\n\
+             Requests/sec: {rate:.2}\nTransfer/sec: {transfer:.2}B\n\
+             FIGURES {answers} {} {bytes} {p50} {p90} {p99} {p999} {max}",
+            seconds * 1e6
+        )
     }
 }
 
@@ -75,27 +54,25 @@ impl Figures {
 mod tests {
     use std::time::Duration;
 
-    use super::Figures;
+    use mill_lab::output::parse;
+    use mill_lab::recipe::Tool;
+
+    use super::{Exchange, Figures};
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn the_lab_reads_it_as_wrks() {
         let ten = (1..=10).map(|us| us * 1000).collect();
-        let figures = Figures::of(ten, 3, Duration::from_nanos(1_000_000_007));
-        assert_eq!((figures.exchanges, figures.lost), (10, 3));
-        let latency = [0.005, 0.009, 0.01, 0.01, 0.01].map(Some);
-        assert_eq!(figures.latency.all(), latency);
-        let none = Figures::of(Vec::new(), 0, Duration::ZERO);
-        assert_eq!(none.latency.all(), [None; 5]);
-        for figures in [figures, none] {
-            let said = format!("something else\n{}\n", figures.emit());
-            assert_eq!(Figures::parse(&said), Some(figures));
-        }
-    }
-
-    #[test]
-    fn other_lines_are_refused() {
-        for text in ["", "FIGURES 1 2 3 4 5 6 7", "FIGURES 1 2 x 4 5 6 7 8"] {
-            assert_eq!(Figures::parse(text), None, "{text}");
+        let figures = Figures::of(ten, 3, Duration::from_secs(2));
+        let exchange = Exchange::parse(["1500", "64", "0"]).unwrap();
+        let printed = parse(Tool::Wrk, &figures.emit(&exchange)).unwrap();
+        for (name, expected) in [
+            ("requests_per_s", 5.0),
+            ("latency_s.p50", 0.000_005),
+            ("latency_s.p999", 0.000_01),
+            ("errors.read", 3.0),
+            ("bytes_per_response", 306.0),
+        ] {
+            assert!((printed.figures[name] - expected).abs() < 1e-9, "{name}");
         }
     }
 }
