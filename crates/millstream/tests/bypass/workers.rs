@@ -12,6 +12,7 @@ use crate::topology::{
 use mill_sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const SERVERS: &str = "server { listen 80; listen [::]:80; keepalive_requests 1000000; }";
 
@@ -44,10 +45,13 @@ fn with_workers(
     });
 }
 
-/// The threads that have answered requests for what is not there, which the error log says behind the process.
-fn threads_that_served(site: &Site) -> BTreeSet<String> {
+/// The threads that have answered the requests of one [`ask`], which the error log names behind the process. The log is
+/// written after the answers.
+fn threads_that_served(site: &Site, asked: &Asked) -> BTreeSet<String> {
+    let is_its = |line: &&str| line.contains("open() ") && line.contains(&asked.target);
+    wait_for(|| site.error_log().lines().filter(is_its).count() >= asked.count);
     let log = site.error_log();
-    let lines = log.lines().filter(|line| line.contains("open() "));
+    let lines = log.lines().filter(is_its);
     let thread = |line: &str| {
         let (_, rest) = line.split_once('#').unwrap();
         rest.split(':').next().unwrap().to_owned()
@@ -55,17 +59,26 @@ fn threads_that_served(site: &Site) -> BTreeSet<String> {
     lines.map(thread).collect()
 }
 
-/// Connections, a request each, and none of them the kernel's.
-fn ask(topology: &Topology, count: usize) {
+/// Requests for a target that is not there, and that no others have asked for.
+struct Asked {
+    target: String,
+    count: usize,
+}
+
+/// Connections, two requests each, and none of them the kernel's.
+fn ask(topology: &Topology, count: usize) -> Asked {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let target = format!("/missing-{}.", NUMBER.fetch_add(1, Ordering::Relaxed));
     topology.at_client(|| {
         for number in 0..count {
             let address = format!("{}:80", HOSTS[number % 2]).parse().unwrap();
             let mut client = Client::connect(address).unwrap();
-            assert_eq!(client.get("/missing").unwrap().status, 404);
+            assert_eq!(client.get(&target).unwrap().status, 404);
             assert_eq!(client.get("/").unwrap().content, b"hello\n");
         }
     });
     assert_eq!(kernel_connections(80), "");
+    Asked { target, count }
 }
 
 fn is_without_errors(report: &str) {
@@ -78,8 +91,8 @@ fn is_without_errors(report: &str) {
 fn each_worker_serves_some_of_the_connections() {
     for (queues, workers) in CASES {
         with_workers(queues, workers, |topology, site, server| {
-            ask(topology, 60);
-            let threads = threads_that_served(site);
+            let asked = ask(topology, 60);
+            let threads = threads_that_served(site, &asked);
             assert_eq!(threads.len(), workers as usize, "{queues:?} {threads:?}");
             let log = site.error_log();
             assert!(
@@ -149,16 +162,9 @@ fn a_worker_process_that_is_killed_is_replaced_on_all_queues() {
                 let in_force = "configuration 1 is in force";
                 wait_for(|| site.error_log().matches(in_force).count() == count);
                 drop(load);
-                fs::write(site.path("error.log"), "").unwrap();
-                ask(topology, 60);
-                let threads = threads_that_served(site);
+                let asked = ask(topology, 60);
+                let threads = threads_that_served(site, &asked);
                 assert_eq!(threads.len(), workers as usize, "{queues:?} {threads:?}");
-                // The count of what stands in the log begins anew.
-                fs::write(
-                    site.path("error.log"),
-                    format!("{in_force}\n").repeat(count),
-                )
-                .unwrap();
             }
             assert!(server.end(Signal::Quit).success());
         });
@@ -294,9 +300,8 @@ fn a_flow_that_changes_its_queue_goes_on() {
                 }
                 assert!(kept[0].get("/2m.bin").unwrap().content == large);
                 // New ones begin where they come by, if workers have queues to themselves.
-                fs::write(site.path("error.log"), "").unwrap();
-                ask(topology, 8);
-                let count = threads_that_served(site).len();
+                let asked = ask(topology, 8);
+                let count = threads_that_served(site, &asked).len();
                 assert!(count == 1 || workers > queues[0], "{queues:?} {count}");
             }
             // Those that found no room were sent again.
@@ -322,7 +327,11 @@ fn over_a_tap_device_each_worker_has_a_queue() {
             let mut client = Client::connect(format!("{host}:80").parse().unwrap()).unwrap();
             assert_eq!(client.get("/missing").unwrap().status, 404);
         }
-        let threads = threads_that_served(&site);
+        let asked = Asked {
+            target: String::from("/missing"),
+            count: 60,
+        };
+        let threads = threads_that_served(&site, &asked);
         assert_eq!(threads.len(), 2, "{threads:?}");
         let expected = text_of("sha256sum", &[site.path("large.bin").to_str().unwrap()]);
         let expected = expected.split(' ').next().unwrap();
