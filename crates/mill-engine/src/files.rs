@@ -10,6 +10,8 @@
 //! the worker waits, as nginx's does. A file system that is neither in memory nor able to tell (FUSE, for one)
 //! is read by helper threads alone.
 
+/// What is asked of the system.
+mod calls;
 /// What a failed system call means.
 mod error;
 /// Helper threads.
@@ -22,18 +24,16 @@ mod walk;
 use error::{failed, is_cold};
 use mill_bypass::FileBytes;
 use mill_runtime::files::{
-    DirectoryEntry, FileError, FileErrorKind, FileKind, Files, Metadata, PoolLimits, Symlinks,
+    DirectoryEntry, FileError, FileErrorKind, Files, Metadata, PoolLimits, Symlinks,
 };
 use mill_runtime::scheduler::Scheduler;
 use mill_runtime::tasks::TaskId;
-use mill_runtime::time::UnixTime;
 use mill_sys::epoll::{Epoll, Interest};
-use mill_sys::file::{self, IfCold, Status};
+use mill_sys::file::{self, IfCold};
 use pool::Pool;
 use reading::{FileSystems, Reading};
 use std::cell::{Cell, OnceCell};
 use std::ffi::OsStr;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -120,7 +120,7 @@ impl KernelFiles {
 
     /// What the first try of opening a path does where it would have to wait.
     fn first_try(&self) -> IfCold {
-        if *self.looks_up.get_or_init(can_look_up_cached) {
+        if *self.looks_up.get_or_init(calls::can_look_up_cached) {
             IfCold::Fail
         } else {
             IfCold::Wait
@@ -203,22 +203,22 @@ impl Files for KernelFiles {
         path: &[u8],
         symlinks: Symlinks,
     ) -> Result<(KernelFile, Metadata), FileError> {
-        match open(path, symlinks, self.first_try()) {
+        match calls::open(path, symlinks, self.first_try()) {
             Err(error) if is_cold(&error) => {}
             found => return found.map(|found| self.opened(found)),
         }
         let path = path.to_vec();
-        let call = move || open(&path, symlinks, IfCold::Wait);
+        let call = move || calls::open(&path, symlinks, IfCold::Wait);
         self.perform(call).await.map(|found| self.opened(found))
     }
 
     async fn metadata(&self, path: &[u8], symlinks: Symlinks) -> Result<Metadata, FileError> {
-        match examine(path, symlinks, self.first_try()) {
+        match calls::examine(path, symlinks, self.first_try()) {
             Err(error) if is_cold(&error) => {}
             found => return found,
         }
         let path = path.to_vec();
-        self.perform(move || examine(&path, symlinks, IfCold::Wait))
+        self.perform(move || calls::examine(&path, symlinks, IfCold::Wait))
             .await
     }
 
@@ -236,7 +236,7 @@ impl Files for KernelFiles {
         let (len, is_unknown) = (buffer.len(), file.0.reading.get() == Reading::Unknown);
         let call = move || {
             let kind = is_unknown.then(|| reading::kind_of(own.as_fd()));
-            Ok((read(own.as_fd(), offset, len)?, kind))
+            Ok((calls::read(own.as_fd(), offset, len)?, kind))
         };
         let (bytes, kind) = self.perform(call).await?;
         if let Some(kind) = kind {
@@ -254,125 +254,19 @@ impl Files for KernelFiles {
             return loaded;
         }
         let own = file.as_fd().try_clone_to_owned().map_err(failed("dup()"))?;
-        self.perform(move || load(own.as_fd(), offset, len)).await
+        self.perform(move || calls::load(own.as_fd(), offset, len))
+            .await
     }
 
     async fn list(&self, path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
         let path = path.to_vec();
-        self.perform(move || list(&path)).await
+        self.perform(move || calls::list(&path)).await
     }
 
     fn real_path(&self, path: &[u8]) -> Result<Vec<u8>, FileError> {
         let path = Path::new(OsStr::from_bytes(path));
         let real = std::fs::canonicalize(path).map_err(failed("realpath()"))?;
         Ok(real.into_os_string().into_vec())
-    }
-}
-
-fn open(path: &[u8], symlinks: Symlinks, cold: IfCold) -> Result<(OwnedFd, Metadata), FileError> {
-    let opened = walk::open(path, symlinks, cold).map_err(failed(open_call(symlinks)))?;
-    let status = file::status_of(opened.as_fd()).map_err(failed("fstat()"))?;
-    Ok((opened, metadata(&status)))
-}
-
-/// The status of what is at `path`. A call that must not wait opens it for examination: stat(2) always waits.
-fn examine(path: &[u8], symlinks: Symlinks, cold: IfCold) -> Result<Metadata, FileError> {
-    let status = match (symlinks, cold) {
-        (Symlinks::Follow, IfCold::Wait) => file::status(path).map_err(failed("stat()"))?,
-        (Symlinks::Follow, IfCold::Fail) => match file::open_path(None, path, true, cold) {
-            Ok(found) => file::status_of(found.as_fd()).map_err(failed("stat()"))?,
-            // No descriptor is left, and stat(2) takes none.
-            Err(error) if error::is_exhausted(&error) => {
-                file::status(path).map_err(failed("stat()"))?
-            }
-            Err(error) => return Err(failed("stat()")(error)),
-        },
-        (checked, cold) => return Ok(open(path, checked, cold)?.1),
-    };
-    Ok(metadata(&status))
-}
-
-const fn open_call(symlinks: Symlinks) -> &'static str {
-    match symlinks {
-        Symlinks::Follow => "open()",
-        _ => "openat()",
-    }
-}
-
-fn read(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Vec<u8>, FileError> {
-    let mut bytes = vec![0; len];
-    let count = file::read_at(file, offset, &mut bytes).map_err(failed("pread()"))?;
-    bytes.truncate(count);
-    Ok(bytes)
-}
-
-/// Reads from `offset` on, for the page cache alone; returns how many bytes were there, at most [`LOADED_MAX`].
-fn load(file: BorrowedFd<'_>, offset: u64, len: u64) -> Result<u64, FileError> {
-    let mut piece = [0; LOAD_BYTES];
-    let len = len.min(LOADED_MAX);
-    let mut done = 0;
-    while done < len {
-        match file::read_at(file, offset + done, &mut piece).map_err(failed("pread()"))? {
-            // The file has become shorter, which sending it will find out.
-            0 => return Ok(len),
-            count => done += count as u64,
-        }
-    }
-    Ok(len)
-}
-
-fn list(path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
-    let entries = std::fs::read_dir(OsStr::from_bytes(path)).map_err(failed("opendir()"))?;
-    let mut listed = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(failed("readdir()"))?;
-        let path = entry.path();
-        let path = path.as_os_str().as_bytes();
-        let status = file::status(path).or_else(|error| match error.raw_os_error() {
-            // A link that leads nowhere is an entry, too: the link itself.
-            Some(ENOENT | ELOOP) => link_status(path),
-            _ => Err(error),
-        });
-        let metadata = status.ok().as_ref().map(metadata);
-        listed.push(DirectoryEntry {
-            name: entry.file_name().into_vec(),
-            metadata,
-        });
-    }
-    Ok(listed)
-}
-
-/// Examines a link, not what it leads to.
-fn link_status(path: &[u8]) -> io::Result<Status> {
-    file::status_of(file::open_path(None, path, false, IfCold::Wait)?.as_fd())
-}
-
-fn metadata(status: &Status) -> Metadata {
-    let kind = if status.is_regular() {
-        FileKind::Regular
-    } else if status.is_directory() {
-        FileKind::Directory
-    } else {
-        FileKind::Other
-    };
-    Metadata {
-        kind,
-        len: status.len,
-        modified: UnixTime {
-            seconds: status.modified_s,
-            nanos: status.modified_ns,
-        },
-        inode: status.inode,
-        device: status.device,
-        executable: status.is_executable(),
-    }
-}
-
-/// Whether the kernel knows `RESOLVE_CACHED`, and nothing forbids it.
-fn can_look_up_cached() -> bool {
-    match file::open_path(None, b"/", true, IfCold::Fail) {
-        Ok(_) => true,
-        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
     }
 }
 
@@ -383,11 +277,6 @@ const POOL_FULL: FileError = FileError {
     code: EAGAIN,
 };
 
-/// Bytes that a helper thread reads ahead of `sendfile` in one call, and together: so many are on their way to the client
-/// while the next are read.
-const LOAD_BYTES: usize = 64 * 1024;
-const LOADED_MAX: u64 = 512 * 1024;
-
 /// The pool's signal is never read.
 const EACH_SIGNAL: Interest = Interest {
     readable: true,
@@ -396,7 +285,5 @@ const EACH_SIGNAL: Interest = Interest {
     exclusive: false,
 };
 
-/// Linux's error numbers (asm-generic/errno.h).
-const ENOENT: i32 = 2;
+/// Linux's error number (asm-generic/errno.h).
 const EAGAIN: i32 = 11;
-const ELOOP: i32 = 40;

@@ -1,0 +1,138 @@
+//! The calls that [`super::KernelFiles`] makes, by the worker where they need not wait, or by a helper thread.
+
+use super::error::{self, failed};
+use super::walk;
+use mill_runtime::files::{DirectoryEntry, FileError, FileKind, Metadata, Symlinks};
+use mill_runtime::time::UnixTime;
+use mill_sys::file::{self, IfCold, Status};
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Opens what is at `path` and says what it is.
+pub(super) fn open(
+    path: &[u8],
+    symlinks: Symlinks,
+    cold: IfCold,
+) -> Result<(OwnedFd, Metadata), FileError> {
+    let opened = walk::open(path, symlinks, cold).map_err(failed(open_call(symlinks)))?;
+    let status = file::status_of(opened.as_fd()).map_err(failed("fstat()"))?;
+    Ok((opened, metadata(&status)))
+}
+
+/// The status of what is at `path`. A call that must not wait opens it for examination: stat(2) always waits.
+pub(super) fn examine(
+    path: &[u8],
+    symlinks: Symlinks,
+    cold: IfCold,
+) -> Result<Metadata, FileError> {
+    let status = match (symlinks, cold) {
+        (Symlinks::Follow, IfCold::Wait) => file::status(path).map_err(failed("stat()"))?,
+        (Symlinks::Follow, IfCold::Fail) => match file::open_path(None, path, true, cold) {
+            Ok(found) => file::status_of(found.as_fd()).map_err(failed("stat()"))?,
+            // No descriptor is left, and stat(2) takes none.
+            Err(error) if error::is_exhausted(&error) => {
+                file::status(path).map_err(failed("stat()"))?
+            }
+            Err(error) => return Err(failed("stat()")(error)),
+        },
+        (checked, cold) => return Ok(open(path, checked, cold)?.1),
+    };
+    Ok(metadata(&status))
+}
+
+const fn open_call(symlinks: Symlinks) -> &'static str {
+    match symlinks {
+        Symlinks::Follow => "open()",
+        _ => "openat()",
+    }
+}
+
+/// Up to `len` bytes from `offset` on.
+pub(super) fn read(file: BorrowedFd<'_>, offset: u64, len: usize) -> Result<Vec<u8>, FileError> {
+    let mut bytes = vec![0; len];
+    let count = file::read_at(file, offset, &mut bytes).map_err(failed("pread()"))?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
+/// Reads from `offset` on, for the page cache alone; returns how many bytes were there, at most [`LOADED_MAX`].
+pub(super) fn load(file: BorrowedFd<'_>, offset: u64, len: u64) -> Result<u64, FileError> {
+    let mut piece = [0; LOAD_BYTES];
+    let len = len.min(LOADED_MAX);
+    let mut done = 0;
+    while done < len {
+        match file::read_at(file, offset + done, &mut piece).map_err(failed("pread()"))? {
+            // The file has become shorter, which sending it will find out.
+            0 => return Ok(len),
+            count => done += count as u64,
+        }
+    }
+    Ok(len)
+}
+
+/// The entries of a directory. Waits for the disk.
+pub(super) fn list(path: &[u8]) -> Result<Vec<DirectoryEntry>, FileError> {
+    let entries = std::fs::read_dir(OsStr::from_bytes(path)).map_err(failed("opendir()"))?;
+    let mut listed = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed("readdir()"))?;
+        let path = entry.path();
+        let path = path.as_os_str().as_bytes();
+        let status = file::status(path).or_else(|error| match error.raw_os_error() {
+            // A link that leads nowhere is an entry, too: the link itself.
+            Some(ENOENT | ELOOP) => link_status(path),
+            _ => Err(error),
+        });
+        let metadata = status.ok().as_ref().map(metadata);
+        listed.push(DirectoryEntry {
+            name: entry.file_name().into_vec(),
+            metadata,
+        });
+    }
+    Ok(listed)
+}
+
+/// Examines a link, not what it leads to.
+fn link_status(path: &[u8]) -> io::Result<Status> {
+    file::status_of(file::open_path(None, path, false, IfCold::Wait)?.as_fd())
+}
+
+fn metadata(status: &Status) -> Metadata {
+    let kind = if status.is_regular() {
+        FileKind::Regular
+    } else if status.is_directory() {
+        FileKind::Directory
+    } else {
+        FileKind::Other
+    };
+    Metadata {
+        kind,
+        len: status.len,
+        modified: UnixTime {
+            seconds: status.modified_s,
+            nanos: status.modified_ns,
+        },
+        inode: status.inode,
+        device: status.device,
+        executable: status.is_executable(),
+    }
+}
+
+/// Whether the kernel knows `RESOLVE_CACHED`, and nothing forbids it.
+pub(super) fn can_look_up_cached() -> bool {
+    match file::open_path(None, b"/", true, IfCold::Fail) {
+        Ok(_) => true,
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+/// Bytes that a helper thread reads ahead of `sendfile` in one call, and together: so many are on their way to the client
+/// while the next are read.
+const LOAD_BYTES: usize = 64 * 1024;
+const LOADED_MAX: u64 = 512 * 1024;
+
+/// Linux's error numbers (asm-generic/errno.h).
+const ENOENT: i32 = 2;
+const ELOOP: i32 = 40;
