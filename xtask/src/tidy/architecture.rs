@@ -1,4 +1,4 @@
-//! ARCHITECTURE.md is the map of the crates: it names each of them, and none that is not there.
+//! ARCHITECTURE.md is the map of the crates: it names each of them, and no crate or file that is not there.
 
 use std::collections::BTreeSet;
 
@@ -25,6 +25,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             let message = format!("names the crate \"{word}\", which is not there");
             Violation::of_line(MAP, index + 1, message)
         }));
+        let missing = files_of(line).filter(|path| !tree.contains(path));
+        found.extend(missing.map(|path| {
+            let message = format!("names {path}, which is not there");
+            Violation::of_line(MAP, index + 1, message)
+        }));
     }
     let named: BTreeSet<&str> = text.lines().flat_map(words).collect();
     let missing = crates.iter().filter(|name| !named.contains(name.as_str()));
@@ -41,6 +46,25 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 fn is_crate_name(word: &str) -> bool {
     word.strip_prefix("mill-")
         .is_some_and(|rest| !rest.is_empty())
+}
+
+/// The files that a line names: `mill-http/h1/parse.rs` anywhere, and the first one of a walk's line, `mill-http   h1/parse.rs`.
+fn files_of(line: &str) -> impl Iterator<Item = String> {
+    let mut columns = line.split_whitespace();
+    let walk = columns
+        .next()
+        .zip(columns.next())
+        .filter(|(name, _)| is_crate_name(name));
+    let step = walk.map(|(name, file)| format!("{name}/{}", file.trim_end_matches(',')));
+    let named = line.split(|c: char| c.is_whitespace() || "`(),;".contains(c));
+    let paths = named
+        .map(String::from)
+        .chain(step)
+        .filter(|path| path.ends_with(".rs") && path.split('/').next().is_some_and(is_crate_name));
+    paths.filter_map(|path| {
+        let (name, file) = path.split_once('/')?;
+        Some(format!("crates/{name}/src/{file}"))
+    })
 }
 
 fn words(line: &str) -> impl Iterator<Item = &str> {
@@ -60,7 +84,11 @@ mod tests {
         );
         let xtask = ("xtask/Cargo.toml", "[package]\nname = \"xtask\"\n");
         let fuzz = ("fuzz/Cargo.toml", "[package]\nname = \"mill-fuzz\"\n");
-        found(check, &[http, xtask, fuzz, ("ARCHITECTURE.md", text)])
+        let parse = ("crates/mill-http/src/h1/parse.rs", "");
+        found(
+            check,
+            &[http, parse, xtask, fuzz, ("ARCHITECTURE.md", text)],
+        )
     }
 
     #[test]
@@ -80,6 +108,28 @@ mod tests {
     fn a_crate_that_is_not_there_is_found_with_its_line() {
         let expected = "ARCHITECTURE.md:2: names the crate \"mill-tcp\", which is not there";
         assert_eq!(map("mill-http, xtask\nand mill-tcp."), [expected]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_found_in_text_and_in_a_walk() {
+        for (line, file) in [
+            ("mill-http, xtask: see `mill-http/h1/parse.rs`", None),
+            ("mill-http   h1/parse.rs, head.rs   xtask", None),
+            (
+                "mill-http, xtask: see `mill-http/h1/pars.rs`",
+                Some("h1/pars.rs"),
+            ),
+            ("mill-http   h1/emit.rs   xtask", Some("h1/emit.rs")),
+        ] {
+            let expected = file.map(|file| {
+                format!("ARCHITECTURE.md:1: names crates/mill-http/src/{file}, which is not there")
+            });
+            assert_eq!(
+                map(line),
+                expected.into_iter().collect::<Vec<_>>(),
+                "{line}"
+            );
+        }
     }
 
     #[test]
