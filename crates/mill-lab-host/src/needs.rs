@@ -34,6 +34,7 @@ fn problem(need: &str) -> Option<String> {
         "file" => !Path::new(what).exists(),
         "module" => !has_module(what),
         "open-files" => return too_few_files(what),
+        "memory" => return too_little_memory(what),
         "not-built" => return Some(format!("not built yet: {what}")),
         "out-of-scope" => return Some(format!("out of scope: {what}")),
         _ => return Some(format!("needs {need}, which this lab does not know")),
@@ -54,6 +55,24 @@ fn too_few_files(wanted: &str) -> Option<String> {
         format!(
             "not on this machine: needs {count} open files in a process, and {limit} are allowed"
         )
+    })
+}
+
+/// Whether so many bytes can be had without swapping (proc_meminfo(5)).
+fn too_little_memory(wanted: &str) -> Option<String> {
+    let Ok(wanted) = wanted.trim().parse::<u64>() else {
+        return Some(format!(
+            "needs {wanted} bytes of memory, which is no number"
+        ));
+    };
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let (wanted, there) = (wanted >> 20, kib >> 10);
+    (there < wanted).then(|| {
+        format!("not on this machine: needs {wanted} MiB of memory, and {there} are available")
     })
 }
 
@@ -80,7 +99,9 @@ mod tests {
             &["module:no_such_module"],
             Some("not on this machine: needs the kernel module no_such_module"),
         );
-        check(&["open-files:64"], None);
+        check(&["open-files:64", "memory:1048576"], None);
+        let vast = unmet(&[String::from("memory:9000000000000000000")]).unwrap();
+        assert!(vast.contains("MiB of memory, and "), "{vast}");
         check(
             &["open-files:many"],
             Some("needs many open files, which is no number"),

@@ -180,7 +180,7 @@ pub struct System {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// What has to be there; else the column says "not on this machine" and these words.
-    /// `program:onload`, `file:/opt/…`, `module:tempesta_fw`, `open-files:50000`, `not-built:…`, `out-of-scope:…`.
+    /// `program:onload`, `file:/opt/…`, `module:tempesta_fw`, `open-files:50000`, `memory:4096000000`, `not-built:…`, `out-of-scope:…`.
     #[serde(default)]
     pub needs: Vec<String>,
     /// The system of the document that this one stands in for, if it is another.

@@ -199,6 +199,7 @@ fn need_in_words(need: &str) -> String {
         Some(("not-built", what)) => format!("not built yet: {what}"),
         Some(("out-of-scope", what)) => format!("out of scope: {what}"),
         Some(("open-files", count)) => format!("needs {count} open files in a process"),
+        Some(("memory", bytes)) => format!("needs {bytes} bytes of memory"),
         Some(("module", what)) => format!("needs the kernel module {what}"),
         Some((_, what)) => format!("needs {what}"),
         None => format!("needs {need}"),

@@ -4,11 +4,12 @@ use super::{Check, unknown};
 use crate::recipe::{Setup, System, SystemKind, Tool, TopologyKind};
 
 /// The kinds of needs, before the colon.
-const NEEDS: [&str; 6] = [
+const NEEDS: [&str; 7] = [
     "program",
     "file",
     "module",
     "open-files",
+    "memory",
     "not-built",
     "out-of-scope",
 ];
