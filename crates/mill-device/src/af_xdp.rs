@@ -104,7 +104,7 @@ impl XdpLink {
 
     /// Has `on_trouble` called, once for each kind.
     #[must_use]
-    pub fn told_of_trouble(self, on_trouble: impl FnMut(XdpTrouble) + Send + 'static) -> Self {
+    pub fn on_trouble(self, on_trouble: impl FnMut(XdpTrouble) + Send + 'static) -> Self {
         Self {
             on_trouble: Some(Box::new(on_trouble)),
             ..self

@@ -233,7 +233,7 @@ impl LinkMonitor for AnyLink {
         let is_due = match &mut self.device {
             DeviceLink::AfXdp(link) => {
                 link.take_changes(into);
-                link.is_asked()
+                link.has_take_request()
             }
             DeviceLink::Standby(link) => {
                 link.take_changes(into);

@@ -103,9 +103,9 @@ pub enum Trouble {
     /// The capture file cannot be written; capturing has stopped.
     Capture(io::Error),
     /// Another problem, as a sentence.
-    Said(String),
+    Problem(String),
     /// An event that is no problem, as a sentence.
-    Noticed(String),
+    Notice(String),
 }
 
 /// Why the device cannot be had: a sentence.

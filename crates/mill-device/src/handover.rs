@@ -343,7 +343,7 @@ impl PeerProcess {
 /// The next message of a channel; `None` if there is none yet.
 pub(crate) fn next_message(channel: &OwnedFd) -> Option<Message> {
     let (kind, descriptors) = match receive_message(channel) {
-        Ok(Some(heard)) => heard,
+        Ok(Some(received)) => received,
         Ok(None) => return None,
         Err(_) => return Some(Message::End),
     };

@@ -47,7 +47,7 @@ pub struct InterfaceLink {
     /// Of the ports for outgoing connections, those that the kernel used already.
     taken: BTreeSet<u16>,
     /// Buffer for what the monitor reports.
-    heard: Vec<Change>,
+    changes: Vec<Change>,
     /// Turns until the monitor is polled again.
     turns_left: u32,
     passage: Passage,
@@ -108,7 +108,7 @@ impl InterfaceLink {
             monitor,
             kernel_flows: PreexistingKernelFlows::default(),
             taken: BTreeSet::new(),
-            heard: Vec::new(),
+            changes: Vec::new(),
             turns_left: 0,
             passage: Passage::Open,
             on_fault,
@@ -120,12 +120,12 @@ impl InterfaceLink {
         let network = link.monitor.network().clone();
         link.steer(&network.addresses);
         link.report_passage(&network.link);
-        link.heard.push(Change::Routes {
+        link.changes.push(Change::Routes {
             routes: network.routes,
             elsewhere: network.elsewhere,
         });
         let known = network.neighbors.into_iter();
-        link.heard
+        link.changes
             .extend(known.map(|(address, mac)| Change::Neighbor {
                 address,
                 mac: Some(mac),
@@ -184,7 +184,7 @@ impl InterfaceLink {
         }
     }
 
-    fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
+    fn on_change(&mut self, change: Change, into: &mut Vec<LinkChange>) {
         match change {
             Change::Link(state) => {
                 self.report_passage(&state);
@@ -348,14 +348,14 @@ impl InterfaceLink {
             let around = (&self.table, &self.wanted);
             handover.poll(&mut self.queues, around, &mut self.on_fault);
         }
-        let mut heard = std::mem::take(&mut self.heard);
-        if let Err(error) = self.monitor.changes(&mut heard) {
+        let mut changes = std::mem::take(&mut self.changes);
+        if let Err(error) = self.monitor.changes(&mut changes) {
             (self.on_fault)(InterfaceFault::NetlinkLost(error.to_string()));
         }
-        for change in heard.drain(..) {
-            self.on_heard(change, into);
+        for change in changes.drain(..) {
+            self.on_change(change, into);
         }
-        self.heard = heard;
+        self.changes = changes;
     }
 }
 

@@ -98,9 +98,9 @@ pub struct MemifLink {
     waiting: Waiting,
     news: Vec<News>,
     changes: VecDeque<MemifChange>,
-    told: Option<ChangeReporter>,
+    reporter: Option<ChangeReporter>,
     /// The peer's last change, until the host takes it.
-    host_hears: Option<LinkChange>,
+    peer_change: Option<LinkChange>,
     counters: MemifCounters,
 }
 
@@ -154,8 +154,8 @@ impl MemifLink {
             waiting: Waiting::default(),
             news: Vec::new(),
             changes: VecDeque::new(),
-            told: None,
-            host_hears: None,
+            reporter: None,
+            peer_change: None,
             counters: MemifCounters::default(),
         })
     }
@@ -174,9 +174,9 @@ impl MemifLink {
         self.changes.pop_front()
     }
 
-    /// Calls `told` at changes as well, but not when the first peer connects at once, and not for repeated changes.
-    pub fn on_change(&mut self, told: impl Fn(&MemifChange) + Send + 'static) {
-        self.told = Some(ChangeReporter::new(told));
+    /// Calls `listener` at changes as well, but not when the first peer connects at once, and not for repeated changes.
+    pub fn on_change(&mut self, listener: impl Fn(&MemifChange) + Send + 'static) {
+        self.reporter = Some(ChangeReporter::new(listener));
     }
 
     /// While polling, the peer is asked not to signal, and the descriptor does not report frames: the caller has to
@@ -253,7 +253,7 @@ impl MemifLink {
 
     /// Appends that the peer has come or gone, if it has since the last call.
     pub fn take_changes(&mut self, into: &mut Vec<LinkChange>) {
-        into.extend(self.host_hears.take());
+        into.extend(self.peer_change.take());
     }
 }
 

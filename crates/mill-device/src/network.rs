@@ -77,8 +77,8 @@ pub struct NetworkError {
 impl Network {
     /// Queries the kernel about the interface of this name, in the caller's network namespace.
     pub fn of(name: &str) -> Result<Self, NetworkError> {
-        let asking = Asking::begin(name)?;
-        asking.all()
+        let query = LinkQuery::begin(name)?;
+        query.all()
     }
 }
 
@@ -92,13 +92,13 @@ impl LinkState {
 
 /// A netlink socket, and the interface to query about.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct LinkQuery {
     socket: Netlink,
     name: String,
     index: u32,
 }
 
-impl Asking {
+impl LinkQuery {
     pub(crate) fn begin(name: &str) -> Result<Self, NetworkError> {
         let index = interface::index(name).map_err(|cause| NetworkError {
             interface: name.to_owned(),

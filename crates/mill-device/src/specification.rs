@@ -14,7 +14,7 @@ mod value;
 pub(crate) mod nearest;
 
 /// The options in force, with their origin.
-pub mod said;
+pub mod origin;
 
 /// The device, which precedes the first comma.
 pub mod device;
@@ -32,7 +32,7 @@ use mill_stack::limits::Limits;
 pub use mill_stack::polling::Polling;
 use mill_stack::tcp::config::Config;
 use mill_sys::random;
-use said::Said;
+use origin::OptionOrigins;
 use settings::{AfXdpSettings, MemifSettings, Workers};
 use std::fmt;
 use std::io;
@@ -71,7 +71,7 @@ pub struct Specification {
     pub limits: Limits,
     /// The text's origin for messages: `--stack`, or the place of a directive.
     pub origin: String,
-    said: Said,
+    origins: OptionOrigins,
 }
 
 /// Why a text is not a specification, with what would be: a sentence.
@@ -124,7 +124,7 @@ impl Specification {
         depth: usize,
     ) -> Result<(), SpecificationError> {
         let (name, value) = split(word);
-        self.said.note(name, value.unwrap_or_default());
+        self.origins.note(name, value.unwrap_or_default());
         if name == PROFILE {
             let Some(value) = value.filter(|value| !value.is_empty()) else {
                 let what = "\"profile\" needs a value: a name, as \"wan\", or a file, as \"/etc/mill.profile\"";
@@ -219,7 +219,7 @@ impl Specification {
             tcp: Config::default(),
             limits: Limits::default(),
             origin: String::from("--stack"),
-            said: Said::default(),
+            origins: OptionOrigins::default(),
         }
     }
 

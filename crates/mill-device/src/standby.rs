@@ -53,7 +53,7 @@ pub(crate) struct Parts {
     pub(crate) wanted: Wanted,
     pub(crate) successor: Option<PeerProcess>,
     /// Buffer for what the monitor reports.
-    pub(crate) heard: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// This process owned the device but could not open it, and leaves it to others.
     pub(crate) has_failed: bool,
 }
@@ -64,7 +64,7 @@ impl StandbyLink {
         let monitor = &parts.monitor;
         parts.endpoint.open(EventSource::Network, monitor.as_fd());
         let network = monitor.network().clone();
-        parts.heard.push(Change::Routes {
+        parts.changes.push(Change::Routes {
             routes: network.routes,
             elsewhere: network.elsewhere,
         });
@@ -73,7 +73,7 @@ impl StandbyLink {
             address,
             mac: Some(mac),
         });
-        parts.heard.extend(known);
+        parts.changes.extend(known);
         let mut link = Self::new(parts, None);
         link.is_orphan = false;
         link
@@ -323,7 +323,7 @@ impl StandbyLink {
         });
     }
 
-    fn on_heard(&mut self, change: Change, into: &mut Vec<LinkChange>) {
+    fn on_change(&mut self, change: Change, into: &mut Vec<LinkChange>) {
         match change {
             Change::Link(state) => {
                 into.push(LinkChange::OwnMac(state.mac.0));
@@ -436,14 +436,14 @@ impl StandbyLink {
         }
         self.turns_left = TURNS_BETWEEN;
         self.poll();
-        let mut heard = std::mem::take(&mut self.parts.heard);
-        if let Err(error) = self.parts.monitor.changes(&mut heard) {
+        let mut changes = std::mem::take(&mut self.parts.changes);
+        if let Err(error) = self.parts.monitor.changes(&mut changes) {
             (self.parts.on_fault)(InterfaceFault::NetlinkLost(error.to_string()));
         }
-        for change in heard.drain(..) {
-            self.on_heard(change, into);
+        for change in changes.drain(..) {
+            self.on_change(change, into);
         }
-        self.parts.heard = heard;
+        self.parts.changes = changes;
     }
 }
 

@@ -91,7 +91,7 @@ impl TapLink {
 
     /// Has `on_gone` called once, when the interface is deleted and no frames pass any more.
     #[must_use]
-    pub fn told_when_gone(self, on_gone: impl FnOnce() + Send + 'static) -> Self {
+    pub fn on_gone(self, on_gone: impl FnOnce() + Send + 'static) -> Self {
         Self {
             on_gone: Some(Box::new(on_gone)),
             ..self

@@ -106,7 +106,7 @@ impl OwnStack {
             Trouble::Capture(error) => {
                 say(&format!("frames can't be written down any more: {error}"));
             }
-            Trouble::Said(what) | Trouble::Noticed(what) => say(&format!("{device}: {what}")),
+            Trouble::Problem(what) | Trouble::Notice(what) => say(&format!("{device}: {what}")),
         };
         let link = attachment.link(&self.specification, on_trouble)?;
         Ok(Bypass {

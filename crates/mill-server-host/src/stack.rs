@@ -156,7 +156,7 @@ impl WorkerAttachment {
         let name = self.specification.device.to_string();
         let tell = move |trouble| {
             let level = match trouble {
-                Trouble::Noticed(_) => LogLevel::Notice,
+                Trouble::Notice(_) => LogLevel::Notice,
                 _ => LogLevel::Alert,
             };
             on_trouble(level, sentence(trouble, &name, &path));
@@ -183,7 +183,7 @@ fn sentence(trouble: Trouble, name: &str, path: &Path) -> String {
         Trouble::DeviceGone => format!(
             "the device \"{name}\" was deleted: the stack has no network any more; a restart creates the device again"
         ),
-        Trouble::Said(what) | Trouble::Noticed(what) => format!("{name}: {what}"),
+        Trouble::Problem(what) | Trouble::Notice(what) => format!("{name}: {what}"),
         Trouble::Capture(error) => {
             let (path, why) = (path.display(), describe(&error));
             format!("write() to \"{path}\" failed {why}: no more frames are written")

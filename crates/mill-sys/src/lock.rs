@@ -50,7 +50,7 @@ mod tests {
     fn a_table_of_descriptors_locks_out_another_one_until_it_is_gone() {
         let file = passing::memory_file(c"lock").unwrap();
         let same = file.try_clone().unwrap();
-        let (is_locked, told) = mpsc::channel();
+        let (is_locked, proceed) = mpsc::channel();
         let (end, ending) = mpsc::channel::<()>();
         let other = std::thread::spawn(move || {
             descriptor::unshare_table().unwrap();
@@ -63,11 +63,11 @@ mod tests {
             let _ = ending.recv();
             lock_for_table(&same).unwrap_err()
         });
-        told.recv().unwrap();
+        proceed.recv().unwrap();
         let refused = lock_for_table(&file).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
         end.send(()).unwrap();
-        told.recv().unwrap();
+        proceed.recv().unwrap();
         lock_for_table(&file).unwrap();
         end.send(()).unwrap();
         assert_eq!(other.join().unwrap().kind(), io::ErrorKind::WouldBlock);

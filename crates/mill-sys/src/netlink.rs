@@ -32,7 +32,7 @@ pub enum Group {
 
 /// The result of `receive`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// This many bytes of messages.
     Messages(usize),
     /// Messages were lost: the socket's receive buffer was too small, or the caller's.
@@ -116,15 +116,15 @@ impl Netlink {
     }
 
     /// Receives one datagram of the kernel, which holds one message or more. `WouldBlock` if there is none.
-    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Heard> {
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         loop {
             match self.receive_any(buffer) {
-                Ok((heard, true)) => return Ok(heard),
+                Ok((received, true)) => return Ok(received),
                 // Other programs can send to this socket; their messages are ignored.
                 Ok((_, false)) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    return Ok(Heard::Overrun);
+                    return Ok(Received::Overrun);
                 }
                 Err(error) => return Err(error),
             }
@@ -132,7 +132,7 @@ impl Netlink {
     }
 
     /// Receives a datagram, and whether it came from the kernel.
-    fn receive_any(&self, buffer: &mut [u8]) -> io::Result<(Heard, bool)> {
+    fn receive_any(&self, buffer: &mut [u8]) -> io::Result<(Received, bool)> {
         // SAFETY: a sockaddr_nl is plain numbers, for which zero is valid.
         let mut sender: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
         let mut sender_len = socklen::<libc::sockaddr_nl>();
@@ -148,12 +148,12 @@ impl Netlink {
             )
         };
         let len = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-        let heard = if len > buffer.len() {
-            Heard::Overrun
+        let received = if len > buffer.len() {
+            Received::Overrun
         } else {
-            Heard::Messages(len)
+            Received::Messages(len)
         };
-        Ok((heard, sender.nl_pid == 0))
+        Ok((received, sender.nl_pid == 0))
     }
 }
 

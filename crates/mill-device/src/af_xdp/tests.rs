@@ -147,7 +147,7 @@ fn a_queue_beyond_those_that_send_is_reported() {
     let steering = Steering::new(NEAR, Mode::Native);
     let near = End::with(NEAR, 1, 1500, &options, steering);
     let (sender, told) = std::sync::mpsc::channel();
-    let mut link = near.link.told_of_trouble(move |trouble| {
+    let mut link = near.link.on_trouble(move |trouble| {
         sender.send(trouble).unwrap();
     });
     for _ in 0..3 {

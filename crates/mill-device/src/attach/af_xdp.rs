@@ -201,7 +201,7 @@ impl AfXdp<OwnedFd> {
             on_fault,
             wanted: Wanted::default(),
             successor: None,
-            heard: Vec::new(),
+            changes: Vec::new(),
             has_failed: false,
         });
         Ok(Placed::Standby(Box::new(link)))
@@ -235,7 +235,7 @@ impl AfXdp<OwnedFd> {
                     .take(socket.place, descriptor, memory)?,
             };
             let on_trouble = tell.clone();
-            let link = XdpLink::new(xsk, options).told_of_trouble(move |trouble| {
+            let link = XdpLink::new(xsk, options).on_trouble(move |trouble| {
                 if is_first || trouble != XdpTrouble::DeviceGone {
                     on_trouble(queue_trouble(trouble));
                 }

@@ -52,7 +52,7 @@ impl Attached {
         text: &str,
         descriptors: Vec<OwnedFd>,
     ) -> Result<Made, AttachError> {
-        let strange = || {
+        let unknown = || {
             AttachError(format!(
                 "the old binary has a device that this one does not know ({text})"
             ))
@@ -72,7 +72,7 @@ impl Attached {
             return Err(AttachError(String::from(what)));
         }
         let mut descriptors = descriptors.into_iter();
-        let mut next = || descriptors.next().ok_or_else(strange);
+        let mut next = || descriptors.next().ok_or_else(unknown);
         let link = next()?;
         let ownership = OwnershipLock::of([next()?, next()?, next()?]);
         let queue = AfXdp::inherit(interface, &specification.af_xdp, text, descriptors)?;

@@ -69,19 +69,19 @@ pub(crate) fn options(specification: &Specification) -> MemifOptions {
 
 fn trouble_of(change: &MemifChange) -> Trouble {
     match change {
-        MemifChange::Up { offload: true } => Trouble::Noticed(String::from("the peer is there")),
-        MemifChange::Up { offload: false } => Trouble::Noticed(String::from(
+        MemifChange::Up { offload: true } => Trouble::Notice(String::from("the peer is there")),
+        MemifChange::Up { offload: false } => Trouble::Notice(String::from(
             "the peer is there; frames are of the MTU, with checksums",
         )),
-        MemifChange::Down(why) => Trouble::Noticed(format!("the peer is gone: {why}")),
-        MemifChange::Failed(why) => Trouble::Said(format!("no connection to the peer: {why}")),
+        MemifChange::Down(why) => Trouble::Notice(format!("the peer is gone: {why}")),
+        MemifChange::Failed(why) => Trouble::Problem(format!("no connection to the peer: {why}")),
         MemifChange::Absent(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
-            Trouble::Said(String::from(
+            Trouble::Problem(String::from(
                 "no process listens at this socket yet, waiting",
             ))
         }
         MemifChange::Absent(why) => {
-            Trouble::Said(format!("the socket can't be connected to: {why}"))
+            Trouble::Problem(format!("the socket can't be connected to: {why}"))
         }
     }
 }

@@ -96,11 +96,11 @@ impl Tap<OwnedFd> {
         let mtu = specification.mtu();
         let link = TapLink::new(self.device, self.address, mtu, specification.offload);
         let Some(siblings) = self.siblings else {
-            return Ok(link.told_when_gone(on_gone));
+            return Ok(link.on_gone(on_gone));
         };
         // The first worker reports what is true for all.
         let link = match siblings.worker {
-            0 => link.told_when_gone(on_gone),
+            0 => link.on_gone(on_gone),
             _ => link,
         };
         let frame_queues = siblings.lock().clone();

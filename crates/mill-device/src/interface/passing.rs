@@ -54,7 +54,7 @@ impl InterfaceLink {
 
     /// Whether another process has sent TAKE.
     #[inline]
-    pub(crate) fn is_asked(&self) -> bool {
+    pub(crate) fn has_take_request(&self) -> bool {
         let handover = self.handover.as_ref();
         handover.is_some_and(|handover| handover.take_request.is_some())
     }
@@ -90,7 +90,7 @@ impl InterfaceLink {
             mut queues,
             table,
             monitor,
-            heard,
+            changes,
             on_fault,
             wanted,
             ..
@@ -117,7 +117,7 @@ impl InterfaceLink {
             on_fault,
             wanted,
             successor,
-            heard,
+            changes,
             has_failed: false,
         };
         // If the requester is gone by now, no process owns the device, and the standby link locks it again.
@@ -147,7 +147,7 @@ impl InterfaceLink {
             on_fault,
             wanted,
             successor,
-            heard,
+            changes,
             has_failed: _,
         } = parts;
         let addresses = monitor.network().addresses.clone();
@@ -160,7 +160,7 @@ impl InterfaceLink {
             kernel_flows: PreexistingKernelFlows::inherited(&wanted.services, &table),
             taken: BTreeSet::new(),
             table,
-            heard,
+            changes,
             turns_left: 0,
             passage: Passage::Open,
             on_fault,

@@ -259,8 +259,8 @@ fn take_all(
 /// again, while small pages do so only when the machine has no memory left.
 fn open_region(region: AddRegion, file: OwnedFd) -> Result<SharedMemory, Refusal> {
     let memory = SharedMemory::open(file).map_err(|_| Refusal::RegionFile)?;
-    let said = region.size_bytes..=region.size_bytes.saturating_add(ROUNDED_UP_BYTES);
-    if !memory.is_sealed() || memory.is_huge() || !said.contains(&(memory.len() as u64)) {
+    let announced = region.size_bytes..=region.size_bytes.saturating_add(ROUNDED_UP_BYTES);
+    if !memory.is_sealed() || memory.is_huge() || !announced.contains(&(memory.len() as u64)) {
         return Err(Refusal::RegionFile);
     }
     Ok(memory)

@@ -46,7 +46,7 @@ impl MemifLink {
         self.connection = Some(connection);
         self.note(MemifChange::Up { offload });
         // The host is not told of a former peer's end separately: this event resets that peer's connections too.
-        self.host_hears = Some(LinkChange::PeerThere);
+        self.peer_change = Some(LinkChange::PeerThere);
     }
 
     /// Sends the frames that were sent before there was a peer, as far as there is room: a slave gives its buffers a
@@ -68,7 +68,7 @@ impl MemifLink {
     }
 
     fn down(&mut self, why: String) {
-        self.host_hears = Some(LinkChange::PeerGone);
+        self.peer_change = Some(LinkChange::PeerGone);
         self.note(MemifChange::Down(why));
     }
 
@@ -90,8 +90,8 @@ impl MemifLink {
     }
 
     fn note(&mut self, change: MemifChange) {
-        if let Some(told) = &mut self.told {
-            told.tell(&change);
+        if let Some(reporter) = &mut self.reporter {
+            reporter.report(&change);
         }
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();

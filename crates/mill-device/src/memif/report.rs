@@ -55,7 +55,7 @@ impl ChangeReporter {
 
     /// Reports a change, except a first peer, which is expected, and a repetition of the last change, as when a slave
     /// is refused at each try.
-    pub(super) fn tell(&mut self, change: &MemifChange) {
+    pub(super) fn report(&mut self, change: &MemifChange) {
         let is_expected = self.last.is_none() && matches!(change, MemifChange::Up { .. });
         if self.last.as_ref() != Some(change) {
             self.last = Some(change.clone());

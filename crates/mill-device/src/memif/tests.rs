@@ -350,23 +350,23 @@ fn a_listener_gets_changes_of_the_peer_and_no_repetitions() {
         secret: secret.to_owned(),
         ..small(64, 2048)
     };
-    let heard = Arc::new(Mutex::new(Vec::new()));
+    let changes = Arc::new(Mutex::new(Vec::new()));
     let mut slave = MemifLink::connect(&place, &with("sesam")).unwrap();
-    let ears = Arc::clone(&heard);
-    slave.on_change(move |change| ears.lock().unwrap().push(change.clone()));
+    let listener = Arc::clone(&changes);
+    slave.on_change(move |change| listener.lock().unwrap().push(change.clone()));
     // No master, twice; then one with another secret, twice.
-    until(&mut [&mut slave], |_| heard.lock().unwrap().len() == 1);
+    until(&mut [&mut slave], |_| changes.lock().unwrap().len() == 1);
     assert!(slave.take_change().is_some());
     until(&mut [&mut slave], |links| links[0].take_change().is_some());
     let mut master = MemifLink::listen(&place, &with("sesame")).unwrap();
     until(&mut [&mut master, &mut slave], |links| {
         links[1].counters().failed == 2
     });
-    let heard = heard.lock().unwrap();
+    let changes = changes.lock().unwrap();
     let absent = MemifChange::Absent(io::ErrorKind::ConnectionRefused);
-    assert_eq!(heard.first(), Some(&absent));
-    assert!(matches!(heard.get(1), Some(MemifChange::Failed(_))));
-    assert_eq!(heard.len(), 2, "{heard:?}");
+    assert_eq!(changes.first(), Some(&absent));
+    assert!(matches!(changes.get(1), Some(MemifChange::Failed(_))));
+    assert_eq!(changes.len(), 2, "{changes:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Requests of rtnetlink(7), and their answers.
 
-use mill_sys::netlink::{Heard, Netlink};
+use mill_sys::netlink::{Netlink, Received};
 use netlink_packet_core::{
     NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST, NetlinkBuffer, NetlinkHeader, NetlinkMessage,
     NetlinkPayload,
@@ -86,9 +86,9 @@ pub(super) fn dump(
         let mut answers = Vec::new();
         let mut is_whole = true;
         loop {
-            let heard = receive(socket, &mut answers)?;
-            is_whole &= heard.is_whole;
-            match heard.end {
+            let part = receive(socket, &mut answers)?;
+            is_whole &= part.is_whole;
+            match part.end {
                 None => {}
                 Some(Ok(())) if is_whole => return Ok(answers),
                 Some(Ok(())) => break,
@@ -119,7 +119,7 @@ struct Part {
 
 fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<Part> {
     let mut buffer = vec![0; BUFFER_BYTES];
-    let Heard::Messages(len) = socket.receive(&mut buffer)? else {
+    let Received::Messages(len) = socket.receive(&mut buffer)? else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     let mut part = Part {
@@ -128,9 +128,9 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
     };
     for_each(
         buffer.get(..len).unwrap_or_default(),
-        |told, is_disturbed| {
+        |message, is_disturbed| {
             part.is_whole &= !is_disturbed;
-            match told {
+            match message {
                 KernelMessage::Route(message) => into.push(message),
                 KernelMessage::End(result) => part.end = Some(result),
                 KernelMessage::Unknown(_) => {}
@@ -141,12 +141,12 @@ fn receive(socket: &Netlink, into: &mut Vec<RouteNetlinkMessage>) -> io::Result<
 }
 
 /// Calls a function with each message of a datagram, and with whether its dump was interrupted by a change.
-pub(super) fn for_each(mut bytes: &[u8], mut told: impl FnMut(KernelMessage, bool)) {
+pub(super) fn for_each(mut bytes: &[u8], mut each: impl FnMut(KernelMessage, bool)) {
     while let Ok(frame) = NetlinkBuffer::new_checked(bytes) {
         let kind = frame.message_type();
         let is_disturbed = frame.flags() & NLM_F_DUMP_INTR != 0;
         let len = usize::try_from(frame.length()).unwrap_or(usize::MAX);
-        told(parse(bytes, kind), is_disturbed);
+        each(parse(bytes, kind), is_disturbed);
         // Messages are aligned to four bytes.
         let next = len.next_multiple_of(4);
         bytes = bytes.get(next..).unwrap_or_default();

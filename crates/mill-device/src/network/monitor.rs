@@ -7,10 +7,10 @@
 use super::ask::{self, BUFFER_BYTES, KernelMessage};
 use super::probe::NeighborProbe;
 use super::read::{self, Touched};
-use super::{Asking, LinkState, Network, NetworkError};
+use super::{LinkQuery, LinkState, Network, NetworkError};
 use mill_stack::config::{Prefix, Route};
 use mill_stack::wire::ethernet::MacAddress;
-use mill_sys::netlink::{Group, Heard, Netlink};
+use mill_sys::netlink::{Group, Netlink, Received};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,8 +18,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// An interface that is followed. The descriptor becomes readable when something may have changed.
 #[derive(Debug)]
 pub struct NetlinkMonitor {
-    asking: Asking,
-    hearing: Netlink,
+    query: LinkQuery,
+    notifications: Netlink,
     probe: NeighborProbe,
     network: Network,
     /// Changes to be reported by the next call.
@@ -61,16 +61,18 @@ impl NetlinkMonitor {
     /// Reads everything about the interface of this name in the caller's network namespace, and follows changes from
     /// then on. It may be used from any thread.
     pub fn of(name: &str) -> Result<Self, NetworkError> {
-        let asking = Asking::begin(name)?;
-        let failed = |cause| asking.failed("changes", cause);
+        let query = LinkQuery::begin(name)?;
+        let failed = |cause| query.failed("changes", cause);
         // Subscribe first, so that no change is missed while everything is read.
-        let hearing = Netlink::subscribe(&GROUPS).map_err(failed)?;
-        hearing.set_receive_buffer(RECEIVE_BYTES).map_err(failed)?;
-        let probe = NeighborProbe::new(name, asking.index()).map_err(failed)?;
+        let notifications = Netlink::subscribe(&GROUPS).map_err(failed)?;
+        notifications
+            .set_receive_buffer(RECEIVE_BYTES)
+            .map_err(failed)?;
+        let probe = NeighborProbe::new(name, query.index()).map_err(failed)?;
         Ok(Self {
-            network: asking.all()?,
-            asking,
-            hearing,
+            network: query.all()?,
+            query,
+            notifications,
             probe,
             pending: Vec::new(),
             is_gone: false,
@@ -104,37 +106,39 @@ impl NetlinkMonitor {
     /// Appends what has changed since the last call; does not wait.
     pub fn changes(&mut self, into: &mut Vec<Change>) -> Result<(), NetworkError> {
         into.append(&mut self.pending);
-        let dirty = self.hear(into)?;
+        let dirty = self.read_notifications(into)?;
         if self.is_gone {
             return Ok(());
         }
         match self.read_again(dirty, into) {
             // It may have been deleted since the message was sent.
             Err(error) if error.is_gone() => {
-                self.go(into);
+                self.mark_gone(into);
                 Ok(())
             }
             result => result,
         }
     }
 
-    fn hear(&mut self, into: &mut Vec<Change>) -> Result<Dirty, NetworkError> {
+    fn read_notifications(&mut self, into: &mut Vec<Change>) -> Result<Dirty, NetworkError> {
         let mut dirty = Dirty::default();
         let mut buffer = std::mem::take(&mut self.buffer);
         let mut result = Ok(());
         for _ in 0..DATAGRAMS_MAX {
-            match self.hearing.receive(&mut buffer) {
-                Ok(Heard::Messages(len)) => {
+            match self.notifications.receive(&mut buffer) {
+                Ok(Received::Messages(len)) => {
                     let bytes = buffer.get(..len).unwrap_or_default();
-                    ask::for_each(bytes, |told, _| self.on_message(&told, &mut dirty, into));
+                    ask::for_each(bytes, |message, _| {
+                        self.on_message(&message, &mut dirty, into)
+                    });
                 }
-                Ok(Heard::Overrun) => {
+                Ok(Received::Overrun) => {
                     self.overruns += 1;
                     dirty = Dirty::ALL;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => {
-                    result = Err(self.asking.failed("changes", error));
+                    result = Err(self.query.failed("changes", error));
                     break;
                 }
             }
@@ -143,14 +147,14 @@ impl NetlinkMonitor {
         result.map(|()| dirty)
     }
 
-    fn on_message(&mut self, told: &KernelMessage, dirty: &mut Dirty, into: &mut Vec<Change>) {
-        let touched = match told {
-            KernelMessage::Route(message) => read::touched(message, self.asking.index()),
+    fn on_message(&mut self, message: &KernelMessage, dirty: &mut Dirty, into: &mut Vec<Change>) {
+        let touched = match message {
+            KernelMessage::Route(message) => read::touched(message, self.query.index()),
             KernelMessage::Unknown(kind) => read::touched_by_unknown(*kind),
             KernelMessage::End(_) => Touched::Nothing,
         };
         match touched {
-            Touched::Gone => self.go(into),
+            Touched::Gone => self.mark_gone(into),
             Touched::Link => {
                 dirty.link = true;
                 dirty.addresses = true;
@@ -179,7 +183,7 @@ impl NetlinkMonitor {
         }
     }
 
-    fn go(&mut self, into: &mut Vec<Change>) {
+    fn mark_gone(&mut self, into: &mut Vec<Change>) {
         if !self.is_gone {
             self.is_gone = true;
             into.push(Change::Gone);
@@ -188,14 +192,14 @@ impl NetlinkMonitor {
 
     fn read_again(&mut self, dirty: Dirty, into: &mut Vec<Change>) -> Result<(), NetworkError> {
         if dirty.link {
-            let link = self.asking.link()?;
+            let link = self.query.link()?;
             if link != self.network.link {
                 into.push(Change::Link(link.clone()));
                 self.network.link = link;
             }
         }
         if dirty.addresses {
-            let addresses = self.asking.addresses()?;
+            let addresses = self.query.addresses()?;
             if addresses != self.network.addresses {
                 into.push(Change::Addresses(addresses.clone()));
                 self.network.addresses = addresses;
@@ -213,7 +217,7 @@ impl NetlinkMonitor {
     fn read_routes_again(&mut self, into: &mut Vec<Change>) -> Result<(), NetworkError> {
         let routes = std::mem::take(&mut self.network.routes);
         let elsewhere = std::mem::take(&mut self.network.elsewhere);
-        self.asking.read_routes(&mut self.network)?;
+        self.query.read_routes(&mut self.network)?;
         if routes != self.network.routes || elsewhere != self.network.elsewhere {
             into.push(Change::Routes {
                 routes: self.network.routes.clone(),
@@ -224,7 +228,7 @@ impl NetlinkMonitor {
     }
 
     fn read_neighbors_again(&mut self, into: &mut Vec<Change>) -> Result<(), NetworkError> {
-        let now = self.asking.neighbors()?;
+        let now = self.query.neighbors()?;
         let before = std::mem::take(&mut self.network.neighbors);
         for address in before.keys().filter(|address| !now.contains_key(address)) {
             into.push(Change::Neighbor {
@@ -247,7 +251,7 @@ impl NetlinkMonitor {
 
 impl AsFd for NetlinkMonitor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.hearing.as_fd()
+        self.notifications.as_fd()
     }
 }
 

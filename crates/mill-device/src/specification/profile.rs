@@ -83,9 +83,11 @@ pub(super) fn apply(
         )));
     }
     if name.contains('/') {
-        let before = specification.said.speaks(Some(format!("profile {name}")));
+        let before = specification
+            .origins
+            .set_profile(Some(format!("profile {name}")));
         let applied = apply_file(specification, &directory.join(name), depth);
-        specification.said.speaks(before);
+        specification.origins.set_profile(before);
         return applied;
     }
     let names = || PROFILES.iter().map(|profile| profile.name);
@@ -101,9 +103,11 @@ pub(super) fn apply(
         return Err(error(format!("\"{name}\" is no profile, {what}")));
     };
     let words: Vec<_> = profile.options.split(',').collect();
-    let before = specification.said.speaks(Some(format!("profile {name}")));
+    let before = specification
+        .origins
+        .set_profile(Some(format!("profile {name}")));
     let applied = specification.set_all(&words, directory, depth);
-    specification.said.speaks(before);
+    specification.origins.set_profile(before);
     applied
 }
 

@@ -1,7 +1,7 @@
 //! Identifies the program that an interface has already.
 
 use mill_sys::bpf::program;
-use mill_sys::netlink::{Heard, Netlink};
+use mill_sys::netlink::{Netlink, Received};
 use netlink_packet_core::{NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp};
@@ -35,7 +35,7 @@ fn number_at(interface: u32) -> Option<u32> {
     let socket = Netlink::open().ok()?;
     socket.send(&bytes).ok()?;
     let mut answer = vec![0; ANSWER_LEN_MAX];
-    let Heard::Messages(len) = socket.receive(&mut answer).ok()? else {
+    let Received::Messages(len) = socket.receive(&mut answer).ok()? else {
         return None;
     };
     let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(answer.get(..len)?).ok()?;

@@ -1,6 +1,6 @@
 //! Adding addresses to interfaces.
 
-use super::{Heard, Netlink};
+use super::{Netlink, Received};
 use crate::interface;
 use std::io;
 use std::net::IpAddr;
@@ -35,7 +35,7 @@ fn ask(kind: u16, flags: libc::c_int, body: &[u8]) -> io::Result<()> {
     message.extend_from_slice(body);
     socket.send(&message)?;
     let mut answer = [0_u8; ANSWER_LEN_MAX];
-    let Heard::Messages(_) = socket.receive(&mut answer)? else {
+    let Received::Messages(_) = socket.receive(&mut answer)? else {
         return Err(io::Error::from(io::ErrorKind::InvalidData));
     };
     // struct nlmsgerr begins with the error, negated; zero acknowledges.

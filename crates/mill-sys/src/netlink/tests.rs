@@ -23,7 +23,7 @@ fn the_kernel_answers_a_request() {
         .send(&get_link(interface::index("lo").unwrap()))
         .unwrap();
     let mut buffer = vec![0; 32768];
-    let Heard::Messages(len) = socket.receive(&mut buffer).unwrap() else {
+    let Received::Messages(len) = socket.receive(&mut buffer).unwrap() else {
         panic!("32 KiB are enough for an interface");
     };
     assert_eq!(
@@ -40,7 +40,7 @@ fn an_answer_longer_than_the_buffer_is_an_overrun() {
     socket
         .send(&get_link(interface::index("lo").unwrap()))
         .unwrap();
-    assert_eq!(socket.receive(&mut [0; 20]).unwrap(), Heard::Overrun);
+    assert_eq!(socket.receive(&mut [0; 20]).unwrap(), Received::Overrun);
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn a_subscriber_gets_notifications_and_nothing_else() {
             assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
             let address: IpAddr = "10.77.0.1".parse().unwrap();
             add_address("lo", address, 24).unwrap();
-            let heard = socket.receive(&mut buffer).unwrap();
-            assert!(matches!(heard, Heard::Messages(1..)), "{heard:?}");
+            let received = socket.receive(&mut buffer).unwrap();
+            assert!(matches!(received, Received::Messages(1..)), "{received:?}");
             assert_eq!(buffer[4..6], libc::RTM_NEWADDR.to_ne_bytes());
         });
         thread.join().unwrap();

@@ -109,7 +109,7 @@ fn an_interface_that_is_deleted_is_reported_once() {
     }
     let near = End::new(NEAR, 1500);
     let (sender, told) = std::sync::mpsc::channel();
-    let mut link = near.link.told_of_trouble(move |trouble| {
+    let mut link = near.link.on_trouble(move |trouble| {
         sender.send(trouble).unwrap();
     });
     ip(&["link", "delete", NEAR]);

@@ -42,7 +42,7 @@ impl AfXdp<OwnedFd> {
         descriptors: impl Iterator<Item = OwnedFd>,
     ) -> Result<Self, AttachError> {
         let refused = |what: String| AttachError(format!("af_xdp:{interface}: {what}"));
-        let strange = || {
+        let unknown = || {
             refused(format!(
                 "the old binary has a device that this one does not know ({text})"
             ))
@@ -68,7 +68,7 @@ impl AfXdp<OwnedFd> {
             pieces,
         ] = words.as_slice()
         else {
-            return Err(strange());
+            return Err(unknown());
         };
         if *version != VERSION.to_string() {
             return Err(refused(format!(
@@ -82,7 +82,7 @@ impl AfXdp<OwnedFd> {
                 "the device can't be changed together with the binary: the old one has af_xdp:{name},queue={queue}"
             )));
         }
-        let number = |text: &str| text.parse().map_err(|_| strange());
+        let number = |text: &str| text.parse().map_err(|_| unknown());
         let options = XskOptions {
             frame_bytes: number(bytes)?,
             receive_frames: number(receive)?,
@@ -91,14 +91,14 @@ impl AfXdp<OwnedFd> {
                 "as-driver-can" => Copying::AsDriverCan,
                 "always" => Copying::Always,
                 "never" => Copying::Never,
-                _ => return Err(strange()),
+                _ => return Err(unknown()),
             },
-            in_pieces: pieces.parse().map_err(|_| strange())?,
+            in_pieces: pieces.parse().map_err(|_| unknown())?,
             sharers: 1,
         };
-        network.link.mtu = mtu.parse().map_err(|_| strange())?;
+        network.link.mtu = mtu.parse().map_err(|_| unknown())?;
         let descriptors: Vec<OwnedFd> = descriptors.collect();
-        let [socket, memory, served, counters] = descriptors.try_into().map_err(|_| strange())?;
+        let [socket, memory, served, counters] = descriptors.try_into().map_err(|_| unknown())?;
         Ok(Self {
             sockets: vec![Socket {
                 descriptor: socket,

@@ -63,7 +63,7 @@ const ENOBUFS: i32 = 105;
 pub(super) fn queue_trouble(trouble: XdpTrouble) -> Trouble {
     match trouble {
         XdpTrouble::DeviceGone => Trouble::DeviceGone,
-        XdpTrouble::QueueSendsNothing => Trouble::Said(String::from(
+        XdpTrouble::QueueSendsNothing => Trouble::Problem(String::from(
             "the interface has fewer queues to send than to receive by, and sends nothing by this one: \
              choose a lower queue=, or give it as many (ethtool -L)",
         )),
@@ -71,7 +71,7 @@ pub(super) fn queue_trouble(trouble: XdpTrouble) -> Trouble {
 }
 
 pub(super) fn interface_trouble(trouble: InterfaceFault) -> Trouble {
-    Trouble::Said(match trouble {
+    Trouble::Problem(match trouble {
         InterfaceFault::Gone => return Trouble::DeviceGone,
         InterfaceFault::Passage(Passage::Down) => {
             String::from("the interface is down: connections wait until it is up again")

@@ -252,7 +252,11 @@ fn after_a_burst_that_overflows_the_buffer_everything_is_read_again() {
         wire();
         ip(&["neighbor add 10.77.0.2 lladdr 02:00:00:00:00:02 dev mill0"]);
         let mut following = Following::of("mill0");
-        following.monitor.hearing.set_receive_buffer(1).unwrap();
+        following
+            .monitor
+            .notifications
+            .set_receive_buffer(1)
+            .unwrap();
         let mut lines = String::from("neighbor delete 10.77.0.2 dev mill0\n");
         for last in 100..200 {
             lines += &format!("neighbor add 10.77.0.{last} lladdr {OTHER_MAC} dev mill0\n");

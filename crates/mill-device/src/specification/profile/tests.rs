@@ -47,7 +47,7 @@ fn profiles_mean_what_onload_means_by_them() {
     let mut balanced = parse(",profile=balanced");
     balanced.polling = Polling::Spin;
     let performance = parse(",profile=performance");
-    balanced.said = performance.said.clone();
+    balanced.origins = performance.origins.clone();
     assert_eq!(format!("{balanced:?}"), format!("{performance:?}"));
     assert_eq!(performance.limits.half_open_max, 1_000_000);
     assert_eq!(performance.tcp.receive_buffer_bytes_max, 16 << 20);

@@ -4,7 +4,7 @@ use super::{PROFILE, Polling, Specification, options};
 
 /// The options that were set, with their origin.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Said {
+pub(super) struct OptionOrigins {
     /// Name, value, and profile; the last one counts, unless the option may occur several times.
     words: Vec<(String, String, Option<String>)>,
     /// The profile that is being read.
@@ -20,7 +20,7 @@ pub struct InForce {
     pub from: String,
 }
 
-impl Said {
+impl OptionOrigins {
     /// Records a word before it is parsed.
     pub(super) fn note(&mut self, name: &str, value: &str) {
         if name != PROFILE {
@@ -30,7 +30,7 @@ impl Said {
     }
 
     /// Sets the profile whose options follow; returns the former one.
-    pub(super) fn speaks(&mut self, profile: Option<String>) -> Option<String> {
+    pub(super) fn set_profile(&mut self, profile: Option<String>) -> Option<String> {
         std::mem::replace(&mut self.profile, profile)
     }
 }
@@ -44,26 +44,26 @@ impl Specification {
             word_of(polling),
             Some(from.to_owned()),
         );
-        self.said.words.push(word);
+        self.origins.words.push(word);
     }
 
     /// All options that the device accepts, with their values in force.
     pub fn in_force(&self) -> Vec<InForce> {
         let known = options::all().filter(|option| option.devices.has(&self.device));
         let each = known.map(|option| {
-            let said: Vec<_> = self
-                .said
+            let values: Vec<_> = self
+                .origins
                 .words
                 .iter()
                 .filter(|(name, ..)| name == option.name)
                 .collect();
             let from =
                 |profile: &Option<String>| profile.clone().unwrap_or_else(|| self.origin.clone());
-            let (value, from) = match said.as_slice() {
+            let (value, from) = match values.as_slice() {
                 [] => (option.default.to_owned(), String::from("default")),
                 [.., (_, _, profile)] if option.value.repeats() => {
                     let values: Vec<&str> =
-                        said.iter().map(|(_, value, _)| value.as_str()).collect();
+                        values.iter().map(|(_, value, _)| value.as_str()).collect();
                     (values.join(", "), from(profile))
                 }
                 [.., (_, value, profile)] => (value.clone(), from(profile)),
