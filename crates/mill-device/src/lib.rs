@@ -8,7 +8,7 @@
 //! ```text
 //! steering/program.rs   the XDP program: frames of served flows go to the socket, all others to the kernel
 //! af_xdp.rs             receive: ring to burst, no system call, no copy (mill-sys xsk.rs); joins frames of several pieces
-//! interface.rs          addresses, routes, MTU and neighbours, as network/monitor.rs hears of them from the kernel
+//! interface.rs          addresses, routes, MTU and neighbours, as network/monitor.rs reports them
 //! (mill-stack)          a reply goes to the Ethernet address that its request came from
 //! af_xdp.rs             flush: one sendto a turn, or for 64 frames, where the kernel copies; takes back what was sent
 //! network/probe.rs      makes the kernel resolve a neighbour that is not known
@@ -48,7 +48,7 @@
 //! - After start-up nothing is allocated for a frame, and nothing is called through `dyn`.
 //! - Frames are opaque here, except for checksums, segmentation, and the steering program, which reads headers. Where
 //!   that program is in doubt, the frame is the kernel's. What a memif's peer writes is checked after it was copied.
-//! - A device that is full says so, and every frame that is lost is counted.
+//! - A full device is reported as full, and every lost frame is counted.
 #![forbid(unsafe_code)]
 
 /// A TAP device: a frame is a read or a write, up to 64 KiB long.

@@ -1,4 +1,4 @@
-//! What a failed system call means for the one that asked for the file.
+//! The meaning of a failed system call for the caller.
 
 use mill_runtime::files::{FileError, FileErrorKind};
 use std::io;
@@ -14,7 +14,7 @@ pub(super) fn failed(call: &'static str) -> impl Fn(io::Error) -> FileError {
     }
 }
 
-/// The call was not to wait, and would have had to.
+/// The call must not wait, and would have to.
 pub(super) const fn is_cold(error: &FileError) -> bool {
     error.code == EAGAIN
 }

@@ -50,7 +50,7 @@ struct Queue {
     is_closed: bool,
 }
 
-/// Does the call and says which task waits for it, if one still does.
+/// Does the call and returns the task that waits for it, if one still does.
 type Call = Box<dyn FnOnce() -> Option<TaskId> + Send>;
 
 impl Pool {

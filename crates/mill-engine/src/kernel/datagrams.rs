@@ -1,4 +1,4 @@
-//! Sockets of datagrams: a batch is one system call.
+//! Datagram sockets: a batch is one system call.
 
 use super::{DATAGRAM_BIT, Inner, KernelEngine};
 use mill_runtime::datagrams::{
@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::task::Poll;
 
-/// A socket of datagrams of a [`KernelEngine`]; closes it when dropped.
+/// A datagram socket of a [`KernelEngine`]; closes it when dropped.
 pub struct KernelDatagrams {
     engine: Rc<Inner>,
     index: usize,
@@ -30,7 +30,7 @@ pub(super) struct Sockets {
     entries: Vec<Option<Socket>>,
     /// Changes with each socket that is opened, so that a report for a former one is recognised.
     generation: u32,
-    /// What is to be reported without epoll.
+    /// Tasks to be reported without epoll.
     due: Vec<TaskId>,
     /// Made for the first datagram.
     buffers: Option<Box<ReceiveBuffers>>,
@@ -42,10 +42,10 @@ struct Socket {
     token: u64,
     task: TaskId,
     remote: Option<SocketAddr>,
-    /// The next call may find something, or room.
+    /// The next receive may find a datagram, the next send room.
     may_receive: bool,
     may_send: bool,
-    /// In the epoll set for becoming writable as well, which is reported after each batch that has left.
+    /// In the epoll set for writability as well, which is reported after each batch that was sent.
     waits_to_send: bool,
     received: u64,
     sent: u64,
@@ -127,7 +127,7 @@ impl DatagramSocket for KernelDatagrams {
         let socket = sockets.socket(self.index);
         let mut sent = 0;
         for part in batch.chunks(BATCH_MAX) {
-            // The kernel has no error for too many segments by itself.
+            // The kernel does not report this error by itself.
             let sendable = part.iter().position(OutgoingDatagram::is_too_large);
             let part = part.get(..sendable.unwrap_or(part.len())).unwrap_or(part);
             let result = match part {
@@ -163,7 +163,7 @@ impl DatagramSocket for KernelDatagrams {
     fn counters(&self) -> DatagramCounters {
         let mut sockets = self.engine.datagrams.borrow_mut();
         let socket = sockets.socket(self.index);
-        // An old kernel counts for the whole system only.
+        // An old kernel has no counter for each socket.
         let dropped = datagram::dropped(socket.descriptor.as_fd()).unwrap_or(0);
         DatagramCounters {
             received: socket.received,
@@ -229,7 +229,7 @@ impl Sockets {
         entry.expect("a handle's socket lives as long as the handle")
     }
 
-    /// What epoll says of a socket; whose task is to be polled.
+    /// Updates the state after epoll's report; returns the task to be polled.
     pub(super) fn on_report(&mut self, report: Event) -> Option<TaskId> {
         let index = usize::try_from(report.token() & u64::from(u32::MAX)).ok()?;
         let socket = self.entries.get_mut(index)?.as_mut()?;
@@ -241,7 +241,7 @@ impl Sockets {
         Some(socket.task)
     }
 
-    /// Appends the tasks that are to be polled although epoll does not say so.
+    /// Appends the tasks to be polled without a report.
     pub(super) fn take_due(&mut self, into: &mut Vec<TaskId>) {
         into.append(&mut self.due);
     }
@@ -282,9 +282,9 @@ impl Socket {
         }
     }
 
-    /// Where segments are longer than the path's packets, or there is no checksum offload, the kernel refuses to cut (EINVAL,
-    /// of newer kernels EMSGSIZE; EIO): the first datagram's segments leave one by one then. One for which there is no
-    /// room is lost, as on the way.
+    /// Where segments exceed the path's MTU, or without checksum offload, the kernel refuses to segment (EINVAL, on
+    /// newer kernels EMSGSIZE; EIO): then the first datagram's segments are sent one by one. A segment for which there
+    /// is no room is dropped, as on the network.
     fn transmit(&self, batch: &[Outgoing<'_>]) -> io::Result<usize> {
         let (socket, is_connected) = (self.descriptor.as_fd(), self.remote.is_some());
         let error = match datagram::send(socket, batch, is_connected) {
@@ -326,7 +326,7 @@ impl Socket {
     }
 }
 
-/// The length for the kernel to cut by, where there is something to cut.
+/// The segment length for the kernel, if there is anything to segment.
 fn segment_bytes(datagram: &OutgoingDatagram<'_>) -> Option<u16> {
     let len = datagram.segment_bytes?.get();
     (datagram.bytes.len() > usize::from(len)).then_some(len)

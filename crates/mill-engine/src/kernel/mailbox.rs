@@ -1,12 +1,11 @@
-//! What other threads send: listening sockets, and that there is mail.
+//! Datagrams of other threads: listening sockets, and announcements of mail.
 
 use super::Inner;
 use mill_sys::passing;
 use std::os::fd::AsFd;
 
 impl Inner {
-    /// Takes what lies in the mailbox: descriptors go to the listeners, the rest was only to wake us. Whether there was some
-    /// of that.
+    /// Reads the mailbox: descriptors go to the listeners, other datagrams are mail. Whether there was mail.
     pub(super) fn collect_mail(&self) -> bool {
         let Some(mailbox) = &self.mailbox else {
             return false;
@@ -15,7 +14,7 @@ impl Inner {
         let mut has_mail = false;
         while let Ok((length, descriptors)) = passing::receive(mailbox.as_fd(), &mut key) {
             has_mail |= descriptors.is_empty();
-            // Perhaps the end, of which there is no end.
+            // An empty datagram, or the end of the stream, after which every receive is empty.
             if length == 0 && descriptors.is_empty() {
                 break;
             }
@@ -27,14 +26,14 @@ impl Inner {
         has_mail
     }
 
-    /// Whoever wrote to the mailbox is gone: it would be reported for ever.
+    /// Stops watching the mailbox: its other end is closed, and epoll would report that for ever.
     pub(super) fn leave_mailbox(&self) {
         if let Some(mailbox) = &self.mailbox {
-            // Fails only if it has left already.
+            // Fails only if it was removed already.
             let _ = self.epoll.remove(mailbox.as_fd());
         }
     }
 }
 
-/// The longest key of an offered descriptor: a Unix path of 107 bytes and what stands before it, rounded up.
+/// The longest key of an offered descriptor: a Unix path of 107 bytes with its prefix, rounded up.
 const OFFER_KEY_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! Calls, threads, and what a worker is told of them.
+//! Calls, threads, and what is reported to a worker.
 
 use super::*;
 use mill_runtime::time::{Instant, UnixTime};
@@ -15,7 +15,7 @@ fn pool(threads_max: usize, queue_max: usize) -> (Pool, Rc<Scheduler>) {
     (Pool::new(limits).unwrap(), scheduler)
 }
 
-/// A call that says that it has begun and ends when it is told to.
+/// A call that reports its start, and ends when the test allows it.
 fn held() -> (impl FnOnce() + Send + 'static, Receiver<()>, Sender<()>) {
     let (has_begun, begun) = mpsc::channel();
     let (end, may_end) = mpsc::channel();
@@ -31,7 +31,7 @@ fn poll<T>(answer: &mut Answer<T>) -> Poll<T> {
     Pin::new(answer).poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Waits until the pool says that something was done, as a worker does.
+/// Waits as a worker does until the pool reports completed calls.
 fn collect(pool: &Pool) -> Vec<TaskId> {
     descriptor::wait_readable(&[pool.signal()], None).unwrap();
     let mut tasks = Vec::new();
