@@ -24,12 +24,12 @@ pub const WORKERS_MAX: u32 = 64;
 /// Tags (802.1Q, 802.1ad) that the program skips at most.
 pub const TAGS_MAX: u32 = 2;
 
-pub(super) const GRACE: usize = 0;
+pub(super) const LOOKS_UP_KERNEL_FLOWS: usize = 0;
 pub(super) const WORKERS: usize = 4;
 pub(super) const ADDRESS_COUNT: usize = 8;
 pub(super) const TAGS: usize = 12;
 pub(super) const SEED: usize = 16;
-pub(super) const BEHIND: usize = 24;
+pub(super) const HAS_SUCCESSOR: usize = 24;
 pub(super) const ADDRESSES: usize = 64;
 pub(super) const TCP_PORTS: usize = ADDRESSES + ADDRESSES_MAX * ADDRESS_BYTES;
 pub(super) const UDP_PORTS: usize = TCP_PORTS + ADDRESSES_MAX * BITMAP_BYTES;

@@ -16,8 +16,8 @@ use super::counters::Counter;
 use super::flow::{GOLDEN, PI};
 use super::layout::{
     ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
-    CLOSING_PORTS, GRACE, ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS,
-    WORKERS_MAX,
+    CLOSING_PORTS, LOOKS_UP_KERNEL_FLOWS, ROW_BYTES, ROWS, SEED, TAGS, TAGS_MAX, TCP_PORTS,
+    UDP_PORTS, WORKERS, WORKERS_MAX,
 };
 use Condition::{Above, Below, Common, Equal, NotEqual};
 use Operation::{Add, And, Multiply, Or, ShiftLeft, ShiftRight, Xor};
@@ -255,7 +255,7 @@ fn served(to: &mut Assembler, maps: Maps<'_>) {
     to.label("served");
     to.load(Double, R0, R10, IS_FRAGMENT);
     to.jump_if(R0, NotEqual, 0, "fragment");
-    to.set_map_value(R1, maps.table, offset(GRACE));
+    to.set_map_value(R1, maps.table, offset(LOOKS_UP_KERNEL_FLOWS));
     to.load(Word, R1, R1, 0);
     to.jump_if(R1, Equal, 0, "steer");
     to.load(Byte, R0, R10, PROTOCOL);

@@ -3,9 +3,9 @@
 use super::counters::SteeringCounters;
 use super::flow::{FlowHash, address_of, halves_of};
 use super::layout::{
-    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BEHIND, BITMAP_BYTES,
-    BITMAP_OF_ADDRESS, CLOSING_PORTS, COUNTERS_BYTES, GRACE, SEED, TABLE_BYTES, TAGS, TAGS_MAX,
-    TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
+    ADDRESS_BYTES, ADDRESS_COUNT, ADDRESSES, ADDRESSES_MAX, BITMAP_BYTES, BITMAP_OF_ADDRESS,
+    CLOSING_PORTS, COUNTERS_BYTES, HAS_SUCCESSOR, LOOKS_UP_KERNEL_FLOWS, SEED, TABLE_BYTES, TAGS,
+    TAGS_MAX, TCP_PORTS, UDP_PORTS, WORKERS, WORKERS_MAX,
 };
 use mill_stack::link::Service;
 use mill_stack::wire::protocol::Protocol;
@@ -117,19 +117,23 @@ impl Table {
     /// switch it off when the kernel has none left on served ports.
     pub fn set_kernel_flows(&self, on: bool) {
         let state = self.state();
-        state.word(GRACE).store(on.into(), Ordering::Release);
+        state
+            .word(LOOKS_UP_KERNEL_FLOWS)
+            .store(on.into(), Ordering::Release);
     }
 
     /// Sets whether the device's owner has a successor (see [`crate::handover`]), which may have connections on the
     /// interface. The next process that owns the device finds the value.
     pub fn set_has_successor(&self, on: bool) {
         let state = self.state();
-        state.word(BEHIND).store(on.into(), Ordering::Release);
+        state
+            .word(HAS_SUCCESSOR)
+            .store(on.into(), Ordering::Release);
     }
 
     /// The value of the last [`Self::set_has_successor`], by this process or a former one.
     pub fn has_successor(&self) -> bool {
-        self.state().word(BEHIND).load(Ordering::Acquire) != 0
+        self.state().word(HAS_SUCCESSOR).load(Ordering::Acquire) != 0
     }
 
     /// Sets how many workers share each queue, 1 to [`WORKERS_MAX`]. A worker without a socket at a queue leaves its

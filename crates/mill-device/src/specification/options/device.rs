@@ -70,7 +70,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "receive-frames",
         Value::Number(256..=65536, |to| &mut to.af_xdp.receive_frames),
         "4096",
-        "frames that may have come and not be done with, rounded up to a power of two: places in packet memory, and the ring",
+        "frames received and not released, rounded up to a power of two: slots in packet memory, and the ring",
     ),
     option_of(
         Devices::AF_XDP,
@@ -84,7 +84,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "ports",
         Value::Ports(|to| &mut to.af_xdp.ports),
         "10240-32767",
-        "our ports for connections that we open, taken from the kernel; it must not use them",
+        "local ports of outgoing connections, taken from the kernel, which must not use them",
     ),
     option_of(
         Devices::OWN_ADDRESSES,
@@ -115,14 +115,14 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "secret",
         Value::Secret(24, |to| &mut to.memif.secret),
         "none",
-        "what the slave has to say to a master that has one: a text without commas, seen in the list of processes unless it stands in the configuration",
+        "the secret that the slave has to send to a master that has one: a text without commas, seen in the list of processes unless it stands in the configuration",
     ),
     option_of(
         Devices::MEMIF,
         "rings",
         Value::Number(1..=16, |to| &mut to.memif.rings),
         "1",
-        "rings in each direction: a slave makes so many if the master takes them, a master takes at most so many",
+        "rings in each direction: a slave makes this many if the master accepts them, a master accepts at most this many",
     ),
     option_of(
         Devices::MEMIF,
@@ -155,7 +155,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "polling",
         Value::Polling(|to| &mut to.polling),
         "adaptive=50us",
-        "when to look for frames: sleep until they come, spin for a while before that, sleep a while between two looks, never sleep, or look so many times a second",
+        "when to look for frames: sleep until they come, spin for a while before that, sleep a while between two looks, never sleep, or look this many times a second",
     ),
     option(
         "burst",

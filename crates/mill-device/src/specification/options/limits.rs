@@ -7,7 +7,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "connections",
         Value::Number(1..=(1 << 24), |to| &mut to.limits.connections_max),
         "1048576",
-        "connections at once; more are not let in",
+        "connections at once; further ones are not accepted",
     ),
     option(
         "half-open",
@@ -25,7 +25,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "time-wait-reuse",
         Value::Switch(|to| &mut to.tcp.time_wait_reuse),
         "on",
-        "connections that we open take over ports in TIME-WAIT for more than a second, when no other is left (RFC 6191)",
+        "outgoing connections take over ports in TIME-WAIT for more than a second, when no other is left (RFC 6191)",
     ),
     option(
         "rfc1337",
@@ -79,6 +79,6 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "invalid-ack-interval",
         Value::Time(0..=60_000, |to| &mut to.tcp.invalid_ratelimit),
         "500ms",
-        "the least time between two answers of one connection to segments that are none of its window",
+        "the least time between two answers of one connection to segments outside of its window",
     ),
 ];

@@ -117,7 +117,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "syn-retries",
         Value::Count(0..=127, |to| &mut to.tcp.syn_retries_max),
         "6",
-        "repetitions of a SYN before a connection that we open fails",
+        "repetitions of a SYN before an outgoing connection fails",
     ),
     option(
         "syn-ack-retries",
@@ -171,7 +171,7 @@ pub(super) const OPTIONS: &[StackOption] = &[
         "fin-wait",
         Value::Time(1..=600_000, |to| &mut to.tcp.fin_wait_2),
         "60s",
-        "how long a connection that we have closed waits for the peer to close it too",
+        "how long a closed connection waits for the peer to close it too",
     ),
     option(
         "mtu-probing",
