@@ -1,11 +1,11 @@
-//! The end of a thread's connections: nobody is left behind waiting for the rest of one.
+//! The end of a thread's connections: no peer is left waiting for the rest of one.
 
 use mill_runtime::engine::{Events, Orphans, Park};
 use mill_runtime::time::Duration;
 
-/// Lets connections that were closed come to their end, and resets those that do not in time. On kernel sockets there are
-/// none: the system sees to them after this process. On a stack of our own, which ends with it, the other side would
-/// wait for more than a minute for each, and the next one to have our address would be taken for us.
+/// Lets closed connections finish, and resets those that do not in time. Kernel sockets need none of this: the kernel
+/// finishes them after the process. A stack of our own ends with the process, so each peer would wait for more than a
+/// minute, and the next user of our address would get their segments.
 pub(crate) fn end<E: Orphans>(engine: &E) {
     let mut events = Events::default();
     let until = engine.now() + LINGER;
@@ -22,7 +22,7 @@ pub(crate) fn end<E: Orphans>(engine: &E) {
     });
 }
 
-/// Turns as long as it is to go on.
+/// Runs turns until `goes_on` is false.
 fn turn<E: Orphans>(engine: &E, events: &mut Events, mut goes_on: impl FnMut(&E) -> bool) {
     while goes_on(engine) {
         engine.settle();
@@ -32,11 +32,11 @@ fn turn<E: Orphans>(engine: &E, events: &mut Events, mut goes_on: impl FnMut(&E)
     engine.settle();
 }
 
-/// How long the end of a run waits for peers: a handful of round trips, and longer than a delayed acknowledgement.
+/// How long the end of a run waits for peers: a few round trips, and longer than a delayed acknowledgement.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// How long it takes at most to reset what is left; a million connections take about a second.
+/// The time limit for resetting the rest; a million connections take about a second.
 const RESETTING: Duration = Duration::from_secs(5);
 
-/// How long a turn waits: whether all are over is asked each time.
+/// The maximum wait of a turn, after which the condition is checked again.
 const LOOK: Duration = Duration::from_millis(1);

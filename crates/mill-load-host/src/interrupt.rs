@@ -8,28 +8,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The user's wish to end. Clones are the same wish.
+/// The user's request to stop. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupts(Arc<State>);
 
-/// What the threads of one run look at.
+/// The flags that the threads of one run check.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     interrupts: Interrupts,
-    /// The run ends for a reason of its own.
+    /// The run has ended by itself.
     ended: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// A run has begun: there is something to print.
+    /// A run has begun: there are results to print.
     begun: AtomicBool,
     asked: AtomicBool,
 }
 
 impl Interrupts {
-    /// Takes SIGINT and SIGTERM from now on, on a thread of its own. To be called before any other thread is started:
-    /// they inherit that both are blocked.
+    /// Handles SIGINT and SIGTERM from now on, on a thread of its own. To be called before any other thread is started:
+    /// both are blocked, and threads inherit that.
     pub fn listen() -> io::Result<Self> {
         let signals = SignalDescriptor::open_for(&[Signal::Interrupt, Signal::Terminate])?;
         let interrupts = Self::default();
@@ -40,7 +40,7 @@ impl Interrupts {
         Ok(interrupts)
     }
 
-    /// Asks the run to end, or the process if that was asked before or no run has ever begun.
+    /// Asks the run to stop; the second time, or before the first run, exits the process.
     pub fn ask(&self) {
         let again = self.0.asked.swap(true, Ordering::Relaxed);
         if again || !self.0.begun.load(Ordering::Relaxed) {
@@ -70,8 +70,8 @@ impl Interrupts {
     }
 }
 
-/// Whether a signal is a wish of its own. timeout(1) sends each one twice, to the process and to its group, and so may who
-/// ends a group: results are not given up for that.
+/// Whether a signal is a request of its own. timeout(1) sends each one twice, to the process and to its group, and so
+/// may other programs that stop a group: the second one must not discard the results.
 fn is_another(last: Option<Duration>, now: Duration) -> bool {
     last.is_none_or(|last| now.saturating_sub(last) >= SAME_WISH)
 }
@@ -80,7 +80,7 @@ fn is_another(last: Option<Duration>, now: Duration) -> bool {
 const SAME_WISH: Duration = Duration::from_millis(100);
 
 impl Stop {
-    /// Whether threads end now. Two loads.
+    /// Whether threads are to end now. Two loads.
     pub(crate) fn is_asked(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || self.is_interrupted()
     }

@@ -1,33 +1,33 @@
-//! Carries load onto this machine: threads, descriptor tables, clocks, signals, names, what /proc tells.
+//! Runs the load generator on this machine: threads, descriptor tables, clocks, signals, names, /proc.
 //!
-//! mill-load says what is to be done and knows no machine; this crate is the machine under it. Read on in this
-//! order: `platform` is what a run asks for, `run` starts its threads and listens to them, `thread` is one of them.
+//! mill-load defines the load and does no I/O of its own; this crate is its platform. Read in this order: `platform` is
+//! what a run needs, `run` starts its threads and collects their reports, `thread` is one of them.
 //!
 //! Invariants:
-//! - A thread that sends for itself has a descriptor table of its own; nothing is shared but one flag that is read
+//! - A thread that opens its own connections has a descriptor table of its own; all threads share only one flag, read
 //!   once a turn.
-//! - Whatever this machine does not tell is `None`, never a guess.
+//! - A value that the kernel does not report is `None`, never a guess.
 #![forbid(unsafe_code)]
 
 /// The end of a thread's connections.
 mod ending;
 /// Ctrl-C, once and twice.
 mod interrupt;
-/// What the machine noticed during the measured period.
+/// What the kernel reports about the measured period.
 mod machine;
-/// Host names and what listens there.
+/// Name resolution, and whether a port accepts connections.
 mod names;
-/// Other processes that take a part of a run.
+/// Child processes that run a part of the load.
 mod parts;
-/// The machine, as a run asks for it.
+/// The platform of a run.
 mod platform;
 /// The formats of /proc and /sys.
 mod proc;
 /// The responder on kernel sockets.
 mod respond;
-/// One run: its threads, and what they say.
+/// One run: its threads and their reports.
 mod run;
-/// Which processes the server is.
+/// The server's processes.
 mod server;
 /// The network stack of our own.
 mod stack;

@@ -1,4 +1,4 @@
-//! What the machine noticed during the measured period.
+//! What the kernel reports about the measured period.
 
 use crate::proc::device::Traffic;
 use crate::proc::{counters, cpu, device};
@@ -13,10 +13,10 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-/// Looks at the machine when the measured period begins, and again at its end.
+/// Reads the kernel's counters when the measured period begins, and again at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Observer {
-    /// Somebody wants to know.
+    /// The plan asks for it.
     looks: bool,
     begun: bool,
     interface: Option<Interface>,
@@ -33,7 +33,7 @@ struct Interface {
     speed_bits: Option<u64>,
 }
 
-/// The machine at one moment; what it does not tell is `None`.
+/// The counters at one moment; those that the kernel does not report are `None`.
 #[derive(Clone, Debug)]
 struct Look {
     at: Instant,
@@ -46,7 +46,7 @@ struct Look {
 }
 
 impl Observer {
-    /// Finds out where to look, if anybody asks.
+    /// Finds out which counters to read, if the plan asks for it.
     pub(crate) fn new(plan: &Plan) -> Self {
         if !plan.observe {
             return Self::default();
@@ -83,7 +83,7 @@ impl Observer {
         self.before = self.looks.then(|| self.look());
     }
 
-    /// What has happened since.
+    /// The differences since `begin`.
     pub(crate) fn end(self) -> Machine {
         let Some(before) = &self.before else {
             return Machine::default();
@@ -167,7 +167,7 @@ impl Interface {
     }
 }
 
-/// The address that packets to `target` come from. A datagram socket is connected for that; nothing is sent.
+/// The source address of packets to `target`. A datagram socket is connected to find it; nothing is sent.
 fn source_towards(target: SocketAddr) -> Option<IpAddr> {
     let any = if target.is_ipv4() {
         "0.0.0.0:0"
@@ -179,7 +179,7 @@ fn source_towards(target: SocketAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Whether packets from this source to this target never leave the machine: Linux sends them from the target's own
+/// Whether packets from this source to this target stay on this machine: Linux sends them from the target's own
 /// address, or from loopback's first.
 fn stays_here((target, source): (SocketAddr, IpAddr)) -> bool {
     source == target.ip() || source.is_loopback()
@@ -204,7 +204,7 @@ fn programs((now, before): (cpu::CpuTimes, cpu::CpuTimes)) -> ProgramsCpu {
     }
 }
 
-/// /proc tells CPU time in hundredths of a second (`USER_HZ`, the same on every Linux).
+/// The unit of CPU time in /proc: hundredths of a second (`USER_HZ`, the same on every Linux).
 const TICK_MS: u64 = 10;
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_is_the_difference_of_two_looks() {
+    fn figures_are_the_difference_of_two_readings() {
         let interface = Interface {
             name: String::from("eth0"),
             speed_bits: Some(64_000),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_stays_unknown() {
+    fn unavailable_figures_stay_unknown() {
         let mut before = look(1, 1);
         (before.listen_drops, before.traffic, before.cpu) = (None, None, None);
         let machine = look(2, 2).since(&before, None);
@@ -282,7 +282,7 @@ mod tests {
             assert!(observer.has_begun());
             observer.end()
         };
-        assert_eq!(observe(&plan), Machine::default(), "nobody asked");
+        assert_eq!(observe(&plan), Machine::default(), "not requested");
         plan.observe = true;
         let machine = observe(&plan);
         assert!(machine.sent_segments.is_some());

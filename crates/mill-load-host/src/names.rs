@@ -1,10 +1,10 @@
-//! Host names and what listens there.
+//! Name resolution, and whether a port accepts connections.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// The addresses of a host, in the system's order (getaddrinfo(3)); the error is the system's, as gai_strerror(3) has
-/// it, for each dialect writes the name in its own place.
+/// The addresses of a host, in the resolver's order (getaddrinfo(3)); the error is the text of gai_strerror(3), without
+/// the name, which each dialect puts elsewhere.
 pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| {
         let text = error.to_string();
@@ -22,7 +22,7 @@ pub(crate) fn accepts(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, ACCEPT_TIMEOUT).is_ok()
 }
 
-/// What std puts before the system's words.
+/// The prefix that std puts before the system's text.
 const STD_PREFIX: &str = "failed to lookup address information: ";
 
 /// How long an address may take to accept. Linux itself would go on for two minutes.
@@ -44,15 +44,15 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_has_is_an_error_in_the_systems_words() {
-        // RFC 2606 keeps this domain empty for ever; without a network the words are others.
+    fn an_unknown_name_is_the_systems_error() {
+        // RFC 2606 reserves this domain; without a network the text is another.
         let error = resolve("host.invalid", 80).unwrap_err();
         assert!(!error.is_empty());
         assert!(!error.contains(STD_PREFIX), "{error}");
     }
 
     #[test]
-    fn what_listens_accepts() {
+    fn a_listening_socket_accepts() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         assert!(accepts(address));

@@ -1,7 +1,8 @@
-//! Other processes of this program, each with a part of a run.
+//! Child processes of this program, each of which runs a part of the load.
 //!
-//! A part is a child whose standard input and output are pipes to us and whose process group is its own: a Ctrl-C at the
-//! terminal reaches only us, and we tell the parts. A part whose input ends has lost us, and ends too.
+//! A part is a child whose standard input and output are pipes to this process, in a process group of its own: a Ctrl-C
+//! at the terminal reaches only this process, which tells the parts. A part whose input ends has lost its parent, and
+//! ends too.
 
 use crate::interrupt::{Interrupts, Stop};
 use crate::run;
@@ -15,11 +16,11 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 
-/// Starts this very program.
+/// Starts this program again.
 #[derive(Debug)]
 pub struct Processes {
     interrupts: Interrupts,
-    /// `None`: this program, as the system knows it.
+    /// `None`: this program, by /proc/self/exe.
     program: Option<PathBuf>,
     /// The arguments before those of a part.
     command: Vec<OsString>,
@@ -35,7 +36,7 @@ struct Parts {
     interrupted: bool,
 }
 
-/// What a part's output brought.
+/// What was read from a part.
 #[derive(Debug)]
 enum Read {
     Line(String),
@@ -43,7 +44,7 @@ enum Read {
 }
 
 impl Processes {
-    /// Parts that are `load` of this program; they end when `interrupts` says so.
+    /// Parts that run `load` of this program; they end when `interrupts` says so.
     pub fn new(interrupts: Interrupts) -> Self {
         Self {
             interrupts,
@@ -52,7 +53,7 @@ impl Processes {
         }
     }
 
-    /// Starts `program` with `command` before the arguments of a part instead: what tests do.
+    /// Starts `program` with `command` before a part's arguments instead, for tests.
     #[must_use]
     pub fn of(self, program: PathBuf, command: Vec<OsString>) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl Launcher for Processes {
     }
 
     fn obey(&self) {
-        // From here on a wish to end ends the run and not the process: its results count.
+        // From here on an interrupt ends the run instead of the process: the results count.
         drop(self.interrupts.begin_run());
         let interrupts = self.interrupts.clone();
         let spawned = std::thread::Builder::new()
@@ -128,7 +129,7 @@ impl Launcher for Processes {
                 interrupts.ask();
             });
         if spawned.is_err() {
-            // Nobody could tell us to end: better not to begin.
+            // No order to end could be received any more, so nothing is begun.
             self.interrupts.ask();
         }
     }
@@ -138,7 +139,7 @@ impl ChildProcesses for Parts {
     fn send(&mut self, part: u32, line: &str) {
         let child = self.children.get_mut(part as usize);
         if let Some(input) = child.and_then(|child| child.stdin.as_mut()) {
-            // A part that is gone is noticed by the end of its output.
+            // The end of its output shows that a part is gone.
             let _ = input.write_all(format!("{line}\n").as_bytes());
         }
     }
@@ -162,7 +163,7 @@ impl ChildProcesses for Parts {
 }
 
 impl Parts {
-    /// How a part ended whose output has.
+    /// How a part ended, after the end of its output.
     fn wait(&mut self, part: u32) -> String {
         let child = self.children.get_mut(part as usize);
         match child.map(Child::wait) {
@@ -174,11 +175,11 @@ impl Parts {
 }
 
 impl Drop for Parts {
-    /// Leaves no process behind, whatever the reason to go.
+    /// Kills and reaps all parts, whatever the reason.
     fn drop(&mut self) {
         for child in &mut self.children {
             if let Ok(None) = child.try_wait() {
-                // It may end by itself at this moment; either way it is waited for.
+                // It may be exiting at this moment; either way it is waited for.
                 let _ = child.kill();
             }
             let _ = child.wait();
@@ -186,7 +187,7 @@ impl Drop for Parts {
     }
 }
 
-/// Passes on what a part says until it says no more.
+/// Passes a part's lines on until the end of its output.
 fn read(part: u32, output: Option<ChildStdout>, told: &Sender<(u32, Read)>) {
     let lines = output
         .into_iter()
@@ -196,7 +197,7 @@ fn read(part: u32, output: Option<ChildStdout>, told: &Sender<(u32, Read)>) {
             return;
         }
     }
-    // Nobody listens any more when the run has failed.
+    // When the run has failed, there is no receiver any more.
     let _ = told.send((part, Read::End));
 }
 
@@ -208,5 +209,5 @@ fn read_line(input: &mut impl BufRead) -> Option<String> {
     }
 }
 
-/// How long a Ctrl-C may wait until the parts are told.
+/// How long it may take until the parts are told about a Ctrl-C.
 const INTERRUPT_DELAY_MAX: Duration = Duration::from_millis(50);

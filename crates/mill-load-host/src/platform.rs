@@ -1,4 +1,4 @@
-//! The machine, as a run asks for it.
+//! The platform of a run.
 
 use crate::interrupt::Interrupts;
 use crate::parts::Processes;
@@ -13,7 +13,7 @@ use mill_sys::{affinity, clock};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Kernel sockets, threads of the operating system, its clocks and names.
+/// Kernel sockets, threads of the operating system, its clocks and resolver.
 #[derive(Debug)]
 pub struct KernelPlatform {
     interrupts: Interrupts,
@@ -22,7 +22,7 @@ pub struct KernelPlatform {
 }
 
 impl KernelPlatform {
-    /// A ground whose runs end early when `interrupts` says so.
+    /// A platform whose runs end early when `interrupts` says so.
     pub fn new(interrupts: Interrupts) -> Self {
         Self {
             processes: Processes::new(interrupts.clone()),
@@ -31,7 +31,7 @@ impl KernelPlatform {
         }
     }
 
-    /// The same with connections over a stack of our own where it reaches the target.
+    /// The same, with connections over a stack of our own to the targets that it reaches.
     #[must_use]
     pub fn on_stack(self, stack: Option<OwnStack>) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Platform for KernelPlatform {
     }
 
     fn accepts(&self, address: SocketAddr) -> bool {
-        // What the stack reaches, the kernel may not.
+        // The kernel may have no route to a target of the stack.
         self.stack.is_some() || names::accepts(address)
     }
 
@@ -71,7 +71,7 @@ impl Platform for KernelPlatform {
 
     fn cpus(&self) -> u32 {
         if self.stack.is_some() {
-            // More are for who asks for them: some devices carry one thread.
+            // More only on request: some devices have a single attachment.
             return 1;
         }
         let allowed = affinity::allowed_cpus().map_or(1, |cpus| cpus.len());
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_tells_its_time_and_its_cpus() {
+    fn the_platform_has_a_clock_and_cpus() {
         let platform = KernelPlatform::default();
         assert!(platform.cpus() >= 1);
         let now = platform.wall_clock();

@@ -1,4 +1,4 @@
-//! The formats of /proc and /sys (proc(5)): text in, figures out. What is missing is `None`.
+//! The formats of /proc and /sys (proc(5)): text in, figures out. Missing figures are `None`.
 
 /// /proc/net/netstat and /proc/net/snmp.
 pub(crate) mod counters;

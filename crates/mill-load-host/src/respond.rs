@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-/// Does what stands behind `millstream load respond`; returns the exit status.
+/// Carries out the arguments after `millstream load respond`; returns the exit status.
 pub fn respond(
     arguments: &[Vec<u8>],
     interrupts: &Interrupts,
@@ -29,7 +29,7 @@ pub fn respond(
         Ok(RespondCommand::Respond(options)) => serve(&options, interrupts, out, err),
         Err(Refused(sentence)) => writeln!(err, "millstream: {sentence}").map(|()| 1),
     };
-    // An error means that nobody reads what is told.
+    // An error means that standard output is closed.
     told.unwrap_or(1)
 }
 
@@ -56,16 +56,16 @@ fn serve(
     Ok(0)
 }
 
-/// A responder that runs.
+/// A running responder.
 #[derive(Debug)]
 pub struct Responding {
-    /// Where it listens, its port chosen.
+    /// Its address, with the chosen port.
     pub address: SocketAddr,
     threads: Vec<JoinHandle<Served>>,
 }
 
 impl Responding {
-    /// Starts the threads; they listen when this returns. The error is a sentence.
+    /// Starts the threads; they listen when this returns. The error is a message.
     pub fn start(options: &RespondOptions, interrupts: &Interrupts) -> Result<Self, String> {
         crate::run::raise_descriptors();
         let stop = interrupts.begin_run();
@@ -83,7 +83,7 @@ impl Responding {
         Ok(responding)
     }
 
-    /// Starts one more thread; the port that the first one got is that of all.
+    /// Starts one more thread; the first one's port is used for all.
     fn add(&mut self, number: u32, options: &RespondOptions, stop: &Stop) -> Result<(), String> {
         let socket = TcpListener::from(listen(self.address, options.threads > 1)?);
         let bound = socket.local_addr();
@@ -99,11 +99,11 @@ impl Responding {
         Ok(())
     }
 
-    /// Waits until it was interrupted; what its threads served.
+    /// Waits for the interrupt; returns what its threads served.
     pub fn join(self) -> Served {
         let mut served = Served::default();
         for thread in self.threads {
-            // A thread that panicked has said so, and what it served is lost.
+            // A thread that panicked has printed its message, and its counts are lost.
             if let Ok(part) = thread.join() {
                 served.add(&part);
             }
@@ -158,7 +158,7 @@ fn start(
     Ok(thread)
 }
 
-/// The whole life of a thread.
+/// Runs the thread.
 fn live(
     mailbox: RawFd,
     listening: &ListenOptions,
@@ -169,7 +169,7 @@ fn live(
     let engine = match settle_in(mailbox) {
         Ok(engine) => engine,
         Err(error) => {
-            // Whoever started us waits for this.
+            // The starting thread waits for this.
             let _ = ready.send(Err(error));
             return Served::default();
         }
@@ -186,15 +186,15 @@ fn live(
     responder.served()
 }
 
-/// A descriptor table and an engine of the thread's own. The mailbox's number is the same in both tables; whoever
-/// started us keeps it open until we are ready.
+/// Makes a descriptor table and an engine of the thread's own. The mailbox has the same number in both tables; the
+/// starting thread keeps it open until this one is ready.
 fn settle_in(mailbox: RawFd) -> io::Result<CombinedEngine> {
     let has_own_table = descriptor::unshare_table().is_ok();
     let mailbox = descriptor::duplicate(mailbox)?;
     if has_own_table {
         descriptor::close_all_but(&[mailbox.as_fd()])?;
     }
-    // A wait that ends later shows in what is told of lateness.
+    // A late wake-up shows in the reported lateness.
     let _ = process::set_timer_slack(Duration::from_nanos(1));
     let options = KernelOptions {
         mailbox: Some(mailbox),
@@ -204,9 +204,8 @@ fn settle_in(mailbox: RawFd) -> io::Result<CombinedEngine> {
     combined::engine(options, None)
 }
 
-/// Connections that may wait to be accepted: a load's connections come all at once. The system cuts it to
-/// `net.core.somaxconn`.
+/// The listen backlog: a load's connections arrive all at once. The kernel caps it to `net.core.somaxconn`.
 const BACKLOG: u32 = 65_535;
 
-/// How long a thread may take to see that it has to stop.
+/// How long it may take until a thread checks whether to stop.
 const STOP_DELAY_MAX: Duration = Duration::from_millis(20);

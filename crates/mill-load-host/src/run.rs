@@ -1,4 +1,4 @@
-//! One run: its threads are started, wait for each other, and tell the caller's thread what they have measured.
+//! One run: its threads are started, begin together, and report their results to the calling thread.
 
 use crate::interrupt::Stop;
 use crate::machine::Observer;
@@ -47,7 +47,7 @@ pub(crate) fn run<R: Record>(
     })
 }
 
-/// The monotonic clock, as engines give it.
+/// The monotonic clock that the engines use.
 pub(crate) fn now() -> Instant {
     let nanos = u64::try_from(clock::monotonic().as_nanos()).unwrap_or(u64::MAX);
     Instant::from_nanos(nanos)
@@ -122,11 +122,11 @@ impl<R: Record> WorkerPool<R> {
         Ok(self)
     }
 
-    /// Lets the threads that wait for their beginning go home.
+    /// Ends the threads, which still wait for their beginning.
     fn give_up(self, sentence: String) -> PlatformError {
         drop(self.begins);
         for handle in self.handles {
-            // A thread that panicked has said so; the run has failed either way.
+            // A thread that panicked has printed its message; the run has failed either way.
             let _ = handle.join();
         }
         PlatformError(sentence)
@@ -134,12 +134,12 @@ impl<R: Record> WorkerPool<R> {
 
     fn begin(&mut self, at: Instant) {
         for begin in self.begins.drain(..) {
-            // A thread that is gone is missed when it is joined.
+            // A thread that is gone is noticed when it is joined.
             let _ = begin.send(at);
         }
     }
 
-    /// Hands intervals to `watch` until all threads have ended.
+    /// Passes intervals to `watch` until all threads have ended.
     fn listen(
         &mut self,
         measure_from: Instant,
@@ -172,7 +172,7 @@ impl<R: Record> WorkerPool<R> {
         }
     }
 
-    /// What the threads brought home, in their order.
+    /// The threads' results, in order.
     fn join(self) -> Result<Vec<(Part<R>, ThreadCpu)>, PlatformError> {
         for handle in self.handles {
             if handle.join().is_err() {
@@ -184,7 +184,7 @@ impl<R: Record> WorkerPool<R> {
     }
 }
 
-/// Whether what ended one thread ends the others too. A script that told its thread to stop meant that thread.
+/// Whether the reason that ended one thread ends the others too. A script that stops its thread only stops that one.
 fn ends_the_run(aborted: Option<&Abort>) -> bool {
     matches!(aborted, Some(Abort::Failure(_) | Abort::Script(_)))
 }
@@ -194,18 +194,18 @@ fn nth(cpus: &[u16], number: u32) -> Option<u16> {
     cpus.get(index).copied()
 }
 
-/// Every connection is a descriptor: takes as many as the system allows.
+/// Every connection is a descriptor: raises the limit to the maximum.
 pub(crate) fn raise_descriptors() {
     if let Ok(Limit { hard, .. }) = Resource::Descriptors.limit() {
-        // Where it is refused, connections that lack a descriptor are counted as such.
+        // If it is refused, connections without a descriptor are counted as such.
         let _ = Resource::Descriptors.set_limit(Limit { soft: hard, hard });
     }
 }
 
-/// How long before the common beginning it is told to the threads: they all have to wake up, one after the other
-/// where CPUs are few.
+/// The time between the announcement of the common beginning and the beginning: all threads have to wake up, one after
+/// the other if there are few CPUs.
 const START_LEAD: Duration = Duration::from_millis(1);
 const START_LEAD_OF_THREAD: Duration = Duration::from_micros(50);
 
-/// A bug of ours; the panic's own message stands above it.
+/// A bug of ours; the panic's own message is printed above it.
 const PANICKED: &str = "a thread of the load generator panicked; this is a bug";

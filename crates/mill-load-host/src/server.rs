@@ -1,4 +1,4 @@
-//! Which processes the server is, and what they use of the CPUs.
+//! The server's processes, and their CPU time.
 
 use crate::proc::process::{self, ProcessTimes};
 use crate::proc::sockets;
@@ -15,7 +15,7 @@ pub(crate) struct Server {
     processes: Vec<u32>,
 }
 
-/// What they had used at one moment.
+/// Their CPU time at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ServerLook {
     processes: BTreeMap<u32, ProcessTimes>,
@@ -30,8 +30,8 @@ impl Server {
         }
     }
 
-    /// Whoever listens at `target` on this machine, as far as we may look into its descriptors. Costs some
-    /// milliseconds: every descriptor of every process is looked at.
+    /// The processes that listen at `target` on this machine, as far as their descriptors may be read. Costs some
+    /// milliseconds: every descriptor of every process is examined.
     pub(crate) fn listening_at(target: SocketAddr) -> Self {
         let inodes: Vec<PathBuf> = ["/proc/net/tcp", "/proc/net/tcp6"]
             .into_iter()
@@ -42,13 +42,13 @@ impl Server {
         if inodes.is_empty() {
             return Self::default();
         }
-        // Our own threads generate: what they use can't be told from a server's.
+        // This process generates the load: its CPU time can't be told apart from a server's.
         let others = numbers(Path::new("/proc")).filter(|process| *process != std::process::id());
         let processes = others.filter(|process| holds(*process, &inodes)).collect();
         Self { processes }
     }
 
-    /// One look: a file per process and per thread.
+    /// Reads the CPU times: a file per process and per thread.
     pub(crate) fn look(&self) -> ServerLook {
         let mut look = ServerLook::default();
         for process in &self.processes {
@@ -69,7 +69,7 @@ impl Server {
 }
 
 impl ServerLook {
-    /// What was used since `earlier`, `elapsed` ago. `None` if no process was there at both times.
+    /// The CPU time since `earlier`, `elapsed` ago. `None` if no process existed at both times.
     pub(crate) fn since(&self, earlier: &Self, elapsed: Duration) -> Option<ServerCpu> {
         let mut sum = ServerCpu::default();
         let mut most = None;
@@ -90,13 +90,13 @@ impl ServerLook {
         }
         most?;
         let used = self.threads.iter().map(|(thread, now)| {
-            // A thread that was not there has used everything since.
+            // A thread that is new has used all its time since.
             let before = earlier.threads.get(thread).copied().unwrap_or_default();
             now.saturating_sub(before)
         });
         let busiest = used.max().unwrap_or_default();
         if !elapsed.is_zero() {
-            // Ticks are coarse: a short run may have seen one more than its time.
+            // Ticks are coarse: in a short run they may exceed its time.
             sum.busiest_thread = (busiest.as_secs_f64() / elapsed.as_secs_f64()).min(1.0);
         }
         Some(sum)

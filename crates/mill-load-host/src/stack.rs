@@ -1,4 +1,4 @@
-//! The network stack of our own, as load is sent over it.
+//! The network stack of our own that the load is sent over.
 
 use mill_device::attach::{Attached, Hold, Trouble};
 use mill_device::specification::Specification;
@@ -9,24 +9,24 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A stack and its device, which is made when a run is about to begin and vanishes with this. It has an attachment for each thread
-/// of a run.
+/// A stack and its device, which is made when a run begins and removed with this value. It has an attachment for each
+/// thread of a run.
 pub struct OwnStack {
     specification: Specification,
     made: Mutex<Option<(Vec<Attached>, Hold)>>,
     say: Say,
 }
 
-/// Who hears sentences: what is not as it was asked for, and what happens to the device.
+/// Called with messages: features that could not be had as requested, and faults of the device.
 type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl OwnStack {
-    /// Makes nothing yet.
+    /// Stores the specification; makes no device yet.
     pub fn new(
         mut specification: Specification,
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
-        // Nobody knows by which queue the answers to what we open will come.
+        // The queue of an answer is not known when a connection is opened.
         specification.workers.spread = Spread::ByFlow;
         Self {
             specification,
@@ -35,8 +35,8 @@ impl OwnStack {
         }
     }
 
-    /// Makes the device with an attachment for each of so many threads, unless it has as many. All of them are free again: those of
-    /// an earlier run have ended. The error is a sentence.
+    /// Makes the device with an attachment for each of so many threads, unless it has as many. All of them are free
+    /// again: the threads of an earlier run have ended. The error is a message.
     pub(crate) fn attach(&self, threads: u32) -> Result<(), String> {
         let mut made = self.made();
         let specification = self.specification_for(threads);
@@ -51,7 +51,7 @@ impl OwnStack {
             .as_ref()
             .is_none_or(|(made, _)| made.len() != attachments as usize)
         {
-            // The device is had once.
+            // The device can exist only once.
             *made = None;
             let device = Attached::make(&specification).map_err(|error| error.to_string())?;
             for notice in &device.notices {
@@ -66,7 +66,7 @@ impl OwnStack {
             .map_err(|error| format!("the device can't be prepared: {error}"))
     }
 
-    /// Makes the device, whoever may need it: what stands in the way is known early.
+    /// Makes the device with any number of attachments, so that errors are known early.
     pub(crate) fn attach_at_all(&self) -> Result<(), String> {
         let is_made = self.made().is_some();
         if is_made { Ok(()) } else { self.attach(1) }
@@ -86,7 +86,7 @@ impl OwnStack {
         &self.specification.device
     }
 
-    /// What an engine of the calling thread is made with, on descriptors of its own, at its attachment.
+    /// What the calling thread's engine is made with: its attachment, on descriptors of its own.
     pub(crate) fn bypass(&self, thread: u32) -> io::Result<Bypass> {
         let attachment = {
             let made = self.made();
@@ -100,9 +100,9 @@ impl OwnStack {
         let host = attachment.host_config(&self.specification)?;
         let (say, device) = (Arc::clone(&self.say), self.device().to_string());
         let on_trouble = move |trouble: Trouble| match trouble {
-            Trouble::DeviceGone => {
-                say(&format!("{device} was deleted: nobody is reached any more"))
-            }
+            Trouble::DeviceGone => say(&format!(
+                "{device} was deleted: the stack has no network any more"
+            )),
             Trouble::Capture(error) => {
                 say(&format!("frames can't be written down any more: {error}"));
             }

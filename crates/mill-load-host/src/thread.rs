@@ -17,23 +17,23 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-/// What a thread is to do.
+/// The orders of a thread.
 pub(crate) struct Orders {
     pub(crate) plan: Arc<Plan>,
     pub(crate) share: Share,
-    /// The CPU to stay on.
+    /// The CPU to be bound to.
     pub(crate) cpu: Option<u16>,
-    /// Gives the common beginning once; ends without one if there is no run after all.
+    /// Gives the common beginning once; closes without one if the run is cancelled.
     pub(crate) begins: Receiver<Instant>,
     pub(crate) stop: Stop,
     pub(crate) stack: Option<Arc<OwnStack>>,
 }
 
-/// What a thread tells whoever started it.
+/// A report of a thread.
 pub(crate) enum ThreadReport<R: Record> {
-    /// It has what it needs.
+    /// It is ready to begin.
     Ready,
-    /// It has not: a sentence.
+    /// It could not get ready: a message.
     Failed(String),
     Interval {
         /// Since the measured period began.
@@ -43,14 +43,14 @@ pub(crate) enum ThreadReport<R: Record> {
     Ended(Box<Part<R>>, ThreadCpu),
 }
 
-/// The whole life of a thread.
+/// Runs the thread.
 pub(crate) fn live<R: Record>(
     orders: Orders,
     input: ThreadInput<R>,
     told: &Sender<(u32, ThreadReport<R>)>,
 ) {
     let number = orders.share.thread;
-    // Whoever started us listens until all threads have ended; if not, it has panicked.
+    // The receiver reads until all threads have ended, unless it has panicked.
     let tell = |what| drop(told.send((number, what)));
     let engine = match settle_in(
         orders.cpu,
@@ -92,7 +92,7 @@ pub(crate) fn live<R: Record>(
     tell(ThreadReport::Ended(Box::new(part), used));
 }
 
-/// Waits for the end of the run, or for the wish to end it.
+/// Waits for the end of the run, or for an interrupt.
 #[expect(
     clippy::disallowed_methods,
     reason = "the generator has ended: nothing is left on this thread that a timer could wake"
@@ -107,7 +107,7 @@ fn rest(engine: &CombinedEngine, until: Instant, stop: &Stop) {
     }
 }
 
-/// Makes the thread what it has to be; the error is a sentence.
+/// Sets up the thread; the error is a message.
 fn settle_in(
     cpu: Option<u16>,
     requests: &Requests,
@@ -117,12 +117,12 @@ fn settle_in(
         affinity::bind_to(&[cpu])
             .map_err(|error| format!("a thread could not be bound to CPU {cpu}: {error}"))?;
     }
-    // A script's files are opened and closed by other threads too: its descriptors must stay those of all.
+    // A script's files are opened and closed by other threads too: it must share their descriptor table.
     if !matches!(requests, Requests::Script(_)) {
-        // Where a sandbox forbids it the table is shared, which costs some of the speed and nothing else.
+        // In a sandbox that forbids it the table is shared, which costs only speed.
         let _ = descriptor::unshare_table();
     }
-    // Refused nowhere; a wait that ends 50 us late is measured as lateness.
+    // Never refused; a wait that ends 50 us late is measured as lateness.
     let _ = process::set_timer_slack(TIMER_SLACK);
     let options = KernelOptions {
         exact_waits: true,
@@ -142,7 +142,7 @@ fn no_engine(error: &io::Error) -> String {
     }
 }
 
-/// What the thread uses of its CPU in the measured period.
+/// The CPU time of the thread in the measured period.
 struct CpuWatch {
     measure_from: Instant,
     before: Option<(Instant, CpuUsage)>,
@@ -156,14 +156,14 @@ impl CpuWatch {
         }
     }
 
-    /// Looks for the first time once the measured period has begun.
+    /// Takes the first reading once the measured period has begun.
     fn look(&mut self, now: Instant) {
         if self.before.is_none() && now >= self.measure_from {
             self.before = Some((now, CpuUsage::of_thread().unwrap_or_default()));
         }
     }
 
-    /// When the thread has to be back here.
+    /// When the next reading is due.
     fn next_look(&self, at_latest: Instant) -> Instant {
         match self.before {
             None => self.measure_from.min(at_latest),
@@ -185,10 +185,10 @@ impl CpuWatch {
     }
 }
 
-/// How long a thread may take to see that it has to stop.
+/// How long it may take until a thread checks whether to stop.
 const STOP_DELAY_MAX: Duration = Duration::from_millis(20);
 
-/// Linux would wake a thread up to 50 us late, to save power; the smallest there is.
+/// By default Linux may wake a thread up to 50 us late, to save power; this is the smallest value.
 const TIMER_SLACK: Duration = Duration::from_nanos(1);
 
 /// Linux's error numbers (asm-generic/errno-base.h).

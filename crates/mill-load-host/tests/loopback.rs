@@ -40,13 +40,13 @@ impl Record for Count {
     }
 }
 
-/// What whoever looks on has seen.
+/// What a watcher of the run has seen.
 #[derive(Debug, Default)]
 struct Seen {
     begun: u32,
     threads: Vec<u32>,
     elapsed: Vec<Duration>,
-    /// Asked to stop when the first interval comes.
+    /// Interrupted at the first interval.
     interrupts: Option<Interrupts>,
 }
 
@@ -88,7 +88,7 @@ fn run(platform: &KernelPlatform, plan: &Plan, watch: &mut dyn Watch<Tally>) -> 
     ran
 }
 
-/// Runs `test` beside a responder on some port; returns what that has served.
+/// Runs `test` with a responder on a free port; returns what that has served.
 fn beside(threads: u32, conduct: Conduct, test: impl FnOnce(SocketAddr)) -> Served {
     let interrupts = Interrupts::default();
     let options = RespondOptions {
@@ -155,7 +155,7 @@ fn no_answer_is_faster_than_the_responder_gave_it() {
 }
 
 #[test]
-fn an_open_loop_sends_what_is_due_and_each_thread_tells_its_intervals() {
+fn an_open_loop_sends_due_requests_and_each_thread_reports_its_intervals() {
     let served = beside(1, Conduct::default(), |address| {
         let mut plan = plan_at(address);
         plan.pin = true;
@@ -183,8 +183,8 @@ fn an_open_loop_sends_what_is_due_and_each_thread_tells_its_intervals() {
 }
 
 #[test]
-fn a_refused_port_is_counted_and_ends_the_run_where_the_plan_says_so() {
-    // Bound and closed: nobody listens there.
+fn a_refused_port_is_counted_and_ends_the_run_if_planned() {
+    // Bound and closed again: no socket listens there.
     let listener = TcpListener::bind("127.0.0.1:0").expect("some port is free");
     let address = listener.local_addr().expect("it is bound");
     drop(listener);
@@ -219,7 +219,7 @@ fn an_interrupt_ends_the_run_and_the_runs_after_it() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_said() {
+fn an_address_in_use_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("some port is free");
     let options = RespondOptions {
         address: listener.local_addr().expect("it is bound"),
@@ -227,6 +227,6 @@ fn an_address_that_is_taken_is_said() {
         conduct: Conduct::default(),
     };
     let refused = Responding::start(&options, &Interrupts::default());
-    let sentence = refused.expect_err("the port is somebody's");
+    let sentence = refused.expect_err("the port is in use");
     assert!(sentence.starts_with("bind() at 127.0.0.1:"), "{sentence}");
 }

@@ -1,5 +1,5 @@
-//! Parts that are real processes. On their own here: a child holds the descriptors of all tests beside it until it
-//! executes its program.
+//! Parts that are real processes. In a test binary of their own: a child holds the descriptors of concurrent tests
+//! until it executes its program.
 
 use mill_load::platform::{ChildProcesses, FromPart, Launcher};
 use mill_load_host::{Interrupts, Processes};
@@ -24,7 +24,7 @@ fn line(part: u32, text: &str) -> FromPart {
 }
 
 #[test]
-fn a_part_says_what_it_has_to_say_and_how_it_ended() {
+fn all_lines_of_a_part_and_its_exit_are_received() {
     let mut children = shell(
         &Interrupts::default(),
         &["echo hello; read order; echo \"got $order\"; exit 3"],
@@ -36,11 +36,11 @@ fn a_part_says_what_it_has_to_say_and_how_it_ended() {
         children.receive(),
         FromPart::Ended(0, String::from("exit status: 3"))
     );
-    children.send(0, "nobody reads this");
+    children.send(0, "never read");
 }
 
 #[test]
-fn an_interrupt_is_told_once_before_anything_else() {
+fn an_interrupt_is_received_once_before_any_other_event() {
     let interrupts = Interrupts::default();
     let mut children = shell(&interrupts, &["read order; echo \"$order\""]);
     interrupts.ask();
@@ -50,7 +50,7 @@ fn an_interrupt_is_told_once_before_anything_else() {
 }
 
 #[test]
-fn parts_end_with_whoever_started_them() {
+fn parts_end_with_their_parent() {
     let mut children = shell(
         &Interrupts::default(),
         &["echo $$; read order", "echo $$; read order"],
@@ -68,7 +68,7 @@ fn parts_end_with_whoever_started_them() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told() {
+fn a_missing_program_is_reported() {
     let processes =
         Processes::new(Interrupts::default()).of(PathBuf::from("/nonexistent/program"), Vec::new());
     let error = processes.start(&[Vec::new()]).err().unwrap();

@@ -1,14 +1,14 @@
-//! The times at which things are due, independent of what became of the earlier ones.
+//! The times at which requests are due, independent of earlier answers.
 
 use crate::plan::Arrivals;
 use crate::random::Random;
 use mill_runtime::time::{Duration, Instant};
 
-/// One thread's schedule. It advances only when an arrival is taken, so that what is due and not taken yet needs
-/// no memory however far the thread lags behind.
+/// One thread's schedule. It advances only when an arrival is taken, so that untaken arrivals need no memory, however
+/// far the thread lags behind.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// When the next arrival is due, as nanoseconds with a fraction: rounding must not add up.
+    /// When the next arrival is due, in nanoseconds with a fraction: rounding errors must not add up.
     next_ns: f64,
     begin: Instant,
     gap_ns: f64,
@@ -52,15 +52,15 @@ impl Schedule {
         due
     }
 
-    /// Drops what was due before `since` and not taken.
+    /// Drops the arrivals before `since` that were not taken.
     pub(crate) fn forget(&mut self, since: Instant) {
         if self.next() < since {
             self.next_ns = nanos_of(since.since(self.begin));
         }
     }
 
-    /// How many arrivals are due until `end` and were not taken; beyond a million of random ones, their mean number.
-    /// The schedule is used up by that.
+    /// How many arrivals are due until `end` and were not taken; beyond a million random ones, their mean number. The
+    /// schedule must not be used afterwards.
     pub(crate) fn count_until(&mut self, end: Instant, random: &mut Random) -> u64 {
         let mut count = 0;
         while self.law == Arrivals::Poisson && self.next() < end && count < COUNT_MAX {
@@ -96,12 +96,12 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Random arrivals that are counted one by one after the end, at most: a rate far beyond the machine must not make
-/// its end long. A million take some ten milliseconds.
+/// The maximum of random arrivals that are counted one by one after the end: a rate far beyond the machine's must not
+/// make the end slow. A million take some ten milliseconds.
 const COUNT_MAX: u64 = 1_000_000;
 
-/// The longest gap between two arrivals, in nanoseconds: 31 years. Infinity times nothing would be no number, and
-/// everything due at once.
+/// The longest gap between two arrivals, in nanoseconds: 31 years. Infinity times zero would be NaN, and all arrivals
+/// due at once.
 const GAP_MAX_NS: f64 = 1e18;
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_and_not_taken_is_counted() {
+    fn untaken_arrivals_are_counted() {
         let mut random = Random::new(1);
         let mut schedule = Schedule::new(BEGIN, 1000.0, Arrivals::Uniform, (0, 1), &mut random);
         schedule.take(&mut random);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_not_made_up_for() {
+    fn forgotten_arrivals_are_not_made_up_for() {
         let mut random = Random::new(1);
         let mut schedule = Schedule::new(BEGIN, 1000.0, Arrivals::Uniform, (0, 1), &mut random);
         let at = |ms| BEGIN + Duration::from_millis(ms);

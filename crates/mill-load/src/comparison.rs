@@ -1,19 +1,19 @@
-//! Content that comes, against the content that was expected.
+//! Compares received content with the expected content.
 
 use crate::failure::Failure;
 
-/// Compares the content of one response, from a place in it on, with what it has to be. Costs one `memcmp` of each
-/// slice and no memory; lives while one piece of what was received is scanned.
+/// Compares the content of one response, from an offset on, with the expected one. Costs one `memcmp` of each slice and
+/// no memory; lives while one received piece is scanned.
 #[derive(Debug)]
 pub(crate) struct Comparison<'a> {
     expected: &'a [u8],
-    /// Bytes that were the right ones.
+    /// Bytes that matched.
     right: u64,
     is_wrong: bool,
 }
 
 impl<'a> Comparison<'a> {
-    /// `right` bytes of the content have come before, and were the right ones.
+    /// The first `right` bytes of the content were received before, and matched.
     pub(crate) const fn new(expected: &'a [u8], right: u64) -> Self {
         Self {
             expected,
@@ -41,7 +41,7 @@ impl<'a> Comparison<'a> {
         self.is_wrong = same < slice.len();
     }
 
-    /// Fails at the first wrong byte, or, if the content is `complete`, at the first one that is missing.
+    /// Fails at the first wrong byte, or, if the content is `complete`, at the first missing one.
     pub(crate) const fn finish(&self, complete: bool) -> Result<(), Failure> {
         let is_short = complete && self.right < self.expected.len() as u64;
         if self.is_wrong || is_short {

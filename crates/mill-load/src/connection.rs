@@ -1,4 +1,4 @@
-//! One connection's life: wait for the next start, connect if need be, send, receive, record; again.
+//! One connection's loop: wait for the next start, connect if necessary, send, receive, record; again.
 
 use crate::exchange::{connect, receive, send};
 use crate::failure::Failure;
@@ -19,30 +19,30 @@ struct Connection<E: Engine, R: Record> {
     local: Rc<Local<E, R>>,
     number: u32,
     stream: Option<E::Stream>,
-    /// Requests that the stream may still carry; `None` is without end.
+    /// Requests that the stream may still carry; `None` is unlimited.
     left: Option<u32>,
     /// Requests that were finished, for the schedule of [`Pace::Each`].
     finished: u64,
-    /// Connects that failed in a row.
+    /// Consecutive failed connects.
     failed_connects: u16,
     phase: Phase,
-    /// Since when it is in this phase.
+    /// When this phase began.
     since: Instant,
-    /// Since when the connection lags behind its schedule, and what was finished then. In a place of its own: it is
-    /// rare, and idle connections are many.
+    /// Since when the connection lags behind its schedule, and `finished` then. Boxed: it is rare, and idle connections
+    /// are many.
     behind: Option<Box<(Instant, u64)>>,
 }
 
-/// What a connection is at, between its awaits.
+/// The state of a connection between its awaits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing is asked for.
+    /// No request is in progress.
     Idle,
-    /// A request was answered, and the next one follows at once: that is when it is started.
+    /// A request was answered, and the next one is started at once.
     Done,
     /// A request waits for its answer.
     Waiting,
-    /// Requests have failed since it began to wait, the last one among them.
+    /// All requests since this phase began have failed.
     Failed,
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn run<E: Engine, R: Record>(local: Rc<Local<E, R>>, number: u3
     connection.rest();
 }
 
-/// A connection that is dropped while it waits was given up, or is under way when the run ends.
+/// A connection that is dropped while it waits was abandoned, or has a request in progress when the run ends.
 impl<E: Engine, R: Record> Drop for Connection<E, R> {
     fn drop(&mut self) {
         if self.phase.waits() {
@@ -100,8 +100,8 @@ impl<E: Engine, R: Record> Drop for Connection<E, R> {
 
 /// When to start.
 impl<E: Engine, R: Record> Connection<E, R> {
-    /// Waits for the connection's place in the opening; an open loop's connections are opened before their first
-    /// request is due, so that its latency is that of a connection in use.
+    /// Waits for the connection's turn in the opening; an open loop's connections are opened before their first request
+    /// is due, so that its latency does not include connecting.
     async fn prepare(&mut self) {
         let (plan, share) = (&self.local.plan, &self.local.share);
         let place = self.number - share.connections.start;
@@ -118,12 +118,13 @@ impl<E: Engine, R: Record> Connection<E, R> {
         let stays = plan.life != Life::Requests(1);
         if matches!(self.local.plan.pace, Pace::Open { .. }) && stays {
             self.wait_for_opening().await;
-            // A failure shows again, and is counted, when the first request is due.
+            // A failure occurs again, and is counted, when the first request is due.
             let _ = self.open(self.deadline(self.local.scheduler.now())).await;
         }
     }
 
-    /// When the next request is due, once it is; the closed loop's is due now. `None`: none is left.
+    /// Waits until the next request is due, and returns when that was; the closed loop's is due now. `None`: none is
+    /// left.
     async fn next_start(&mut self) -> Option<Option<Instant>> {
         match self.local.plan.pace {
             Pace::Closed { think } => {
@@ -157,8 +158,8 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
-    /// When to start what is due on the connection's own schedule: a connection that lags behind goes at twice its
-    /// rate at most until it has caught up (wrk2).
+    /// When to start a request of the connection's own schedule: a connection that lags behind goes at most at twice
+    /// its rate until it has caught up (wrk2).
     fn catch_up(&mut self, due: Instant, now: Instant, gap: Duration) -> Instant {
         if due > now {
             self.behind = None;
@@ -169,7 +170,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         since + mul(gap / 2, self.finished - finished)
     }
 
-    /// How long the closed loop waits before the next request; a script has the last word.
+    /// How long the closed loop waits before the next request; a script overrides the plan.
     fn pause(&self, think: Duration) -> Option<Duration> {
         if let Some(script) = self.local.requests.borrow_mut().script() {
             return match script.delay() {
@@ -187,7 +188,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         })
     }
 
-    /// Where the even schedule of this connection begins.
+    /// The beginning of this connection's own even schedule.
     fn begin_of_own(&self) -> Instant {
         let place = self.number - self.local.share.connections.start;
         match self.local.plan.opening {
@@ -196,7 +197,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
-    /// Waits for the next opening when their rate is bounded.
+    /// Waits for the next opening if their rate is limited.
     async fn wait_for_opening(&self) {
         let due = {
             let mut schedules = self.local.schedules.borrow_mut();
@@ -211,7 +212,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
-    /// The latest moment for a request that was started at `started`.
+    /// The deadline of a request that was started at `started`.
     fn deadline(&self, started: Instant) -> Instant {
         self.local
             .plan
@@ -219,7 +220,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
             .map_or(Instant::FAR, |timeout| started + timeout)
     }
 
-    /// What follows a failure.
+    /// The action after a failure.
     async fn after(&mut self, failure: Failure) -> ControlFlow<()> {
         self.close();
         let connecting = failure.kind().is_connecting();
@@ -265,7 +266,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         };
         let intended = intended.unwrap_or(started);
         self.count_start(started, intended);
-        // Of a stream that was read a moment ago all is known.
+        // A stream that was read a moment ago needs no check.
         if !is_at_once && self.is_spent() {
             self.close();
             self.wait_for_opening().await;
@@ -322,8 +323,8 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
-    /// Whether the server has closed the connection while nothing was under way, or has sent what nobody asked for:
-    /// no failure, and no answer to what is sent now; a new one is opened.
+    /// Whether the server has closed the connection while no request was in progress, or has sent unrequested bytes:
+    /// this is no failure, and no answer to the next request; a new connection is opened.
     fn is_spent(&self) -> bool {
         let Some(stream) = &self.stream else {
             return false;
@@ -369,7 +370,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         }
     }
 
-    /// Closes the stream if the server has done so or is about to, or if it carried what it may.
+    /// Closes the stream if the server has done so or is about to, or if it has carried its maximum of requests.
     fn close_if_over(&mut self, batch: Batch, keep_alive: bool) {
         self.left = self.left.map(|left| left.saturating_sub(batch.responses));
         if !keep_alive || self.left == Some(0) {
@@ -399,7 +400,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         tally.late_1ms += u64::from(lateness > Duration::from_millis(1));
     }
 
-    /// The connection has nothing more to do.
+    /// The connection has no request in progress.
     fn rest(&mut self) {
         if self.phase.waits() {
             let now = self.local.engine.now();
@@ -415,7 +416,7 @@ impl<E: Engine, R: Record> Connection<E, R> {
         memory.quiet.on_answer(sample.done);
         memory.longest = memory.longest.max(sample.done.since(sample.started));
         if self.phase == Phase::Failed {
-            // What failed before this request was answered.
+            // The failures before this request was answered.
             memory.lose(self.since, sample.started);
         }
         self.phase = Phase::Idle;
@@ -440,15 +441,15 @@ fn mul(gap: Duration, times: u64) -> Duration {
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// After so many failed connects in a row the pause grows no more; it is bounded besides by a hundred times the first.
+/// The pause stops growing after so many failed connects in a row; it is also limited to a hundred times the first one.
 const BACKOFF_DOUBLINGS_MAX: u16 = 7;
 
-/// Between two connects of a connection that is refused, at least: a server that restarts is not drowned, and a
-/// connect that fails at once leaves the thread to the other connections. wrk and ab wait for nothing.
+/// The minimum time between two connects of a refused connection: it does not flood a restarting server, and leaves the
+/// thread to the other connections. wrk and ab do not wait.
 const REFUSED_PAUSE: Duration = Duration::from_millis(1);
 
-/// Openings that were due and that nobody needed are made up for only so far back: a thread whose turns are long
-/// keeps its rate, and connections that all close at once are not all opened again at once.
+/// Openings that were due and not needed are made up for only for this long: a thread whose turns are long keeps its
+/// rate, and connections that all close at once are not all reopened at once.
 const OPENINGS_BURST: Duration = Duration::from_millis(10);
 
 /// Requests per second below which a schedule would overflow its duration.

@@ -1,4 +1,4 @@
-//! Command lines of others, byte for byte in form: arguments in, a plan and the tool's own report out.
+//! Command lines of other tools, byte for byte in form: arguments in, a plan and the tool's own report out.
 
 /// ApacheBench 2.3.
 pub mod ab;

@@ -1,4 +1,4 @@
-//! The acts of an exchange on one stream: connect, send, receive.
+//! The steps of an exchange on one stream: connect, send, receive.
 
 use crate::failure::Failure;
 use crate::local::{Abort, Local, Memory};
@@ -12,17 +12,17 @@ use mill_runtime::stream::{Stream, StreamError};
 use mill_runtime::time::Instant;
 use std::rc::Rc;
 
-/// When a response came.
+/// The times of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     pub(crate) first_byte: Instant,
     pub(crate) done: Instant,
-    /// The server has said that nothing follows.
+    /// The server has announced that the connection closes.
     pub(crate) is_last: bool,
 }
 
-/// Establishes a connection for connection `number` of the plan. A source port that is taken is passed over; others
-/// have their turn in between, for there may be tens of thousands of such ports.
+/// Establishes connection `number` of the plan. A source port in use is skipped; other connections get their turn in
+/// between, since there may be tens of thousands of such ports.
 pub(crate) async fn connect<E: Engine, R: Record>(
     local: &Local<E, R>,
     number: u32,
@@ -79,7 +79,7 @@ async fn attempt<E: Engine, R: Record>(
     }
 }
 
-/// Hands the next request to the stream; a script that fails ends the run, and nothing is sent.
+/// Queues the next request on the stream; a script that fails ends the run, and nothing is sent.
 pub(crate) fn send<E: Engine, R: Record>(local: &Local<E, R>, stream: &E::Stream) -> Batch {
     let random = &mut local.schedules.borrow_mut().random;
     let mut requests = local.requests.borrow_mut();
@@ -122,7 +122,8 @@ pub(crate) fn receive<E: Engine, R: Record>(
         let mut share = RECEIVED_PER_TURN;
         loop {
             if share == 0 {
-                // A server that sends faster than we read would have the thread for itself, past every end.
+                // A server that sends faster than this thread reads would otherwise occupy it beyond the end of the
+                // run.
                 local.scheduler.yield_now().await;
                 if local.scheduler.now() >= deadline {
                     return Err(Failure::Timeout);
@@ -151,7 +152,7 @@ pub(crate) fn receive<E: Engine, R: Record>(
             };
             if step == Step::Complete {
                 if taken < readable.unread {
-                    // Nobody asked for more: what stands there belongs to no request.
+                    // The unread bytes belong to no request.
                     local.memory.borrow_mut().tally.surplus += 1;
                     reply.received.keep_alive = false;
                 }
@@ -170,7 +171,7 @@ pub(crate) fn receive<E: Engine, R: Record>(
     }
 }
 
-/// Scans what has arrived; returns how much of it was taken.
+/// Scans received bytes; returns how many were consumed.
 fn take<E: Engine, R: Record>(
     local: &Local<E, R>,
     reply: &mut Reply,
@@ -210,7 +211,7 @@ fn end<E: Engine, R: Record>(
     }
 }
 
-/// A script's error ends the run; the request counts as cut off then.
+/// A script's error ends the run; the request then counts as unfinished.
 fn failure<E: Engine, R: Record>(local: &Local<E, R>, fault: Fault) -> Failure {
     match fault {
         Fault::Failure(failure) => failure,
@@ -237,8 +238,8 @@ impl<R: Record> Observe for Memory<R> {
     }
 }
 
-/// Bytes that one connection may receive before others have their turn: some ten receives, a tenth of a millisecond.
+/// Bytes that one connection may receive before others get their turn: some ten receives, a tenth of a millisecond.
 const RECEIVED_PER_TURN: usize = 512 << 10;
 
-/// Source ports that one connection may find taken before others have their turn: each costs some microseconds.
+/// Source ports in use that one connection may try before others get their turn: each costs some microseconds.
 const PORTS_PER_TURN: u32 = 8;

@@ -19,15 +19,15 @@ pub enum Failure {
     Stream(StreamError),
     /// The server closed the connection before the response was complete.
     EndedEarly,
-    /// What came is not HTTP.
+    /// The received bytes are not HTTP.
     Garbage(ResponseFault),
-    /// The content is not what was expected, from this byte on (`Plan::expected`).
+    /// The content differs from the expected one, from this byte on (`Plan::expected`).
     WrongContent(u64),
     /// Not answered in time.
     Timeout,
 }
 
-/// The kinds that are counted apart.
+/// The kinds that are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     Connect,
@@ -55,7 +55,7 @@ impl FailureKind {
         Self::Timeout,
     ];
 
-    /// The word of reports and of the JSON schema.
+    /// The name in reports and in the JSON schema.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Connect => "connect",
@@ -88,7 +88,7 @@ impl Failure {
         )
     }
 
-    /// What a failed connect means.
+    /// The failure of a failed connect.
     pub(crate) const fn of_connect(error: StreamError) -> Self {
         match error {
             StreamError::Other(EMFILE | ENFILE) => Self::NoDescriptor,

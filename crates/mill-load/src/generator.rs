@@ -14,7 +14,7 @@ use mill_runtime::worker::ConnectingWorker;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// A thread's generator, run turn by turn by whoever owns the thread.
+/// A thread's generator, run turn by turn by the thread's owner.
 #[derive(Debug)]
 pub struct Generator<E: Engine, R, F> {
     worker: ConnectingWorker<E, F>,
@@ -25,7 +25,7 @@ pub struct Generator<E: Engine, R, F> {
     next_cut: Instant,
 }
 
-/// What a turn has led to.
+/// The result of a turn.
 #[derive(Debug)]
 pub enum Progress<I> {
     Running,
@@ -34,7 +34,7 @@ pub enum Progress<I> {
     Ended,
 }
 
-/// What a thread brings home.
+/// A thread's results.
 #[derive(Debug)]
 pub struct Part<R> {
     pub recorder: R,
@@ -42,7 +42,7 @@ pub struct Part<R> {
     pub tally: Tally,
     /// From the beginning of the measured period to the end.
     pub measured: Duration,
-    /// When nobody was answered, in the order of time.
+    /// When no request was answered, in the order of time.
     pub gaps: Vec<Gap>,
     /// The longest time from a request's start to its answer.
     pub longest: Duration,
@@ -75,7 +75,7 @@ pub fn generator<E: Engine, R: Record>(
         recorder,
     ));
     if measure_from == begin {
-        // What a thread does that begins late belongs to the measured period too.
+        // What a late thread does belongs to the measured period too.
         local.begin_measuring(begin);
     }
     let mut worker = ConnectingWorker::connecting(engine, scheduler);
@@ -119,7 +119,7 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
         Progress::Running
     }
 
-    /// Ends the run: what is under way stays unfinished.
+    /// Ends the run: requests in progress stay unfinished.
     pub fn finish(self) -> Part<R> {
         let now = self.local.engine.now();
         drop(self.worker);
@@ -142,15 +142,15 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
             gaps: memory.quiet.finish(),
             longest: memory.longest,
             recorder: memory.recorder,
-            // What a long last turn brought was counted, so its time counts too.
+            // The answers of a long last turn were counted, so its time counts too.
             measured: now.since(self.measure_from),
             aborted,
             script: local.requests.into_inner().into_script(),
         }
     }
 
-    /// Until when the thread has nothing more to do and is still part of the run: its script has stopped it, and the run
-    /// lasts for its time (wrk).
+    /// Until when the thread is idle and still part of the run: its script has stopped it, and the run lasts for its
+    /// time (wrk).
     pub fn rests_until(&self) -> Option<Instant> {
         let stopped = matches!(*self.local.aborted.borrow(), Some(Abort::Stopped));
         (stopped && self.end != Instant::FAR).then_some(self.end)
@@ -161,7 +161,7 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
         self.local.memory.borrow().measured()
     }
 
-    /// Whether nothing more will happen that counts, whatever connections still wait for.
+    /// Whether nothing that counts can happen any more, whatever connections still wait for.
     fn is_over(&self) -> bool {
         let used_up = self.local.budget.get() == Some(0);
         let all_finished = || self.local.memory.borrow().tally.unfinished() == 0;
@@ -181,7 +181,7 @@ impl<E: Engine, R: Record, F: Future<Output = ()>> Generator<E, R, F> {
 }
 
 impl<E: Engine, R: Record> Local<E, R> {
-    /// Forgets the warm-up, once.
+    /// Discards the warm-up, once.
     fn begin_measuring(&self, now: Instant) {
         let memory = &mut *self.memory.borrow_mut();
         if !memory.measuring {

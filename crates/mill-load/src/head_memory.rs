@@ -1,9 +1,9 @@
-//! The last response head of a thread: a server that answers a question again says the same words, for a second at
-//! least, and comparing them costs a tenth of understanding them.
+//! The last response head of a thread: a server repeats the same head for equal requests, for at least a second, and
+//! comparing it costs a tenth of parsing it.
 
 use mill_http::h1::response::ResponseHead;
 
-/// A head and what it meant, for the kind of request that it answered.
+/// A head and its parsed form, for the kind of request that it answered.
 #[derive(Debug, Default)]
 pub(crate) struct HeadMemory {
     bytes: Vec<u8>,
@@ -11,7 +11,7 @@ pub(crate) struct HeadMemory {
 }
 
 impl HeadMemory {
-    /// What the head means that `bytes` begin with, if it is the last one again.
+    /// The parsed form of the head that `bytes` begin with, if it equals the last one.
     pub(crate) fn recall(&self, bytes: &[u8], answers_head: bool) -> Option<ResponseHead> {
         let (head, answered_head) = self.meaning?;
         (answered_head == answers_head && bytes.starts_with(&self.bytes)).then_some(head)
@@ -31,7 +31,7 @@ impl HeadMemory {
     }
 }
 
-/// Longer heads are parsed each time: copying them would cost more than it saves where they differ.
+/// Longer heads are parsed each time: copying them would cost more than it saves if they differ.
 const KEPT_MAX_BYTES: usize = 2048;
 
 #[cfg(test)]

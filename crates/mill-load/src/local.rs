@@ -1,4 +1,4 @@
-//! What the connections of one thread share.
+//! The state that the connections of one thread share.
 
 use crate::arrivals::Schedule;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// One thread's plan, clock, schedules and memory. Never borrowed across an await.
+/// One thread's plan, clock, schedules and records. Never borrowed across an await.
 #[derive(Debug)]
 pub(crate) struct Local<E, R> {
     pub(crate) engine: E,
@@ -33,11 +33,11 @@ pub(crate) struct Local<E, R> {
     pub(crate) share: Share,
     pub(crate) begin: Instant,
     pub(crate) pacer: Pacer,
-    /// Each connection passes once, when it is about to be opened first.
+    /// Each connection passes it once, before it is first opened.
     pub(crate) openings: Turnstile,
     /// Connections that wait for an arrival, the longest first.
     idle: RefCell<VecDeque<TaskId>>,
-    /// What was handed to some of them since, in the order in which they run.
+    /// Arrivals that were given to some of them since, in the order in which they run.
     granted: RefCell<VecDeque<(TaskId, Instant)>>,
     pub(crate) schedules: RefCell<Schedules>,
     pub(crate) memory: RefCell<Memory<R>>,
@@ -46,28 +46,28 @@ pub(crate) struct Local<E, R> {
     pub(crate) sources: RefCell<SourceChoice>,
     /// Requests that this thread may still start.
     pub(crate) budget: Cell<Option<u64>>,
-    /// Why the whole run has to end.
+    /// Why the whole run is to end.
     pub(crate) aborted: RefCell<Option<Abort>>,
 }
 
-/// Why a run ended before its time.
+/// Why a run ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// A failure that the plan does not go on after.
+    /// A failure after which the plan does not go on.
     Failure(Failure),
     /// A script's error.
     Script(String),
-    /// A script told its thread to stop: no error.
+    /// A script stopped its thread: no error.
     Stopped,
 }
 
-/// The schedules that connections take from, and the randomness that they share.
+/// The connections' schedules and random numbers.
 #[derive(Debug)]
 pub(crate) struct Schedules {
     pub(crate) requests: Option<Schedule>,
     pub(crate) openings: Option<Schedule>,
     pub(crate) random: Random,
-    /// Nothing is due any more from here on, also not in a turn that began before.
+    /// Nothing is due from here on, even in a turn that began before.
     end: Instant,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Memory<R> {
     /// The tally when the measured period began.
     pub(crate) tally_before: Tally,
     pub(crate) measuring: bool,
-    /// What answers of status 200 have to hold (`Plan::expected`).
+    /// The expected content of answers of status 200 (`Plan::expected`).
     pub(crate) expected: Option<Arc<[u8]>>,
     /// When the measured period began.
     began: Instant,
@@ -113,13 +113,13 @@ impl<R> Memory<R> {
         }
     }
 
-    /// Time of a connection in which it could not be served; what lies before the measured period does not count.
+    /// Adds time of a connection in which it could not be served; time before the measured period does not count.
     pub(crate) fn lose(&mut self, from: Instant, until: Instant) {
         let lost = until.since(from.max(self.began)).as_micros();
         self.tally.lost_us += u64::try_from(lost).unwrap_or(u64::MAX);
     }
 
-    /// The run has ended, and all connections are dropped. Requests under way are as usual, unless they had waited for
+    /// The run has ended, and all connections are dropped. Requests in progress are normal, unless they have waited for
     /// longer than any answer took. A thread that its script has stopped waits for nothing.
     pub(crate) fn end(&mut self, now: Instant, stopped: bool) {
         if stopped {
@@ -136,7 +136,7 @@ impl<R> Memory<R> {
         }
     }
 
-    /// Forgets the warm-up.
+    /// Discards the warm-up.
     pub(crate) fn begin_measuring(&mut self, now: Instant) {
         self.measuring = true;
         self.tally_before = self.tally;
@@ -145,7 +145,7 @@ impl<R> Memory<R> {
         self.quiet.restart(now);
     }
 
-    /// What was counted in the measured period: nothing before it has begun, but for what is a level.
+    /// The counts of the measured period: zero before it has begun, except for levels.
     pub(crate) fn measured(&self) -> Tally {
         if self.measuring {
             self.tally.since(&self.tally_before)
@@ -209,7 +209,7 @@ impl<E: Engine, R: Record> Local<E, R> {
     pub(crate) async fn arrival(&self) -> Option<Instant> {
         let now = self.scheduler.now();
         if let Some(due) = self.schedules.borrow_mut().take_due(now) {
-            // Idle connections are granted what is due before any task runs: this one waited for a connection.
+            // Idle connections get due arrivals before any task runs, so this arrival waited for a connection.
             self.count_wait(now.since(due));
             return self.take_budget().then_some(due);
         }
@@ -218,7 +218,7 @@ impl<E: Engine, R: Record> Local<E, R> {
         self.take_budget().then_some(due)
     }
 
-    /// What the current task was handed, which is usually the first of all.
+    /// The arrival that the current task was given, usually the first of all.
     fn take_granted(&self) -> Poll<Instant> {
         let task = self.scheduler.current();
         let mut granted = self.granted.borrow_mut();
@@ -233,7 +233,7 @@ impl<E: Engine, R: Record> Local<E, R> {
         self.memory.borrow_mut().tally.waited_1ms += u64::from(is_late);
     }
 
-    /// Hands arrivals that are due to idle connections, the longest idle first.
+    /// Gives due arrivals to idle connections, the longest idle first.
     pub(crate) fn grant(&self, now: Instant) {
         let (mut schedules, mut idle) = (self.schedules.borrow_mut(), self.idle.borrow_mut());
         while !idle.is_empty() {
@@ -247,7 +247,7 @@ impl<E: Engine, R: Record> Local<E, R> {
         }
     }
 
-    /// When somebody idle has to be woken next.
+    /// When an idle connection has to be woken next.
     pub(crate) fn next_grant(&self) -> Instant {
         if self.idle.borrow().is_empty() {
             return Instant::FAR;
@@ -308,15 +308,15 @@ impl Schedules {
     }
 }
 
-/// Connections that begin in a turn: what is due meanwhile goes out on those that stand, and the end of a run is seen.
-/// To open one takes some 20 µs on loopback, but half a millisecond where the system has to search long for a port
-/// (more than half of them taken): 19 000 at once would take ten seconds.
+/// Connections that are opened in a turn: requests that become due meanwhile are sent on open ones, and the end of a
+/// run is noticed. Opening one takes some 20 µs on loopback, but half a millisecond if the kernel has to search long
+/// for a port (more than half of them in use): 19 000 at once would take ten seconds.
 const OPENINGS_PER_TURN: usize = 128;
 
-/// A request that waits at the end for less is under way, whatever others took.
+/// A request that waits at the end for less than this is in progress, whatever others took.
 const HANGING_MIN: Duration = Duration::from_secs(1);
 
-/// How many times longer than the longest answer took a request has waited that hangs.
+/// A request hangs if it has waited so many times longer than the longest answer took.
 const HANGING_TIMES: u32 = 2;
 
 #[cfg(test)]
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use crate::target::Endpoint;
 
-    /// A turn that begins before the end may find its tasks polled after it.
+    /// A turn that begins before the end may poll its tasks after it.
     #[test]
     fn nothing_is_due_at_the_end_or_after_it() {
         let begin = Instant::from_nanos(1_000_000_000);

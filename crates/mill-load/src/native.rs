@@ -1,23 +1,23 @@
-//! `millstream load`: our own command line and everything behind it.
+//! `millstream load`: our own command line and its reports.
 //!
-//! The walk: `options` → `preparation` → the ground's run, with a `recorder` per thread and `live` looking on →
+//! The walk: `options` → `preparation` → the platform's run, with a `recorder` per thread and `live` as its watch →
 //! `results` → `outcome` with its `verdict` → `summary`, `json`, `hlog`, `csv`, `svg`.
 
-/// What stands behind the output.
+/// The properties of the output streams.
 pub mod terminal;
 
 /// Whether all answers were the same.
 pub mod answers;
-/// What is measured of a request.
+/// The durations measured of a request.
 pub mod measures;
-/// One thread's memory.
+/// One thread's records.
 pub mod recorder;
-/// What a run brought.
+/// The results of a run.
 pub mod results;
 /// Interval by interval.
 pub mod series;
 
-/// Several results as one.
+/// Merges several results.
 pub mod merge;
 /// A run in several processes.
 pub mod part;
@@ -25,20 +25,20 @@ pub mod part;
 pub mod search;
 /// Processes times connections.
 pub mod sweep;
-/// What a run has shown, in one word.
+/// The verdict on a run.
 pub mod verdict;
 
 /// From arguments to an exit status.
 mod command;
 /// The time series as a table.
 mod csv;
-/// The files that were asked for.
+/// The output files.
 mod files;
 /// Latencies as an HdrHistogram log.
 mod hlog;
 /// Everything as JSON.
 pub mod json;
-/// What is shown while a run goes on.
+/// Progress during a run.
 mod live;
 /// Requests as bytes.
 mod message;
@@ -50,16 +50,16 @@ pub mod outcome;
 pub mod preparation;
 /// Requests of a file.
 mod replay;
-/// What a run must keep.
+/// Requirements on a run.
 pub mod requirements;
-/// The ways in which runs are carried out.
+/// Single runs, several processes, searches, sweeps.
 mod runs;
-/// Results that tests know.
+/// Fixed results for tests.
 #[cfg(test)]
 mod sample_results;
-/// What people read.
+/// The summary for people.
 mod summary;
-/// A picture of the latencies.
+/// A chart of the latencies.
 mod svg;
 /// Figures as people read them.
 pub mod units;

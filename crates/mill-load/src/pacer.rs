@@ -1,4 +1,4 @@
-//! Precise moments: tasks that wait for an instant which the timer wheel's milliseconds would miss.
+//! Precise waiting: tasks that wait for an instant which the timer wheel's milliseconds would miss.
 
 use core::cell::RefCell;
 use core::cmp::Reverse;
@@ -9,7 +9,7 @@ use mill_runtime::tasks::TaskId;
 use mill_runtime::time::Instant;
 use std::collections::BinaryHeap;
 
-/// A heap of moments. Costs O(log waiting) per wait; only requests that are due at a time use it.
+/// A heap of instants. Costs O(log waiting) per wait; only requests with due times use it.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
     due: RefCell<BinaryHeap<Reverse<(Instant, TaskId)>>>,
@@ -34,7 +34,7 @@ impl Pacer {
         .await;
     }
 
-    /// Wakes everybody whose moment has come.
+    /// Wakes all tasks whose time has come.
     pub(crate) fn release(&self, scheduler: &Scheduler, now: Instant) {
         let mut due = self.due.borrow_mut();
         while let Some(Reverse((at, task))) = due.peek().copied() {
@@ -46,7 +46,7 @@ impl Pacer {
         }
     }
 
-    /// The next moment, [`Instant::FAR`] if nobody waits.
+    /// The next instant, [`Instant::FAR`] if no task waits.
     pub(crate) fn next(&self) -> Instant {
         self.due
             .borrow()

@@ -1,4 +1,4 @@
-//! What is to be done, as values: whoever reads a command line makes a `Plan`, one loop carries it out.
+//! The plan of a run, as values: the reader of a command line makes a `Plan`, one loop carries it out.
 
 use crate::failure::FailureKind;
 use crate::source::Sources;
@@ -8,7 +8,7 @@ use core::time::Duration;
 use mill_runtime::time::Instant;
 use std::sync::Arc;
 
-/// A whole run. Every dialect and the native command line end in one of these.
+/// A whole run. Every dialect and the native command line make one of these.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Where connections go; connection n goes to endpoint n modulo their number. Never empty.
@@ -22,41 +22,41 @@ pub struct Plan {
     pub life: Life,
     pub opening: Opening,
     pub stop: Stop,
-    /// Time before the measured period; what is answered in it is not recorded.
+    /// Time before the measured period; its answers are not recorded.
     pub warm_up: Duration,
     pub sources: Sources,
     /// Whether small segments are sent at once (`TCP_NODELAY`).
     pub nodelay: bool,
-    /// How long a request may take, from its actual start; `None` waits for ever.
+    /// The time limit of a request from its actual start; `None` has no limit.
     pub timeout: Option<Duration>,
     pub after_failure: AfterFailure,
     pub ending: Ending,
-    /// The time before the sending of a precise moment in which a thread does not sleep any more.
+    /// How long before a precise send time a thread stops sleeping and spins.
     pub spin: Duration,
     /// How often [`crate::record::Record::cut`] is called.
     pub interval: Duration,
-    /// Each thread stays on one CPU (sephe's wrk: `-B`).
+    /// Each thread is bound to one CPU (sephe's wrk: `-B`).
     pub pin: bool,
-    /// The server's process on this machine; `None`: whoever listens at the first endpoint, if that is here.
+    /// The server's process on this machine; `None`: the process that listens at the first endpoint, if that is local.
     pub server_pid: Option<u32>,
-    /// Whether somebody wants to know what the machine noticed: looking costs CPU time that measurements from outside
-    /// would take for the generator's.
+    /// Whether to read the kernel's counters: that costs CPU time, which measurements from outside would attribute to
+    /// the generator.
     pub observe: bool,
-    /// When the schedules begin, if that is not to be as soon as all threads are up: several processes begin together.
+    /// When the schedules begin, if not as soon as all threads are ready: several processes begin together.
     pub begin: Option<Instant>,
-    /// Of all random choices: arrivals, weights, requests per connection.
+    /// For all random choices: arrivals, weights, requests per connection.
     pub seed: u64,
-    /// The content that every answer of status 200 must have; another is [`crate::failure::Failure::WrongContent`].
+    /// The expected content of every answer of status 200; any other is [`crate::failure::Failure::WrongContent`].
     pub expected: Option<Arc<[u8]>>,
 }
 
 /// When the next request starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: a connection asks again when it was answered, after it thought.
+    /// Closed loop: a connection sends the next request after the answer, and after thinking.
     Closed { think: Duration },
-    /// Open loop: requests are due at times that do not depend on answers; whichever connection is idle takes
-    /// the next. `rate` is per second, all threads together.
+    /// Open loop: requests are due at times that do not depend on answers; any idle connection takes the next. `rate`
+    /// is per second, all threads together.
     Open { rate: f64, arrivals: Arrivals },
     /// Each connection has its own even schedule at its share of `rate` and lags behind it alone (wrk2).
     Each { rate: f64 },
@@ -70,7 +70,7 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// How many requests a connection carries before we close it.
+/// How many requests a connection carries before it is closed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Life {
     Unlimited,
@@ -84,11 +84,11 @@ pub enum Life {
 pub enum Opening {
     /// All at the start.
     Together,
-    /// So much after one another within a thread (wrk2 takes 5 ms).
+    /// With this pause between two within a thread (wrk2 takes 5 ms).
     Staggered(Duration),
     /// Evenly over this time, all threads together.
     Ramp(Duration),
-    /// At most so many new connections a second, all threads together, also later ones.
+    /// At most so many new connections a second, all threads together, reopened ones included.
     Rate(f64),
 }
 
@@ -105,8 +105,8 @@ pub struct Stop {
 pub enum AfterFailure {
     /// Goes on; after a failed connect it waits first, from `pause` doubling to a hundred times that.
     Retry { pause: Duration },
-    /// Goes on, but a connect that this machine could not even begin ends the connection for good (wrk). One that
-    /// was refused is tried again a millisecond later; wrk does so at once.
+    /// Goes on, but a connect that this machine could not even begin ends the connection for good (wrk). A refused one
+    /// is repeated a millisecond later; wrk does so at once.
     GiveUpConnecting,
     /// The whole run ends.
     Abort,
@@ -115,12 +115,12 @@ pub enum AfterFailure {
     AbortOn(&'static [FailureKind]),
 }
 
-/// How the end of a response is known.
+/// How the end of a response is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// By its framing (RFC 9112 6.3).
     Framed,
-    /// By the end of the connection, whatever its framing says, and whatever had come by then (ab without `-k`).
+    /// By the end of the connection, whatever its framing and however much was received (ab without `-k`).
     Close,
     /// By its framing, or by the end of the connection if that comes first (ab with `-k`).
     FramedOrClose,
@@ -137,7 +137,7 @@ pub struct Share {
 }
 
 impl Plan {
-    /// Plans of dialects and tests begin with this one: closed loop, ten seconds, connections that stay.
+    /// The defaults of dialects and tests: closed loop, ten seconds, persistent connections.
     pub fn new(endpoint: Endpoint) -> Self {
         Self {
             endpoints: vec![endpoint],
@@ -189,7 +189,7 @@ impl Plan {
         })
     }
 
-    /// The part of each thread. Remainders are handed out one each to the first threads, never dropped.
+    /// The part of each thread. Remainders are distributed one each to the first threads, never dropped.
     pub fn shares(&self) -> impl Iterator<Item = Share> + '_ {
         (0..self.threads).map(|thread| {
             let connections = cut(u64::from(self.connections), self.threads, thread);

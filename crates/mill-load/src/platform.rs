@@ -1,4 +1,5 @@
-//! What a run needs of the machine: names, threads, clocks, signals. The binary stands on the kernel, tests on a simulation.
+//! What a run needs of the operating system: names, threads, clocks, signals. The binary runs on the kernel, tests on a
+//! simulation.
 
 use crate::generator::Part;
 use crate::plan::Plan;
@@ -9,9 +10,9 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use mill_runtime::time::{Instant, UnixTime};
 
-/// The machine under a run.
+/// The platform of a run.
 pub trait Platform {
-    /// The addresses of a name, in the system's order; the error is a sentence.
+    /// The addresses of a name, in the resolver's order; the error is a message.
     fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, String>;
 
     /// Whether something accepts connections there (wrk's scripts ask).
@@ -29,15 +30,15 @@ pub trait Platform {
     /// CPUs that this process may use.
     fn cpus(&self) -> u32;
 
-    /// Other processes that may take a part of a run; the error says why there is only this one.
+    /// Starts other processes that run a part of the load; the error says why there is only this one.
     fn launcher(&self) -> Result<&dyn Launcher, PlatformError> {
         Err(PlatformError(String::from(
             "several processes are not possible here",
         )))
     }
 
-    /// Makes what runs need and what is not made lightly, once it is known that there will be one: a user who asks for
-    /// help, or has made a mistake, changes nothing. `run` does it too.
+    /// Makes resources that are costly or need privileges, once it is known that there will be a run: help or a wrong
+    /// command line changes nothing. `run` does it too.
     fn prepare(&self) -> Result<(), PlatformError> {
         Ok(())
     }
@@ -51,48 +52,48 @@ pub trait Platform {
     ) -> Result<RunOutcome<R>, PlatformError>;
 }
 
-/// Other processes of this program, each with a part of a run. They and we speak in lines.
+/// Other processes of this program, each with a part of a run. Messages are lines.
 pub trait Launcher {
     /// The monotonic clock, which all processes of this machine share.
     fn now(&self) -> Instant;
 
-    /// Starts this program's `load` once for each list of arguments; the error is a sentence.
+    /// Starts this program's `load` once for each list of arguments; the error is a message.
     fn start(&self, arguments: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String>;
 
-    /// In a part: waits for the next line from the process that started us; `None`: it is gone.
+    /// In a part: waits for the next line of the parent process; `None`: it has ended.
     fn order(&self) -> Option<String>;
 
-    /// In a part: from now on whatever the process that started us says, or its end, interrupts the run.
+    /// In a part: from now on any line of the parent process, or its end, interrupts the run.
     fn obey(&self);
 }
 
-/// The processes that were started. Dropping it ends those that still run.
+/// The child processes. Dropping it ends those that still run.
 pub trait ChildProcesses {
-    /// Says a line to one of them. One that is gone is missed when it is received from.
+    /// Sends a line to one of them. If it has ended, `receive` reports that.
     fn send(&mut self, part: u32, line: &str);
 
-    /// Waits for the next thing that happens.
+    /// Waits for the next event.
     fn receive(&mut self) -> FromPart;
 }
 
-/// What a part has done.
+/// An event of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FromPart {
     Line(u32, String),
-    /// It has ended and said all it had to say; how, as a sentence's end.
+    /// It has ended, and all its lines were received; how, as the end of a message.
     Ended(u32, String),
-    /// The user wants the run to end.
+    /// The user has interrupted the run.
     Interrupted,
 }
 
-/// What a thread is given besides its share of the plan.
+/// A thread's input besides its share of the plan.
 #[derive(Debug)]
 pub struct ThreadInput<R> {
     pub requests: Requests,
     pub recorder: R,
 }
 
-/// Who looks on while a run goes on.
+/// Watches a run.
 pub trait Watch<I> {
     /// The run has begun: all threads are up.
     fn on_begin(&mut self) {}
@@ -103,7 +104,7 @@ pub trait Watch<I> {
     }
 }
 
-/// Nobody looks on.
+/// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unwatched;
 
@@ -118,33 +119,33 @@ pub struct RunOutcome<R> {
     pub measured: Duration,
     /// The user interrupted it.
     pub interrupted: bool,
-    /// What the machine noticed meanwhile.
+    /// The kernel's figures for the measured period.
     pub machine: Machine,
 }
 
-/// What the machine noticed during the measured period. What it can't tell is `None`.
+/// The kernel's figures for the measured period. Unavailable ones are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Machine {
-    /// CPU time of each generating thread, and how long it was looked at.
+    /// CPU time of each generating thread, and the time of its measurement.
     pub threads: Vec<ThreadCpu>,
     /// Connections that this machine's listeners refused because their queue was full, and SYNs dropped.
     pub listen_overflows: Option<u64>,
-    /// TCP segments that this machine sent again, and sent.
+    /// TCP segments that this machine retransmitted, and sent.
     pub retransmitted_segments: Option<u64>,
     pub sent_segments: Option<u64>,
     /// Share of the interface towards the target, 0 to 1, by the busier direction; loopback has none.
     pub link_use: Option<LinkUse>,
-    /// Share of CPU time that the hypervisor gave to others, 0 to 1.
+    /// Share of CPU time that the hypervisor gave to other guests, 0 to 1.
     pub steal: Option<f64>,
-    /// CPU time that all programs of this machine used. `None` too if the server runs here and could not be found:
-    /// its share would be taken for somebody else's.
+    /// CPU time of all programs of this machine. Also `None` if the server runs here and was not found: its share would
+    /// be attributed to other programs.
     pub programs: Option<ProgramsCpu>,
     /// CPU time of the server's process, if it runs here and could be found.
     pub server: Option<ServerCpu>,
 }
 
 impl Machine {
-    /// The share of this machine's CPU time that went to others than the load generator and the server, 0 to 1.
+    /// The share of this machine's CPU time that other programs than the load generator and the server used, 0 to 1.
     pub fn other_cpu(&self) -> Option<f64> {
         let programs = self.programs.filter(|it| !it.available.is_zero())?;
         let client: Duration = self.threads.iter().map(|cpu| cpu.user + cpu.system).sum();
@@ -162,15 +163,15 @@ pub struct ThreadCpu {
     pub system: Duration,
     /// Over this time.
     pub wall: Duration,
-    /// Times that it was put aside although it could have gone on.
+    /// Involuntary context switches.
     pub involuntary_switches: u64,
 }
 
-/// The CPU time of everything that runs, without interrupts and idling.
+/// The CPU time of all threads, without interrupts and idling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramsCpu {
     pub used: Duration,
-    /// What all CPUs together could have given.
+    /// The time of all CPUs together.
     pub available: Duration,
 }
 
@@ -179,7 +180,7 @@ pub struct ProgramsCpu {
 pub struct LinkUse {
     pub interface: String,
     pub bits_per_second: f64,
-    /// Of what the interface says it can carry, if it says.
+    /// Of the interface's reported speed, if it reports one.
     pub share: Option<f64>,
 }
 
@@ -194,7 +195,7 @@ pub struct ServerCpu {
     pub busiest_thread: f64,
 }
 
-/// A run that could not begin: a sentence that says what to do.
+/// A run that could not begin: a message that says what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlatformError(pub String);
 

@@ -29,7 +29,7 @@ impl Random {
         -(1.0 - self.unit()).ln()
     }
 
-    /// An index into `weights`, each as likely as its weight says; 0 if they sum up to nothing.
+    /// An index into `weights`, with probabilities proportional to the weights; 0 if their sum is zero.
     pub(crate) fn weighted(&mut self, weights: impl Iterator<Item = f64> + Clone) -> usize {
         let mut point = self.unit() * weights.clone().sum::<f64>();
         let mut last = 0;

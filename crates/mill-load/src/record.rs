@@ -1,17 +1,17 @@
-//! Who keeps what is measured: one value per thread, chosen by the dialect.
+//! Recorders of results: one value per thread, chosen by the dialect.
 
 use crate::failure::Failure;
 use crate::sample::Sample;
 use crate::tally::Tally;
 use mill_runtime::time::Instant;
 
-/// A thread's memory of its requests. wrk counts microseconds, ab keeps every sample, the native
-/// command keeps histograms; the loop is the same. Called once per request: no allocation, no lock in there.
+/// Records a thread's requests. wrk counts microseconds, ab keeps every sample, the native command keeps histograms;
+/// the loop is the same. Called once per request: it must not allocate or lock.
 pub trait Record: Send + 'static {
-    /// What is handed over at each interval, for live output and time series.
+    /// The data of each interval, for live output and time series.
     type Interval: Send;
 
-    /// The measured period begins; what came before was warm-up and is forgotten.
+    /// The measured period begins; earlier records belong to the warm-up and are discarded.
     fn on_begin(&mut self, now: Instant) {
         let _ = now;
     }
@@ -24,21 +24,21 @@ pub trait Record: Send + 'static {
         let _ = (failure, now);
     }
 
-    /// A connection was established; `took` includes nothing but the handshake.
+    /// A connection was established; `took` includes only the handshake.
     fn on_connected(&mut self, now: Instant, took: core::time::Duration) {
         let _ = (now, took);
     }
 
-    /// Whether [`Record::on_head`] wants to be called.
+    /// Whether [`Record::on_head`] is to be called.
     fn wants_head(&self) -> bool {
         false
     }
 
-    /// A response's head is complete: `bytes` are what has come of it, the head's `head_len` first.
+    /// A response's head is complete: `bytes` are the received bytes, the head's `head_len` first.
     fn on_head(&mut self, bytes: &[u8], head_len: usize) {
         let _ = (bytes, head_len);
     }
 
-    /// An interval has passed; `tally` is what the thread counted since the measured period began.
+    /// An interval has passed; `tally` is the thread's count since the measured period began.
     fn cut(&mut self, now: Instant, tally: &Tally) -> Self::Interval;
 }

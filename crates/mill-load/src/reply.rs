@@ -1,4 +1,4 @@
-//! The responses to what was sent: scanned as they come, counted, and kept only for a script.
+//! The responses to a batch of requests: scanned as they arrive, counted, and kept only for a script.
 
 use crate::comparison::Comparison;
 use crate::failure::Failure;
@@ -8,19 +8,19 @@ use crate::request::{Batch, Script, ScriptError};
 use mill_http::h1::response::{Framing, RequestKind, ResponseBody, ResponseHead, ResponseScan};
 use mill_http::limits::ResponseRules;
 
-/// One batch of responses under way.
+/// The state of one batch of responses.
 #[derive(Debug)]
 pub(crate) struct Reply {
     batch: Batch,
     ending: Ending,
     left: u32,
     phase: Phase,
-    /// What the script will be shown, if there is one that looks.
+    /// The parts that the script will see, if it uses responses.
     kept: Option<Box<Kept>>,
     pub(crate) received: Received,
 }
 
-/// What is known of a batch of responses so far; sums, but for the last status.
+/// The sums of a batch of responses so far, and the last status.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Received {
     pub(crate) status: u16,
@@ -30,24 +30,24 @@ pub(crate) struct Received {
     pub(crate) keep_alive: bool,
 }
 
-/// Who looks at responses while they pass.
+/// Observes responses while they are scanned.
 pub(crate) trait Observe {
-    /// `bytes` are what has come of a response when its head of `head_len` bytes is complete.
+    /// A response's head of `head_len` bytes is complete; `bytes` are those received of the response.
     fn on_head(&mut self, bytes: &[u8], head_len: usize);
     /// A response is complete, one of a batch.
     fn on_response(&mut self, status: u16);
-    /// What answers of status 200 have to hold; nothing is compared without.
+    /// The expected content of answers of status 200; without it nothing is compared.
     fn expected(&self) -> Option<&[u8]> {
         None
     }
 }
 
-/// How far scanning went.
+/// The result of scanning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// All responses of the batch are here.
     Complete,
-    /// What is left unread is not enough to go on.
+    /// The unread bytes are not enough to go on.
     More,
 }
 
@@ -57,20 +57,20 @@ enum Phase {
     Body(Said, ResponseBody),
 }
 
-/// What of a head is still needed at the end of its response. The rest is a script's business: every connection has
-/// room for a response under way, also while it idles.
+/// The parts of a head that are needed at the end of its response. Other parts are only kept for scripts: every
+/// connection, also an idle one, has room for a response.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     status: u16,
     keep_alive: bool,
-    /// Bytes of content that had come before this response.
+    /// Bytes of content before this response.
     content_before: u64,
 }
 
 /// A response as scripts see it.
 #[derive(Debug, Default)]
 struct Kept {
-    /// What was made of the head.
+    /// The parsed head.
     parsed: Option<ResponseHead>,
     head: Vec<u8>,
     content: Vec<u8>,
@@ -88,7 +88,7 @@ impl Reply {
         }
     }
 
-    /// Takes what it can of `bytes`, which begin where the last call left off; returns how many it took.
+    /// Scans `bytes`, which begin where the last call stopped; returns how many it consumed.
     pub(crate) fn on_bytes(
         &mut self,
         bytes: &[u8],
@@ -132,8 +132,8 @@ impl Reply {
         Ok((taken, Step::Complete))
     }
 
-    /// The server has finished sending. Fails unless that is how the last response ends. `unread_bytes` of a head
-    /// that never ended are part of a response that anything may end; its status stays 0.
+    /// The server has sent FIN. Fails unless that ends the last response. `unread_bytes` of an incomplete head are part
+    /// of a response that may end anywhere; its status stays 0.
     pub(crate) fn on_end(
         &mut self,
         unread_bytes: usize,
@@ -198,7 +198,7 @@ impl Reply {
         Ok(complete)
     }
 
-    /// The end of the connection is the end of the content: as much of it as was expected must be here.
+    /// The end of the connection is the end of the content: all expected bytes must have been received.
     fn compare_length(&self, observer: &impl Observe) -> Result<(), Fault> {
         match (&self.phase, observer.expected()) {
             (Phase::Body(said, _), Some(expected)) if said.is_compared() => {
@@ -234,7 +234,7 @@ impl Reply {
 }
 
 impl Said {
-    /// An error page or a part is not what was asked for, and told by its status.
+    /// An error page or a partial response is not the expected content, and is counted by its status.
     const fn is_compared(&self) -> bool {
         self.status == 200
     }
@@ -248,7 +248,7 @@ impl Kept {
     }
 }
 
-/// Parses the head that `bytes` begin with, unless it is the one before again.
+/// Parses the head that `bytes` begin with, unless it equals the previous one.
 fn parse_head(
     scan: &mut ResponseScan,
     bytes: &[u8],
@@ -299,5 +299,5 @@ impl From<ScriptError> for Fault {
     }
 }
 
-/// Content that a script is shown, at most; what is beyond is received and not kept.
+/// The maximum of content that a script sees; further bytes are received and discarded.
 const KEPT_CONTENT_MAX_BYTES: usize = 64 << 20;

@@ -1,18 +1,18 @@
-//! What is sent: rendered once, or by a script.
+//! The requests: rendered once, or by a script.
 
 use crate::random::Random;
 use mill_runtime::payload::{Payload, Shared};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a thread of a run sends, before the thread begins and after it has ended.
+/// The requests of a thread, before it begins and after it has ended.
 #[derive(Debug)]
 pub enum Requests {
-    /// These, each as often as its weight says; one of them is sent always.
+    /// These, in proportion to their weights; a single one is always sent.
     Mix(Vec<(Rendered, f64)>),
     /// These, one after the other; a thread begins at its share of them, and again after the last.
     Replay(Arc<[Rendered]>),
-    /// Whatever a script says.
+    /// Those of a script.
     Script(Box<dyn Script>),
 }
 
@@ -23,12 +23,12 @@ pub struct Rendered {
     pub batch: Batch,
 }
 
-/// What answers a piece of sending.
+/// The responses to one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Responses that will come: more than one if requests were pipelined.
     pub responses: u32,
-    /// The request's method is HEAD: no content follows, whatever the head says.
+    /// The request's method is HEAD: there is no content, whatever the head says.
     pub is_head: bool,
 }
 
@@ -43,7 +43,7 @@ pub trait Script: Send + std::fmt::Debug {
     /// Whether [`Script::on_response`] wants to be called.
     fn wants_responses(&self) -> bool;
 
-    /// A response is complete. `fields` are the lines as they came.
+    /// A response is complete. `fields` are the lines as received.
     fn on_response(
         &mut self,
         status: u16,
@@ -54,7 +54,7 @@ pub trait Script: Send + std::fmt::Debug {
     /// The script has asked its thread to stop.
     fn has_stopped(&self) -> bool;
 
-    /// For whoever made the script and knows its type.
+    /// For the script's owner, which knows its type.
     fn into_any(self: Box<Self>) -> Box<dyn std::any::Any>;
 }
 
@@ -89,7 +89,7 @@ impl Requests {
 #[derive(Debug)]
 pub(crate) struct RequestSource {
     kind: Kind,
-    /// The script's requests are made here.
+    /// Memory for the script's requests.
     scratch: Vec<u8>,
 }
 
@@ -124,7 +124,7 @@ impl RequestSource {
         }
     }
 
-    /// Hands the next request to `write`; returns what will answer it and its length.
+    /// Passes the next request to `write`; returns its responses and its length.
     pub(crate) fn next<File>(
         &mut self,
         random: &mut Random,

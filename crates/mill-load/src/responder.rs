@@ -1,16 +1,15 @@
-//! A server that answers always the same, with known delays: what generators are measured against.
+//! A server that always gives the same answer, with known delays: for checking generators.
 //!
-//! It runs over any engine. Its answer is rendered once, a request is read only as far as its end has to be found, and
-//! the delay that each answer really had is kept beside the delay that it should have had, so that whoever measures it
-//! can be held against the truth.
+//! It runs over any engine. Its answer is rendered once, a request is read only to find its end, and the actual delay
+//! of each answer is recorded beside the intended one, so that a generator's figures can be compared with the truth.
 
 /// One connection: requests in, answers out.
 mod connection;
-/// Bytes that are an answer, right or wrong.
+/// Answers as bytes, correct or faulty.
 mod content;
-/// Requests, read as far as necessary.
+/// Requests, parsed as far as necessary.
 mod head;
-/// How long answers take.
+/// The delays of answers.
 mod law;
 /// The command line.
 mod options;
@@ -29,14 +28,14 @@ use mill_runtime::time::{Duration, Instant};
 use mill_runtime::worker::Worker;
 use std::rc::Rc;
 
-/// What a responder does with every request.
+/// How a responder answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conduct {
     /// Bytes of content.
     pub content_bytes: usize,
     pub law: Law,
     pub fault: Option<Fault>,
-    /// The time before an answer is due in which the thread does not sleep any more.
+    /// How long before an answer is due the thread stops sleeping.
     pub spin: Duration,
     /// Of random delays.
     pub seed: u64,
@@ -45,7 +44,7 @@ pub struct Conduct {
 /// Makes the task of a new connection.
 type Accepted<E, F> = Box<dyn FnMut(<E as Engine>::Stream, ListenerId) -> F>;
 
-/// A server on one thread, run turn by turn by whoever owns the thread.
+/// A server on one thread, run turn by turn by the thread's owner.
 pub struct Responder<E: Engine, F> {
     worker: Worker<E, F, Accepted<E, F>>,
     local: Rc<Local<E>>,

@@ -1,4 +1,4 @@
-//! What is known of one answered request.
+//! The data of one answered request.
 
 use mill_runtime::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ pub struct Sample {
     pub connection: u32,
     /// When the request was due. In a closed loop: when it was started.
     pub intended: Instant,
-    /// When we began: before connecting if the connection had to be opened for it, else `sent`.
+    /// When the exchange began: before connecting if the connection was opened for it, else `sent`.
     pub started: Instant,
     /// When the connection was established, if it was opened for this request.
     pub connected: Option<Instant>,
-    /// When the request was handed to the transport.
+    /// When the request was queued on the transport.
     pub sent: Instant,
     /// When the first byte of the response was read.
     pub first_byte: Instant,
@@ -26,7 +26,7 @@ pub struct Sample {
     pub content_bytes: u64,
     /// All bytes of the response.
     pub bytes: u64,
-    /// Whether the response allowed the connection to go on.
+    /// Whether the response allowed the connection to persist.
     pub keep_alive: bool,
 }
 
@@ -36,7 +36,7 @@ impl Sample {
         self.done.since(self.intended)
     }
 
-    /// What the server took as the client sees it: from the sending, without the handshake.
+    /// The server's time as the client sees it: from sending, without the handshake.
     pub const fn service_time(&self) -> Duration {
         self.done.since(self.sent)
     }
@@ -57,7 +57,7 @@ impl Sample {
         self.first_byte.since(self.sent)
     }
 
-    /// How long after its time the request was started.
+    /// How long after its due time the request was started.
     pub const fn lateness(&self) -> Duration {
         self.started.since(self.intended)
     }

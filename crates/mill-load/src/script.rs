@@ -1,15 +1,15 @@
 //! wrk's Lua scripts, run by LuaJIT: one state per thread, and one for `setup` and `done`.
 //!
-//! Read wrk's `SCRIPTING` first: hooks and table are the same. A `Stage` makes all states on the caller's thread,
-//! lets the script set up each, and hands out what the threads will send. Each thread then uses its own state alone.
-//! After the run the stage calls `done`, which still sees the threads' globals.
+//! Read wrk's `SCRIPTING` first: hooks and table are the same. A `Stage` makes all states on the caller's thread, lets
+//! the script set up each, and returns the requests of the threads. Each thread then uses its own state alone. After
+//! the run the stage calls `done`, which still sees the threads' globals.
 //!
-//! What differs from wrk, on purpose:
+//! Deliberate differences from wrk:
 //! - A script that fails ends the run with file, line and message; wrk goes on without it, or crashes.
-//! - What `request` returns is looked at whenever it changes, so that HEAD and a varying number of pipelined
-//!   requests are answered as they should be. wrk counts once, and waits for the content of a HEAD.
-//! - The request that the first thread's script makes to be looked at is sent, not thrown away.
-//! - `wrk.lookup` and `wrk.connect` answer before and after the run, not while requests are made.
+//! - The result of `request` is parsed whenever it changes, so that HEAD and a varying number of pipelined requests get
+//!   the right number of responses. wrk counts once, and waits for the content of a HEAD.
+//! - The request that the first thread's script makes for inspection is sent, not discarded.
+//! - `wrk.lookup` and `wrk.connect` work before and after the run, not while requests are made.
 //! - Scripts have neither `ffi` nor `debug` nor modules in C: they could do anything to this process.
 
 use crate::dialect::wrk::statistics::Statistics;
@@ -20,10 +20,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::path::Path;
 
-/// What scripts may ask of the machine, before and after the run.
+/// Queries that scripts may make, before and after the run.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
-    /// The addresses of a name, with this port; or a sentence.
+    /// The addresses of a name, with this port; or a message.
     pub resolve: &'a Resolve<'a>,
     /// Whether something accepts connections there.
     pub accepts: &'a dyn Fn(SocketAddr) -> bool,
@@ -32,7 +32,7 @@ pub struct Environment<'a> {
 /// Finds the addresses of a name.
 pub type Resolve<'a> = dyn Fn(&str, u16) -> Result<Vec<SocketAddr>, String> + 'a;
 
-/// A script on its way through a run: loaded, set up, run by others, done.
+/// A script through all steps of a run: loaded, set up, run by threads, done.
 #[derive(Debug)]
 pub struct Stage<'a> {
     source: state::Source,
@@ -43,7 +43,7 @@ pub struct Stage<'a> {
     main: state::State,
 }
 
-/// What a thread begins with.
+/// The beginning of a thread.
 #[derive(Debug)]
 pub struct ThreadScript {
     /// Where the thread's connections go: the default, unless the script chose.
@@ -51,7 +51,7 @@ pub struct ThreadScript {
     pub requests: Requests,
 }
 
-/// What `done` is told of the run.
+/// The figures of the run for `done`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub duration: Duration,
@@ -94,8 +94,8 @@ impl<'a> Stage<'a> {
     }
 
     /// Makes the states of all threads and runs `setup` and `init` for each. `addresses` are those of the URL that
-    /// accept connections, not empty: the first is everybody's default. `arguments` begin with the URL as typed, as
-    /// wrk has it: `args[0]` in the script, what followed `--` from `args[1]` on.
+    /// accept connections, not empty: the first is the default of all threads. `arguments` begin with the URL as typed,
+    /// as in wrk: `args[0]` in the script, the arguments after `--` from `args[1]` on.
     pub fn setup(
         &self,
         threads: u32,
@@ -150,8 +150,8 @@ impl<'a> Stage<'a> {
         Ok((state, strings))
     }
 
-    /// Calls `done`, if the script has it. Whatever the report has printed must be flushed before: scripts print to
-    /// standard output themselves.
+    /// Calls `done`, if the script has it. The report so far must be flushed before: scripts print to standard output
+    /// themselves.
     pub fn done(
         &self,
         summary: &Summary,
@@ -200,11 +200,11 @@ impl fmt::Debug for Environment<'_> {
 
 /// Addresses as scripts hold them.
 mod address;
-/// Errors as sentences.
+/// Errors as messages.
 mod failure;
 /// Several requests in one string.
 mod pipeline;
-/// A thread's script in use.
+/// A thread's running script.
 mod runner;
 /// One Lua state.
 mod state;

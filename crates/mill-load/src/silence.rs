@@ -1,37 +1,37 @@
-//! Stretches of a run in which no answer came although one was waited for: a server that has died, hangs or stands still
-//! shows in no latency, because what is never answered has none.
+//! Stretches of a run without an answer although requests waited: a server that has died, hangs or stands still is not
+//! visible in latencies, because an unanswered request has none.
 //!
-//! Each thread notes its own gaps between answers; a stretch in which nobody was answered is one that all threads share.
+//! Each thread records its own gaps between answers; a silence is a stretch in the gaps of all threads.
 
 use crate::tally::Tally;
 use core::time::Duration;
 use mill_runtime::time::Instant;
 
-/// Time without an answer, since the beginning of the measured period. A gap that was not over at the end of a thread lasts
-/// for [`Duration::MAX`]: the thread was answered no more.
+/// Time without an answer, since the beginning of the measured period. A gap that was not over at the end of a thread
+/// lasts for [`Duration::MAX`]: the thread got no further answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub begin: Duration,
-    /// Since when somebody waited; [`Duration::MAX`] if nobody did.
+    /// Since when a request waited; [`Duration::MAX`] if none did.
     pub waiting_from: Duration,
     pub end: Duration,
 }
 
-/// A stretch in which somebody waited and nobody was answered, since the beginning of the measured period.
+/// A stretch in which requests waited and none was answered, since the beginning of the measured period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     pub begin: Duration,
     pub end: Duration,
 }
 
-/// One thread's memory of its gaps. A request costs some comparisons; only a gap is kept.
+/// One thread's gaps. A request costs some comparisons; only a gap is kept.
 #[derive(Debug)]
 pub(crate) struct Quiet {
-    /// Connections that wait for an answer, also those that failed and try again.
+    /// Connections that wait for an answer, including those that failed and try again.
     waiting: u32,
     waiting_from: Instant,
     last_answer: Instant,
-    /// Where the measured period begins.
+    /// The beginning of the measured period.
     base: Instant,
     /// The shortest gap that is kept; grows when there are too many.
     least: Duration,
@@ -50,7 +50,7 @@ impl Quiet {
         }
     }
 
-    /// The measured period begins: what was before is forgotten.
+    /// The measured period begins: earlier gaps are discarded.
     pub(crate) fn restart(&mut self, now: Instant) {
         (self.base, self.last_answer) = (now, now);
         if self.waiting > 0 {
@@ -67,7 +67,7 @@ impl Quiet {
         self.waiting += 1;
     }
 
-    /// A connection has its answer.
+    /// A connection has got its answer.
     pub(crate) fn on_answer(&mut self, at: Instant) {
         if at.since(self.last_answer) >= self.least {
             self.keep(at.since(self.base));
@@ -76,7 +76,7 @@ impl Quiet {
         self.on_rest();
     }
 
-    /// A connection waits no more.
+    /// A connection no longer waits.
     pub(crate) fn on_rest(&mut self) {
         self.waiting = self.waiting.saturating_sub(1);
         if self.waiting == 0 {
@@ -84,7 +84,7 @@ impl Quiet {
         }
     }
 
-    /// Nobody waits any more.
+    /// No connection waits any more.
     pub(crate) fn rest(&mut self) {
         self.waiting = 0;
         self.waiting_from = Instant::FAR;
@@ -124,7 +124,7 @@ pub fn common<'a>(threads: impl IntoIterator<Item = &'a [Gap]>) -> Vec<Gap> {
     common
 }
 
-/// Both lists are in the order of time and without overlaps of their own.
+/// Both lists are in the order of time and have no overlaps of their own.
 fn overlaps(one: &[Gap], other: &[Gap]) -> Vec<Gap> {
     let (mut ones, mut others) = (one.iter().peekable(), other.iter().peekable());
     let mut overlaps = Vec::new();
@@ -146,8 +146,8 @@ fn overlaps(one: &[Gap], other: &[Gap]) -> Vec<Gap> {
     overlaps
 }
 
-/// How many of the answers, by their latency, were usual: what took longer happened less than `UNUSUAL_TIMES` times to each
-/// connection, as when a server stands still, and is none of its slow pages.
+/// How many of the answers, by their latency, were usual: longer ones occurred less than `UNUSUAL_TIMES` times on each
+/// connection, as when a server stands still, so they are not those of a slow page.
 pub fn usual_rank(answers: u64, connections: u32) -> u64 {
     answers.saturating_sub(u64::from(connections) * UNUSUAL_TIMES)
 }
@@ -157,7 +157,7 @@ pub fn usual_percent(answers: u64, connections: u32) -> f64 {
     usual_rank(answers, connections) as f64 * 100.0 / answers.max(1) as f64
 }
 
-/// The stretches of a run of `measured` that are worth a word: at least `TOLD_MIN`, and longer than answers usually take.
+/// The stretches of a run of `measured` that are reported: at least `TOLD_MIN`, and longer than answers usually take.
 /// `usual` is the latency at [`usual_percent`]; zero if none was answered.
 pub fn silences(gaps: &[Gap], measured: Duration, usual: Duration) -> Vec<Silence> {
     let least = TOLD_MIN.max(usual.saturating_mul(USUAL_TIMES));
@@ -170,12 +170,12 @@ pub fn silences(gaps: &[Gap], measured: Duration, usual: Duration) -> Vec<Silenc
         .collect()
 }
 
-/// How long nobody was answered, all stretches together.
+/// The total time without an answer.
 pub fn total(silences: &[Silence]) -> Duration {
     silences.iter().map(|silence| silence.length()).sum()
 }
 
-/// What share of the connections' time, 0 to 1, was lost to failures and to requests that were never answered.
+/// The share of the connections' time, 0 to 1, that was lost to failures and to requests that were never answered.
 pub fn lost_share(tally: &Tally, connections: u32, measured: Duration) -> f64 {
     let whole = measured.as_secs_f64() * f64::from(connections);
     if whole > 0.0 {
@@ -185,7 +185,7 @@ pub fn lost_share(tally: &Tally, connections: u32, measured: Duration) -> f64 {
     }
 }
 
-/// What is said of silences: `no answer came from 2.01 s to the end, 49.8 % of the run`. `None` without any.
+/// The description of silences: `no answer came from 2.01 s to the end, 49.8 % of the run`. `None` without any.
 pub fn words(silences: &[Silence], measured: Duration) -> Option<String> {
     let longest = silences.iter().max_by_key(|silence| silence.length())?;
     let share = total(silences).as_secs_f64() / measured.as_secs_f64().max(f64::MIN_POSITIVE);
@@ -216,8 +216,8 @@ pub fn words(silences: &[Silence], measured: Duration) -> Option<String> {
     })
 }
 
-/// What is said beside a report that has no place for it: of silences, else of requests that hang. Failures are in every
-/// report. `None` if there is nothing to say.
+/// A remark beside a report whose form has no place for it: about silences, else about requests that hang. Failures are
+/// in every report. `None` if there are none.
 pub(crate) fn remark(
     (gaps, tally): (&[Gap], &Tally),
     connections: u32,
@@ -242,13 +242,13 @@ impl Silence {
     }
 }
 
-/// Gaps below this are not even noted: half of `TOLD_MIN`.
+/// Shorter gaps are not even recorded: half of `TOLD_MIN`.
 const KEPT_MIN: Duration = Duration::from_millis(250);
 
-/// Gaps that a thread keeps; with more the shortest are forgotten.
+/// Gaps that a thread keeps; with more the shortest are dropped.
 const GAPS_MAX: usize = 256;
 
-/// The shortest silence that is told. A retransmitted segment or a pause to collect garbage takes 200 ms and more.
+/// The shortest silence that is reported. A retransmitted segment or a garbage collection takes 200 ms and more.
 const TOLD_MIN: Duration = Duration::from_millis(500);
 
 /// How many times longer than usual answers a silence is: with few connections slow answers leave gaps of their length.
@@ -282,7 +282,7 @@ mod tests {
         let mut quiet = Quiet::new(at(1000));
         quiet.on_start(at(1000));
         quiet.on_answer(at(1010));
-        // Nobody waits for a second, then somebody does for half a second.
+        // No request waits for a second, then one does for half a second.
         quiet.on_start(at(2010));
         quiet.on_start(at(2100));
         quiet.on_answer(at(2510));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_on_is_waited_for_since_the_last_answer() {
+    fn a_request_that_waits_on_has_waited_since_the_last_answer() {
         let mut quiet = Quiet::new(at(0));
         quiet.on_start(at(0));
         quiet.on_start(at(0));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_is_longer_than_usual_answers_and_only_where_somebody_waits() {
+    fn a_silence_is_longer_than_usual_answers_and_only_while_requests_wait() {
         let check = |gaps: &[Gap], usual: u64, expected: &[(u64, u64)]| {
             let silences = silences(gaps, ms(10_000), ms(usual));
             let silences: Vec<_> = silences.iter().map(|it| (it.begin, it.end)).collect();
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn silences_are_told_in_words() {
+    fn silences_are_described() {
         let check = |stretches: &[(u64, u64)], expected: Option<&str>| {
             let silences: Vec<Silence> = stretches
                 .iter()

@@ -6,16 +6,16 @@ use core::ops::RangeInclusive;
 /// The source addresses and ports of a plan. Connection n comes from address n modulo their number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sources {
-    /// Empty: the system chooses.
+    /// Empty: the kernel chooses.
     pub addresses: Vec<IpAddr>,
-    /// Early choice: we choose the port before connecting. `None`: the system does, late, by the whole 4-tuple.
+    /// Early choice: the port is chosen before connecting. `None`: the kernel chooses late, by the whole 4-tuple.
     pub ports: Option<RangeInclusive<u16>>,
 }
 
 /// One thread's choice of source addresses and ports.
 ///
-/// Early choice walks through the thread's own ports in turn, so that a port rests as long as possible before it
-/// is used again; another thread's ports are never touched.
+/// Early choice walks through the thread's own ports in turn, so that a port is unused for as long as possible before
+/// it is used again; another thread's ports are never touched.
 #[derive(Debug)]
 pub(crate) struct SourceChoice {
     sources: Sources,
@@ -36,7 +36,7 @@ impl SourceChoice {
         }
     }
 
-    /// The source of the next attempt of connection `number` to reach `target`; `None` leaves it to the system.
+    /// The source of the next attempt of connection `number` to reach `target`; `None` leaves it to the kernel.
     pub(crate) fn next(&mut self, number: u32, target: SocketAddr) -> Option<SocketAddr> {
         let count = self.sources.addresses.len();
         let index = (number as usize).checked_rem(count).unwrap_or(0);
@@ -60,7 +60,7 @@ impl SourceChoice {
         self.sources.ports.is_some() && self.ports_per_address() == 0
     }
 
-    /// How many ports one address has in this thread: attempts beyond that would only repeat.
+    /// How many ports one address has in this thread: further attempts would only repeat.
     pub(crate) fn ports_per_address(&self) -> u32 {
         let Some(ports) = &self.sources.ports else {
             return 1;

@@ -1,4 +1,4 @@
-//! What a thread counts, as plain numbers.
+//! A thread's counters, as plain numbers.
 
 use crate::failure::FailureKind;
 use core::ops::AddAssign;
@@ -6,17 +6,17 @@ use core::ops::AddAssign;
 /// The counters of one thread, or of all together. At any time `started = answered + failed() + unfinished()`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Requests that were begun, with connecting if it was necessary.
+    /// Requests that were started, including connecting if necessary.
     pub started: u64,
     /// Requests whose response was complete, whatever its status.
     pub answered: u64,
     /// Failed requests by kind, in the order of [`FailureKind::ALL`].
     pub failures: [u64; FailureKind::ALL.len()],
-    /// Answers by the hundreds of their status, 1xx first; what is beyond 5xx is counted with those.
+    /// Answers by the first digit of their status, 1xx first; statuses beyond 5xx are counted with those.
     pub statuses: [u64; 5],
-    /// Answers whose status is above 399: what wrk counts as errors.
+    /// Answers whose status is above 399: wrk's errors.
     pub statuses_bad: u64,
-    /// Answers that were followed by bytes nobody had asked for: their length was wrong.
+    /// Answers that were followed by unrequested bytes: their length was wrong.
     pub surplus: u64,
     /// Attempts to connect.
     pub connects: u64,
@@ -24,25 +24,25 @@ pub struct Tally {
     pub connected: u64,
     /// Connections that are established now.
     pub open: u64,
-    /// The most that were established at a time.
+    /// The maximum that were established at a time.
     pub open_max: u64,
-    /// Source ports that were found taken and passed over.
+    /// Source ports in use that were skipped.
     pub ports_taken: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub content_bytes: u64,
-    /// Requests that started more than 50 µs after their time.
+    /// Requests that started more than 50 µs after they were due.
     pub late_50us: u64,
-    /// Requests that started more than 1 ms after their time.
+    /// Requests that started more than 1 ms after they were due.
     pub late_1ms: u64,
     /// Those of them that found no idle connection when they were due: the answers were late, not the thread.
     pub waited_1ms: u64,
-    /// Requests that were due and that nobody had begun when the run ended.
+    /// Requests that were due and not started when the run ended.
     pub never_started: u64,
-    /// Microseconds, of all connections together, in which they could not be served: from the start of a request that
-    /// failed to that of the next one that was answered, and all the waiting of those that hang.
+    /// Microseconds, of all connections together, in which they could not be served: from the start of a failed request
+    /// to that of the next answered one, and the whole waiting time of requests that hang.
     pub lost_us: u64,
-    /// Requests of the unfinished ones that had waited for much longer than any answer took: they hang.
+    /// Unfinished requests that had waited for much longer than any answer took: they hang.
     pub hanging: u64,
 }
 
@@ -51,7 +51,7 @@ impl Tally {
         self.failures.iter().sum()
     }
 
-    /// Requests that are under way, or were when the run ended.
+    /// Requests that are in progress, or were when the run ended.
     pub fn unfinished(&self) -> u64 {
         self.started.saturating_sub(self.answered + self.failed())
     }
@@ -78,8 +78,8 @@ impl Tally {
         self.statuses_bad += u64::from(status > 399);
     }
 
-    /// What happened since `earlier`. What is under way counts as started again, so that the sums hold; what is
-    /// a level (`open`) stays.
+    /// The difference to `earlier`. Requests in progress count as started again, so that the sums hold; levels (`open`)
+    /// are kept.
     pub fn since(&self, earlier: &Self) -> Self {
         let difference = |now: &[u64], before: &[u64], out: &mut [u64]| {
             for ((now, before), out) in now.iter().zip(before).zip(out) {
@@ -97,7 +97,7 @@ impl Tally {
         since
     }
 
-    /// Every counter that only grows, but for those by kind.
+    /// Every counter that only grows, except those by kind.
     fn sums(&mut self) -> [&mut u64; 16] {
         [
             &mut self.started,

@@ -1,4 +1,4 @@
-//! What a URL on the command line names: where to connect, what to ask for.
+//! URLs on the command line: where to connect, what to request.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -9,17 +9,17 @@ pub struct Url {
     pub scheme: Scheme,
     /// Without the brackets of an IPv6 address.
     pub host: String,
-    /// As written, if it was.
+    /// As written, if any.
     pub port: Option<u16>,
     /// Path and query; `/` if there is none. A fragment is not sent and is cut off.
     pub target: String,
 }
 
-/// How requests travel.
+/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     Http,
-    /// Known, and refused until there is TLS.
+    /// Recognised, and refused until TLS is supported.
     Https,
 }
 
@@ -31,7 +31,7 @@ pub enum Endpoint {
     Unix(Box<[u8]>),
 }
 
-/// Why a text is no URL that a load generator can use.
+/// Why a text is no usable URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlError {
     NoScheme,
@@ -74,7 +74,7 @@ impl Url {
         })
     }
 
-    /// The same, and `host[:port][/path]` is on http: what ab, hey and curl take too.
+    /// The same, and `host[:port][/path]` means http, as in ab, hey and curl.
     pub fn parse_lenient(text: &str) -> Result<Self, UrlError> {
         let is_scheme = |scheme: &str| {
             scheme
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_told_why() {
+    fn malformed_urls_are_errors_with_their_reason() {
         let refusal = |text| Url::parse(text).unwrap_err();
         assert_eq!(refusal("127.0.0.1/"), UrlError::NoScheme);
         assert_eq!(refusal("http:///x"), UrlError::NoHost);

@@ -1,4 +1,4 @@
-//! So many tasks a turn: what each of them does takes long enough that all at once would keep the others waiting.
+//! Limits how many tasks go on in a turn: each takes so long that all at once would delay the others.
 
 use core::cell::{Cell, RefCell};
 use core::future::poll_fn;
@@ -8,7 +8,7 @@ use mill_runtime::tasks::TaskId;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Lets tasks pass in the order in which they came, a bounded number between two calls of [`Turnstile::admit`].
+/// Lets tasks pass in the order of their arrival, a bounded number between two calls of [`Turnstile::admit`].
 #[derive(Debug)]
 pub(crate) struct Turnstile {
     per_turn: usize,
@@ -52,7 +52,7 @@ impl Turnstile {
         .await;
     }
 
-    /// A new turn: wakes those who may pass in it.
+    /// A new turn: wakes the tasks that may pass in it.
     pub(crate) fn admit(&self, scheduler: &Scheduler) {
         let mut waiting = self.waiting.borrow_mut();
         let count = waiting.len().min(self.per_turn);
@@ -72,7 +72,7 @@ mod tests {
     use mill_runtime::time::{Instant, UnixTime};
 
     #[test]
-    fn nobody_passes_beyond_the_number_of_a_turn_and_nobody_is_passed_over() {
+    fn no_more_tasks_pass_than_a_turn_admits_and_none_is_skipped() {
         let scheduler = Scheduler::new(Instant::default(), UnixTime::default());
         let turnstile = Turnstile::new(2);
         let passes = |task: &mut core::pin::Pin<&mut dyn Future<Output = ()>>| {

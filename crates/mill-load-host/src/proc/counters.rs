@@ -1,4 +1,4 @@
-//! /proc/net/netstat and /proc/net/snmp: pairs of lines, names and values, each behind the name of its table.
+//! /proc/net/netstat and /proc/net/snmp: pairs of lines, names and values, each after the name of its table.
 
 /// The value of `name` in the table `table`.
 pub(crate) fn value(text: &str, table: &str, name: &str) -> Option<u64> {
@@ -38,7 +38,7 @@ Tcp: 1 -1 123456789012 34
     }
 
     #[test]
-    fn what_is_cut_short_is_nothing() {
+    fn truncated_tables_have_no_value() {
         assert_eq!(value("Tcp: A B\nTcp: 1", "Tcp", "B"), None);
         assert_eq!(value("Tcp: A B", "Tcp", "A"), None);
         assert_eq!(value("", "Tcp", "A"), None);

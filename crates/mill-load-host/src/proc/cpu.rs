@@ -1,12 +1,12 @@
-//! /proc/stat: what all CPUs together spent their time on.
+//! /proc/stat: the CPU times of all CPUs together.
 
 /// Times in ticks, since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     pub(crate) total: u64,
-    /// Spent by programs and the kernel on their behalf, the kernel's own threads among them; no interrupts.
+    /// Used by programs and by the kernel for them, kernel threads included; no interrupts.
     pub(crate) programs: u64,
-    /// A guest wanted to run, and the hypervisor ran others.
+    /// A guest was ready to run while the hypervisor ran others.
     pub(crate) steal: u64,
 }
 

@@ -1,13 +1,13 @@
-//! /proc/net/dev: what interfaces have carried.
+//! /proc/net/dev: the traffic of interfaces.
 
-/// Bytes since the interface is there.
+/// Bytes since the interface exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) received_bytes: u64,
     pub(crate) sent_bytes: u64,
 }
 
-/// What `interface` has carried.
+/// The traffic of `interface`.
 pub(crate) fn traffic(text: &str, interface: &str) -> Option<Traffic> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, figures) = lines.find(|(name, _)| name.trim() == interface)?;
@@ -18,7 +18,7 @@ pub(crate) fn traffic(text: &str, interface: &str) -> Option<Traffic> {
     })
 }
 
-/// What the interface says it can carry, in bits per second; virtual ones often say nothing, or -1.
+/// The reported speed of the interface, in bits per second; virtual ones often report nothing, or -1.
 pub(crate) fn speed_bits(text: &str) -> Option<u64> {
     let megabits: u64 = text.trim().parse().ok()?;
     megabits.checked_mul(1_000_000).filter(|bits| *bits > 0)

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// One line of figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessTimes {
-    /// What runs, at most 15 bytes.
+    /// The name of the program, at most 15 bytes.
     pub(crate) command: String,
     pub(crate) user: Duration,
     pub(crate) system: Duration,
@@ -28,7 +28,7 @@ fn ticks(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(ticks.checked_mul(TICK_MS)?))
 }
 
-/// Field 14 of proc(5), counted from field 3, the first behind the command; stime follows.
+/// Field 14 of proc(5), counted from field 3, the first after the command; stime follows.
 const UTIME: usize = 11;
 
 /// A tick of user space: USER_HZ is 100 wherever Linux runs today.

@@ -1,8 +1,8 @@
-//! /proc/net/tcp and /proc/net/tcp6: which sockets listen where.
+//! /proc/net/tcp and /proc/net/tcp6: listening sockets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The inodes of the sockets that listen at `target`, by its address or by any.
+/// The inodes of the sockets that listen at `target`, at its address or at any.
 pub(crate) fn listening(text: &str, target: SocketAddr) -> Vec<u64> {
     let inodes = text.lines().skip(1).filter_map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -65,7 +65,7 @@ mod tests {
 ";
 
     #[test]
-    fn what_listens_at_an_address_or_at_any_is_found() {
+    fn listeners_at_an_address_or_at_any_are_found() {
         let check = |text, target: &str, expected: &[u64]| {
             let target = target.parse().unwrap();
             assert_eq!(listening(text, target), expected, "{target}");

@@ -1,14 +1,14 @@
-//! ApacheBench 2.3, as httpd 2.4 of Debian 12 has it: its command line, its requests, its report.
+//! ApacheBench 2.3, as in httpd 2.4 of Debian 12: its command line, its requests, its report.
 //!
-//! One thread; connections of one request, read to their end, unless `-k` keeps them. What differs from ab:
+//! One thread; connections of one request, read to their end, unless `-k` keeps them. Differences from ab:
 //! - A failed request counts once, and its time is in no statistic; ab counts a reset connection up to three times.
 //! - With `-k` the end of a response is known by its framing, not by the word Keep-Alive in its head.
-//! - `-s` is the time that each response may take, as the usage says; ab waits so long for anything to happen.
-//! - `-e` and `-g` write their files with `-w` too, and beyond their last sample read no memory.
-//! - TLS is refused, `-b` is not carried out, and both are said.
+//! - `-s` is the time limit of each response, as the usage says; ab waits so long for any event.
+//! - `-e` and `-g` write their files with `-w` too, and do not read beyond the last sample.
+//! - TLS is refused, `-b` is not carried out, and both are reported.
 //!
-//! The trunk of httpd has more: `-W` threads, `-R` to spread the opening of connections. Debian's ab does not know them.
-//! Lines on stderr that begin with "millstream: " are ours: what ab's form hides.
+//! The trunk of httpd has more: `-W` threads, `-R` to spread the opening of connections. Debian's ab does not know
+//! them. Lines on stderr that begin with "millstream: " are ours: they report what ab's form hides.
 
 /// The command line.
 mod arguments;
@@ -18,11 +18,11 @@ mod files;
 mod getopt;
 /// The report in HTML.
 mod html;
-/// How runs end early.
+/// Messages of runs that end early.
 mod message;
-/// Lines while a run goes on.
+/// Progress lines of a run.
 mod progress;
-/// What is kept of each request.
+/// What is recorded of each request.
 mod recorder;
 /// The report as text.
 mod report;
@@ -30,9 +30,9 @@ mod report;
 mod request;
 /// From a command line to a report.
 mod run;
-/// Definitions of numbers.
+/// ab's definitions of statistics.
 mod statistics;
-/// The system's words for errors.
+/// The system's texts of errors.
 mod strerror;
 /// The URL.
 mod url;
@@ -46,7 +46,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Runs ab with the arguments behind the program's name; returns its exit status.
+/// Runs ab with the arguments after the program's name; returns its exit status.
 pub fn main(
     arguments: &[Vec<u8>],
     platform: &impl Platform,
@@ -55,7 +55,7 @@ pub fn main(
 ) -> u8 {
     let read = |path: &[u8]| std::fs::read(Path::new(OsStr::from_bytes(path)));
     let parsed = arguments::parse(arguments, &read);
-    // An error here means that whoever read the output is gone.
+    // An error here means that the output is closed.
     obey(parsed, platform, out, err).unwrap_or(FATAL)
 }
 
@@ -95,7 +95,7 @@ fn obey(
     }
 }
 
-/// Exit statuses: ab's for whatever has no number of its own, and EINVAL for a command line that it can't use.
+/// Exit statuses: ab's for errors without a number of their own, and EINVAL for an invalid command line.
 const FATAL: u8 = 1;
 const WRONG_USAGE: u8 = 22;
 

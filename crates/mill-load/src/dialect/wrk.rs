@@ -1,27 +1,27 @@
 //! wrk 4.1 and 4.2, with the extensions of sephe's branch.
 //!
-//! wrk's own sources and Debian's 4.1.0 were the model: 4.2 differs in nothing that shows. Standard output keeps
-//! wrk's form to the byte; what we have to say besides goes to the error output.
+//! Modelled on wrk's own sources and Debian's 4.1.0: 4.2 has no visible difference. Standard output has wrk's form to
+//! the byte; our own messages go to standard error.
 
 /// Its command line.
 pub(crate) mod arguments;
 /// Options as glibc reads them.
 pub(crate) mod getopt;
-/// What comes before a run.
+/// The steps before a run.
 pub(crate) mod preparation;
-/// What a thread remembers.
+/// What a thread records.
 pub(crate) mod recorder;
 /// Its report.
 pub(crate) mod report;
 /// The request it sends.
 pub(crate) mod request;
-/// The numbers behind its columns.
+/// The statistics of its columns.
 pub mod statistics;
 /// Numbers and their units.
 pub(crate) mod units;
 /// Its usage and version.
 pub(crate) mod usage;
-/// Where it misleads.
+/// Warnings about misleading figures.
 pub(crate) mod warnings;
 
 use crate::dialect::wrk::arguments::Tool;
@@ -38,8 +38,7 @@ use crate::script::{Environment, Stage};
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
-/// Runs a command line of wrk, without its first word; returns the exit status. With one of wrk2's options it is
-/// wrk2 that runs.
+/// Runs a command line of wrk, without its first word; returns the exit status. One of wrk2's options makes it wrk2.
 pub fn main(
     arguments: &[Vec<u8>],
     platform: &impl Platform,
@@ -130,10 +129,10 @@ fn measure(
     finish(prepared.stage.as_ref(), (&ran, &totals), statistics, err)
 }
 
-/// What all threads have counted.
+/// The counters of all threads.
 pub(crate) fn totals<R: Record>(ran: &RunOutcome<R>, errors: recorder::SocketErrors) -> Totals {
     let tally = ran.tally();
-    // What follows a response is no response, and wrk counts that as an error of reading.
+    // Bytes after a response are no response, which wrk counts as a read error.
     let errors = recorder::SocketErrors {
         read: errors.read + tally.surplus,
         ..errors
@@ -147,7 +146,7 @@ pub(crate) fn totals<R: Record>(ran: &RunOutcome<R>, errors: recorder::SocketErr
     }
 }
 
-/// Says why a run ended early if something was wrong, and lets the script do its part; returns the exit status.
+/// Reports why a run ended early, and runs the script's `done`; returns the exit status.
 pub(crate) fn finish<R>(
     stage: Option<&Stage<'_>>,
     (ran, totals): (&RunOutcome<R>, &Totals),
@@ -171,7 +170,7 @@ pub(crate) fn finish<R>(
     Ok(status)
 }
 
-/// wrk's correction: the interval is the time that a connection took for a request on average.
+/// wrk's correction: the interval is the mean time that a connection took for a request.
 fn correct(sum: &mut Recorder, totals: &Totals, connections: u32) {
     let each = totals.requests / u64::from(connections);
     if let Some(interval) = totals.runtime_us().checked_div(each) {

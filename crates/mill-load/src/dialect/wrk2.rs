@@ -1,12 +1,12 @@
 //! wrk2: wrk at a constant rate, its latency counted from when a request was due.
 //!
-//! Each connection has its own even schedule and lags behind it alone; requests go out to the precision of the
-//! engine, not of a millisecond. The rate is sampled at hundredths of a second, so that an interval is as long as
-//! the calibration says or up to ten milliseconds longer.
+//! Each connection has its own even schedule and lags behind it alone; requests are sent with the precision of the
+//! engine, not of a millisecond. The rate is sampled at hundredths of a second, so an interval is as long as calibrated
+//! or up to ten milliseconds longer.
 
-/// Values as wrk2 keeps them.
+/// wrk2's histogram of values.
 mod histogram;
-/// What a thread remembers.
+/// What a thread records.
 mod recorder;
 /// Its report.
 mod report;
@@ -93,7 +93,7 @@ fn plan(prepared: &Prepared<'_>) -> Plan {
     plan
 }
 
-/// Prints calibrations as they come.
+/// Prints calibrations when they are done.
 struct Calibrations<'a> {
     out: &'a mut dyn Write,
     result: io::Result<()>,
@@ -108,5 +108,5 @@ impl Watch<Option<Calibration>> for Calibrations<'_> {
     }
 }
 
-/// How long before its moment a request is awaited without sleeping: sleeping is precise to about 50 µs.
+/// How long a thread spins instead of sleeping before a request is due: sleeping is precise to about 50 µs.
 const SPIN: Duration = Duration::from_micros(50);

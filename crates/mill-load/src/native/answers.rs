@@ -1,6 +1,6 @@
-//! Whether all answers were the same: how many different pairs of status and content length came.
+//! Whether all answers were the same: how many different pairs of status and content length occurred.
 
-/// The different answers of a thread, or of all threads, and how often each came.
+/// The different answers of a thread, or of all threads, and their counts.
 ///
 /// A run that measures one request expects one answer; a second one is often an error page, an empty file or another
 /// server, and makes the figures worthless. Bounded: beyond [`KINDS_MAX`] kinds the rest is one number.
@@ -15,11 +15,11 @@ pub struct Answers {
 pub struct Answer {
     pub status: u16,
     pub content_bytes: u64,
-    /// How many came; zero is an unused place.
+    /// Its count; zero is an unused entry.
     pub count: u64,
 }
 
-/// Kinds that are told apart: enough to recognise what goes on, few enough to search for each answer.
+/// Kinds that are counted separately: enough to recognise a problem, few enough to search for each answer.
 pub const KINDS_MAX: usize = 16;
 
 impl Answers {
@@ -67,7 +67,7 @@ impl Answers {
         self.others += other.others;
     }
 
-    /// Adds answers whose kind is not known any more.
+    /// Adds answers of unknown kinds.
     pub fn count_others(&mut self, count: u64) {
         self.others += count;
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_by_status_and_length() {
+    fn kinds_differ_by_status_and_length() {
         let check = |answers: &[(u16, u64)], expected: &[(u16, u64, u64)]| {
             let kinds: Vec<(u16, u64, u64)> = of(answers)
                 .kinds()

@@ -11,8 +11,8 @@ use crate::native::{merge, runs};
 use crate::platform::Platform;
 use std::io::{self, Write};
 
-/// Runs `millstream load` with the arguments after its name and returns the exit status: 0 done, [`STATUS_FAILED`],
-/// or what [`Outcome::status`] says.
+/// Runs `millstream load` with the arguments after its name and returns the exit status: 0 done, [`STATUS_FAILED`], or
+/// the one of [`Outcome::status`].
 pub fn main(
     arguments: &[Vec<u8>],
     platform: &impl Platform,
@@ -44,7 +44,7 @@ pub fn main(
     }
 }
 
-/// Where everything is written.
+/// The output streams.
 struct Streams<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
@@ -85,7 +85,7 @@ fn do_as_asked(
         let outcome = Outcome::new(&options, &prepared, results);
         let told = (Some(outcome.verdict.word), thresholds);
         let text = runs::describe(&searched, objective, told);
-        // A reader that has seen enough, or is gone, shows again when the report is written.
+        // An error on a closed output occurs again when the report is written.
         let _ = say(&text, &options, streams.out, streams.err);
         return Ok(report(&outcome, files, streams));
     }
@@ -109,7 +109,7 @@ fn do_as_asked(
     Ok(report(&outcome, files, streams))
 }
 
-/// Does one part; whatever happens is told the process that conducts.
+/// Runs one part; the process that conducts it is told about any failure.
 fn perform(
     options: &Options,
     place: PartIndex,
@@ -148,20 +148,20 @@ fn report(outcome: &Outcome<'_>, files: Files, streams: Streams<'_>) -> u8 {
     status
 }
 
-/// Writes what people read: not where a program reads from standard output.
+/// Writes text for people: not where a program reads from standard output.
 fn say(text: &str, options: &Options, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<()> {
     if options.quiet {
         return Ok(());
     }
     if options.outputs.take_standard_output() {
-        // Nobody there to read it is no failure.
+        // A closed standard error is no failure.
         let _ = err.write_all(text.as_bytes());
         return Ok(());
     }
     out.write_all(text.as_bytes())
 }
 
-/// Says without a summary why the exit status is what it is.
+/// Reports the reason of the exit status when there is no summary.
 fn missed(outcome: &Outcome<'_>, err: &mut dyn Write) {
     if outcome.status() == STATUS_INVALID {
         let why = &outcome.verdict.sentence;
@@ -180,7 +180,7 @@ fn missed(outcome: &Outcome<'_>, err: &mut dyn Write) {
     }
 }
 
-/// A reader of standard output that has seen enough is no failure.
+/// A closed standard output is no failure.
 fn status_of(written: io::Result<()>, status: u8) -> u8 {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => STATUS_FAILED,
@@ -188,5 +188,5 @@ fn status_of(written: io::Result<()>, status: u8) -> u8 {
     }
 }
 
-/// Nothing could be done, or not all that was asked for.
+/// Nothing could be done, or not all that was requested.
 pub const STATUS_FAILED: u8 = 1;

@@ -6,8 +6,8 @@ use crate::native::series::Period;
 use core::time::Duration;
 use std::fmt::Write;
 
-/// The whole table with its head. Units are in the names; `unix_s` is an interval's beginning by the calendar, so that
-/// the lines can be put beside those of a monitor. The run was warm after `warm_up`.
+/// The whole table with its head. Units are in the names; `unix_s` is an interval's beginning by the wall clock, so
+/// that the lines can be compared with those of a monitor. The warm-up ended after `warm_up`.
 pub(super) fn emit(results: &Results, warm_up: Duration) -> String {
     let mut text = String::from(HEAD);
     let base = after(results.began, warm_up);
@@ -31,7 +31,7 @@ pub(super) fn emit(results: &Results, warm_up: Duration) -> String {
     text
 }
 
-/// Microseconds to the nanosecond. Without an answer there is no latency: an empty field is not drawn as a zero.
+/// Microseconds with three decimals. Without an answer there is no latency: an empty field is not drawn as a zero.
 fn latencies(period: &Period) -> String {
     let mut fields = String::new();
     for latency in [period.p50, period.p90, period.p99, period.max] {

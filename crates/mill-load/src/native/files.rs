@@ -1,4 +1,4 @@
-//! The files that were asked for: opened before a run, so that an hour of load does not end in "permission denied".
+//! The output files: opened before a run, so that an hour of load does not end in "permission denied".
 
 use crate::native::options::{Outputs, Refused};
 use crate::native::outcome::Outcome;
@@ -6,7 +6,7 @@ use crate::native::{csv, hlog, json, svg};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
-/// Open files, each with what goes in.
+/// Open files, each with the kind of its content.
 #[derive(Debug)]
 pub(super) struct Files(Vec<Wanted>);
 
@@ -20,7 +20,7 @@ struct Wanted {
 }
 
 impl Files {
-    /// Opens all of them. What they contain stays until there is something to put in its place.
+    /// Opens all of them. Their content stays until there is a new one.
     pub(super) fn open(outputs: &Outputs) -> Result<Self, Refused> {
         type Emit = fn(&Outcome<'_>) -> String;
         let all: [(&'static str, &Option<String>, Emit); 4] = [
@@ -48,8 +48,8 @@ impl Files {
         Ok(Self(wanted))
     }
 
-    /// Writes all of them; goes on after one that fails, and returns the sentences of those. A reader of standard
-    /// output that has seen enough is no failure.
+    /// Writes all of them; goes on after one that fails, and returns the messages of those. A closed standard output is
+    /// no failure.
     pub(super) fn write(self, outcome: &Outcome<'_>, out: &mut dyn Write) -> Vec<String> {
         let mut sentences = Vec::new();
         for wanted in self.0 {
@@ -78,7 +78,7 @@ fn open(name: &str) -> io::Result<Option<File>> {
     options.open(name).map(Some)
 }
 
-/// A pipe or a terminal has no length to cut.
+/// A pipe or a terminal has no length to truncate.
 fn replace(mut file: File, bytes: &[u8]) -> io::Result<()> {
     if file.metadata()?.is_file() {
         file.set_len(0)?;

@@ -6,8 +6,8 @@ use core::time::Duration;
 use mill_runtime::time::UnixTime;
 use std::fmt::Write;
 
-/// The whole log. StartTime is the beginning of the run; BaseTime, which the lines' times count from, is when the run
-/// was warm, `warm_up` later. The longest latency is in milliseconds, the histograms themselves are in nanoseconds.
+/// The whole log. StartTime is the beginning of the run; BaseTime, which the lines' times count from, is the end of the
+/// warm-up, `warm_up` later. The longest latency is in milliseconds, the histograms themselves are in nanoseconds.
 pub(super) fn emit(results: &Results, warm_up: Duration) -> String {
     let start = Calendar(results.began);
     let base = Calendar(after(results.began, warm_up));
@@ -33,12 +33,12 @@ pub(super) fn emit(results: &Results, warm_up: Duration) -> String {
     text
 }
 
-/// Seconds with three digits; of a thousandfold time milliseconds.
+/// Seconds with three decimals; for a time multiplied by a thousand, milliseconds.
 fn thousandths(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64())
 }
 
-/// `1700000000.250`: a time of the calendar in seconds since the epoch. Readers take nothing before that.
+/// `1700000000.250`: a wall-clock time in seconds since the epoch. Readers reject earlier ones.
 pub(super) struct Calendar(pub(super) UnixTime);
 
 impl fmt::Display for Calendar {
@@ -48,7 +48,7 @@ impl fmt::Display for Calendar {
     }
 }
 
-/// The time of the calendar that is `later` than `time`.
+/// The wall-clock time `later` than `time`.
 pub(super) fn after(time: UnixTime, later: Duration) -> UnixTime {
     let nanos = u64::from(time.nanos) + u64::from(later.subsec_nanos());
     let seconds = later.as_secs().saturating_add(nanos / 1_000_000_000);

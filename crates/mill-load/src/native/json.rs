@@ -26,7 +26,7 @@ pub(super) fn emit(outcome: &Outcome<'_>) -> Value {
     })
 }
 
-/// The results of a document that `emit` made; the error is a sentence.
+/// The results of a document that `emit` made; the error is a message.
 pub fn parse(text: &[u8]) -> Result<Results, String> {
     let value: Value = serde_json::from_slice(text).map_err(|error| format!("no JSON: {error}"))?;
     match value.get("schema").and_then(Value::as_u64) {
@@ -103,7 +103,7 @@ fn sources(plan: &Plan) -> Value {
     json!({"addresses": addresses, "ports": ports})
 }
 
-/// What people look for first, so that nobody has to decode a histogram.
+/// The main figures, so that readers need not decode a histogram.
 fn summary(results: &Results) -> Value {
     let tally = &results.tally;
     let measures = &results.measures;
@@ -192,7 +192,7 @@ fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Grows when a field changes its meaning or goes away, not when one is added.
+/// Incremented when a field changes its meaning or is removed, not when one is added.
 const SCHEMA: u64 = 1;
 
 #[cfg(test)]

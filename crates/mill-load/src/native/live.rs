@@ -1,4 +1,4 @@
-//! What is shown while a run goes on: a block that is drawn anew on a terminal, else one line an interval.
+//! Progress during a run: a block that is redrawn on a terminal, else one line an interval.
 
 use crate::native::options::Options;
 use crate::native::recorder::Interval;
@@ -9,7 +9,8 @@ use crate::platform::Watch;
 use core::time::Duration;
 use std::io::Write;
 
-/// Looks on, keeps the time series, and shows each period as it closes. Whether anybody reads it does not matter to the run.
+/// Watches a run, keeps the time series, and shows each period when it closes. Errors of the output do not affect the
+/// run.
 pub(super) struct Live<'a> {
     pub(super) series: Series,
     screen: Screen<'a>,
@@ -27,11 +28,11 @@ pub(super) struct Screen<'a> {
     rates: Vec<f64>,
     answered: u64,
     failed: u64,
-    /// Lines of the block that is on the screen.
+    /// Lines of the block that are on the screen.
     drawn: usize,
     /// The end of the period that was shown last.
     shown: Duration,
-    /// The end of the last period that brought an answer.
+    /// The end of the last period with an answer.
     last_answer: Duration,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Takes the block away and gives the series.
+    /// Erases the block and returns the series.
     pub(super) fn finish(mut self) -> Series {
         self.screen.clear();
         self.series
@@ -99,7 +100,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// The run has begun, and nothing is known yet.
+    /// The run has begun, and there are no figures yet.
     pub(super) fn begin(&mut self) {
         let warm_up = units::given(self.warm_up);
         match self.form {
@@ -138,7 +139,7 @@ impl<'a> Screen<'a> {
         self.shown = period.end;
     }
 
-    /// Takes the block away.
+    /// Erases the block.
     pub(super) fn clear(&mut self) {
         if self.drawn > 0 {
             let up = format!("\x1b[{}A\r\x1b[J", self.drawn);
@@ -193,7 +194,7 @@ impl<'a> Screen<'a> {
         if period.answered == 0 {
             let due = |rate: f64| rate * period.length().as_secs_f64();
             if self.offered.is_some_and(|rate| due(rate) < DUE_MIN) {
-                // Nothing may have been due either.
+                // Perhaps no request was due.
                 return String::from("-");
             }
             let silent = period.end.saturating_sub(self.last_answer);
@@ -209,7 +210,7 @@ impl<'a> Screen<'a> {
             .join(between)
     }
 
-    /// How far the run is: by time, by requests, or only how long it has gone on.
+    /// The progress of the run: by time, by requests, or only the elapsed time.
     fn bar(&self, elapsed: Duration) -> String {
         let by_time = self
             .duration
@@ -241,7 +242,7 @@ impl<'a> Screen<'a> {
         format!("  {bar}  {}{of}", seconds(elapsed))
     }
 
-    /// The last rates as bars, the highest as high as a line; lower bars are steady against the top, not the bottom.
+    /// The last rates as bars, the highest at full height; lower bars are aligned at the top, not the bottom.
     fn sparks(&self) -> String {
         let top = self.rates.iter().copied().fold(0.0, f64::max);
         let height = |rate: f64| {
@@ -256,7 +257,7 @@ impl<'a> Screen<'a> {
         bars.collect()
     }
 
-    /// Draws over what was drawn before, each line cut to the screen.
+    /// Draws over the previous block, each line truncated to the screen.
     fn draw(&mut self, columns: usize, lines: &[String]) {
         let mut text = String::new();
         if self.drawn > 0 {
@@ -271,7 +272,7 @@ impl<'a> Screen<'a> {
         self.write(&text);
     }
 
-    /// A standard error that is closed is nobody's fault: the run goes on.
+    /// An error of standard error is ignored: the run goes on.
     fn write(&mut self, text: &str) {
         let written = self.err.write_all(text.as_bytes());
         if written.and_then(|()| self.err.flush()).is_err() {
@@ -281,11 +282,11 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// `7 s`, `0.25 s`: the clock of a run, without digits that say nothing.
+/// `7 s`, `0.25 s`: the elapsed time, without meaningless digits.
 fn seconds(elapsed: Duration) -> String {
     let millis = (elapsed.as_micros() + 500) / 1000;
     let (seconds, rest) = (millis / 1000, millis % 1000);
-    // A cut is a little late: what is within a hundredth of a second is that second.
+    // A cut is a little late: times within a hundredth of a second after a whole one are rounded down.
     match rest {
         0..10 => format!("{seconds} s"),
         990.. => format!("{} s", seconds + 1),
@@ -298,10 +299,10 @@ fn ratio(part: u64, whole: u64) -> f64 {
     part as f64 / whole.max(1) as f64
 }
 
-/// Plain lines come no closer together than this.
+/// The minimum time between plain lines.
 const SHOWN_EVERY: Duration = Duration::from_secs(1);
 
-/// Requests of an open loop that have to be due in a period for a lack of answers to mean something.
+/// The minimum of due requests of an open loop in a period for a lack of answers to mean something.
 const DUE_MIN: f64 = 2.0;
 
 /// Places of the progress bar.

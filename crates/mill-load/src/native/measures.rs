@@ -1,4 +1,4 @@
-//! What is measured of a request, as histograms.
+//! The durations measured of a request, as histograms.
 
 use crate::sample::Sample;
 use core::time::Duration;
@@ -17,9 +17,9 @@ use mill_metrics::Histogram;
 pub struct Measures {
     /// From the intended start: what a user would have waited.
     pub latency: Histogram,
-    /// From the actual start. In a closed loop it is the latency, and kept there only.
+    /// From the actual start. In a closed loop it equals the latency, and is only kept there.
     pub raw: Option<Histogram>,
-    /// From the actual start after the intended one; open loop only.
+    /// From the intended start to the actual one; open loop only.
     pub lateness: Option<Histogram>,
     /// From sending to the end of the response.
     pub service: Histogram,
@@ -30,7 +30,7 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Nothing yet. `open_loop` is whether requests have times of their own.
+    /// Empty histograms. `open_loop` is whether requests have due times of their own.
     pub fn new(open_loop: bool) -> Self {
         let optional = || open_loop.then(Histogram::new);
         Self {
@@ -48,14 +48,14 @@ impl Measures {
         self.raw.as_ref().unwrap_or(&self.latency)
     }
 
-    /// Whether all durations of a request are its latency: it was sent when it was to be started, and its answer came at
-    /// once and whole.
+    /// Whether all durations of a request equal its latency: it was sent when it was started, and its answer arrived in
+    /// one piece.
     pub(crate) fn are_alike(&self, sample: &Sample) -> bool {
         let is_sent_at_once = sample.sent == sample.started && sample.started == sample.intended;
         is_sent_at_once && sample.first_byte == sample.done && self.lateness.is_none()
     }
 
-    /// Counts a request but for its latency.
+    /// Counts a request except its latency.
     pub(crate) fn on_sample(&mut self, sample: &Sample) {
         if let Some(raw) = &mut self.raw {
             raw.record(sample.time());
@@ -67,7 +67,7 @@ impl Measures {
         self.first_byte.record(sample.first_byte_time());
     }
 
-    /// Counts latencies: of requests whose durations are all alike, and of those that were counted but for it.
+    /// Counts latencies: of requests whose durations are all equal, and of those that were counted except for it.
     pub(crate) fn add_latencies(&mut self, alike: &Histogram, other: &Histogram) {
         self.latency.add(other);
         if alike.is_empty() {
@@ -82,7 +82,7 @@ impl Measures {
         self.connect.record(took);
     }
 
-    /// Counts what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
         add_optional(&mut self.raw, other.raw.as_ref());

@@ -1,11 +1,11 @@
-//! Several results as one: histograms are added, percentiles never averaged.
+//! Merges several results: histograms are added, percentiles never averaged.
 //!
-//! A part that differs from the others is told, because it dominates the tail of the sum: Treadmill (Zhang et al., ISCA
-//! 2016) found one bad client among good ones to be a common reason for wrong percentiles.
+//! A part that differs from the others is reported, because it dominates the tail of the sum: Treadmill (Zhang et al.,
+//! ISCA 2016) found one bad client among good ones to be a common reason for wrong percentiles.
 
 /// `millstream load merge`.
 mod command;
-/// The parts beside each other.
+/// Compares the parts.
 mod spread;
 
 pub use command::main;
@@ -21,13 +21,13 @@ use mill_metrics::Histogram;
 /// Where the parts of a result ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hosts {
-    /// On one machine: each part saw the same counters of it.
+    /// On one machine: each part read the same counters.
     Same,
-    /// On several: what each machine counted adds up.
+    /// On several: each machine's counters are added.
     Several,
 }
 
-/// Puts parts together that ran at the same time; `None` without any.
+/// Merges parts that ran at the same time; `None` without any.
 pub fn merge(parts: &[Results], hosts: Hosts) -> Option<Results> {
     let (first, others) = parts.split_first()?;
     let mut sum = first.clone();
@@ -51,7 +51,7 @@ pub fn merge(parts: &[Results], hosts: Hosts) -> Option<Results> {
     Some(sum)
 }
 
-/// Periods of the same number belong together: the parts began together and have the same interval.
+/// Periods of the same number are merged: the parts began together and have the same interval.
 fn merge_periods(parts: &[Results]) -> Vec<Period> {
     let longest = parts.iter().map(|part| part.periods.len()).max();
     (0..longest.unwrap_or(0))
@@ -73,7 +73,7 @@ fn merge_period(same: &[&Period]) -> Option<Period> {
     let mut sum = (*first).clone();
     let mut latency = Histogram::new();
     for period in same {
-        // A part's own histogram can be read: it was written by us, or refused when its file was read.
+        // A part's own histogram is valid: it was written by us, or checked when its file was read.
         if let Ok(own) = Histogram::parse(&period.histogram) {
             latency.add(&own);
         }
@@ -110,7 +110,7 @@ fn add_machine(sum: &mut Machine, part: &Machine, hosts: Hosts) {
             used: one.used + other.used,
             available: one.available + other.available,
         }),
-        // Each part saw the same programs; the longest look says most.
+        // Each part read the counters of the same programs; the longest reading is the best one.
         (Some(one), Some(other)) if one.available > other.available => Some(one),
         (one, other) => other.or(one),
     };

@@ -1,11 +1,11 @@
-//! Requests as bytes, from what the command line says about them.
+//! Requests as bytes, made from the command line.
 
 use crate::native::options::{Message, Version};
 use crate::request::{Batch, Rendered};
 use crate::target::Url;
 use mill_metrics::base64;
 
-/// Renders one request. Fields that were given replace ours of the same name.
+/// Renders one request. Given fields replace ours of the same name.
 pub(crate) fn render(
     message: &Message,
     url: &Url,
@@ -55,7 +55,7 @@ pub(crate) fn render(
     }
 }
 
-/// RFC 9110 10.1.5: a server's operator sees who makes the load.
+/// RFC 9110 10.1.5: a server's operator sees where the load comes from.
 const USER_AGENT: &str = concat!("millstream/", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]

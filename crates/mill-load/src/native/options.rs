@@ -1,11 +1,11 @@
-//! The command line of `millstream load`: arguments in, what was asked for out, or a sentence why not.
+//! The command line of `millstream load`: arguments in, options out, or an error message.
 //!
-//! The options are lines of one table (`table`), from which the help texts are made too. Clap would bring its own words for
-//! every refusal and a dozen crates; what is needed here is a loop over a table and sentences that say what to write.
+//! The options are lines of one table (`table`), from which the help texts are made too. Clap would bring a dozen
+//! crates and its own error messages; a loop over a table is enough, and its messages say what to write.
 
 /// Address ranges.
 mod addresses;
-/// From separate options to a whole that makes sense.
+/// Defaults, and checks of options against each other.
 mod finish;
 /// The texts of `--help`.
 pub(crate) mod help;
@@ -30,7 +30,7 @@ use core::time::Duration;
 use mill_runtime::time::UnixTime;
 use table::TABLE;
 
-/// What a command line asks for.
+/// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadCommand {
     /// The text to print.
@@ -38,7 +38,7 @@ pub enum LoadCommand {
     Load(Box<Options>),
 }
 
-/// A load that was asked for, consistent in itself.
+/// The options of a run, consistent with each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// URLs and their weights; all have the same host and port. Never empty.
@@ -55,7 +55,7 @@ pub struct Options {
     pub life: Life,
     pub connection_rate: Option<f64>,
     pub ramp: Option<Duration>,
-    /// `None`: a request may take for ever.
+    /// `None`: no time limit of requests.
     pub timeout: Option<Duration>,
     pub message: Message,
     pub sources: Sources,
@@ -66,9 +66,9 @@ pub struct Options {
     pub interval: Duration,
     pub processes: u32,
     pub start_at: Option<UnixTime>,
-    /// Another process started this one to do this part.
+    /// This process was started by another one to run this part.
     pub part: Option<PartIndex>,
-    /// Look for the highest rate that keeps this.
+    /// Search for the highest rate that meets this.
     pub search: Option<Objective>,
     /// Run every combination, each in processes of its own.
     pub sweep: Option<Sweep>,
@@ -76,12 +76,12 @@ pub struct Options {
     pub requirements: Vec<Requirement>,
     pub thresholds: Thresholds,
     pub outputs: Outputs,
-    /// Nothing but errors on standard error, nothing on standard output but what was asked for.
+    /// Only errors on standard error, and only requested files on standard output.
     pub quiet: bool,
     pub colour: bool,
 }
 
-/// What every request is made of.
+/// The parts of every request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     pub method: String,
@@ -98,7 +98,7 @@ pub struct Message {
     pub expect: Option<String>,
 }
 
-/// The version that requests say.
+/// The version in requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     Http10,
@@ -125,14 +125,14 @@ pub struct Outputs {
 }
 
 impl Options {
-    /// Whether requests have times of their own.
+    /// Whether requests have due times of their own.
     pub const fn is_open_loop(&self) -> bool {
         self.rate.is_some() || self.search.is_some()
     }
 }
 
 impl Outputs {
-    /// All files that were asked for.
+    /// All output files.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         [&self.json, &self.hlog, &self.csv, &self.svg]
             .into_iter()
@@ -145,7 +145,7 @@ impl Outputs {
     }
 }
 
-/// Why a command line is refused: one sentence, with the option it is about.
+/// Why a command line is refused: one message, with the option it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub String);
 
@@ -186,7 +186,7 @@ pub fn parse(arguments: &[Vec<u8>]) -> Result<LoadCommand, Refused> {
     finish::finish(draft).map(|options| LoadCommand::Load(Box::new(options)))
 }
 
-/// What was said so far.
+/// The options so far.
 #[derive(Debug, Default)]
 struct Draft {
     urls: Vec<(Url, f64)>,
@@ -261,7 +261,7 @@ fn text(argument: &[u8]) -> Result<&str, Refused> {
     })
 }
 
-/// `--name=value` and `-nvalue` in their parts.
+/// Splits `--name=value` and `-nvalue`.
 fn split(argument: &str) -> (&str, Option<&str>) {
     if argument.starts_with("--") {
         return match argument.split_once('=') {

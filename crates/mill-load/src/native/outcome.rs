@@ -1,4 +1,4 @@
-//! Everything that reports are made of: what was asked for, what was done, and what it means.
+//! The data of all reports: options, results and verdict.
 
 use crate::native::options::Options;
 use crate::native::preparation::Prepared;
@@ -13,7 +13,7 @@ pub struct Outcome<'a> {
     pub prepared: &'a Prepared,
     pub results: &'a Results,
     pub verdict: Verdict,
-    /// What became of each requirement, in the order of the command line.
+    /// The result of each requirement, in the order of the command line.
     pub requirements: Vec<Kept>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// The exit status: a requirement that did not hold comes before figures that mean nothing.
+    /// The exit status: a requirement that is not met comes before an invalid verdict.
     pub fn status(&self) -> u8 {
         if self.requirements.iter().any(|kept| !kept.held) {
             STATUS_MISSED
@@ -41,7 +41,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// Whether requests had times of their own.
+    /// Whether requests had due times of their own.
     pub fn is_open_loop(&self) -> bool {
         self.options.is_open_loop()
     }
@@ -50,7 +50,7 @@ impl<'a> Outcome<'a> {
 fn verdict(options: &Options, prepared: &Prepared, results: &Results) -> Verdict {
     let interval = prepared.plan.interval;
     let whole = results.periods.iter().filter(|period| {
-        // A period a tenth shorter is the rest at the end: its count says nothing about the rate.
+        // A period more than a tenth shorter is the rest at the end: its count says nothing about the rate.
         period.length() * 10 >= interval * 9
     });
     let answers: Vec<u64> = whole.map(|period| period.answered).collect();
@@ -77,7 +77,7 @@ fn verdict(options: &Options, prepared: &Prepared, results: &Results) -> Verdict
     )
 }
 
-/// A requirement of the command line did not hold.
+/// A requirement of the command line was not met.
 pub const STATUS_MISSED: u8 = 2;
 
 /// The verdict is [`VerdictKind::Invalid`].

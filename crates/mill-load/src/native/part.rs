@@ -1,8 +1,9 @@
 //! A run that is split over several processes of this machine.
 //!
 //! The process that the user started conducts: it starts one process a part, each with the same command line and
-//! `--part n/N`, waits until all are ready, and names a moment on the clock they share at which all begin. The parts tell
-//! of each interval and in the end of everything they measured, and the conductor adds that up. Lines of JSON both ways:
+//! `--part n/N`, waits until all are ready, and announces a common beginning on the monotonic clock that they share.
+//! The parts report each interval and in the end all their results, and the conductor adds them up. Lines of JSON both
+//! ways:
 //!
 //! ```text
 //! conductor                        part
@@ -14,13 +15,13 @@
 //!                     <- result
 //! ```
 //!
-//! A part that is lost makes the run void: the load was not the one asked for, and nobody knows since when.
+//! A lost part invalidates the run: the load was lower than requested, from an unknown time on.
 
-/// The side that starts the others.
+/// The conductor: starts the parts.
 mod conduct;
-/// What both sides say.
+/// The messages of both sides.
 mod message;
-/// The side that was started.
+/// A part.
 mod perform;
 /// Results as JSON and back.
 pub mod wire;
@@ -32,7 +33,7 @@ use crate::plan::{Opening, Pace, Plan, cut};
 use core::time::Duration;
 use std::fmt;
 
-/// Which part of how many, as the hidden option `--part` says it: `2/4`.
+/// The number of a part, as in the hidden option `--part`: `2/4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartIndex {
     /// From 0.
@@ -40,7 +41,7 @@ pub struct PartIndex {
     pub count: u32,
 }
 
-/// Why several processes could not do a run: a sentence.
+/// Why a run in several processes failed: a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartError(pub String);
 
@@ -53,8 +54,8 @@ impl PartIndex {
         Some(Self { index, count })
     }
 
-    /// Makes a plan for all this part's own. Remainders are handed out one each to the first parts; each part has a
-    /// thread and a connection at least, which whoever reads the command line has to see to.
+    /// Reduces a plan to this part's share. Remainders are distributed one each to the first parts; each part needs at
+    /// least a thread and a connection, which the reader of the command line checks.
     pub fn share(self, plan: &mut Plan) {
         let whole = plan.connections;
         plan.connections = self.cut(whole);
@@ -67,7 +68,7 @@ impl PartIndex {
         match &mut plan.pace {
             Pace::Closed { .. } => {}
             Pace::Open { rate, .. } => *rate /= count,
-            // Each connection keeps the schedule it would have had in one process.
+            // Each connection keeps the schedule that it would have in one process.
             Pace::Each { rate } => {
                 *rate *= f64::from(plan.connections) / f64::from(whole.max(1));
             }
@@ -92,7 +93,7 @@ impl PartIndex {
         }
     }
 
-    /// Ports that are chosen early must not be chosen by two.
+    /// Two parts must not choose the same port.
     fn share_sources(self, plan: &mut Plan) {
         let Some(ports) = &plan.sources.ports else {
             return;
@@ -126,8 +127,8 @@ impl fmt::Display for PartError {
 
 impl std::error::Error for PartError {}
 
-/// Between the seeds of two parts: odd and without pattern, so that no two parts draw the same numbers (the golden
-/// ratio's bits, as splitmix64 steps).
+/// The difference between the seeds of two parts: odd and irregular, so that no two parts draw the same numbers (the
+/// golden ratio's bits, as splitmix64 steps).
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15 ^ 0x5555;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From options to a plan and the requests to send: reads the files that were named and asks for addresses.
+//! From options to a plan and the requests to send: reads the named files and resolves addresses.
 
 use crate::native::message;
 use crate::native::options::{Body, Options, Refused};
@@ -11,14 +11,14 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::sync::Arc;
 
-/// All that a run needs.
+/// The data of a run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub plan: Plan,
     pub sending: Sending,
 }
 
-/// What is sent, before it is handed to threads.
+/// The requests, before they are given to threads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sending {
     Mix(Vec<(Rendered, f64)>),
@@ -43,7 +43,7 @@ impl Sending {
     }
 }
 
-/// Prepares a run. Each error is a sentence.
+/// Prepares a run. Each error is a message.
 pub fn prepare(options: &Options, platform: &impl Platform) -> Result<Prepared, Refused> {
     let sending = sending(options)?;
     let expected = options.message.expect.as_deref();
@@ -117,7 +117,7 @@ fn sending(options: &Options) -> Result<Sending, Refused> {
     Ok(Sending::Replay(all.into()))
 }
 
-/// The first address of the name, or the first of the family that connections are to come from.
+/// The first address of the name, or the first of the family of the source addresses.
 fn endpoints(options: &Options, platform: &impl Platform) -> Result<Vec<Endpoint>, Refused> {
     let Some((url, _)) = options.urls.first() else {
         return Err(Refused(String::from("there is no URL")));

@@ -1,4 +1,4 @@
-//! One thread's memory of a run: histograms, the answers' kinds, an example of each failure.
+//! One thread's records of a run: histograms, the kinds of answers, an example of each failure.
 
 use crate::failure::{Failure, FailureKind};
 use crate::native::answers::Answers;
@@ -10,24 +10,24 @@ use core::time::Duration;
 use mill_metrics::Histogram;
 use mill_runtime::time::Instant;
 
-/// The native command's [`Record`]. Everything it holds is allocated when it is made, so that a request costs some
-/// additions and nothing else.
+/// The native command's [`Record`]. All its memory is allocated when it is made, so a request costs only some
+/// additions.
 #[derive(Debug)]
 pub struct Recorder {
     /// Complete after a cut.
     pub measures: Measures,
     pub answers: Answers,
-    /// The first failure of each kind, in the order of [`FailureKind::ALL`]: its sentence says more than its kind.
+    /// The first failure of each kind, in the order of [`FailureKind::ALL`]: its message is more precise than its kind.
     pub examples: [Option<Failure>; FailureKind::ALL.len()],
-    /// Latencies since the last cut: of requests whose other durations are the same, and of all others. Most answers come
-    /// whole, to requests that were sent when they were started, and one count is less than four.
+    /// Latencies since the last cut: of requests whose other durations are the same, and of all others. Most answers
+    /// arrive in one piece, for requests that were sent when they were started, and one count is cheaper than four.
     alike: Histogram,
     other: Histogram,
-    /// What had been counted at the last cut.
+    /// The tally at the last cut.
     cut_at: Tally,
 }
 
-/// What one thread did in one interval.
+/// The data of one thread in one interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
     pub latency: Histogram,

@@ -1,4 +1,4 @@
-//! A file of requests: one a line, `METHOD TARGET` or only the target; what follows them is not looked at.
+//! A file of requests: one a line, `METHOD TARGET` or only the target; the rest of a line is ignored.
 
 /// One request of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) struct Line {
     pub(crate) target: String,
 }
 
-/// Reads all requests. Empty lines and lines that begin with `#` are passed over; an error names the line.
+/// Reads all requests. Empty lines and lines that begin with `#` are skipped; an error names the line.
 pub(crate) fn parse(text: &[u8]) -> Result<Vec<Line>, String> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let before = text.get(..error.valid_up_to()).unwrap_or_default();

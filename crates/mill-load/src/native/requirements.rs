@@ -1,4 +1,4 @@
-//! What must hold for a run to be a success: `--max-p99 5ms`, `--max-errors 0`, `--min-rate 20k`.
+//! Requirements on a run: `--max-p99 5ms`, `--max-errors 0`, `--min-rate 20k`.
 
 use crate::native::options::values;
 use crate::native::results::Results;
@@ -6,10 +6,10 @@ use crate::native::units;
 use crate::silence::lost_share;
 use core::time::Duration;
 
-/// Something that a run must keep.
+/// A requirement on a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Requirement {
-    /// So many percent of the latencies are not longer.
+    /// So many percent of the latencies are at most this.
     Latency { percent: f64, most: Duration },
     /// Failed requests and answers with a status above 399.
     Errors(MostErrors),
@@ -21,12 +21,12 @@ pub enum Requirement {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MostErrors {
     Count(u64),
-    /// Of all requests that were finished, and of the connections' time: a server that is gone fails few requests,
-    /// because each connection waits before it tries again.
+    /// Of all finished requests, and of the connections' time: a server that is down fails few requests, because each
+    /// connection waits before it tries again.
     Percent(f64),
 }
 
-/// A requirement and what became of it.
+/// A requirement and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub requirement: Requirement,
@@ -48,7 +48,7 @@ impl Requirement {
         }
     }
 
-    /// What it asks for, as people write it.
+    /// Its limit, as written on the command line.
     pub fn limit(&self) -> String {
         match self {
             Self::Latency { most, .. } => units::duration(*most),
@@ -70,7 +70,7 @@ impl Requirement {
         }
     }
 
-    /// Whether a run of so many connections kept it. A run without an answer keeps no latency and no rate.
+    /// Whether a run with so many connections met it. A run without an answer meets no latency and no rate.
     pub fn examine(&self, results: &Results, connections: u32) -> Outcome {
         let (held, measured) = match self {
             Self::Latency { percent, most } => {
@@ -118,7 +118,7 @@ impl MostErrors {
     }
 }
 
-/// What a run lost, in both ways of counting.
+/// The errors of a run, counted in both ways.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Errors {
     /// Failed requests, answers with a status above 399, and requests that hung when the run ended.
@@ -145,7 +145,7 @@ impl Errors {
         }
     }
 
-    /// The larger share, and of what it is.
+    /// The larger share, and what it is a share of.
     pub(crate) fn worse(self) -> (f64, &'static str) {
         if self.of_time > self.of_requests {
             (self.of_time, " of the connections' time")

@@ -1,4 +1,4 @@
-//! What a run brought, all threads together: what every report is made of.
+//! The results of a run, all threads together: the data of every report.
 
 use crate::failure::{Failure, FailureKind};
 use crate::generator::Part;
@@ -17,26 +17,26 @@ use mill_runtime::time::{Instant, UnixTime};
 /// The results of one run, or of several that were merged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// When it was started, by the calendar.
+    /// When it was started, by the wall clock.
     pub began: UnixTime,
     pub measured: Duration,
     pub tally: Tally,
     pub measures: Measures,
     pub answers: Answers,
-    /// A sentence for each kind of failure that happened.
+    /// A message for each kind of failure that occurred.
     pub failures: Vec<(FailureKind, String)>,
     pub periods: Vec<Period>,
-    /// When nobody was answered, all threads together.
+    /// When no request was answered, all threads together.
     pub gaps: Vec<Gap>,
     pub machine: Machine,
-    /// The user ended it before its time.
+    /// The user interrupted it.
     pub interrupted: bool,
-    /// Why it ended before its time by itself.
+    /// Why it ended early by itself.
     pub aborted: Option<String>,
 }
 
 impl Results {
-    /// Puts together what the threads brought home.
+    /// Makes them of the threads' results.
     pub fn of(ran: RunOutcome<Recorder>, series: Series, began: UnixTime, open_loop: bool) -> Self {
         let (tally, gaps) = (ran.tally(), ran.gaps());
         let mut measures = Measures::new(open_loop);
@@ -77,7 +77,7 @@ impl Results {
         self.per_second(self.tally.answered)
     }
 
-    /// Something per second of the measured period.
+    /// A count per second of the measured period.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a float of 53 bits is exact enough for a rate"
@@ -91,14 +91,14 @@ impl Results {
         }
     }
 
-    /// The stretches in which somebody waited and nobody was answered.
+    /// The stretches in which requests waited and none was answered.
     pub fn silences(&self, connections: u32) -> Vec<Silence> {
         let raw = self.measures.raw();
         let usual = raw.percentile(silence::usual_percent(raw.count(), connections));
         silence::silences(&self.gaps, self.measured, usual)
     }
 
-    /// Requests of an open loop that were due: begun, or not even that.
+    /// Requests of an open loop that were due, started or not.
     pub const fn due(&self) -> u64 {
         self.tally.started + self.tally.never_started
     }

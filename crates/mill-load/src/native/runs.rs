@@ -1,4 +1,4 @@
-//! The ways in which runs are carried out: alone, in several processes, as a search, as a sweep.
+//! Single runs, runs in several processes, searches, sweeps.
 
 use crate::native::live::{Live, Screen};
 use crate::native::merge::{Hosts, merge};
@@ -36,7 +36,7 @@ pub(super) fn pace(options: &Options) -> Pace {
     }
 }
 
-/// What each thread of the plan is given.
+/// The input of each thread of the plan.
 pub(super) fn inputs(options: &Options, prepared: &Prepared) -> Vec<ThreadInput<Recorder>> {
     let input = |_| ThreadInput {
         requests: prepared.sending.requests(),
@@ -86,7 +86,7 @@ pub(super) fn together(
     merge(&parts, Hosts::Same).ok_or_else(|| Refused(String::from("no process has done anything")))
 }
 
-/// The moment of `--start-at` on the monotonic clock.
+/// The time of `--start-at` on the monotonic clock.
 pub(super) fn begin(
     options: &Options,
     platform: &impl Platform,
@@ -106,7 +106,7 @@ pub(super) fn begin(
     }
 }
 
-/// Looks for the highest rate that keeps `objective`; tells of each trial on standard error.
+/// Searches for the highest rate that meets `objective`; reports each trial on standard error.
 pub(super) fn search(
     options: &Options,
     prepared: &Prepared,
@@ -161,7 +161,7 @@ pub(super) fn search(
     .map_err(|error| Refused(error.0))
 }
 
-/// What a search has found, and all its trials.
+/// The result of a search, and all its trials.
 pub(super) fn describe(
     searched: &Searched,
     objective: &Objective,
@@ -206,7 +206,7 @@ pub(super) fn describe(
     format!("{table}\n{found}{precision}{interrupted}{invalid}\n{others}\n")
 }
 
-/// Trials on a machine that had other work: their rate is that of what was left of it.
+/// Trials on a machine that had other work: their rate is that of the remaining CPU time.
 fn disturbed(points: &[Point], thresholds: &Thresholds) -> String {
     let fail = thresholds.of(Subject::OtherCpu).fail / 100.0;
     let shares = points.iter().filter_map(|point| point.other_cpu);
@@ -254,7 +254,7 @@ fn nanos(time: UnixTime) -> i128 {
     i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
 }
 
-/// Periods of the parts, until all have told of one.
+/// Periods that have not been reported by all parts.
 #[derive(Debug, Default)]
 struct Gathering {
     open: VecDeque<Open>,
@@ -269,7 +269,7 @@ struct Open {
 }
 
 impl Gathering {
-    /// Adds a part's period; returns the sum once all parts have told of it. They cut at the same times.
+    /// Adds a part's period; returns the sum once all parts have reported it. They cut at the same times.
     fn add(&mut self, options: &Options, period: &Period) -> Option<Period> {
         let interval = options.interval.as_secs_f64().max(f64::MIN_POSITIVE);
         let number = (period.end.as_secs_f64() / interval).round();
@@ -322,5 +322,5 @@ impl Open {
     }
 }
 
-/// Periods that wait for a part that does not tell; a lost part ends the run anyway.
+/// Periods that wait for a part that does not report; a lost part ends the run anyway.
 const OPEN_MAX: usize = 16;

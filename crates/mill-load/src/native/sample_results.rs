@@ -1,4 +1,4 @@
-//! Results that the tests of all output forms know: two seconds, a thousand answers, three failures.
+//! Fixed results for the tests of all output forms: two seconds, a thousand answers, three failures.
 
 use crate::failure::FailureKind;
 use crate::native::answers::Answers;
@@ -129,7 +129,7 @@ fn interval(answered: u64, started: u64, failed: u64, connected: u64) -> Interva
     }
 }
 
-/// What `line` asks for.
+/// The options of `line`.
 pub(super) fn options(line: &str) -> Options {
     let arguments: Vec<Vec<u8>> = line
         .split_whitespace()
@@ -141,7 +141,7 @@ pub(super) fn options(line: &str) -> Options {
     }
 }
 
-/// A plan with one request, as `options` ask.
+/// A plan with one request, for `options`.
 pub(super) fn prepared(options: &Options) -> Prepared {
     let mut plan = Plan::new(SocketAddr::from(([192, 0, 2, 1], 80)).into());
     plan.connections = options.connections;
@@ -163,7 +163,7 @@ pub(super) fn prepared(options: &Options) -> Prepared {
     }
 }
 
-/// Hands `check` the outcome of a command line, on results of its loop.
+/// Passes the outcome of a command line, with results of its kind of loop, to `check`.
 pub(super) fn with_outcome(line: &str, check: impl FnOnce(&Outcome<'_>)) {
     let options = options(line);
     let prepared = prepared(&options);

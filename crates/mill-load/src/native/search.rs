@@ -1,13 +1,13 @@
-//! The highest rate at which a server keeps an objective.
+//! The highest rate at which a server meets an objective.
 //!
-//! A value that says what to try next: double the rate until the objective is missed, halve the distance until it is
-//! known precisely enough, then try the result once more for long. Short trials first and a long last one, and a miss that
-//! counts only when it is repeated, are taken from RFC 9971 (multiple loss ratio search); a rate counts as kept only if
-//! the requests were really sent at it, as Nighthawk's adaptive load demands.
+//! A value that gives the next rate to try: double the rate until the objective is missed, halve the distance until the
+//! limit is known precisely enough, then confirm the result in a long trial. Short trials first and a long last one,
+//! and a miss that counts only when it is repeated, are taken from RFC 9971 (multiple loss ratio search); a rate counts
+//! as met only if the requests were really sent at it, as in Nighthawk's adaptive load.
 
 /// The trials as a table.
 mod curve;
-/// What has to be kept.
+/// The objective.
 mod objective;
 /// Each trial as a run.
 mod trials;
@@ -18,18 +18,18 @@ pub use trials::{Searched, search};
 
 use core::time::Duration;
 
-/// How to search.
+/// The parameters of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Requests per second of the first trial.
     pub start: f64,
-    /// The lowest rate that is tried: below it a trial has too few answers to tell whether the objective was kept.
+    /// The lowest rate that is tried: below it a trial has too few answers to evaluate the objective.
     pub rate_min: f64,
     /// The highest rate that is tried.
     pub rate_max: f64,
     /// The result and the lowest rate that missed differ by no more than this share.
     pub precision: f64,
-    /// Of the trials that look for the place.
+    /// Of the trials that approach the limit.
     pub short: Duration,
     /// Of the trial that confirms it.
     pub long: Duration,
@@ -43,17 +43,17 @@ pub struct Trial {
     pub duration: Duration,
 }
 
-/// How a trial went.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
     Kept,
-    /// The objective was missed, so many times over.
+    /// The objective was missed, by this factor.
     Missed {
         excess: f64,
     },
     /// The requests could not be sent at this rate: less than [`SEND_RATE_MIN`] of them were.
     NotSent,
-    /// Nothing was answered at all.
+    /// No request was answered.
     NoAnswer,
 }
 
@@ -61,42 +61,42 @@ pub enum Outcome {
 #[derive(Clone, Debug)]
 pub struct Search {
     settings: Settings,
-    /// The highest rate that was kept, and whether in a long trial.
+    /// The highest rate that was met, and whether in a long trial.
     lower: Option<(f64, bool)>,
-    /// The lowest rate that was not kept, and why.
+    /// The lowest rate that was not met, and why.
     upper: Option<(f64, Limit)>,
-    /// Short trials have promised too much.
+    /// A long trial has contradicted a short one.
     only_long: bool,
-    /// How far to go back when a long trial misses.
+    /// The factor of the next step back when a long trial misses.
     step: f64,
-    /// Misses of the present rate in a row.
+    /// Consecutive misses of the current rate.
     misses: u32,
     trials: u32,
-    /// Nobody answers any more.
+    /// The server does not answer any more.
     has_ended: bool,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Requests per second that were kept in a long trial; `None`: no rate was.
+    /// Requests per second that were met in a long trial; `None`: no rate was.
     pub rate: Option<f64>,
-    /// What is in the way of more.
+    /// What prevents a higher rate.
     pub limit: Limit,
     /// Whether the precision asked for was reached.
     pub is_precise: bool,
     pub trials: u32,
 }
 
-/// What is in the way of a higher rate.
+/// What prevents a higher rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     Objective,
-    /// The requests could not be sent in time, for want of CPU or of connections.
+    /// The requests could not be sent in time, for lack of CPU or of connections.
     Sending,
-    /// It was not to be tried.
+    /// It is beyond `rate_max`.
     RateMax,
-    /// Nobody answers any more, at whatever rate.
+    /// The server does not answer any more, at any rate.
     NoAnswer,
 }
 
@@ -148,7 +148,7 @@ impl Search {
         })
     }
 
-    /// Takes the outcome of the trial that [`Search::next`] gave.
+    /// Takes the result of the trial that [`Search::next`] gave.
     pub fn on_result(&mut self, outcome: Outcome) {
         let Some((rate, is_long)) = self.candidate() else {
             return;
@@ -181,7 +181,7 @@ impl Search {
         }
     }
 
-    /// What was found, as far as it is known now.
+    /// The result as far as it is known now.
     pub fn found(&self) -> Found {
         let confirmed = self.lower.filter(|(_, is_long)| *is_long);
         Found {
@@ -192,7 +192,7 @@ impl Search {
         }
     }
 
-    /// The rate that has to be tried next, and whether for long.
+    /// The next rate to be tried, and whether in a long trial.
     fn candidate(&self) -> Option<(f64, bool)> {
         let Settings {
             start,
@@ -228,7 +228,7 @@ impl Search {
         }
     }
 
-    /// A long trial has missed what a short one kept: goes on below it, in growing steps and long trials.
+    /// A long trial has missed a rate that a short one met: continues below it, in growing steps and long trials.
     fn step_back(&mut self, missed: f64) {
         let below = missed * (1.0 - self.step);
         self.only_long = true;
@@ -237,29 +237,29 @@ impl Search {
     }
 }
 
-/// Share of the requests that must have been sent for a trial to say something about its rate (Nighthawk's default).
+/// Share of the requests that must have been sent for a trial to be valid (Nighthawk's default).
 pub const SEND_RATE_MIN: f64 = 0.99;
 
-/// Trials after which a search gives up. A server that answers the same way each time needs less than forty: at most
-/// 24 doublings, six halvings that miss twice each, and the confirmation.
+/// Trials after which a search gives up. A server that behaves the same each time needs less than forty: at most 24
+/// doublings, six halvings that miss twice each, and the confirmation.
 pub const TRIALS_MAX: u32 = 100;
 
-/// Requests per second below which nothing is searched.
+/// The lowest rate of a search, in requests per second.
 const RATE_MIN: f64 = 0.1;
 
 /// The finest precision: runs differ by more.
 const PRECISION_MIN: f64 = 0.001;
 
-/// Trials that must miss before a rate counts as missed: noise seldom strikes twice.
+/// Trials that must miss before a rate counts as missed: noise rarely occurs twice in a row.
 const TRIES: u32 = 2;
 
-/// The same when the limit was passed by less than [`NEAR_MISS`].
+/// The same when the limit was exceeded by less than [`NEAR_MISS`].
 const TRIES_NEAR: u32 = 3;
 
 /// Up to this many times the limit, a miss may well be noise.
 const NEAR_MISS: f64 = 1.5;
 
-/// What a floating-point product may be off.
+/// The error of a floating-point product.
 const ROUNDING: f64 = 1e-9;
 
 #[cfg(test)]

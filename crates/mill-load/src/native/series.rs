@@ -5,12 +5,12 @@ use core::time::Duration;
 use mill_metrics::Histogram;
 use std::collections::VecDeque;
 
-/// Collects the threads' intervals. A period is closed, and its histogram put into its short form, when all threads
-/// have told of it, so that a long run does not keep histograms by the hour.
+/// Collects the threads' intervals. A period is closed, and its histogram compressed, when all threads have reported
+/// it, so that a long run does not keep full histograms.
 #[derive(Debug)]
 pub struct Series {
     interval: Duration,
-    /// Per thread: the number of the interval that it will tell of next.
+    /// Per thread: the number of the interval that it will report next.
     next: Vec<usize>,
     closed: Vec<Period>,
     open: VecDeque<Gathering>,
@@ -36,10 +36,10 @@ pub struct Period {
     pub histogram: String,
 }
 
-/// A period that threads still tell of.
+/// A period that not all threads have reported.
 #[derive(Debug)]
 struct Gathering {
-    /// The latest end that a thread told of.
+    /// The latest end that a thread reported.
     end: Option<Duration>,
     sum: Interval,
 }
@@ -61,7 +61,7 @@ impl Series {
         elapsed: Duration,
         interval: &Interval,
     ) -> Option<&Period> {
-        // A thread that skipped an interval tells of it with the next one, and never of the same one twice.
+        // A thread that skipped an interval reports it with the next one, and never reports one twice.
         let told = self.number_of(elapsed);
         let next = self.next.get_mut(thread as usize)?;
         let number = told.max(*next);
@@ -75,7 +75,7 @@ impl Series {
         self.closed.get(before..)?.last()
     }
 
-    /// Ends the series with what the threads have measured since their last intervals, in the order of threads.
+    /// Ends the series with the threads' counts since their last intervals, in the order of threads.
     pub fn finish(mut self, measured: Duration, rests: &[Interval]) -> Vec<Period> {
         let next = self.next.clone();
         let last = next.iter().copied().max().unwrap_or(0);
@@ -100,7 +100,7 @@ impl Series {
         &self.closed
     }
 
-    /// The number of the interval that ends about then.
+    /// The number of the interval that ends at about this time.
     fn number_of(&self, elapsed: Duration) -> usize {
         let ratio = elapsed.as_secs_f64() / self.interval.as_secs_f64().max(f64::MIN_POSITIVE);
         let ends =
@@ -114,7 +114,7 @@ impl Series {
         self.interval.saturating_mul(times)
     }
 
-    /// Adds to the open period of that number, or to the nearest that is still open or may be opened.
+    /// Adds to the open period of that number, or to the nearest one that is open or may be opened.
     fn gather(&mut self, number: usize, end: Duration, interval: &Interval) {
         let place = number.saturating_sub(self.closed.len()).min(OPEN_MAX);
         while self.open.len() <= place {
@@ -140,7 +140,7 @@ impl Period {
         self.end.saturating_sub(self.begin)
     }
 
-    /// Something per second of this period.
+    /// A count per second of this period.
     #[expect(
         clippy::cast_precision_loss,
         reason = "counts of an interval are far below 2^52"
@@ -171,7 +171,7 @@ impl Gathering {
         }
     }
 
-    /// A period that nobody told of has its regular end, and nothing happened in it.
+    /// An unreported period has its regular end, and zero counts.
     fn close(self, begin: Duration, regular_end: Duration) -> Period {
         let Interval {
             latency,
@@ -202,7 +202,7 @@ impl Gathering {
 }
 
 impl Interval {
-    /// Counts what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency);
         self.started += other.started;
@@ -214,7 +214,7 @@ impl Interval {
     }
 }
 
-/// Periods that may be open at a time: threads tell of the same one within a turn, unless one hangs.
+/// Periods that may be open at a time: threads report the same one within a turn, unless one hangs.
 const OPEN_MAX: usize = 64;
 
 #[cfg(test)]

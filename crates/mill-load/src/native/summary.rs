@@ -1,4 +1,4 @@
-//! The summary: what was done, how long it took, what failed, and what it means.
+//! The summary: the load, its duration, failures, and the verdict.
 
 /// The table of latencies.
 mod table;
@@ -168,7 +168,7 @@ fn figures(text: &mut String, outcome: &Outcome<'_>) {
     line("connections", connections);
 }
 
-/// Every request, by what became of it.
+/// Every request, by its result.
 fn accounts(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     let tally = &outcome.results.tally;
     let _ = writeln!(
@@ -315,7 +315,7 @@ fn requirements(text: &mut String, outcome: &Outcome<'_>, style: Style) {
     }
 }
 
-/// Writes words in lines of at most [`COLUMNS`]; the following ones are indented like the first one's text.
+/// Writes words in lines of at most [`COLUMNS`]; further lines are indented to the first one's text.
 pub(super) fn wrap(text: &mut String, first: &str, words: &str) {
     let mut line = String::from(first);
     let mut is_fresh = true;
@@ -335,15 +335,15 @@ pub(super) fn wrap(text: &mut String, first: &str, words: &str) {
     let _ = writeln!(text, "{}", line.trim_end());
 }
 
-/// A kind of failure as people say it.
+/// The name of a kind of failure in a summary.
 fn words(kind: FailureKind) -> String {
     kind.name().replace('_', " ")
 }
 
-/// What fits a terminal that nobody made wider.
+/// The default width of a terminal.
 const COLUMNS: usize = 80;
 
-/// More kinds of answers would be a list and no hint.
+/// A longer list of kinds of answers would not help.
 const KINDS_SHOWN: usize = 4;
 
 #[cfg(test)]

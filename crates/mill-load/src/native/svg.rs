@@ -1,12 +1,12 @@
-//! What a run has measured as a picture: the latencies by percentile and, below, how rate and p99 went on in time.
+//! A chart of a run: the latencies by percentile and, below, rate and p99 over time.
 
-/// A rectangle that values are drawn in.
+/// The rectangle of a plot.
 mod area;
 /// The curves over time.
 mod over_time;
 /// The curves over percentiles.
 mod percentiles;
-/// From values to places.
+/// From values to coordinates.
 mod scale;
 
 use crate::native::outcome::Outcome;
@@ -14,7 +14,7 @@ use crate::native::{summary, units};
 use area::Area;
 use std::fmt::Write;
 
-/// Draws a run. Without any answer it says so.
+/// Draws a run. Without any answer the chart says so.
 pub(super) fn emit(outcome: &Outcome<'_>) -> String {
     let mut body = String::new();
     let mut height = UPPER.bottom + BELOW;
@@ -34,7 +34,7 @@ pub(super) fn emit(outcome: &Outcome<'_>) -> String {
     text
 }
 
-/// Everything around the plots: paper, colours, and in words what was measured and what came out.
+/// Everything around the plots: background, colours, and a description of the run and its result.
 fn head(outcome: &Outcome<'_>, height: f64) -> String {
     let title = summary::title(outcome);
     let (what, how) = title.split_once('\n').unwrap_or((&title, ""));
@@ -46,7 +46,7 @@ fn head(outcome: &Outcome<'_>, height: f64) -> String {
         outcome.verdict.word.name()
     );
     let left = UPPER.left;
-    // A long line is squeezed, which no cut words and no overlap come from.
+    // A long line is compressed, so no words are cut and none overlap.
     let squeeze = if how.chars().count() > SUBTITLE_CHARS {
         let width = UPPER.right - left;
         format!(" textLength=\"{width}\" lengthAdjust=\"spacingAndGlyphs\"")
@@ -74,7 +74,7 @@ fn shortened(text: &str, chars: usize) -> String {
     }
 }
 
-/// XML 1.0 section 2.4; what section 2.2 allows in no document is left out.
+/// XML 1.0 section 2.4; characters that section 2.2 forbids are left out.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -92,7 +92,7 @@ fn escape(text: &str) -> String {
 /// The picture, in the units of SVG.
 const WIDTH: f64 = 960.0;
 
-/// The curves over percentiles; on the left the ticks have room, above it title and legend.
+/// The plot over percentiles, with room for the ticks on the left, and for title and legend above.
 const UPPER: Area = Area {
     left: 84.0,
     right: 920.0,
@@ -100,17 +100,17 @@ const UPPER: Area = Area {
     bottom: 470.0,
 };
 
-/// Below a plot: its ticks and their meaning.
+/// Room below a plot: its ticks and their caption.
 const BELOW: f64 = 64.0;
 
-/// Letters of the title that fit, in the wide letters of some systems.
+/// Letters of the title that fit, in the widest fonts of common systems.
 const TITLE_CHARS: usize = 72;
 
 /// The same of the smaller line below.
 const SUBTITLE_CHARS: usize = 112;
 
-/// Colours of Okabe and Ito, which colour-blind people tell apart; dark where the reader's page is. The first curve and
-/// the second one differ in their dashes too.
+/// Colours of Okabe and Ito, which colour-blind people can distinguish; dark in dark mode. The first curve and the
+/// second one differ in their dashes too.
 const STYLE: &str = "\
 text{font-family:system-ui,sans-serif;font-size:13px;fill:#444}\
 .paper{fill:#fff}.title{font-size:18px;font-weight:600;fill:#111}.subtitle{fill:#555}\

@@ -1,4 +1,4 @@
-//! Processes times connections: the sweep that people ran with dpdk-httpperf, and the table it was written down in.
+//! Processes times connections: the sweep and the table of dpdk-httpperf's measurements.
 
 use crate::dialect::wrk::units;
 use crate::native::merge::{Hosts, merge};
@@ -9,7 +9,7 @@ use core::time::Duration;
 use std::fmt;
 use std::io::{self, Write};
 
-/// What is varied. Cells with fewer connections than processes are left out.
+/// The varied parameters. Cells with fewer connections than processes are omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
     pub processes: Vec<u32>,
@@ -29,7 +29,7 @@ pub struct Cell {
 pub struct SweepError(String);
 
 impl Sweep {
-    /// Parses `processes=1,2,4 connections=1,2,4..128`; each may be left out and is 1 then. `4..128` doubles from 4 to 128.
+    /// Parses `processes=1,2,4 connections=1,2,4..128`; a missing one is 1. `4..128` doubles from 4 to 128.
     pub fn parse(text: &str) -> Result<Self, SweepError> {
         let refuse = |word: &str| SweepError(String::from(word));
         let (mut processes, mut connections) = (None, None);
@@ -75,8 +75,8 @@ impl Sweep {
     }
 }
 
-/// Runs every cell, each in as many processes as it says, and writes its line as soon as it is known. `arguments` are
-/// the command line of a cell; an interrupt ends the sweep after the line of the cell it was in.
+/// Runs every cell, each in its number of processes, and writes its line when it has ended. `arguments` are the command
+/// line of a cell; an interrupt ends the sweep after the line of the current cell.
 pub fn sweep(
     launcher: &dyn Launcher,
     cells: &[Cell],
@@ -96,13 +96,13 @@ pub fn sweep(
     Ok(())
 }
 
-/// Writes the head of the table. Columns are separated by tabs, so that a line can be pasted into a sheet.
+/// Writes the head of the table. Columns are separated by tabs, so that a line can be pasted into a spreadsheet.
 pub fn emit_head(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", COLUMNS.join("\t"))
 }
 
-/// Writes the line of a cell, whose processes brought these results. Rates are those of one process, latencies
-/// those of all together, in wrk's units.
+/// Writes the line of a cell with its processes' results. Rates are those of one process, latencies those of all
+/// together, in wrk's units.
 pub fn emit_row(cell: Cell, parts: &[Results], out: &mut dyn Write) -> io::Result<()> {
     let rates: Vec<f64> = parts.iter().flat_map(rates).collect();
     let mean = rates.iter().sum::<f64>() / (rates.len().max(1) as f64);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sweep_is_told() {
+    fn malformed_sweeps_are_errors_with_their_reason() {
         for text in [
             "",
             "processes",

@@ -16,7 +16,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// A time that somebody wrote: no more digits than it has.
+/// A time from the command line: no more digits than were written.
 pub fn given(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if duration.is_zero() {
@@ -32,7 +32,7 @@ pub fn given(duration: Duration) -> String {
     }
 }
 
-/// A round value beside an axis: `0`, `50 µs`, `2 ms`, `1 s`.
+/// A round value on an axis: `0`, `50 µs`, `2 ms`, `1 s`.
 pub fn tick(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if duration.is_zero() {
@@ -130,7 +130,7 @@ fn minutes(duration: Duration) -> String {
     }
 }
 
-/// Away with what a multiplication left behind the digits that somebody wrote.
+/// Removes the rounding error of a multiplication from a number with few digits.
 fn rounded(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_shown_as_it_was() {
+    fn given_times_are_shown_as_written() {
         for (micros, expected) in [
             (0, "0 s"),
             (50, "50 µs"),

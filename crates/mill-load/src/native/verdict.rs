@@ -1,16 +1,16 @@
-//! What a run has shown, in one word, with the evidence: which side was the limit, or why the figures say nothing.
+//! The verdict on a run in one word, with the evidence: which side was the limit, or why the figures are invalid.
 //!
-//! A pure function: `judge` looks at what was counted and at what the machine noticed, compares each figure with its
-//! `Thresholds` and says what to do next. A sound run of a closed loop ends in `server-bound`: something is always
-//! saturated there, and it is the server when it is neither the client nor the link.
+//! A pure function: `judge` compares counters and the kernel's figures with their `Thresholds` and says what to do
+//! next. A valid run of a closed loop ends in `server-bound`: something is always saturated there, and it is the server
+//! if it is neither the client nor the link.
 
 /// The comparison of one figure with its threshold.
 mod check;
-/// What is judged.
+/// The input of a verdict.
 mod evidence;
 /// The checks, one function a subject.
 mod examine;
-/// Whether a run's rate was the same all the time.
+/// Whether a run's rate was steady.
 mod steadiness;
 /// All limits, in one table.
 mod thresholds;
@@ -22,7 +22,7 @@ pub use thresholds::{Side, Subject, Threshold, ThresholdError, Thresholds, Unit}
 
 use std::fmt;
 
-/// What the run was.
+/// The kinds of verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VerdictKind {
     /// The server was the limit, or waiting for it was.
@@ -39,11 +39,11 @@ pub enum VerdictKind {
     Invalid,
 }
 
-/// The word, why, and everything that was looked at.
+/// The kind, its reason, and all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub word: VerdictKind,
-    /// What the word means for this run, and what to do next.
+    /// The meaning of the kind for this run, and what to do next.
     pub sentence: String,
     pub checks: Vec<Check>,
 }
@@ -68,8 +68,8 @@ impl fmt::Display for VerdictKind {
     }
 }
 
-/// Judges a run. Of several failed checks the one that explains the others decides: figures that are wrong come
-/// before a limit, a limit that is not the server comes before a rate that wavers.
+/// Judges a run. Of several failed checks the one that explains the others decides: invalid figures come before a
+/// limit, a limit other than the server comes before an unsteady rate.
 pub fn judge(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Verdict {
     let checks = examine::all(evidence, thresholds);
     let decisive = checks
@@ -95,7 +95,7 @@ pub fn judge(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Verdict {
     }
 }
 
-/// Which of the two things a healthy closed loop is limited by: the server's CPU, or waiting for it.
+/// Which of two limits a valid closed loop has: the server's CPU, or waiting for the server.
 fn server_bound(evidence: &Evidence<'_>, thresholds: &Thresholds) -> String {
     let limit = thresholds.of(Subject::ServerCpu);
     let Some(server) = &evidence.machine.server else {

@@ -15,7 +15,7 @@ use mill_runtime::stream::{Stream, StreamOption};
 use mill_runtime::time::{Duration, Instant};
 use std::rc::Rc;
 
-/// What the connections of one thread share. Never borrowed across an await.
+/// The state that the connections of one thread share. Never borrowed across an await.
 #[derive(Debug)]
 pub(super) struct Local<E> {
     pub(super) engine: E,
@@ -49,7 +49,7 @@ impl<E: Engine> Local<E> {
         }
     }
 
-    /// Waits as long as the law says.
+    /// Waits for the delay.
     async fn delay(&self) {
         let arrival = self.engine.now();
         let first = self.first.get().unwrap_or(arrival);
@@ -63,7 +63,7 @@ impl<E: Engine> Local<E> {
     }
 }
 
-/// Answers what comes on a stream, until one of both sides closes it.
+/// Answers the requests of a stream, until either side closes it.
 pub(super) async fn serve<E: Engine>(local: Rc<Local<E>>, stream: E::Stream) {
     local.served.borrow_mut().connections += 1;
     let mut least = 1;
@@ -94,7 +94,7 @@ pub(super) async fn serve<E: Engine>(local: Rc<Local<E>>, stream: E::Stream) {
     }
 }
 
-/// Takes content that nobody wants; false if the connection ended within it.
+/// Discards content; false if the connection ended within it.
 async fn skip<S: Stream>(stream: &S, content_bytes: u64) -> bool {
     let mut left = content_bytes;
     while left > 0 {
@@ -112,7 +112,7 @@ async fn skip<S: Stream>(stream: &S, content_bytes: u64) -> bool {
     true
 }
 
-/// Answers one request; whether the connection goes on.
+/// Answers one request; returns whether the connection stays open.
 async fn answer<E: Engine>(local: &Local<E>, stream: &E::Stream, request: Request) -> bool {
     if !local.law.is_none() {
         local.delay().await;
@@ -124,7 +124,7 @@ async fn answer<E: Engine>(local: &Local<E>, stream: &E::Stream, request: Reques
         }
         Some(Fault::Reset) => {
             local.served.borrow_mut().unanswered += 1;
-            // An engine without resets closes, which is as little of an answer.
+            // An engine without resets closes, which is no answer either.
             let _ = stream.set(StreamOption::ResetOnClose);
             return false;
         }
@@ -141,11 +141,11 @@ async fn answer<E: Engine>(local: &Local<E>, stream: &E::Stream, request: Reques
     if closes || request.connection == Connection::Close {
         return close(stream).await;
     }
-    // Whoever asks without reading is asked to read first.
+    // A client that sends without reading has to read first.
     stream.queued() <= QUEUE_BYTES_MAX || stream.drained(0).await.is_ok()
 }
 
-/// Lets the answer out and the peer read it: closing with unread bytes would reset the connection (RFC 9112 9.6).
+/// Sends the queue and waits for the peer's FIN: closing with unread bytes would reset the connection (RFC 9112 9.6).
 async fn close<S: Stream>(stream: &S) -> bool {
     if stream.drained(0).await.is_err() {
         return false;

@@ -1,4 +1,4 @@
-//! Bytes that are an answer, right or wrong.
+//! Answers as bytes, correct or faulty.
 
 use super::head::Connection;
 use core::fmt::Write;
@@ -6,23 +6,23 @@ use mill_runtime::payload::Shared;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// How a responder misbehaves, for tests of those who measure it.
+/// How a responder misbehaves, for tests of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// What it sends is no HTTP.
+    /// Sends bytes that are not HTTP.
     Garbage,
     /// Reads, and never answers.
     Silence,
     /// Closes after so many bytes of the answer.
     CloseAfter(usize),
-    /// Says that the content has so many bytes, whatever it has.
+    /// Announces a content of so many bytes, whatever its length.
     Length(usize),
     /// Resets the connection instead of answering.
     Reset,
 }
 
 impl Fault {
-    /// Parses `garbage`, `silence`, `close-after:N`, `length:N`, `reset`; the error is a sentence.
+    /// Parses `garbage`, `silence`, `close-after:N`, `length:N`, `reset`; the error is a message.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = || {
             format!(
@@ -41,7 +41,7 @@ impl Fault {
     }
 }
 
-/// The answers, rendered: one for each way a connection goes on.
+/// The rendered answers: one for each value of `Connection`.
 #[derive(Debug)]
 pub(super) struct RenderedAnswers {
     persistent: Answer,
@@ -109,7 +109,7 @@ impl Answer {
     }
 }
 
-/// What the content is made of, over and over.
+/// The content is this, repeated.
 const CONTENT: &[u8] = b"hello\n";
 
 /// A line of another protocol (RFC 5321).
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_says_how_long_it_is_and_whether_the_connection_goes_on() {
+    fn an_answer_has_its_length_and_the_connections_persistence() {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n";
         let check = |connection, is_head, rest: &str| {
             assert_eq!(text(None, connection, is_head), format!("{head}{rest}"));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fault_is_quoted() {
+    fn malformed_faults_are_quoted() {
         for word in [
             "",
             "garbag",

@@ -1,6 +1,6 @@
-//! Requests, read as far as necessary: where one ends, and whether its connection goes on.
+//! Requests, parsed as far as necessary: where one ends, and whether its connection persists.
 
-/// What has to be known of a request.
+/// The relevant properties of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// Bytes of the head with its empty line.
@@ -12,26 +12,26 @@ pub(super) struct Request {
     pub(super) connection: Connection,
 }
 
-/// What the request says of its connection (RFC 9112 9.3).
+/// The persistence of the connection (RFC 9112 9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Connection {
-    /// HTTP/1.1 goes on, and nobody says so.
+    /// HTTP/1.1 persists without a field.
     Persistent,
-    /// HTTP/1.0 goes on when asked, and is told.
+    /// HTTP/1.0 persists on request, and the answer says so.
     KeepAlive,
     Close,
 }
 
-/// What the bytes so far are.
+/// The result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scanned {
     Request(Request),
     More,
-    /// No head ends in as many bytes as one may have.
+    /// No head ends within the maximum length.
     TooLong,
 }
 
-/// Reads heads; remembers the last one, for most of a load are equal.
+/// Reads heads; keeps the last one, because most heads of a load are equal.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     last: Vec<u8>,
@@ -70,7 +70,7 @@ fn end_of_head(bytes: &[u8]) -> Option<usize> {
             continue;
         }
         let line = bytes.get(line_start..index).unwrap_or_default();
-        // Empty lines before a request are no end (RFC 9112 2.2).
+        // Empty lines before a request do not end it (RFC 9112 2.2).
         if matches!(line, b"" | b"\r") && line_start > LONGEST_LEADING {
             return Some(index + 1);
         }
@@ -105,7 +105,7 @@ fn examine(head: &[u8]) -> Request {
     }
     let is_new = request_line.ends_with(b"HTTP/1.1");
     let connection = match asked {
-        // Where such content ends nobody looks: nothing can follow it.
+        // The end of such content is not searched for: no request can follow.
         _ if is_chunked => Connection::Close,
         Some(Connection::Close) => Connection::Close,
         _ if is_new => Connection::Persistent,
@@ -120,7 +120,7 @@ fn examine(head: &[u8]) -> Request {
     }
 }
 
-/// What `Connection` asks for, if it is one of the two words that we know.
+/// The option in `Connection`, if it is one of the two known ones.
 fn option(value: &[u8]) -> Option<Connection> {
     let mut words = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     words.find_map(|word| {
@@ -134,10 +134,10 @@ fn option(value: &[u8]) -> Option<Connection> {
     })
 }
 
-/// A head may have so many bytes: as many as engines keep unread at the least.
+/// The maximum of bytes of a head: the minimum that engines buffer.
 pub(super) const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// A line that starts at or before this offset can't follow a request line, for the shortest is `GET / HTTP/1.0`.
+/// A line that starts at or before this offset can't follow a request line, since the shortest is `GET / HTTP/1.0`.
 const LONGEST_LEADING: usize = 4;
 
 #[cfg(test)]
@@ -154,7 +154,7 @@ mod tests {
             connection,
         };
         let more = format!("{text}GET / HTTP/1.0\r\n\r\n");
-        // Once read, once remembered.
+        // Parsed the first time, recalled the second.
         for _ in 0..2 {
             assert_eq!(
                 reader.scan(more.as_bytes()),

@@ -1,10 +1,10 @@
-//! How long answers take.
+//! The delays of answers.
 
 use crate::random::Random;
 use core::fmt;
 use mill_runtime::time::{Duration, Instant};
 
-/// The delays of a responder: one for each request, and perhaps a time in which nothing is answered.
+/// The delays of a responder: one for each request, and optionally a time without answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Law {
     pub delay: Delay,
@@ -27,7 +27,7 @@ pub enum Delay {
     Exponential(Duration),
 }
 
-/// A time in which nothing is answered; what would be is answered at its end. Counted from a thread's first request.
+/// A time without answers; answers due in it are sent at its end. Counted from a thread's first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     pub at: Duration,
@@ -64,7 +64,7 @@ impl Law {
         self.delay == Delay::None && self.stall.is_none()
     }
 
-    /// When the answer is due to a request that arrived at `arrival`; `first` is when the first of all did.
+    /// When the answer is due to a request that arrived at `arrival`; `first` is the arrival of the first request.
     pub(super) fn due(&self, arrival: Instant, first: Instant, random: &mut Random) -> Instant {
         let delay = match self.delay {
             Delay::None => Duration::ZERO,
@@ -147,7 +147,7 @@ impl fmt::Display for LawError {
 
 impl std::error::Error for LawError {}
 
-/// An hour: what histograms can hold.
+/// An hour: the maximum of histograms.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_law_is_quoted() {
+    fn malformed_laws_are_quoted() {
         for text in [
             "",
             "2",
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_into_a_stall_waits_for_its_end() {
+    fn answers_due_in_a_stall_wait_for_its_end() {
         assert_eq!(dues("2ms", &[0, 7]), [2, 9]);
         assert_eq!(
             dues("2ms+stall:10ms,5ms", &[0, 7, 8, 12, 13, 14]),

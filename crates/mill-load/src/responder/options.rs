@@ -5,7 +5,7 @@ use super::content::Fault;
 use super::law::{Law, duration};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A responder as somebody asked for it.
+/// The options of a responder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RespondOptions {
     pub address: SocketAddr,
@@ -13,18 +13,18 @@ pub struct RespondOptions {
     pub conduct: Conduct,
 }
 
-/// What a command line wants.
+/// The request of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RespondCommand {
     Respond(RespondOptions),
     Help,
 }
 
-/// Why a command line is refused: a sentence.
+/// Why a command line is refused: a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused(pub String);
 
-/// What `--help` writes.
+/// The text of `--help`.
 pub const HELP: &str = "\
 Usage: millstream load respond [ADDRESS:PORT] [OPTIONS]
 
@@ -40,7 +40,7 @@ RenderedAnswers every request alike until Ctrl-C, then says what it did: a serve
   --fault FAULT    garbage, silence, close-after:BYTES, length:BYTES (a wrong Content-Length), reset
 ";
 
-/// Reads what stands behind `millstream load respond`.
+/// Reads the arguments after `millstream load respond`.
 pub fn parse(arguments: &[Vec<u8>]) -> Result<RespondCommand, Refused> {
     let mut options = RespondOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
@@ -121,7 +121,7 @@ const DEFAULT_PORT: u16 = 8080;
 /// A GiB: the content is in memory, three times.
 const CONTENT_BYTES_MAX: u64 = 1 << 30;
 
-/// More threads than that no machine has CPUs for.
+/// No machine has CPUs for more threads.
 const THREADS_MAX: u64 = 1024;
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn wrong_options_are_reported() {
         let check = |line: &str, expected: &str| {
             let Err(Refused(sentence)) = parse_words(line) else {
                 panic!("{line}");

@@ -1,22 +1,22 @@
-//! What was served, and how late.
+//! What was served, and its delays.
 
 use core::time::Duration;
 use mill_metrics::Histogram;
 use std::io::{self, Write};
 
-/// What a responder has done; those of several threads add up.
+/// The counts of a responder; those of several threads are added.
 #[derive(Clone, Debug)]
 pub struct Served {
     pub connections: u64,
-    /// Requests that were answered, rightly or not.
+    /// Requests that were answered, correctly or not.
     pub answered: u64,
     /// Requests that a fault left without any answer.
     pub unanswered: u64,
     /// Bytes of answers.
     pub bytes: u64,
-    /// From when a request was read to when its answer was handed over: the truth for whoever measures.
+    /// From when a request was read to when its answer was queued: the true values for a generator's figures.
     pub given: Histogram,
-    /// From when an answer was due to when it was handed over.
+    /// From when an answer was due to when it was queued.
     pub late: Histogram,
 }
 
@@ -34,7 +34,7 @@ impl Default for Served {
 }
 
 impl Served {
-    /// Adds what another thread served.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         self.connections += other.connections;
         self.answered += other.answered;
@@ -72,7 +72,7 @@ impl Served {
     }
 }
 
-/// `2.004 ms`: microseconds count here, whatever the length.
+/// `2.004 ms`: always with microseconds.
 fn millis(duration: Duration) -> String {
     format!("{:.3} ms", duration.as_secs_f64() * 1e3)
 }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_served_is_told() {
+    fn counts_of_served_requests_are_written() {
         let mut served = Served {
             connections: 2,
             answered: 40,
@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_told_as_they_were_given() {
+    fn actual_delays_are_written() {
         let mut served = Served::default();
         served.given.record(Duration::from_millis(2));
         served.late.record(Duration::from_micros(7));
         let text = text(&served);
-        // Histograms give the upper end of what counts as equal.
+        // Histograms return the upper end of a range of equal values.
         let row = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
         assert!(row("delay given").ends_with("2.001 ms"), "{text}");
         assert!(row("of it late").ends_with("0.007 ms"), "{text}");

@@ -1,9 +1,9 @@
-//! An address as scripts hold it: what `wrk.lookup` returns and `thread.addr` is.
+//! An address in a script: the result of `wrk.lookup`, and `thread.addr`.
 
 use crate::target::Endpoint;
 use mlua::{MetaMethod, UserData, UserDataMethods, Value};
 
-/// Opaque to scripts, but for its text.
+/// Opaque to scripts, except for its text.
 #[derive(Clone, Debug)]
 pub(super) struct Address(pub(super) Endpoint);
 
@@ -32,7 +32,7 @@ impl UserData for Address {
     }
 }
 
-/// The port of a service: a number, or the name of what a load generator asks for.
+/// The port of a service: a number, or the name of a service that load generators use.
 pub(super) fn port(service: &Value) -> Result<u16, String> {
     let text = match service {
         Value::Nil => return Ok(0),

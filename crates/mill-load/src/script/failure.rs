@@ -1,9 +1,9 @@
-//! What went wrong in a script, in one line: file, line, message.
+//! Errors of a script, in one line: file, line, message.
 
 use crate::request::ScriptError;
 use mlua::Error;
 
-/// Turns an error of the Lua binding into a sentence. `file` is named if the message names no place itself.
+/// Turns an error of the Lua binding into a message. `file` is named if the error names no place itself.
 pub(super) fn describe(error: &Error, file: &str) -> ScriptError {
     let (message, place) = message(error);
     let message = first_line(&message);
@@ -15,7 +15,7 @@ pub(super) fn describe(error: &Error, file: &str) -> ScriptError {
     })
 }
 
-/// The message, and the line of a script that called us, if it was our own function that failed.
+/// The message, and the calling line of the script if it was our own function that failed.
 fn message(error: &Error) -> (String, Option<String>) {
     match error {
         Error::CallbackError { traceback, cause } => {
@@ -45,14 +45,14 @@ fn message(error: &Error) -> (String, Option<String>) {
     }
 }
 
-/// A message of our prelude, and the line of the script that called it: it was given something unusable.
+/// A message of our prelude, and the line of the script that called it with a wrong argument.
 fn of_prelude(message: &str) -> Option<(String, Option<String>)> {
     let prelude = place(message).filter(|place| place.starts_with(PRELUDE))?;
     let rest = message.get(prelude.len()..)?.trim_start();
     Some((String::from(rest), calling_line(rest)))
 }
 
-/// A message has one line; what may follow is a trace of the stack.
+/// A message has one line; a stack trace may follow.
 fn first_line(message: &str) -> &str {
     let end = message.find("\nstack traceback:");
     message
@@ -91,10 +91,10 @@ fn place(text: &str) -> Option<&str> {
     None
 }
 
-/// How places begin that are no script's: our prelude's, and those of the binding's own chunks.
+/// The prefixes of places outside scripts: our prelude's, and those of the binding's own chunks.
 const INNER: [&str; 2] = [PRELUDE, "__mlua_"];
 
-/// How places in the prelude begin, as its chunk is named.
+/// The prefix of places in the prelude, the name of its chunk.
 const PRELUDE: &str = "wrk:";
 
 #[cfg(test)]

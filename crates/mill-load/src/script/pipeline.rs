@@ -1,10 +1,10 @@
-//! How many requests a script has put into one string: as many responses will come.
+//! Counts the requests in a script's string: each has a response.
 
 use crate::request::Batch;
 use core::fmt;
 use std::io::BufRead;
 
-/// What a look at the bytes found.
+/// The result of parsing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Requests {
     /// Complete requests.
@@ -15,7 +15,7 @@ pub(super) struct Requests {
     pub(super) fault: Option<Fault>,
 }
 
-/// Where something is no complete request.
+/// Where a request is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     reason: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Fault {
 }
 
 impl Requests {
-    /// Reads all of `bytes`. Whether a server would accept the requests is not asked, only where they end.
+    /// Parses all of `bytes`. It only finds where requests end, not whether a server would accept them.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let mut found = Self {
             count: 0,
@@ -51,7 +51,7 @@ impl Requests {
         }
     }
 
-    /// What will answer these requests. What is malformed is sent as it is, and one response expected.
+    /// The responses to these requests. Malformed bytes are sent as they are, with one expected response.
     pub(super) fn batch(self) -> Result<Batch, &'static str> {
         if self.heads > 0 && self.heads < self.count {
             return Err("HEAD can't be pipelined with other methods");
@@ -86,21 +86,21 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A place in the bytes; after an error it stands where the error is.
+/// A position in the bytes; after an error it is that of the error.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// RFC 9112 2.2: empty lines before a request line mean nothing.
+    /// RFC 9112 2.2: empty lines before a request line are ignored.
     fn skip_blank_lines(&mut self) {
         while let Some(b'\r' | b'\n') = self.bytes.get(self.at) {
             self.at += 1;
         }
     }
 
-    /// Passes one request; returns whether it is a HEAD.
+    /// Skips one request; returns whether it is a HEAD.
     fn request(&mut self) -> Result<bool, &'static str> {
         let start = self.at;
         let request_line = self.line()?;
@@ -176,7 +176,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How long the content is (RFC 9112 6.3, for requests).
+/// The length of the content (RFC 9112 6.3, for requests).
 enum Framing {
     Length(usize),
     Chunked,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_complete_request_is_told_with_its_place() {
+    fn an_incomplete_request_is_reported_with_its_place() {
         check("", 0, 0, Some("incomplete request at 1:1"));
         check("hello\r\n\r\n", 0, 0, Some("no request line at 1:1"));
         check(

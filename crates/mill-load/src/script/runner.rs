@@ -8,7 +8,7 @@ use core::time::Duration;
 use mlua::{Function, Lua, LuaString, MultiValue, Value};
 use std::sync::Arc;
 
-/// The script of one thread, its functions at hand.
+/// The script of one thread, with its functions.
 #[derive(Debug)]
 pub(super) struct Runner {
     state: State,
@@ -21,19 +21,19 @@ pub(super) struct Runner {
 
 #[derive(Debug)]
 enum Source {
-    /// The script does not make requests: always this one.
+    /// The script makes no requests: always this one.
     Always(Rendered),
-    /// It makes each, in time for sending.
+    /// It makes each one when it is to be sent.
     Made {
         request: Function,
-        /// The first request, if it was made to be looked at.
+        /// The first request, if it was made for inspection.
         first: Option<Vec<u8>>,
-        /// The last request and its answer: many scripts send few different ones, and these are looked at once.
+        /// The last request and its responses: many scripts send few different ones, and each is parsed once.
         last: (Vec<u8>, Batch),
     },
 }
 
-/// The fields of the last response as Lua's strings, name and value in turn. Most of them come again in the next
+/// The fields of the last response as Lua strings, names and values alternating. Most of them are the same in the next
 /// response, and comparing them costs less than making them.
 #[derive(Debug, Default)]
 struct Fields {
@@ -42,8 +42,8 @@ struct Fields {
 }
 
 impl Runner {
-    /// Looks at what the script defines after `init`. `is_first`: the first thread's script makes a request now,
-    /// so that one that can't be sent is told before the run.
+    /// Looks up what the script defines after `init`. `is_first`: the first thread's script makes a request now, so
+    /// that an invalid one is reported before the run.
     pub(super) fn new(state: State, strings: Strings, is_first: bool) -> Result<Self, ScriptError> {
         let request = state.step("request")?;
         let hook = |name| {
@@ -76,7 +76,7 @@ impl Runner {
         })
     }
 
-    /// What the thread is to send. A script that was needed for nothing but the one request stays behind.
+    /// The requests of the thread. A script that only made one fixed request is not needed any more.
     pub(super) fn into_requests(self) -> Requests {
         match self.source {
             Source::Always(rendered) if self.delay.is_none() && self.response.is_none() => {
@@ -87,7 +87,7 @@ impl Runner {
     }
 }
 
-/// Makes a request and insists that it is one, or several.
+/// Makes a request and checks that it is one, or several.
 fn first(state: &State, request: &Function) -> Result<(Vec<u8>, Batch), ScriptError> {
     let mut bytes = Vec::new();
     make(state, request, &mut bytes)?;
@@ -99,7 +99,7 @@ fn first(state: &State, request: &Function) -> Result<(Vec<u8>, Batch), ScriptEr
     Ok((bytes, batch))
 }
 
-/// Appends what `request()` returns.
+/// Appends the result of `request()`.
 fn make(state: &State, request: &Function, into: &mut Vec<u8>) -> Result<(), ScriptError> {
     let value: Value = state.told(request.call(()))?;
     let Some(text) = value.as_string() else {

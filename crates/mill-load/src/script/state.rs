@@ -1,4 +1,4 @@
-//! One Lua state: a script's world, and the steps that are taken in it.
+//! One Lua state of a script, and the calls into it.
 
 use super::Environment;
 use super::address::{Address, port, text};
@@ -22,9 +22,9 @@ pub(super) struct Source {
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) lua: Lua,
-    /// The functions of our own that call the script's.
+    /// Our own functions that call the script's.
     steps: Table,
-    /// Where questions to the machine are answered, while they may be asked.
+    /// Where queries are answered, while they are allowed.
     host: Table,
     file: Arc<str>,
 }
@@ -58,7 +58,7 @@ impl State {
     }
 
     fn prepared(file: Arc<str>, url: &Url, headers: &[(&[u8], &[u8])]) -> mlua::Result<Self> {
-        // Panics never happen in our callbacks, so that scripts keep LuaJIT's own `pcall`, which it compiles.
+        // Our callbacks never panic, so scripts keep LuaJIT's own `pcall`, which it compiles.
         let options = LuaOptions::new().catch_rust_panics(false);
         let lua = Lua::new_with(StdLib::ALL_SAFE, options)?;
         let host = lua.create_table()?;
@@ -73,7 +73,7 @@ impl State {
             },
         )?;
         wrk.set("host", url.host.as_str())?;
-        // A string: so it comes from a URL.
+        // A string, because it comes from a URL.
         wrk.set("port", url.port.map(|port| port.to_string()))?;
         wrk.set("path", url.target.as_str())?;
         let fields: Table = wrk.get("headers")?;
@@ -98,7 +98,7 @@ impl State {
         self.told(self.step("defines")?.call(name))
     }
 
-    /// Takes a step in which the script may ask for names and addresses.
+    /// Makes a call in which the script may query names and addresses.
     pub(super) fn call<R: FromLuaMulti>(
         &self,
         step: &str,
@@ -114,17 +114,17 @@ impl State {
         self.told(self.lua.globals().get("wrk"))
     }
 
-    /// A result, its error as a sentence.
+    /// A result, with its error as a message.
     pub(super) fn told<T>(&self, result: mlua::Result<T>) -> Result<T, ScriptError> {
         result.map_err(|error| describe(&error, &self.file))
     }
 
-    /// An error that belongs to no line of the script.
+    /// An error without a line of the script.
     pub(super) fn error(&self, message: impl core::fmt::Display) -> ScriptError {
         ScriptError(format!("{}: {message}", self.file))
     }
 
-    /// Answers the questions of `wrk.lookup` and `wrk.connect` while `act` goes on.
+    /// Answers the queries of `wrk.lookup` and `wrk.connect` while `act` runs.
     pub(super) fn hosted<R>(
         &self,
         environment: &Environment<'_>,

@@ -1,10 +1,10 @@
-//! Scripts driven by hand: what they send, what they see, what is told of their errors.
+//! Scripts called directly: what they send, what they see, and their error messages.
 
-/// What scripts can do wrong.
+/// Errors of scripts.
 mod errors;
-/// The nine things that wrk's own samples do.
+/// The nine techniques of wrk's sample scripts.
 mod situations;
-/// States, threads and what goes between them.
+/// States, threads and values between them.
 mod states;
 
 use super::{Environment, Stage, Summary, ThreadScript};
@@ -15,11 +15,11 @@ use mlua::FromLua;
 use std::fs;
 use std::path::PathBuf;
 
-/// A script in a file of its own, which is gone afterwards.
+/// A script in a temporary file.
 struct File(PathBuf);
 
 impl File {
-    /// `name` tells tests apart that run at the same time.
+    /// `name` distinguishes tests that run at the same time.
     fn new(name: &str, text: &str) -> Self {
         let name = format!("millstream-script-{}-{name}.lua", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -30,7 +30,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // A file that is left over harms nobody.
+        // A leftover file does no harm.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -77,7 +77,7 @@ fn set_up(stage: &Stage<'_>, threads: u32) -> Result<Vec<ThreadScript>, ScriptEr
     stage.setup(threads, &[endpoint(1), endpoint(3)], &arguments)
 }
 
-/// A script as its thread sees it; the test fails if nothing but one request is left of it.
+/// A script as its thread sees it; the test fails if it was reduced to one request.
 fn running(thread: ThreadScript) -> Box<dyn Script> {
     match thread.requests {
         Requests::Script(script) => script,
@@ -94,7 +94,7 @@ fn single(name: &str, text: &str) -> (Stage<'static>, Box<dyn Script>) {
     (stage, script)
 }
 
-/// The next request, its lines after the first in order: the order of a Lua table is none.
+/// The next request, its lines after the first one sorted: a Lua table has no order.
 fn sent(script: &mut Box<dyn Script>) -> (String, Batch) {
     let mut bytes = Vec::new();
     let batch = script.request(&mut bytes).unwrap();

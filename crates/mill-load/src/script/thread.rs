@@ -8,7 +8,7 @@ use mlua::{Error, Lua, LuaString, MetaMethod, UserData, UserDataFields, UserData
 use mlua::{Value, WeakLua};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a script changes of its thread, held by the generator too.
+/// What a script changes of its thread, shared with the generator.
 #[derive(Clone, Debug)]
 pub(super) struct Strings {
     endpoint: Arc<Mutex<Endpoint>>,
@@ -44,7 +44,7 @@ impl Strings {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// A thread that has not begun can't be stopped: whatever asked for it before is forgotten.
+    /// A thread that has not begun can't be stopped: earlier requests to stop are ignored.
     pub(super) fn begin(&self) {
         self.stopped.store(false, Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
-//! Values carried from one Lua state to another: copied through and through, nothing is shared.
+//! Copies values from one Lua state to another, deeply: nothing is shared.
 
 use mlua::{Error, Lua, Result, Table, Value};
 use std::collections::BTreeMap;
 
-/// Copies `value` of another state into `target`. A table that occurs several times, also within itself, is
-/// copied once. Functions and other things that belong to their state are refused.
+/// Copies `value` of another state into `target`. A table that occurs several times, also within itself, is copied
+/// once. Functions and other values bound to their state are refused.
 pub(super) fn transfer(value: &Value, target: &Lua) -> Result<Value> {
     Transfer {
         target,
@@ -57,7 +57,7 @@ impl Transfer<'_> {
     }
 }
 
-/// Tables within tables: a bound for our own stack, far above what scripts exchange.
+/// Nesting of tables: bounds our own stack, far above what scripts exchange.
 const DEPTH_MAX: u32 = 100;
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_its_state_is_refused() {
+    fn values_bound_to_their_state_are_refused() {
         for source in ["print", "{a = {print}}", "{[print] = 1}", "io.stdout"] {
             let error = carried(source, "true").unwrap_err().to_string();
             assert!(error.contains("cannot transfer '"), "{error}");

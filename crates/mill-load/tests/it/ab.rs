@@ -81,7 +81,7 @@ Total:         10    11   12
 
 #[test]
 fn without_k_a_response_lasts_until_its_connection_ends() {
-    // The server keeps the connection; only our patience ends it.
+    // The server keeps the connection; only our timeout ends it.
     let platform = SimPlatform::new(|_| Act::raw(ANSWER));
     let (out, err, status) = outcome(&platform, "-s 1 -n 3 10.0.0.1/");
     assert!(out.ends_with("(be patient)..."), "{out}");
@@ -115,7 +115,7 @@ fn failures_end_a_run_or_are_counted() {
 }
 
 #[test]
-fn nobody_listening_ends_a_run_at_once_and_with_r_after_all_attempts() {
+fn a_refused_port_ends_a_run_at_once_and_with_r_after_all_attempts() {
     let mut platform = SimPlatform::new(|_| Act::raw(ANSWER));
     platform.listens = false;
     let (_, err, status) = outcome(&platform, "-n 9 10.0.0.1/");

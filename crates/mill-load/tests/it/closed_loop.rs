@@ -58,7 +58,7 @@ fn a_connection_asks_again_when_it_was_answered() {
     plan.stop.after = Some(100 * MS);
     let ran = run(&platform, &plan);
     let tally = ran.tally();
-    // Two ways to connect, then ten milliseconds for each answer: the tenth is under way at the end.
+    // Two one-way delays to connect, then ten milliseconds for each answer: the tenth is in progress at the end.
     assert_eq!(
         (tally.answered, tally.started, tally.unfinished()),
         (9, 10, 1)

@@ -78,8 +78,8 @@ fn a_connection_rate_bounds_openings_also_after_the_server_has_closed() {
 }
 
 #[test]
-fn openings_that_nobody_needed_are_not_made_up_for() {
-    // The first of all connections are answered after a second, all at once.
+fn unneeded_openings_are_not_made_up_for() {
+    // The first requests of all connections are answered after a second, all at once.
     let platform = SimPlatform::new(|number| {
         let delay = 1000_usize.saturating_sub(10 * number).max(100);
         Act::answer("x").after(MS * u32::try_from(delay).unwrap())

@@ -1,4 +1,4 @@
-//! Servers that answer garbage, never, slowly, with wrong lengths, or close early.
+//! Servers that send garbage, never answer, answer slowly, with wrong lengths, or close early.
 
 use crate::closed_loop::{MS, plan, run};
 use crate::server::{Act, Then};
@@ -72,7 +72,7 @@ fn an_answer_with_other_content_than_expected_is_a_failure() {
         9,
         0,
     );
-    // What is told by its status is not compared.
+    // An answer that is counted by its status is not compared.
     let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno";
     check_with(raw(missing), wrong, 9, 0);
 }
@@ -110,7 +110,7 @@ fn a_refused_connection_is_tried_again_ever_more_slowly() {
 }
 
 #[test]
-fn a_connection_that_this_side_cant_open_is_given_up_if_the_plan_says_so() {
+fn a_connection_that_this_side_cant_open_is_given_up_if_planned() {
     let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     platform.streams_max = 2;
     let mut plan = for_100_ms();
@@ -129,7 +129,7 @@ fn a_refused_connection_is_tried_again_every_millisecond_by_such_a_plan() {
 }
 
 #[test]
-fn a_failure_ends_the_run_if_the_plan_says_so() {
+fn a_failure_ends_the_run_if_planned() {
     let platform = every_second(Act::raw("").then(Then::Reset));
     let mut plan = for_100_ms();
     plan.after_failure = AfterFailure::Abort;
@@ -182,7 +182,7 @@ fn bytes_beyond_an_answer_are_counted_and_not_taken_for_the_next_one() {
 }
 
 #[test]
-fn what_came_before_a_request_does_not_answer_it() {
+fn bytes_received_before_a_request_do_not_answer_it() {
     let goodbye = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
     for then in [Then::Keep, Then::Close] {
         let platform =
@@ -196,7 +196,7 @@ fn what_came_before_a_request_does_not_answer_it() {
     }
 }
 
-/// What came until then counts, and whose head never ended has no status.
+/// The bytes received until then count, and an incomplete head has no status.
 #[test]
 fn where_any_end_ends_a_response_a_server_that_closes_early_is_no_failure() {
     let cut_off = [

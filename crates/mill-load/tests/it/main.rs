@@ -2,9 +2,9 @@
 
 /// A recorder that keeps every sample.
 mod keep;
-/// A server that behaves as a test says.
+/// A server whose behaviour the test defines.
 mod server;
-/// A ground that is a simulated world.
+/// A platform that is a simulated world.
 mod sim_platform;
 
 /// ab from the command line to the report.
@@ -15,17 +15,17 @@ mod closed_loop;
 mod connections;
 /// When runs end, and what counts then.
 mod ends;
-/// Servers that answer garbage, never, slowly, with wrong lengths, or close early.
+/// Servers that send garbage, never answer, answer slowly, with wrong lengths, or close early.
 mod faults;
 /// `millstream load` from the command line to its report.
 mod native;
 /// Open loops: arrivals, lateness, what was never started.
 mod open_loop;
-/// Servers that are gone for a part of a run.
+/// Servers that are down for a part of a run.
 mod outages;
 /// The responder: counts of both sides, delays, faults.
 mod responder;
-/// What connections take.
+/// The memory of connections.
 mod sizes;
 /// wrk and wrk2 from the command line to the report.
 mod wrk;

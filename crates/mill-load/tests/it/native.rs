@@ -84,13 +84,7 @@ fn a_stall_shows_in_the_latency_and_not_in_the_raw_time() {
         tally.started,
         tally.answered + tally.failed() + tally.unfinished()
     );
-    check(
-        &said.err,
-        &[
-            "The gap at p99",
-            "whoever measures only raw does not see it",
-        ],
-    );
+    check(&said.err, &["The gap at p99", "raw alone does not show it"]);
 }
 
 #[test]
@@ -111,7 +105,7 @@ fn the_request_is_what_the_options_say() {
 }
 
 #[test]
-fn figures_that_mean_nothing_are_status_3_and_told_even_when_quiet() {
+fn invalid_figures_are_status_3_and_reported_even_when_quiet() {
     let said = load(&answering(10), "-q -d 100ms http://10.0.0.1/");
     assert_eq!((said.status, said.out.as_str()), (3, ""));
     check(
@@ -121,7 +115,7 @@ fn figures_that_mean_nothing_are_status_3_and_told_even_when_quiet() {
 }
 
 #[test]
-fn a_requirement_that_does_not_hold_is_status_2_and_told_even_when_quiet() {
+fn a_missed_requirement_is_status_2_and_reported_even_when_quiet() {
     let said = load(
         &answering(10),
         "-q -d 1s --max-p50 5ms --min-rate 1 http://10.0.0.1/",
@@ -134,7 +128,7 @@ fn a_requirement_that_does_not_hold_is_status_2_and_told_even_when_quiet() {
 }
 
 #[test]
-fn nobody_who_listens_is_an_honest_count_and_status_3() {
+fn without_a_listener_all_requests_are_counted_as_failed_and_status_is_3() {
     let mut platform = answering(1);
     platform.listens = false;
     let said = load(&platform, "-c 2 -t 1 -d 1s http://10.0.0.1/");
@@ -151,7 +145,7 @@ fn nobody_who_listens_is_an_honest_count_and_status_3() {
 
 #[test]
 fn a_search_finds_what_a_server_can_do() {
-    // One connection and 10 ms an answer: a hundred a second, and not one more.
+    // One connection and 10 ms an answer: a hundred a second at most.
     let line = "-c 1 -t 1 -d 10s --rate 20 --search p99<200ms http://10.0.0.1/";
     let said = load(&answering(10), line);
     let found = said
@@ -170,7 +164,7 @@ fn a_search_finds_what_a_server_can_do() {
 }
 
 #[test]
-fn a_search_of_nobody_ends_at_once_and_says_so() {
+fn a_search_without_a_server_ends_at_once_with_a_message() {
     let mut platform = answering(1);
     platform.listens = false;
     let said = load(
@@ -192,7 +186,7 @@ fn a_search_of_nobody_ends_at_once_and_says_so() {
 
 #[test]
 fn a_search_tries_no_rate_at_which_a_percentile_means_nothing() {
-    // An answer takes 10 ms, so nothing is kept.
+    // An answer takes 10 ms, so the objective is never met.
     let said = load(
         &answering(10),
         "-c 2 -t 1 -d 2s --search p99<5ms http://10.0.0.1/",
@@ -231,7 +225,7 @@ fn a_url_without_a_scheme_is_http() {
 }
 
 #[test]
-fn what_cannot_be_done_is_status_1_and_a_sentence() {
+fn impossible_runs_are_status_1_with_a_message() {
     for (line, sentence) in [
         (
             "http://nowhere.example/",

@@ -64,7 +64,7 @@ fn a_stall_is_in_the_latency_of_every_request_that_was_due_meanwhile() {
 }
 
 #[test]
-fn what_was_due_and_could_not_be_started_is_counted() {
+fn due_requests_that_could_not_be_started_are_counted() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(100 * MS));
     let plan = open(100.0, Arrivals::Uniform);
     let tally = run(&platform, &plan).tally();
@@ -104,7 +104,7 @@ fn connections_are_opened_before_their_first_request_is_due() {
     let ran = run(&platform, &plan);
     let samples = &ran.parts[0].recorder.samples;
     assert!(samples.iter().all(|sample| sample.connected.is_none()));
-    // The first request was due at once, before any connection was there.
+    // The first request was due at once, before any connection was open.
     assert_eq!(samples[0].latency(), 8 * MS);
     assert!(samples[1..].iter().all(|sample| sample.latency() == 4 * MS));
 }

@@ -1,4 +1,4 @@
-//! Servers that die, hang, stand still or come back in the middle of a run: what each command line says of it.
+//! Servers that die, hang, stand still or come back during a run: the messages of each command line.
 
 use crate::server::Act;
 use crate::sim_platform::{Fate, SimPlatform};
@@ -9,7 +9,7 @@ use mill_runtime::time::Duration;
 
 const S: Duration = Duration::from_secs(1);
 
-/// What a command line said, and its exit status.
+/// The output of a command line, and its exit status.
 #[derive(Debug)]
 struct Said {
     status: u8,
@@ -46,7 +46,7 @@ fn server(fate: Fate) -> SimPlatform {
     SimPlatform::new(move |_| Act::raw(answer).after(S / 200)).with_fate(fate)
 }
 
-/// One line, one fate: the exit status, what standard output and standard error contain, as one text without line ends.
+/// One line, one fate: the exit status, and parts of standard output and standard error, as one text without line ends.
 #[track_caller]
 fn check(fate: Fate, line: &str, status: u8, parts: &[&str]) {
     let said = run(&server(fate), line);
@@ -67,11 +67,11 @@ fn check(fate: Fate, line: &str, status: u8, parts: &[&str]) {
 }
 
 #[test]
-fn a_run_without_outage_says_nothing_of_one() {
+fn a_run_without_outage_reports_none() {
     for line in [
         "load -c 10 -d 6s http://10.0.0.1/",
         "load -c 10 -d 6s -r 200 http://10.0.0.1/",
-        // A request every two seconds: nobody waits in between.
+        // A request every two seconds: none waits in between.
         "load -c 1 -d 20s -r 0.5 http://10.0.0.1/",
         "load -c 2 -t 1 -d 10s --think 1s http://10.0.0.1/",
         "wrk -t2 -c10 -d6 http://10.0.0.1/",
@@ -146,7 +146,7 @@ fn a_server_that_is_gone_for_a_part_of_a_run_makes_it_invalid() {
 }
 
 #[test]
-fn a_short_standstill_is_told_and_does_not_decide() {
+fn a_short_standstill_is_reported_and_does_not_decide() {
     let stands = Fate::Stands(S * 2, S * 13 / 5);
     let told = "no answer came for 0.6";
     let line = "load -c 10 -d 10s http://10.0.0.1/";
@@ -160,7 +160,7 @@ fn a_short_standstill_is_told_and_does_not_decide() {
 }
 
 #[test]
-fn the_lines_of_progress_say_that_nobody_answers() {
+fn the_lines_of_progress_show_a_lack_of_answers() {
     let line = "load -c 10 -d 6s http://10.0.0.1/";
     let parts = [
         " 4 s 0/s no answer for ",
@@ -209,7 +209,7 @@ fn a_share_of_errors_counts_the_time_of_connections_that_could_not_be_served() {
 }
 
 #[test]
-fn some_connections_that_are_never_answered_are_told() {
+fn some_connections_that_are_never_answered_are_reported() {
     // Three of the first ten requests, each on a connection of its own, are never answered.
     let some = |hang: usize| {
         SimPlatform::new(move |number| {
@@ -243,7 +243,7 @@ fn some_connections_that_are_never_answered_are_told() {
 }
 
 #[test]
-fn the_forms_of_wrk_and_ab_stay_and_a_line_beside_them_tells_of_the_outage() {
+fn the_forms_of_wrk_and_ab_stay_and_a_line_beside_them_reports_the_outage() {
     let dies = "millstream: no answer came for 2.0";
     let wrks = "; wrk's table leaves that time out";
     for fate in [Fate::Dies(S * 2), Fate::Stands(S * 2, S * 99)] {
@@ -259,7 +259,7 @@ fn the_forms_of_wrk_and_ab_stay_and_a_line_beside_them_tells_of_the_outage() {
             );
         }
     }
-    // ab's patience is thirty seconds.
+    // ab's timeout is thirty seconds.
     let line = "ab -k -c 10 -n 999999 -t 4 http://10.0.0.1/";
     check(
         Fate::Stands(S * 2, S * 99),

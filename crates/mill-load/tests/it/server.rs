@@ -1,4 +1,4 @@
-//! A server that behaves as a test says.
+//! A server whose behaviour the test defines.
 
 use mill_runtime::payload::Payload;
 use mill_runtime::scheduler::Scheduler;
@@ -14,7 +14,7 @@ pub(crate) struct Act {
     /// Before anything is sent.
     pub(crate) delay: Duration,
     pub(crate) bytes: Vec<u8>,
-    /// What is sent besides, so much later, without having been asked for.
+    /// Unrequested bytes, and how much later they are sent.
     pub(crate) besides: Option<(Duration, Vec<u8>)>,
     pub(crate) then: Then,
 }
@@ -26,7 +26,7 @@ pub(crate) enum Then {
     Reset,
 }
 
-/// What a test wants to know of the server.
+/// The server's record of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub(crate) connections: Cell<u32>,
@@ -69,7 +69,7 @@ impl Act {
     }
 }
 
-/// One connection: for each request the act that `law` says, given the request's number among all.
+/// One connection: for each request the action that `law` returns, given the request's number among all.
 pub(crate) async fn serve(
     stream: SimStream,
     scheduler: Rc<Scheduler>,

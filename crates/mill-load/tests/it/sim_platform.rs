@@ -1,4 +1,4 @@
-//! A ground that is a simulated world.
+//! A platform that is a simulated world.
 
 use crate::server::{Act, Log, serve};
 use mill_load::generator::{Progress, generator};
@@ -24,7 +24,7 @@ pub(crate) enum Fate {
     Lives,
     /// Its process ends: connections are reset or closed, and new ones are refused.
     Dies(Duration),
-    /// From the first moment to the second it does nothing (SIGSTOP and SIGCONT); the system accepts for it.
+    /// From the first moment to the second it does nothing (SIGSTOP and SIGCONT); the kernel accepts for it.
     Stands(Duration, Duration),
     /// It ends at the first moment, and another one listens from the second one on.
     Restarts(Duration, Duration),
@@ -39,7 +39,7 @@ impl Fate {
         }
     }
 
-    /// How much later than by itself an answer comes that would be sent at a moment.
+    /// The additional delay of an answer that would be sent at `answer`.
     fn pause(self, answer: Duration) -> Duration {
         match self {
             Self::Stands(from, to) if (from..to).contains(&answer) => to - answer,
@@ -53,9 +53,9 @@ pub(crate) struct SimPlatform {
     pub(crate) world: World,
     pub(crate) log: Rc<Log>,
     pub(crate) law: Rc<dyn Fn(usize) -> Act>,
-    /// Whether anybody listens.
+    /// Whether the server listens.
     pub(crate) listens: bool,
-    /// What happens to the server at its time.
+    /// The server's fate during the run.
     pub(crate) fate: Fate,
     /// Connections that an engine may have.
     pub(crate) streams_max: usize,
@@ -77,7 +77,7 @@ impl SimPlatform {
         Self { fate, ..self }
     }
 
-    /// The server's link takes so long one way.
+    /// The one-way delay of the server's link.
     pub(crate) fn with_delay(self, delay: Duration) -> Self {
         self.world.set_link(Link {
             delay,
@@ -139,7 +139,7 @@ impl Platform for SimPlatform {
         let mut server = Some(new_server());
 
         let mut plan = plan.clone();
-        // Virtual time stands still while somebody spins.
+        // Virtual time stands still while a thread spins.
         plan.spin = Duration::ZERO;
         let plan = Arc::new(plan);
         let mut generators: Vec<_> = plan

@@ -1,4 +1,4 @@
-//! What a connection takes, also while it idles.
+//! The memory of a connection, also while it is idle.
 
 use crate::closed_loop::{get, plan};
 use crate::keep::Keep;
@@ -11,8 +11,8 @@ fn bytes_of_task<E: Engine, R, F>(_: &Generator<E, R, F>) -> usize {
     size_of::<F>()
 }
 
-/// All that happens to a connection from its opening to the end of an answer. It is the largest part of what an idle
-/// connection of the client takes; see `docs/measurements/bypass.md`.
+/// The whole future of a connection, from its opening to the end of an answer. It is the largest part of the memory of
+/// an idle client connection; see `docs/measurements/bypass.md`.
 #[test]
 fn the_task_of_a_connection_has_a_bound() {
     let world = World::new(7);

@@ -88,7 +88,7 @@ millstream: 12 answers took longer than 2s; wrk counts them as timeouts and leav
 }
 
 #[test]
-fn a_stall_that_the_correction_spreads_is_told() {
+fn a_stall_that_the_correction_spreads_is_reported() {
     let platform = SimPlatform::new(|request| {
         let delay = if request == 50 { 1000 * MS } else { MS };
         Act::answer("x").after(delay)
@@ -170,7 +170,7 @@ fn requests_per_connection_are_in_the_banner_and_held() {
 }
 
 #[test]
-fn what_cant_be_reached_ends_before_the_banner() {
+fn an_unreachable_server_ends_the_run_before_the_banner() {
     let mut platform = SimPlatform::new(|_| Act::answer("x"));
     let check = |platform: &SimPlatform, line, out: &str, err: &str| {
         assert_eq!(
@@ -197,7 +197,7 @@ fn what_cant_be_reached_ends_before_the_banner() {
 }
 
 #[test]
-fn connections_beyond_the_descriptors_are_counted_once_and_told() {
+fn connections_beyond_the_descriptors_are_counted_once_and_reported() {
     let mut platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     platform.streams_max = 2;
     let (status, out, err) = run(&platform, "wrk -t1 -c5 -d1 http://10.0.0.1/");
@@ -211,11 +211,11 @@ fn connections_beyond_the_descriptors_are_counted_once_and_told() {
     assert_eq!(err, expected);
 }
 
-/// A script in a file of its own, which is gone afterwards.
+/// A script in a temporary file.
 struct File(PathBuf);
 
 impl File {
-    /// `name` tells tests apart that run at the same time.
+    /// `name` distinguishes tests that run at the same time.
     fn new(name: &str, text: &str) -> Self {
         let name = format!("millstream-wrk-{}-{name}.lua", std::process::id());
         let path = std::env::temp_dir().join(name);
@@ -230,7 +230,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // A file that is left over harms nobody.
+        // A leftover file does no harm.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -263,7 +263,7 @@ fn a_script_makes_the_requests_and_has_the_last_word() {
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     let told = fs::read_to_string(&report).unwrap();
     fs::remove_file(&report).unwrap();
-    // 40 ms of delay and 10 of latency: the answers come at 50, 100, … and the run ends as the last one would.
+    // 40 ms of delay and 10 of latency: the answers arrive at 50, 100, … and the run ends as the last one would.
     assert_eq!(told, "1000000 19 0 10000 1 10000");
     let sent = platform.log.requests.borrow().concat();
     let sent = String::from_utf8(sent).unwrap();
@@ -275,7 +275,7 @@ fn a_script_makes_the_requests_and_has_the_last_word() {
 }
 
 #[test]
-fn a_script_with_an_error_is_told_with_its_line() {
+fn a_script_with_an_error_is_reported_with_its_line() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let check = |name: &str, text: &str, expected: &str, begins: bool| {
         let script = File::new(name, text);
@@ -383,7 +383,7 @@ Transfer/sec:      3.81KB
     assert_eq!(out, expected);
 }
 
-/// An output that nobody reads.
+/// An output that is closed.
 struct Closed;
 
 impl Write for Closed {
@@ -397,7 +397,7 @@ impl Write for Closed {
 }
 
 #[test]
-fn an_output_that_nobody_reads_ends_the_run() {
+fn a_closed_output_ends_the_run() {
     let platform = SimPlatform::new(|_| Act::answer("x").after(10 * MS));
     let line = words("-t1 -c1 -d1000 http://10.0.0.1/");
     assert_eq!(wrk::main(&line, &platform, &mut Closed, &mut Vec::new()), 0);

@@ -1,4 +1,4 @@
-//! ab's command line: its letters, its numbers, its complaints.
+//! ab's command line: its letters, its numbers, its error messages.
 
 use super::getopt::{Found, Getopt};
 use super::strerror;
@@ -6,12 +6,12 @@ use super::url::{Url, UrlError};
 use core::time::Duration;
 use std::io;
 
-/// What a command line asks for.
+/// The options of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Options {
     /// `-n`; `-t` sets it too.
     pub(super) requests: u32,
-    /// `-c`; 0 is let through, and fails when the run begins.
+    /// `-c`; 0 is accepted, and fails when the run begins.
     pub(super) concurrency: u32,
     /// `-t`.
     pub(super) time_limit: Option<Duration>,
@@ -23,7 +23,7 @@ pub(super) struct Options {
     pub(super) source: Option<Vec<u8>>,
     /// `-i`, `-p`, `-u`, `-m`.
     pub(super) method: Method,
-    /// What `-p` or `-u` named.
+    /// The content of the file of `-p` or `-u`.
     pub(super) body: Option<Vec<u8>>,
     /// `-T`.
     pub(super) content_type: Option<Vec<u8>>,
@@ -65,7 +65,7 @@ pub(super) enum Method {
     Head,
     Post,
     Put,
-    /// `-m`, whatever it is.
+    /// `-m`, of any value.
     Custom(Vec<u8>),
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Parsed {
     pub(super) outcome: Result<Box<Options>, Refusal>,
 }
 
-/// A command line that leads to no run.
+/// Why there is no run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// `-V`, in HTML if an option before it asked for that.
@@ -95,7 +95,7 @@ pub(super) enum Refusal {
     Fatal(String),
 }
 
-/// Parses what follows the program's name; `read` reads the file of `-p` and `-u`.
+/// Parses the arguments after the program's name; `read` reads the file of `-p` and `-u`.
 pub(super) fn parse(arguments: &[Vec<u8>], read: &dyn Fn(&[u8]) -> io::Result<Vec<u8>>) -> Parsed {
     let mut walk = Getopt::new(arguments);
     let mut draft = Draft::new();
@@ -189,7 +189,7 @@ impl Draft {
         let options = &mut self.options;
         match letter {
             b'n' => options.requests = requests(argument)?,
-            // A negative number is as much beyond the range as one that is too large.
+            // A negative number is as much out of range as one that is too large.
             b'c' => options.concurrency = u32::try_from(atoi(argument)).unwrap_or(u32::MAX),
             b't' => {
                 let seconds = atoi(argument);

@@ -1,15 +1,15 @@
-//! What `-e` and `-g` ask for.
+//! The files of `-e` and `-g`.
 
 use super::recorder::Row;
 use super::statistics::{ms, percentile_csv, processing_us, round_ms};
 use mill_http::date::DateTime;
 use std::io::{self, Write};
 
-/// When a run began, by the clock on the wall.
+/// When a run began, by the wall clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Began {
     pub(super) unix_us: i64,
-    /// What local time is ahead of UTC.
+    /// The offset of local time from UTC.
     pub(super) utc_offset_seconds: i32,
 }
 

@@ -1,4 +1,4 @@
-//! apr_getopt: one letter at a time, letters may stand together, the first argument that is no option ends it.
+//! apr_getopt: one letter at a time, letters may be combined, the first argument that is no option ends it.
 
 /// Walks over a command line without the program's name.
 #[derive(Debug)]
@@ -6,17 +6,17 @@ pub(super) struct Getopt<'a> {
     arguments: &'a [Vec<u8>],
     /// The next argument to look at.
     index: usize,
-    /// What is left of the argument that letters are being taken from.
+    /// The rest of the argument that letters are being taken from.
     place: &'a [u8],
 }
 
-/// What the walk came upon.
+/// The result of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     /// A letter, and its argument if it takes one.
     Letter(u8, &'a [u8]),
     End,
-    /// The walk is over because of this, but ab goes on with what it has.
+    /// An error that ends the walk, but ab goes on with what it has.
     Complaint(Vec<u8>),
 }
 
@@ -70,7 +70,7 @@ impl<'a> Getopt<'a> {
     /// Steps into the next argument; false if it is no option, or ends them.
     fn enter(&mut self) -> bool {
         match self.arguments.get(self.index).map(Vec::as_slice) {
-            // Whatever stands behind two dashes is ignored.
+            // Any text after two dashes is ignored.
             Some([b'-', b'-', ..]) => {
                 self.index += 1;
                 false
@@ -109,7 +109,7 @@ fn complaint(text: &str, letter: u8) -> Found<'static> {
 mod tests {
     use super::*;
 
-    /// Letters with their arguments, then `!` and a complaint if there is one, then `|` and what is left.
+    /// Letters with their arguments, then `!` and an error if there is one, then `|` and the rest.
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let arguments: Vec<Vec<u8>> = line.split(' ').map(Vec::from).collect();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_ends_the_walk_and_is_complained_of() {
+    fn an_unknown_option_ends_the_walk_with_an_error() {
         check("-Q u", "!ab: illegal option -- Q| u");
         check("-Qk u", "!ab: illegal option -- Q| -Qk u");
         check("-: u", "!ab: illegal option -- :| u");

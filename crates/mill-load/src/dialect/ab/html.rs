@@ -1,4 +1,4 @@
-//! The report as HTML tables. ab has fewer numbers in it than in its text.
+//! The report as HTML tables. It has fewer numbers than the text report.
 
 use super::arguments::Html;
 use super::report::Outcome;
@@ -18,7 +18,7 @@ pub(super) fn emit(outcome: &Outcome<'_>, html: &Html, out: &mut dyn Write) -> i
     table.out.write_all(b"</table>\n")
 }
 
-/// A table under way.
+/// A table in progress.
 struct Table<'a> {
     html: &'a Html,
     out: &'a mut dyn Write,
@@ -137,7 +137,7 @@ fn counts(outcome: &Outcome<'_>, table: &mut Table<'_>) -> io::Result<()> {
     table.number("Failed requests", &counts.failed().to_string())?;
     if counts.failed() > 0 {
         let Html { row, cell, .. } = table.html;
-        // ab's table has no place for failures to receive.
+        // ab's table has no column for failures to receive.
         let kinds = format!(
             "   (Connect: {}, Length: {}, Exceptions: {})",
             counts.connect, counts.length, counts.exceptions
@@ -185,7 +185,7 @@ fn rates(outcome: &Outcome<'_>, table: &mut Table<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// ab divides sums that it has rounded, and subtracts what it has rounded.
+/// ab divides sums that it has rounded, and subtracts rounded numbers.
 fn times(times: &Times, count: u64, table: &mut Table<'_>) -> io::Result<()> {
     let (connect, total) = (&times.connect, &times.total);
     let average = |sum| round_ms(sum).checked_div(count).unwrap_or(0);

@@ -1,17 +1,17 @@
-//! ab's last words: what it prints when a run ends before its time.
+//! What ab prints when a run ends early.
 
 use super::strerror;
 use crate::failure::Failure;
 use mill_runtime::stream::StreamError;
 
-/// A line on stderr, perhaps with others before it, and the exit status that goes with it.
+/// A line on stderr, perhaps with others before it, and the exit status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) text: String,
     pub(super) status: u8,
 }
 
-/// What ab prints about a failure. A refused connect shows when it reads, hence the name of that call.
+/// ab's message for a failure. ab notices a refused connect when it reads, so the message names that call.
 pub(super) fn of(failure: Failure) -> Message {
     match failure {
         Failure::Connect(error) | Failure::Stream(error) => receive(error),
@@ -29,7 +29,7 @@ pub(super) fn of(failure: Failure) -> Message {
             }
         }
         Failure::EndedEarly => Message::new("apr_socket_recv", "End of file found", EOF),
-        // No option of ab's says what to expect.
+        // No option of ab's sets the expected content.
         Failure::WrongContent(_) => Message::new("the response", &failure.to_string(), 1),
         Failure::Garbage(fault) => Message::new("the response is not HTTP", &fault.to_string(), 1),
     }
@@ -40,7 +40,7 @@ pub(super) fn bind() -> Message {
     Message::of_code("bind", EADDRNOTAVAIL)
 }
 
-/// A name that could not be resolved; `reason` is the ground's sentence.
+/// A name that could not be resolved; `reason` is the platform's message.
 pub(super) fn unresolved(host: &str, reason: &str) -> Message {
     let what = format!("apr_sockaddr_info_get() for {host}");
     let known = RESOLVER_ERRORS
@@ -52,7 +52,7 @@ pub(super) fn unresolved(host: &str, reason: &str) -> Message {
     }
 }
 
-/// No connections at all: ab asks for a poll of nothing.
+/// No connections at all: ab polls an empty set.
 pub(super) fn no_connections() -> Message {
     Message::of_code("apr_pollset_poll", EINVAL)
 }
@@ -103,7 +103,7 @@ const EHOSTUNREACH: i32 = 113;
 const TIMEUP: i32 = 70_007;
 const EOF: i32 = 70_014;
 
-/// Where APR's numbers of the resolver begin, and glibc's errors behind it, positive (netdb.h).
+/// The first of APR's numbers of the resolver; glibc's error numbers, made positive (netdb.h), are added.
 const RESOLVER_BASE: i32 = 670_000;
 const NONAME: i32 = 2;
 const RESOLVER_ERRORS: [(i32, &str); 6] = [
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_as_ab_tells_them() {
+    fn failures_have_abs_messages() {
         let refused = "apr_socket_recv: Connection refused (111)";
         check(of(Failure::Connect(StreamError::Refused)), refused, 111);
         let reset = "apr_socket_recv: Connection reset by peer (104)";

@@ -1,4 +1,4 @@
-//! What ab says while a run goes on.
+//! ab's progress lines during a run.
 
 use super::arguments::Options;
 use super::files::Began;
@@ -7,18 +7,18 @@ use crate::platform::Watch;
 use core::time::Duration;
 use std::io::Write;
 
-/// Writes what recorders hand over: a line on stderr each time so many requests more are done.
+/// Writes the recorders' lines: one on stderr each time a number of further requests is done.
 pub(super) struct Progress<'a> {
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
     every: Option<u64>,
-    /// Requests that the last line told of.
+    /// Requests in the last line.
     told: u64,
     now: &'a dyn Fn() -> Began,
     pub(super) began: Began,
 }
 
-/// After how many requests ab tells how many there were: a tenth, but at least a hundred, and never in short runs.
+/// The number of requests between two lines: a tenth, but at least a hundred, and none in short runs.
 pub(super) fn every(options: &Options) -> Option<u64> {
     let tells = options.progress && options.requests > QUIET_REQUESTS;
     tells.then(|| u64::from(options.requests / 10).max(EVERY_MIN))
@@ -41,7 +41,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Writes `lines`. Nobody can be told that they could not be written.
+    /// Writes `lines`. An error is ignored: it could not be reported either.
     pub(super) fn tell(&mut self, lines: &Lines) {
         let _ = self.out.write_all(&lines.out);
         let _ = self.err.write_all(&lines.err);
@@ -66,7 +66,7 @@ impl Watch<Lines> for Progress<'_> {
     }
 }
 
-/// Runs of so many requests and fewer are done before anybody asks: ab's number.
+/// Runs of at most so many requests have no progress lines: ab's number.
 const QUIET_REQUESTS: u32 = 150;
 
 /// The fewest requests between two lines: ab's number.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_is_told_once_even_if_several_are_taken_at_a_time() {
+    fn every_step_is_reported_once_even_if_several_are_taken_at_a_time() {
         let three = "Completed 100 requests\nCompleted 200 requests\nCompleted 300 requests\n";
         check(Some(100), &[0, 99, 100, 101, 330, 399], three);
         check(Some(100), &[300], three);

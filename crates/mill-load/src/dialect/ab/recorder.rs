@@ -1,4 +1,4 @@
-//! Every sample, as ab keeps them, and what ab counts besides.
+//! Every sample, as ab keeps them, and ab's counters.
 
 use super::arguments::Options;
 use crate::failure::{Failure, FailureKind};
@@ -15,7 +15,7 @@ use std::io::Write;
 pub(super) struct Row {
     /// From the beginning of the run to the request's start.
     pub(super) started_us: u64,
-    /// What connecting took; 0 on a connection that was kept.
+    /// Time to connect; 0 on a kept connection.
     pub(super) connect_us: u64,
     /// From the start, connecting included, to the last byte or, without `-k`, to the connection's end.
     pub(super) total_us: u64,
@@ -41,15 +41,15 @@ pub(super) struct Counts {
     pub(super) kept_alive: u64,
 }
 
-/// Keeps what a run's report is made of.
+/// Keeps the data of a run's report.
 #[derive(Debug)]
 pub(super) struct Recorder {
     /// Never grows beyond what was reserved.
     pub(super) rows: Vec<Row>,
     pub(super) counts: Counts,
-    /// Content bytes of the first response; others must have as many.
+    /// Content bytes of the first response; others must have the same number.
     pub(super) document_len: Option<u64>,
-    /// What the first response called its server.
+    /// The `Server` of the first response.
     pub(super) server: Option<Vec<u8>>,
     begin: Instant,
     last: Instant,
@@ -59,7 +59,7 @@ pub(super) struct Recorder {
     lines: Lines,
 }
 
-/// What there is to say while the run goes on.
+/// Lines to be written during the run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) done: u64,
@@ -91,7 +91,7 @@ impl Recorder {
         self.last.since(self.begin)
     }
 
-    /// What was not said yet.
+    /// The lines since the last call.
     pub(super) fn take_lines(&mut self) -> Lines {
         Lines {
             done: self.counts.done,
@@ -106,7 +106,7 @@ impl Recorder {
         }
     }
 
-    /// Lines go to memory, which takes whatever is written.
+    /// Lines go to memory, which accepts any write.
     fn say(&mut self, status: u16) {
         if self.verbosity >= 2 && status / 100 != 2 {
             let _ = writeln!(self.lines.out, "WARNING: Response code not 2xx ({status})");
@@ -154,7 +154,7 @@ impl Record for Recorder {
             }
             _ => self.counts.receive += 1,
         }
-        // What ends the run is told by whoever ends it.
+        // The failure that ends the run is reported where it ends.
         if self.tells_failures && !ends_always(failure.kind()) {
             let message = super::message::of(failure);
             let _ = writeln!(self.lines.err, "{}", message.text);
@@ -193,12 +193,12 @@ impl Counts {
     }
 }
 
-/// Whether ab gives up after such a failure also with `-r`.
+/// Whether ab gives up after such a failure even with `-r`.
 fn ends_always(kind: FailureKind) -> bool {
     super::run::ENDING_ALWAYS.contains(&kind)
 }
 
-/// The first word behind the first "Server:", wherever that stands, as ab finds it.
+/// The first word after the first "Server:", anywhere in the head, as ab finds it.
 fn server(head: &[u8]) -> &[u8] {
     const NAME: &[u8] = b"Server:";
     let start = head
@@ -207,7 +207,7 @@ fn server(head: &[u8]) -> &[u8] {
     let Some(start) = start else {
         return &[];
     };
-    // ab takes it for granted that one blank follows.
+    // ab assumes that one blank follows.
     let value = head.get(start + NAME.len() + 1..).unwrap_or_default();
     let is_word = |byte: &&u8| (33..=127).contains(*byte);
     let len = value.iter().take_while(is_word).count();
@@ -218,10 +218,10 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What is kept of a server's name: ab's buffer without its terminator.
+/// Bytes of a server's name that are kept: ab's buffer without its terminator.
 const SERVER_MAX_BYTES: usize = 1023;
 
-/// What ab's buffer of a response holds, without its terminator.
+/// Bytes of a response in ab's buffer, without its terminator.
 const BUFFER_BYTES: usize = 8191;
 
 /// Bytes of heads that wait to be written with `-v 2`, between two intervals; more is cut off.

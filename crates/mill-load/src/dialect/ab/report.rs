@@ -6,7 +6,7 @@ use super::statistics::{Spread, Times, ms, percentile, round_ms};
 use core::time::Duration;
 use std::io::{self, Write};
 
-/// What reports are made of.
+/// The data of reports.
 #[derive(Debug)]
 pub(super) struct Outcome<'a> {
     pub(super) options: &'a Options,
@@ -20,17 +20,17 @@ pub(super) struct Outcome<'a> {
     pub(super) times: Option<Times>,
     /// In the order of their total times.
     pub(super) rows: &'a [Row],
-    /// When nobody was answered, or how much was not served: of which ab's form says nothing.
+    /// When no request was answered, or how much was not served: ab's form has no place for it.
     pub(super) unserved: Option<String>,
 }
 
-/// A number per second, and what is derived from the time that the run took; none if it took none.
+/// Numbers per second, and others derived from the run's duration; none if that is zero.
 pub(super) struct Rates {
     seconds: f64,
 }
 
 impl Outcome<'_> {
-    /// The time that the run took, in whole µs as ab has it.
+    /// The run's duration, in whole µs as in ab.
     pub(super) fn seconds(&self) -> f64 {
         self.taken.as_micros() as f64 / 1e6
     }
@@ -181,7 +181,7 @@ fn times_with_confidence(times: &Times, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// ab compares what it rounded, and so must we.
+/// ab compares rounded numbers, and so must we.
 fn sane(what: &str, spread: &Spread, out: &mut dyn Write) -> io::Result<()> {
     let apart = round_ms(spread.mean).abs_diff(round_ms(spread.median)) as f64;
     let deviation = spread.deviation / 1000.0;
@@ -235,7 +235,7 @@ fn percentiles(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, " 100%  {longest:>5} (longest request)")
 }
 
-/// What ab's form does not tell, in one line of our own; `None` if the form tells enough.
+/// What ab's form hides, in one line of our own; `None` if the form is enough.
 pub(super) fn warning(outcome: &Outcome<'_>) -> Option<String> {
     let parts: Vec<String> = [
         outcome.unserved.clone(),
@@ -283,7 +283,7 @@ fn unanswered(outcome: &Outcome<'_>) -> Option<String> {
     })
 }
 
-/// A mean total time below which half a millisecond, the error of rounding, is 5 % and more.
+/// The mean total time below which half a millisecond, the rounding error, is 5 % and more.
 const ROUNDING_MATTERS_US: u64 = 10_000;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(super) struct Request {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Renders what `options` ask for: HTTP/1.0; given fields stand before those that ab adds, and replace them.
+/// Renders the request of `options`: HTTP/1.0; given fields come before those that ab adds, and replace them.
 pub(super) fn render(options: &Options) -> Result<Request, TooLong> {
     let mut head = Vec::new();
     let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| head.extend_from_slice(part));
@@ -69,8 +69,8 @@ pub(super) fn render(options: &Options) -> Result<Request, TooLong> {
     })
 }
 
-/// Bytes of a head with its terminator: the size of ab's buffer. ab itself cuts off what is longer and waits for
-/// an answer that can't come.
+/// Bytes of a head with its terminator: the size of ab's buffer. ab itself truncates a longer one and waits for an
+/// answer that can't come.
 const HEAD_MAX_BYTES: usize = 8192;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From a command line to a report: the plan, the run, what is printed around it.
+//! From a command line to a report: the plan, the run, and the lines printed around it.
 
 use super::FATAL;
 use super::arguments::Options;
@@ -76,7 +76,7 @@ pub(super) fn run(
         _ => None,
     };
     if failure.is_some() {
-        // ab ends at once, and does not count what ended it.
+        // ab ends at once, and does not count the failure that ended it.
         lines.done = lines.done.saturating_sub(1);
     }
     progress.tell(&lines);
@@ -119,7 +119,7 @@ fn outcome<'a>(
     }
 }
 
-/// The banner and whom it is about.
+/// The banner and the target.
 fn announce(options: &Options, has_progress: bool, out: &mut dyn Write) -> io::Result<()> {
     usage::emit_banner(options.html.is_some(), out)?;
     if options.html.is_some() {
@@ -168,7 +168,7 @@ fn plan(options: &Options, platform: &impl Platform) -> Result<Plan, Message> {
     let mut plan = Plan::new(Endpoint::Ip(address));
     plan.connections = options.concurrency;
     plan.sources.addresses = source.into_iter().collect();
-    // ab leaves small segments to the system.
+    // ab leaves Nagle's algorithm on.
     plan.nodelay = false;
     plan.stop = Stop {
         after: options.time_limit,
@@ -196,8 +196,8 @@ fn resolve(platform: &impl Platform, host: &[u8], port: u16) -> Result<Vec<Socke
         .map_err(|reason| message::unresolved(&host, &reason))
 }
 
-/// The first address that accepts connections, the last if none does: ab goes on to the next address of a name as
-/// long as nothing was answered. Nobody is asked if there is no choice.
+/// The first address that accepts connections, the last if none does: ab goes on to the next address of a name as long
+/// as nothing was answered. Nothing is probed if there is no choice.
 fn choose(
     platform: &impl Platform,
     addresses: &[SocketAddr],
@@ -237,7 +237,7 @@ fn began(platform: &impl Platform) -> Began {
     }
 }
 
-/// ab's last words before its time.
+/// ab's output when a run ends early.
 fn end(message: &Message, done: u64, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     writeln!(err, "{}", message.text)?;
     if done > 0 {
@@ -278,7 +278,7 @@ fn finished(
     }
 }
 
-/// The report, the files, our own line. An interrupted run is reported as text always, and fails.
+/// The report, the files, our own line. An interrupted run is always reported as text, and fails.
 fn conclude(
     outcome: &Outcome<'_>,
     began: Began,
@@ -333,7 +333,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What ends ab's runs whatever its options say.
+/// Failures that end ab's runs with any options.
 pub(super) const ENDING_ALWAYS: [FailureKind; 4] = [
     FailureKind::ConnectTimeout,
     FailureKind::NoDescriptor,
@@ -341,7 +341,7 @@ pub(super) const ENDING_ALWAYS: [FailureKind; 4] = [
     FailureKind::Timeout,
 ];
 
-/// What ends ab's runs without `-r`.
+/// Failures that end ab's runs without `-r`.
 const ENDING: [FailureKind; 6] = [
     FailureKind::Connect,
     FailureKind::ConnectTimeout,
@@ -351,7 +351,7 @@ const ENDING: [FailureKind; 6] = [
     FailureKind::Timeout,
 ];
 
-/// How often progress is looked at: lines come late by as much, and a person does not see it.
+/// How often progress is checked: lines are late by at most this, which is not visible.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 const WINDOW_WARNING: &str =

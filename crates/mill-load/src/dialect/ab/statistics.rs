@@ -1,4 +1,4 @@
-//! ab's statistics, with its definitions: integer means, a median that is one sample late for odd numbers.
+//! ab's statistics, by its definitions: integer means, a median that is one sample late for odd numbers.
 
 use super::recorder::Row;
 
@@ -22,13 +22,13 @@ pub(super) struct Times {
     pub(super) processing: Spread,
     pub(super) waiting: Spread,
     pub(super) total: Spread,
-    /// The median of the total times as everybody else defines it.
+    /// The median of the total times by the usual definition.
     pub(super) true_median: u64,
 }
 
-/// Measures `rows`, and leaves them in the order of their total times. `None` if there are none.
+/// Computes the statistics of `rows`, and leaves these in the order of their total times. `None` if there are none.
 pub(super) fn measure(rows: &mut [Row]) -> Option<Times> {
-    // Each sort is stable, and ab sorts in this order: equal times stay as the sorts before left them.
+    // Each sort is stable, and ab sorts in this order: equal times stay as the previous sorts left them.
     let connect = spread(rows, |row| row.connect_us)?;
     let processing = spread(rows, processing_us)?;
     let waiting = spread(rows, |row| row.wait_us)?;
@@ -62,12 +62,12 @@ pub(super) fn percentile(rows: &[Row], percent: usize) -> u64 {
     nth(rows, index)
 }
 
-/// As ab's CSV file takes it. ab reads beyond its samples if there are fewer than fifty; we take the last.
+/// As in ab's CSV file. ab reads beyond its samples if there are fewer than fifty; we take the last.
 pub(super) fn percentile_csv(rows: &[Row], percent: usize) -> u64 {
     let index = match percent {
         0 => 0,
         100 => rows.len(),
-        // In whole numbers: a half and more counts up.
+        // In whole numbers, halves rounded up.
         _ => (rows.len() * percent + 50) / 100,
     };
     nth(rows, index)

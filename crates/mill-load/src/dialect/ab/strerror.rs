@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// The system's words for an error, without Rust's suffix.
+/// The system's text of an error, without Rust's suffix.
 pub(super) fn text(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error ") {
@@ -11,7 +11,7 @@ pub(super) fn text(error: &io::Error) -> String {
     }
 }
 
-/// The system's words for an error number.
+/// The system's text of an error number.
 pub(super) fn of_code(code: i32) -> String {
     text(&io::Error::from_raw_os_error(code))
 }

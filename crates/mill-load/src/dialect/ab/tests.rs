@@ -1,4 +1,4 @@
-//! Whole command lines over a ground that plays what happened: nothing here runs, everything is printed.
+//! Whole command lines over a platform that replays events: no load is run, everything is printed.
 
 use super::main;
 use crate::failure::{Failure, FailureKind};
@@ -16,7 +16,7 @@ use core::net::SocketAddr;
 use mill_runtime::stream::StreamError;
 use mill_runtime::time::{Duration, Instant, UnixTime};
 
-/// What a run consists of; times in µs after its beginning.
+/// An event of a run; times in µs after its beginning.
 #[derive(Clone, Copy)]
 enum Event {
     /// Start, connect, wait, total; content; status.
@@ -24,7 +24,7 @@ enum Event {
     Fail(Failure, u64),
 }
 
-/// Plays `events`; remembers the plan and what would have been sent.
+/// Replays `events`; keeps the plan and the bytes that would have been sent.
 struct Played {
     events: Vec<Event>,
     head: &'static [u8],
@@ -338,7 +338,7 @@ fn a_run_that_goes_on_counts_failures_once_and_leaves_them_out_of_the_times() {
 }
 
 #[test]
-fn an_interrupted_run_tells_what_there_is_and_fails() {
+fn an_interrupted_run_is_reported_and_fails() {
     let mut platform = four();
     platform.interrupted = true;
     let (out, err, status) = outcome(&platform, &words("-n 500 -w a.example/"));
@@ -365,7 +365,7 @@ fn long_runs_tell_their_progress_on_stderr() {
 }
 
 #[test]
-fn what_is_sent_and_received_is_shown_when_asked_for() {
+fn requests_and_responses_are_shown_with_verbosity() {
     let platform = Played::new(&[Event::Answer([0, 0, 0, 50_000], 1, 404)]);
     let (out, _, _) = outcome(&platform, &words("-v 2 a.example/"));
     let request =
@@ -379,7 +379,7 @@ fn what_is_sent_and_received_is_shown_when_asked_for() {
 }
 
 #[test]
-fn a_body_is_sent_and_its_bytes_are_told() {
+fn a_body_is_sent_and_its_bytes_are_reported() {
     let path = std::env::temp_dir().join(format!("mill-load-ab-body-{}", std::process::id()));
     std::fs::write(&path, "a=1").unwrap();
     let platform = Played::new(&[Event::Answer([0, 0, 0, 1_000_000], 985, 200)]);
@@ -419,7 +419,7 @@ fn files_are_written_where_they_are_asked_for() {
 }
 
 #[test]
-fn what_leads_to_no_run_has_abs_words_and_status() {
+fn command_lines_without_a_run_have_abs_messages_and_status() {
     let check = |line: &str, said: &str, status: u8| {
         let platform = four();
         let (_, err, exit) = outcome(&platform, &words(line));

@@ -1,9 +1,9 @@
-//! What ab makes of the URL: less than a URL is, and sent as it was written.
+//! URLs as ab parses them: a subset, sent as it was written.
 
-/// A URL's parts. Nothing is decoded; user information and fragments are not known.
+/// A URL's parts. Nothing is decoded; user information and fragments are not supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url {
-    /// As given; a proxy is asked for this.
+    /// As given; a proxy gets this.
     pub(super) full: Vec<u8>,
     /// Without the brackets of an IPv6 address.
     pub(super) host: Vec<u8>,
@@ -18,14 +18,14 @@ pub(super) struct Url {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UrlError {
     Invalid,
-    /// TLS is not spoken yet.
+    /// TLS is not supported yet.
     Https,
 }
 
 impl Url {
     /// Parses `[http://]host[:port]/path`. The path is not optional.
     pub(super) fn parse(full: &[u8]) -> Result<Self, UrlError> {
-        // As ab has it, a prefix with nothing behind it is none.
+        // As in ab, a prefix with nothing after it is none.
         let rest = match full {
             [b'h', b't', b't', b'p', b's', b':', b'/', b'/', _, ..] => return Err(UrlError::Https),
             [b'h', b't', b't', b'p', b':', b'/', b'/', rest @ ..] if !rest.is_empty() => rest,
@@ -53,7 +53,7 @@ impl Url {
     }
 }
 
-/// apr_parse_addr_port: a port is the digits behind the last colon. Scopes of IPv6 addresses are refused by ab.
+/// apr_parse_addr_port: a port is the digits after the last colon. ab refuses scopes of IPv6 addresses.
 fn split_authority(authority: &[u8]) -> Option<(&[u8], Option<u16>)> {
     let digits = authority
         .iter()
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ab_refuses_is_refused() {
+    fn urls_that_ab_refuses_are_refused() {
         for text in [
             "http://a",
             "a",

@@ -1,8 +1,8 @@
-//! What ab says of itself.
+//! ab's usage and banner.
 
 use std::io::{self, Write};
 
-/// The options, in ab's words.
+/// The options, in ab's text.
 pub(super) const USAGE: &str = "\
 Usage: ab [options] [http[s]://]hostname[:port]/path
 Options are:

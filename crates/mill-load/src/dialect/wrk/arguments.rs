@@ -4,11 +4,11 @@ use crate::dialect::wrk::getopt::{Found, Getopt, Opt, Takes};
 use crate::dialect::wrk::units::{METRIC, SECONDS};
 use crate::target::Url;
 
-/// What a command line of wrk or wrk2 asks for.
+/// The options of a command line of wrk or wrk2.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Arguments {
     pub(crate) threads: u32,
-    /// As given; what does not divide by the threads is not opened.
+    /// As given; the remainder of the division by the threads is not opened.
     pub(crate) connections: u32,
     pub(crate) duration_s: u64,
     pub(crate) timeout_s: u64,
@@ -17,10 +17,10 @@ pub(crate) struct Arguments {
     pub(crate) headers: Vec<Vec<u8>>,
     /// `--latency`.
     pub(crate) latency: bool,
-    /// The URL as given, and as read.
+    /// The URL as given, and parsed.
     pub(crate) url_text: String,
     pub(crate) url: Url,
-    /// What follows the URL: for the script.
+    /// The arguments after the URL: for the script.
     pub(crate) operands: Vec<Vec<u8>>,
     pub(crate) beyond: Beyond,
     /// wrk2's.
@@ -32,9 +32,9 @@ pub(crate) struct Arguments {
 pub(crate) struct Beyond {
     /// `-C`: requests per connection.
     pub(crate) connreqs: Option<u64>,
-    /// `-N`, `--delay` take it away: it says nothing about pauses.
+    /// `-N`; `--delay` implies it too.
     pub(crate) nodelay: bool,
-    /// `-B`: his branch binds threads on BSD alone, so that it means nothing on Linux.
+    /// `-B`: the branch binds threads only on BSD, so it has no effect on Linux.
     pub(crate) bind_cpu: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Constant {
     pub(crate) batch: bool,
 }
 
-/// What came of reading a command line.
+/// The result of reading a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reading {
     /// How many times the version was asked for before reading ended.
@@ -60,11 +60,11 @@ pub(crate) struct Reading {
 /// Why there is no run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The usage is printed, after a complaint if there is one.
+    /// The usage is printed, after an error if there is one.
     Usage(Option<String>),
-    /// A sentence of ours alone.
+    /// A message of ours alone.
     Sentence(String),
-    /// wrk2's options: it is wrk2 that is wanted.
+    /// wrk2's options: the command line is wrk2's.
     ConstantRate,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn parse(tool: Tool, arguments: &[Vec<u8>]) -> Reading {
     }
 }
 
-/// Values while options are read, wrk's defaults first.
+/// Values while options are read, initially wrk's defaults.
 #[derive(Debug)]
 struct Reader {
     threads: u64,
@@ -204,8 +204,8 @@ impl Reader {
         })
     }
 
-    /// Connections and threads must go together. sephe's branch lowers the threads instead of refusing; a command
-    /// line with one of its options was written for it.
+    /// Checks connections against threads. sephe's branch lowers the threads instead of refusing, so a command line
+    /// with one of its options does the same.
     fn check_counts(&mut self) -> Result<(), Refusal> {
         let beyond = self.beyond;
         let is_sephes = beyond.connreqs.is_some() || !beyond.nodelay || beyond.bind_cpu;
@@ -223,7 +223,7 @@ impl Reader {
 }
 
 impl Arguments {
-    /// Connections that wrk opens: as many for each thread.
+    /// Connections that wrk opens: the same number for each thread.
     pub(crate) const fn connections_opened(&self) -> u32 {
         self.connections / self.threads * self.threads
     }
@@ -285,7 +285,7 @@ const WRK2: &[Opt] = &[
 
 const RATE: u8 = b'R';
 const UNCORRECTED: u8 = b'U';
-/// wrk2's `--batch_latency` on wrk's command line, where `-B` is sephe's; nobody can write this letter.
+/// wrk2's `--batch_latency` on wrk's command line, where `-B` is sephe's; this letter cannot be typed.
 const BATCH: u8 = 0;
 
 /// `-h` is no option of wrk's, `--help` is.

@@ -1,4 +1,4 @@
-//! Options as glibc's `getopt_long` reads them: clusters, abbreviations, operands anywhere, and its complaints.
+//! Options as glibc's `getopt_long` reads them: clusters, abbreviations, operands anywhere, and its error messages.
 
 /// Whether an option takes an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub(crate) enum Takes {
     Argument,
 }
 
-/// One option. Its letter stands for it, whether or not it can be written as a letter.
+/// One option. Its letter identifies it, even if it cannot be written as a letter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opt {
     pub(crate) letter: u8,
@@ -24,17 +24,17 @@ pub(crate) struct Opt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found<'a> {
     Option(u8, Option<&'a [u8]>),
-    /// Not an option, or one without its argument: the complaint, without the tool's name.
+    /// An unknown option, or one without its argument: the error message, without the tool's name.
     Fault(String),
 }
 
-/// Reads a command line; an iterator over its options. Operands are put aside.
+/// Reads a command line; an iterator over its options. Operands are collected.
 #[derive(Debug)]
 pub(crate) struct Getopt<'a> {
     options: &'a [Opt],
     arguments: &'a [Vec<u8>],
     next: usize,
-    /// What is left of a cluster of letters.
+    /// The rest of a cluster of letters.
     cluster: &'a [u8],
     operands: Vec<&'a [u8]>,
 }
@@ -50,7 +50,7 @@ impl<'a> Getopt<'a> {
         }
     }
 
-    /// What is no option: complete once the iterator has ended.
+    /// The operands: complete once the iterator has ended.
     pub(crate) fn into_operands(self) -> Vec<&'a [u8]> {
         self.operands
     }
@@ -121,7 +121,7 @@ impl<'a> Getopt<'a> {
         }
     }
 
-    /// The option of that name or abbreviation; else those that it could be.
+    /// The option of that name or abbreviation; else the candidates.
     fn named(&self, name: &[u8]) -> Result<Opt, Vec<&'static str>> {
         let worded = || self.options.iter().filter(|option| !option.long.is_empty());
         if let Some(exact) = worded().find(|option| option.long.as_bytes() == name) {
@@ -201,7 +201,7 @@ mod tests {
         option(b'N', "nothing", Takes::Nothing, true),
     ];
 
-    /// Options as `x` or `x=argument`, complaints as they are, operands last.
+    /// Options as `x` or `x=argument`, errors as they are, operands last.
     fn read(line: &[&str]) -> String {
         let arguments: Vec<Vec<u8>> = line.iter().map(|word| word.as_bytes().to_vec()).collect();
         let mut getopt = Getopt::new(OPTIONS, &arguments);

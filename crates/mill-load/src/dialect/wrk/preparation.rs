@@ -13,17 +13,17 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What came of preparing.
+/// The result of the preparation.
 #[derive(Debug)]
 pub(crate) enum Preparation<'a> {
     Ready(Box<Prepared<'a>>),
-    /// There is nothing to run; why has been printed.
+    /// There is no run; the reason has been printed.
     Exit(u8),
     /// The command line has wrk2's options.
     ConstantRate,
 }
 
-/// All that a run needs.
+/// The data of a run.
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) arguments: Arguments,
@@ -36,7 +36,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) stage: Option<Stage<'a>>,
 }
 
-/// Reads a command line and finds its server; prints the version if asked and why it can't go on.
+/// Reads a command line and finds its server; prints the version if asked, or why it can't go on.
 pub(crate) fn prepare<'a>(
     tool: Tool,
     arguments: &[Vec<u8>],
@@ -149,7 +149,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// wrk's plan: a closed loop over connections that stay, for a time, and no end to a request.
+    /// wrk's plan: a closed loop over persistent connections, for a time, without a time limit of requests.
     pub(crate) fn plan(&self) -> Plan {
         let arguments = &self.arguments;
         let mut plan = Plan::new(self.first.clone());
@@ -162,7 +162,7 @@ impl<'a> Prepared<'a> {
         };
         plan.life = match arguments.beyond.connreqs {
             None => Life::Unlimited,
-            // His branch compares after a response: none and one are the same.
+            // The branch compares after a response: zero and one are the same.
             Some(count) => Life::Requests(u32::try_from(count.max(1)).unwrap_or(u32::MAX)),
         };
         plan.nodelay = arguments.beyond.nodelay;
@@ -171,7 +171,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The exit status of a run. wrk is content when nobody reads on.
+/// The exit status of a run. A closed output is no failure for wrk.
 pub(crate) fn exit_status(result: io::Result<u8>) -> u8 {
     match result {
         Ok(status) => status,

@@ -1,4 +1,4 @@
-//! What a thread of wrk remembers.
+//! What a thread of wrk records.
 
 use crate::dialect::wrk::statistics::{Counters, whole};
 use crate::failure::{Failure, FailureKind};
@@ -11,7 +11,7 @@ use core::ops::AddAssign;
 use mill_runtime::stream::StreamError;
 use mill_runtime::time::{Duration, Instant};
 
-/// Latencies in microseconds, the rate of each interval, and failures by wrk's words.
+/// Latencies in microseconds, the rate of each interval, and failures in wrk's categories.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     pub(crate) latency: Counters,
@@ -30,7 +30,7 @@ pub(crate) struct SocketErrors {
     pub(crate) timeout: u64,
 }
 
-/// Since when responses are counted for the next sample of the rate.
+/// When the current interval of the rate's samples began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RateSampling {
     from: Instant,
@@ -50,13 +50,13 @@ impl Recorder {
         }
     }
 
-    /// All threads' memories together, each with the rest of its last interval.
+    /// The sum of all threads' records, each with the rest of its last interval.
     pub(crate) fn sum(timeout: Duration, parts: &mut [Part<Self>]) -> Self {
         let mut sum = Self::new(timeout);
         for part in parts {
             let recorder = &mut part.recorder;
             if part.aborted != Some(Abort::Stopped) {
-                // A thread that was stopped takes no sample any more.
+                // A thread that was stopped takes no further sample.
                 recorder.sample_rate(recorder.begin + part.measured, &part.tally);
             }
             sum.latency.add(&recorder.latency);
@@ -81,7 +81,7 @@ impl Record for Recorder {
         self.begin = now;
     }
 
-    /// wrk's latency begins with the sending: a handshake is never in it.
+    /// wrk's latency begins with sending: it never includes a handshake.
     fn on_sample(&mut self, sample: &Sample) {
         let micros = u64::try_from(sample.service_time().as_micros()).unwrap_or(u64::MAX);
         if !self.latency.record(micros) {
@@ -99,8 +99,8 @@ impl Record for Recorder {
 }
 
 impl SocketErrors {
-    /// Counts a failure where wrk would. What this machine can't open is a connect error. A handshake that the
-    /// other side refuses shows in wrk only when it writes, and so counts as that.
+    /// Counts a failure in wrk's category. A connection that this machine can't open is a connect error. wrk notices a
+    /// refused handshake only when it writes, so it counts as a write error.
     pub(crate) fn on_failure(&mut self, failure: Failure) {
         let counter = match failure.kind() {
             FailureKind::NoDescriptor | FailureKind::NoPort => &mut self.connect,
@@ -139,8 +139,8 @@ impl RateSampling {
         }
     }
 
-    /// Requests per second since the last sample; none if there was no response, and then the time goes on
-    /// counting: that is why wrk's average hides what was idle.
+    /// Requests per second since the last sample; none without a response, and then the interval goes on: so wrk's
+    /// average hides idle time.
     pub(crate) fn sample(&mut self, now: Instant, tally: &Tally) -> Option<u64> {
         let responses = responses(tally);
         let elapsed_ms = now.since(self.from).as_millis();
@@ -156,7 +156,7 @@ impl RateSampling {
     }
 }
 
-/// Responses, not batches of them: what wrk calls requests.
+/// Responses, not batches of them: wrk's "requests".
 pub(crate) fn responses(tally: &Tally) -> u64 {
     tally.statuses.iter().sum()
 }

@@ -8,7 +8,7 @@ use crate::script::{Errors, Summary};
 use mill_runtime::time::Duration;
 use std::io::{self, Write};
 
-/// What has been counted in a run, all threads together.
+/// The counters of a run, all threads together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) runtime: Duration,
@@ -25,7 +25,7 @@ impl Totals {
         u64::try_from(self.runtime.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// The same as scripts see it.
+    /// The same for scripts.
     pub(crate) fn summary(&self) -> Summary {
         let errors = self.errors;
         Summary {

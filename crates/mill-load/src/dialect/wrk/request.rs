@@ -1,11 +1,11 @@
-//! The one request that wrk sends when no script makes it.
+//! The request that wrk sends without a script.
 
 use crate::request::{Batch, Rendered};
 use crate::target::Url;
 use std::sync::Arc;
 
-/// Renders a GET for `url` with the `-H` lines. As with wrk, a line counts only with a colon and a blank after its
-/// name, the last of equally written names wins, and there is no `Content-Length` without content.
+/// Renders a GET for `url` with the `-H` lines. As in wrk, a line counts only with a colon and a blank after its name,
+/// the last of equally written names wins, and there is no `Content-Length` without content.
 pub(crate) fn render(url: &Url, lines: &[Vec<u8>]) -> Rendered {
     let authority = url.authority().into_bytes();
     let mut fields: Vec<(&[u8], &[u8])> = vec![(b"Host", &authority)];

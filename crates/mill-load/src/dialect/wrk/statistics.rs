@@ -1,7 +1,7 @@
-//! wrk's statistics: a counter per value, and the formulas behind its columns.
+//! wrk's statistics: a counter per value, and the formulas of its columns.
 
-/// What the columns of wrk's report are made of, and what its scripts see as `latency` and `requests`.
-/// Values are microseconds, or requests per second.
+/// The data of wrk's columns, which scripts see as `latency` and `requests`. Values are microseconds, or requests per
+/// second.
 pub trait Statistics {
     /// The least value, [`u64::MAX`] if there is none.
     fn min(&self) -> u64;
@@ -19,15 +19,15 @@ pub trait Statistics {
     /// How many different values there are (`#latency` in a script).
     fn distinct(&self) -> u64;
 
-    /// The `index`-th of the different values in ascending order, from 0, and how often it came.
+    /// The `index`-th of the different values in ascending order, from 0, and its count.
     fn nth(&self, index: u64) -> Option<(u64, u64)>;
 
     /// The share of values within one `stdev` of the `mean`, in percent; not a number if there are none.
     fn within_stdev(&self) -> f64;
 }
 
-/// A counter for each value below a limit. Memory is taken in pages as values come, so that a thread holds what
-/// it has seen and not what it might see.
+/// A counter for each value below a limit. Memory is allocated in pages as values occur, so a thread only uses memory
+/// for values that it has seen.
 #[derive(Clone, Debug)]
 pub struct Counters {
     limit: u64,
@@ -49,7 +49,7 @@ impl Counters {
         }
     }
 
-    /// Counts `value`; false if it is beyond the limit: wrk forgets those. Allocates when a page is first used.
+    /// Counts `value`; false if it is beyond the limit: wrk drops those. Allocates when a page is first used.
     pub fn record(&mut self, value: u64) -> bool {
         if value >= self.limit {
             return false;
@@ -60,12 +60,12 @@ impl Counters {
         true
     }
 
-    /// All values together, those that a correction has added included.
+    /// The number of values, those added by a correction included.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         for (value, count) in other.nonzero(0, other.max) {
             self.add_at(value, count);
@@ -74,9 +74,9 @@ impl Counters {
         self.max = self.max.max(other.max);
     }
 
-    /// wrk's correction for what a waiting connection did not measure: each value of at least twice `interval`
-    /// also stands for one that is `interval` shorter, down to `interval`. Least and greatest value stay, and
-    /// what is added below the least is in no sum, only in the count.
+    /// wrk's correction for requests that a waiting connection did not send: each value of at least twice `interval`
+    /// also counts as one that is `interval` shorter, down to `interval`. Minimum and maximum are not changed, and
+    /// values added below the minimum are in no sum, only in the count.
     pub fn correct(&mut self, interval: u64) {
         if interval == 0 {
             return;
@@ -90,7 +90,7 @@ impl Counters {
         }
     }
 
-    /// Hands the counts of one page down by `interval`. Pages above are done, so that the counts are final.
+    /// Adds the counts of one page again, lower by `interval`. The pages above are done, so its counts are final.
     fn correct_page(&mut self, page: usize, interval: u64) {
         let first = page as u64 * PAGE as u64;
         for offset in (0..PAGE as u64).rev() {
@@ -205,7 +205,7 @@ impl Statistics for Counters {
     }
 }
 
-/// The whole part of a number; what is negative or not a number becomes zero.
+/// The whole part of a number; negative numbers and NaN become zero.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

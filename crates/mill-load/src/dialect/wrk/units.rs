@@ -31,8 +31,8 @@ pub(crate) const METRIC: Units = Units {
 };
 
 impl Units {
-    /// Reads a whole number with one of these units, in either case: digits, blanks if any, at most two letters.
-    /// What follows after a blank is not looked at, as `sscanf` leaves it.
+    /// Reads a whole number with one of these units, in either case: digits, blanks if any, at most two letters. The
+    /// rest after a blank is ignored, as by `sscanf`.
     pub(crate) fn scan(&self, text: &[u8]) -> Option<u64> {
         let text = text.trim_ascii_start();
         let (negative, text) = match text {
@@ -50,7 +50,7 @@ impl Units {
                 .saturating_mul(10)
                 .saturating_add(u64::from(digit - b'0'))
         });
-        // strtoull negates what has a minus; nobody means the number that comes out.
+        // strtoull negates a number with a minus; such a number is never intended.
         let number = if negative {
             number.wrapping_neg()
         } else {
@@ -79,7 +79,7 @@ impl Units {
         None
     }
 
-    /// The number in the unit that suits it: the next larger one from 0.85 of it on.
+    /// The number in a suitable unit: the next larger one from 0.85 of it on.
     pub(crate) fn format(&self, number: f64, decimals: usize) -> String {
         let scale = self.scale as f64;
         let (mut amount, mut unit) = (number, self.base);
@@ -117,7 +117,7 @@ pub(crate) fn time_s(seconds: f64) -> String {
     SECONDS.format(seconds, 0)
 }
 
-/// A number as C prints it; what is not a number has the sign that x86 gives to zero by zero.
+/// A number as C prints it; NaN has the sign that x86 gives to zero by zero.
 pub(crate) fn decimal(number: f64, decimals: usize) -> String {
     if number.is_nan() {
         String::from("-nan")
@@ -126,8 +126,8 @@ pub(crate) fn decimal(number: f64, decimals: usize) -> String {
     }
 }
 
-/// Right-aligned so that digits stand below digits: two columns are for a unit's letters or blanks. What is too
-/// wide loses its end, as with wrk.
+/// Right-aligned so that digits stand below digits: two columns are for a unit's letters or blanks. Longer text is
+/// truncated, as in wrk.
 pub(crate) fn padded(text: &str, width: usize) -> String {
     let mut ends = text.bytes().rev();
     let letter =

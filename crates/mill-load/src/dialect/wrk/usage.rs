@@ -1,6 +1,6 @@
-//! What wrk and wrk2 print when a command line can't be used, and their version.
+//! wrk's and wrk2's usage and version.
 
-/// wrk's usage, with the blanks at its lines' ends; what is not of wrk 4.1 stands in a block of its own.
+/// wrk's usage, with the blanks at its lines' ends; options beyond wrk 4.1 are in a block of their own.
 pub(crate) const WRK: &str = concat!(
     "Usage: wrk <options> <url>                            \n",
     "  Options:                                            \n",
@@ -49,8 +49,8 @@ pub(crate) const WRK2: &str = concat!(
     "  Time arguments may include a time unit (2s, 2m, 2h)\n",
 );
 
-/// wrk's version line, with the version whose form this is and, as Debian does it, whose build. The words up to
-/// the year are where programs look.
+/// wrk's version line, with the version of this form and, as Debian does it, the build. Programs parse the words up to
+/// the year.
 pub(crate) fn version(of: &str) -> String {
     format!(
         "wrk millstream/{of}+{} [epoll] Copyright (C) 2012 Will Glozer (options and form; the program is Millstream)\n",

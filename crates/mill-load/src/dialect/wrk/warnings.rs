@@ -1,4 +1,4 @@
-//! Where wrk's form misleads, one line each on the error output.
+//! Warnings about misleading figures in wrk's form, one line each on standard error.
 
 use crate::dialect::wrk::arguments::Arguments;
 use crate::dialect::wrk::report::Totals;
@@ -18,7 +18,7 @@ pub(crate) struct Corrected {
     pub(crate) after: Glance,
 }
 
-/// The figures that people look at.
+/// The figures that users read first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Glance {
     mean_us: f64,
@@ -34,7 +34,7 @@ impl Glance {
     }
 }
 
-/// What is said before a run.
+/// The warnings before a run.
 pub(crate) fn emit_before(arguments: &Arguments, err: &mut dyn Write) -> io::Result<()> {
     let opened = arguments.connections_opened();
     let dropped = arguments.connections - opened;
@@ -54,7 +54,7 @@ pub(crate) fn emit_before(arguments: &Arguments, err: &mut dyn Write) -> io::Res
     Ok(())
 }
 
-/// What is said after it.
+/// The warnings after a run.
 pub(crate) fn emit_after(
     (totals, tally): (&Totals, &Tally),
     corrected: &Corrected,
@@ -87,7 +87,7 @@ pub(crate) fn emit_after(
     emit_correction(corrected, err)
 }
 
-/// How long answers usually took. Of those that took longer than wrk's timeout only the longest is known.
+/// The usual latency. Of answers that took longer than wrk's timeout only the longest is known.
 pub(crate) fn usual<R>(
     (ran, totals): (&RunOutcome<R>, &Totals),
     latency: &dyn Statistics,
@@ -103,7 +103,8 @@ pub(crate) fn usual<R>(
     Duration::from_micros(latency.percentile(rank as f64 * 100.0 / kept as f64))
 }
 
-/// What no column of wrk has: its latencies, and the averages of its rates, are of the time in which answers came.
+/// Unserved time, which no column of wrk has: its latencies and mean rates cover only the time in which answers
+/// arrived.
 pub(crate) fn emit_unserved<R>(
     ran: &RunOutcome<R>,
     connections: u32,
@@ -124,7 +125,7 @@ fn emit_correction(corrected: &Corrected, err: &mut dyn Write) -> io::Result<()>
     if noticed(before.mean_us, after.mean_us) || noticed(p99_before, p99_after) {
         writeln!(
             err,
-            "millstream: wrk's correction fills in latencies that nobody measured: measured were {} on average and {} at 99%",
+            "millstream: wrk's correction fills in latencies that were not measured: measured were {} on average and {} at 99%",
             time_us(before.mean_us),
             time_us(p99_before)
         )?;
@@ -132,7 +133,7 @@ fn emit_correction(corrected: &Corrected, err: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-/// A correction that changes a figure by less is not worth a line: a tenth is about what two runs differ.
+/// A correction that changes a figure by less is not reported: two runs differ by about a tenth.
 const NOTICED: f64 = 0.1;
 
 #[cfg(test)]
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_anything_to_say_is_silent() {
+    fn a_run_without_warnings_is_silent() {
         assert!(lines(&[], 0, &Corrected::default()).is_empty());
         assert!(lines(&[Failure::EndedEarly], 0, &Corrected::default()).is_empty());
     }
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_correction_is_told_from_a_tenth_on() {
+    fn a_correction_is_reported_from_a_tenth_on() {
         let told = |before, after| !lines(&[], 0, &Corrected { before, after }).is_empty();
         assert!(!told(glance(100.0, 1000), glance(109.0, 1090)));
         assert!(told(glance(100.0, 1000), glance(111.0, 1000)));

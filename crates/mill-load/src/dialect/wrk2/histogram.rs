@@ -1,4 +1,4 @@
-//! Values as wrk2 keeps them: an HDR histogram, read as the C library of its time reads it.
+//! wrk2's histogram: an HDR histogram, read as the C library of its time does.
 
 use crate::dialect::wrk::statistics::{Statistics, whole};
 use hdrhistogram::Histogram;
@@ -47,8 +47,8 @@ impl Recorded {
         self.histogram.len()
     }
 
-    /// The ticks of a table of percentiles: from one to the next at most a fifth of the way that halves the
-    /// distance to 100 %.
+    /// The ticks of a table of percentiles: from one to the next at most a fifth of the step that halves the distance
+    /// to 100 %.
     pub(crate) fn ticks(&self) -> Vec<Tick> {
         let total = self.count();
         let (mut ticks, mut goal, mut count, mut value) = (Vec::new(), 0.0_f64, 0, 0);
@@ -129,12 +129,12 @@ impl Statistics for Recorded {
         0
     }
 
-    /// Not of different values but of all: wrk2 has it so.
+    /// All values, not the different ones, as in wrk2.
     fn distinct(&self) -> u64 {
         self.count()
     }
 
-    /// The value at the percentile that the index is of all.
+    /// The value at the percentile that `index` is of all values.
     fn nth(&self, index: u64) -> Option<(u64, u64)> {
         let count = self.count();
         (index < count).then(|| {
@@ -171,8 +171,8 @@ const DIGITS: u8 = 3;
 /// Lines of the table per halving of the distance to 100 % (wrk2).
 const TICKS_PER_HALF: f64 = 5.0;
 
-/// What the C library says of a histogram of these bounds: sub-buckets are the power of two above twice a
-/// thousand, buckets as many as double that up to a day.
+/// The C library's parameters of a histogram with these bounds: the number of sub-buckets is the power of two above
+/// twice a thousand, that of buckets the doublings up to a day.
 pub(crate) const SUB_BUCKETS: u32 = 2048;
 pub(crate) const BUCKETS: u32 = 27;
 

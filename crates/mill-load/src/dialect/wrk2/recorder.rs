@@ -1,4 +1,4 @@
-//! What a thread of wrk2 remembers.
+//! What a thread of wrk2 records.
 
 use crate::dialect::wrk::recorder::{SocketErrors, responses};
 use crate::dialect::wrk::statistics::{Statistics, whole};
@@ -9,8 +9,8 @@ use crate::sample::Sample;
 use crate::tally::Tally;
 use mill_runtime::time::{Duration, Instant};
 
-/// Latencies in microseconds, the rate of each interval, and failures. The first ten seconds only tell how long
-/// an interval is.
+/// Latencies in microseconds, the rate of each interval, and failures. The first ten seconds only determine the length
+/// of an interval.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// From when requests were due.
@@ -26,7 +26,7 @@ pub(crate) struct Recorder {
     sampling: Option<Sampling>,
 }
 
-/// What the calibration of a thread has found.
+/// The result of a thread's calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Calibration {
     pub(crate) mean_us: u64,
@@ -43,7 +43,7 @@ struct Sampling {
 }
 
 impl Recorder {
-    /// A thread's, of so many connections.
+    /// A thread's, with so many connections.
     pub(crate) fn new(timeout: Duration, connections: u32) -> Self {
         let calibrate_after = CALIBRATION + STAGGER.saturating_mul(connections);
         Self {
@@ -65,8 +65,7 @@ impl Recorder {
         self.errors += other.errors;
     }
 
-    /// Chooses the interval from the latency so far, which is then forgotten; without any, it is tried again
-    /// later.
+    /// Chooses the interval from the latency so far, which is then discarded; without any, it is tried again later.
     fn calibrate(&mut self, now: Instant, tally: &Tally) -> Option<Calibration> {
         if self.latency.count() == 0 {
             self.calibrate_at = now + CALIBRATION;
@@ -130,7 +129,7 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// How long a thread looks at its latency before it counts (wrk2's `CALIBRATE_DELAY_MS`).
+/// How long a thread measures its latency before it counts (wrk2's `CALIBRATE_DELAY_MS`).
 const CALIBRATION: Duration = Duration::from_secs(10);
 
 /// Between the openings of a thread's connections (wrk2).

@@ -1,4 +1,4 @@
-//! wrk2's report where it is not wrk's.
+//! The parts of wrk2's report that differ from wrk's.
 
 use crate::dialect::wrk::statistics::Statistics;
 use crate::dialect::wrk::units::{decimal, padded, time_us};

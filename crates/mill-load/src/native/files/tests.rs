@@ -1,10 +1,10 @@
-//! What can't be written is found before the run; what is there stays until there is something better.
+//! A file that can't be written is reported before the run; old content stays until there is a new one.
 
 use super::*;
 use crate::native::sample_results::with_outcome;
 use std::path::PathBuf;
 
-/// A folder of this test's own, taken away when it ends.
+/// A temporary folder of one test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,4 +1,4 @@
-//! The document is read again with nothing lost, and says in plain numbers what people look for.
+//! The document is read again with nothing lost, and has the main figures as plain numbers.
 
 use super::*;
 use crate::native::sample_results::{results, with_outcome};
@@ -23,7 +23,7 @@ fn results_are_read_again() {
 }
 
 #[test]
-fn what_is_no_document_is_told_why() {
+fn a_malformed_document_is_an_error_with_its_reason() {
     let damaged = r#"{"schema": 1, "results": {"began": 5}}"#;
     for (text, why) in [
         ("", "no JSON"),
@@ -68,7 +68,7 @@ fn plain_figures_need_no_decoder() {
 }
 
 #[test]
-fn what_was_not_measured_is_null() {
+fn unmeasured_figures_are_null() {
     let document = document("http://a/");
     for pointer in [
         "/summary/raw",

@@ -1,4 +1,4 @@
-//! Lines for a file, a block for a terminal, nothing for nobody.
+//! Lines in a file, a block on a terminal, nothing when quiet.
 
 use super::*;
 use crate::native::sample_results::{options, results};
@@ -30,7 +30,7 @@ fn without_a_terminal_it_is_a_line_an_interval() {
 }
 
 #[test]
-fn while_nobody_answers_it_is_said_since_when() {
+fn without_answers_the_time_since_the_last_one_is_shown() {
     let said = |columns| {
         let mut err = Vec::new();
         let terminal = Terminal {
@@ -85,7 +85,7 @@ fn on_a_terminal_it_is_one_block_that_goes_away() {
 #[test]
 fn a_narrow_terminal_breaks_no_line() {
     for line in shown("http://a/", Some(20)).split("\x1b[K\n") {
-        // What is left of sequences that move the cursor is no text.
+        // The rest of cursor sequences is no text.
         let line = line.rsplit(['\r', '\x1b']).next().unwrap();
         assert!(line.chars().count() < 20, "{line:?}");
     }
@@ -117,7 +117,7 @@ fn a_closed_standard_error_ends_nothing() {
 }
 
 #[test]
-fn the_clock_has_no_digits_that_say_nothing() {
+fn the_clock_has_no_meaningless_digits() {
     for (millis, expected) in [(0, "0 s"), (1003, "1 s"), (1995, "2 s"), (250, "0.25 s")] {
         assert_eq!(seconds(Duration::from_millis(millis)), expected);
     }

@@ -12,7 +12,7 @@ pub fn main(arguments: &[Vec<u8>], out: &mut dyn Write, err: &mut dyn Write) -> 
         Ok(MergeCommand::Help) => out.write_all(HELP.as_bytes()),
         Ok(MergeCommand::Merged(merged)) => merged.emit(out),
         Err(sentence) => {
-            // Where the error output is closed, the status has to say it.
+            // If standard error is closed, only the status reports it.
             let _ = writeln!(err, "millstream load merge: {sentence}");
             return STATUS_REFUSED;
         }
@@ -77,7 +77,7 @@ fn run(arguments: &[Vec<u8>]) -> Result<MergeCommand, String> {
     })))
 }
 
-/// What the command line says.
+/// The options of the command line.
 struct Request {
     files: Vec<String>,
     json: Option<String>,
@@ -163,7 +163,7 @@ fn parse(text: &[u8]) -> Result<(Value, Results), String> {
     Ok((document, results))
 }
 
-/// The sum as a document that can be merged again: what the first one says of itself, but for what it concluded.
+/// The sum as a document that can be merged again: the head of the first one, without its conclusions.
 fn document(first: &Value, files: &[String], sum: &Results) -> Value {
     let mut document = json!({
         "schema": first.get("schema"),

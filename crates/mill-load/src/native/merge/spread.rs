@@ -1,10 +1,10 @@
-//! The parts of a result beside each other, and which of them is not like the others.
+//! Compares the parts of a result, and finds those that differ from the others.
 
 use crate::native::results::Results;
 use core::time::Duration;
 use std::io::{self, Write};
 
-/// What one part measured.
+/// The figures of one part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartLine {
     pub name: String,
@@ -14,11 +14,11 @@ pub struct PartLine {
     pub p99: Duration,
     pub max: Duration,
     pub failed: u64,
-    /// Its rate or its p99 is not like that of the others.
+    /// Its rate or its p99 differs from that of the others.
     pub is_outlier: bool,
 }
 
-/// One line a part. With fewer than three parts nobody can say which is the odd one.
+/// One line a part. With fewer than three parts no outlier can be identified.
 pub fn part_lines(parts: &[(String, &Results)]) -> Vec<PartLine> {
     let rates: Vec<f64> = parts.iter().map(|(_, part)| part.rate()).collect();
     let tails: Vec<f64> = parts
@@ -45,7 +45,7 @@ pub fn part_lines(parts: &[(String, &Results)]) -> Vec<PartLine> {
         .collect()
 }
 
-/// Writes the lines as a table, and a sentence for each outlier.
+/// Writes the lines as a table, and a line for each outlier.
 pub fn emit_parts(lines: &[PartLine], out: &mut dyn Write) -> io::Result<()> {
     let width = lines.iter().map(|line| line.name.chars().count()).max();
     let width = width.unwrap_or(0).max(4);
@@ -104,7 +104,7 @@ const Z_MAX: f64 = 3.5;
 /// From the median absolute deviation to a normal distribution's standard deviation.
 const TO_STDEV: f64 = 1.4826;
 
-/// Parts that agree within a tenth agree, however close the others are to each other.
+/// Parts within a tenth of the median are no outliers, however close the others are to each other.
 const DIFFERENCE_MIN: f64 = 0.1;
 
 #[cfg(test)]
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_marks_the_outlier_and_says_what_to_do() {
+    fn the_table_marks_the_outlier_and_gives_advice() {
         let line = |name: &str, p99, is_outlier| PartLine {
             name: String::from(name),
             rate: 1000.0,

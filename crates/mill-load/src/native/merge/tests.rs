@@ -10,7 +10,7 @@ use mill_runtime::time::UnixTime;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A part that measured these latencies, in two periods of a second.
+/// A part with these latencies, in two periods of a second.
 pub(crate) fn part(latencies: &[Duration]) -> Results {
     let mut measures = Measures::new(false);
     let mut answers = Answers::default();
@@ -60,7 +60,7 @@ fn histograms_are_added_and_percentiles_are_not_averaged() {
     let sum = merge(&[fast, slow], Hosts::Same).unwrap();
     let latency = &sum.measures.latency;
     assert_eq!(latency.count(), 100);
-    // Averaged it would be 50 ms.
+    // The average would be 50 ms.
     assert!(latency.percentile(98.0) < 2 * MS);
     assert!(latency.percentile(99.0) >= 99 * MS);
     assert_eq!((sum.tally.answered, sum.rate()), (100, 50.0));
@@ -88,7 +88,7 @@ fn a_part_that_ended_early_leaves_the_later_periods_to_the_others() {
 }
 
 #[test]
-fn what_a_machine_saw_counts_once_and_what_several_saw_adds_up() {
+fn counters_of_one_machine_count_once_and_those_of_several_are_added() {
     let machine = |overflows, steal, share, user| Machine {
         threads: vec![ThreadCpu::default()],
         listen_overflows: Some(overflows),

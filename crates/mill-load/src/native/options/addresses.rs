@@ -35,7 +35,7 @@ pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     Ok(from..=to)
 }
 
-/// Neighbouring addresses of one family, as numbers.
+/// Consecutive addresses of one family, as numbers.
 struct Range {
     first: u128,
     last: u128,
@@ -75,7 +75,7 @@ fn range(text: &str) -> Result<Range, String> {
     Ok(range)
 }
 
-/// All addresses of a prefix; of an IPv4 network of four and more not its own and its broadcast address.
+/// All addresses of a prefix; of an IPv4 network of four and more without its network and broadcast addresses.
 fn network(text: &str, address_text: &str, length: &str) -> Result<Range, String> {
     let address = address(address_text)?;
     let width: u32 = if address.is_ipv4() { 32 } else { 128 };
@@ -110,7 +110,7 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// A list of more is a slip (`/8`), and would take memory for every one.
+/// A longer list is a mistake (`/8`), and would take memory for each address.
 const ADDRESSES_MAX: usize = 65_536;
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_list_is_told_why() {
+    fn malformed_lists_are_errors_with_their_reason() {
         for (text, why) in [
             ("", "is no address"),
             ("10.0.0.2-10.0.0.1", "ends before it begins"),

@@ -1,11 +1,11 @@
-//! From separate options to a whole that makes sense.
+//! Defaults, and checks of options against each other.
 
 use super::{Body, Draft, Message, Options, Refused};
 use crate::plan::{Arrivals, Life};
 use crate::target::{Scheme, Url};
 use core::time::Duration;
 
-/// Puts defaults where nothing was said, and refuses what contradicts itself.
+/// Sets defaults, and refuses contradictory options.
 pub(super) fn finish(mut draft: Draft) -> Result<Options, Refused> {
     check(&draft)?;
     let connections = draft.connections.unwrap_or(CONNECTIONS);
@@ -84,7 +84,7 @@ fn check(draft: &Draft) -> Result<(), Refused> {
     check_processes(draft)
 }
 
-/// What the load is, and of what requests.
+/// Checks the pace and the requests.
 fn check_load(draft: &Draft) -> Result<(), Refused> {
     let connections = draft.connections.unwrap_or(CONNECTIONS);
     let replays = draft.replay.is_some();
@@ -131,12 +131,12 @@ fn check_load(draft: &Draft) -> Result<(), Refused> {
     refuse_first(contradictions)
 }
 
-/// How runs are repeated or shared.
+/// Checks repeated runs and several processes.
 fn check_processes(draft: &Draft) -> Result<(), Refused> {
     let connections = draft.connections.unwrap_or(CONNECTIONS);
     let processes = draft.processes.unwrap_or(1);
     let searches = draft.search.is_some();
-    // A part is given the whole command line, and does only its own.
+    // A part gets the whole command line, and does only its own part.
     let sweeps = draft.sweep.is_some() && draft.part.is_none();
     let writes = draft.outputs.all().next().is_some();
     refuse_first([
@@ -178,7 +178,7 @@ fn refuse_first<const N: usize>(contradictions: [(bool, &str); N]) -> Result<(),
     }
 }
 
-/// All URLs go to one place.
+/// All URLs must have the same host and port.
 fn check_urls(urls: &[(Url, f64)]) -> Result<(), Refused> {
     let Some((first, _)) = urls.first() else {
         return Err(Refused(String::from("there is no URL")));
@@ -203,19 +203,19 @@ fn check_urls(urls: &[(Url, f64)]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What wrk takes.
+/// wrk's default.
 const CONNECTIONS: u32 = 10;
 
 /// Long enough for steady figures, short enough to wait for.
 const DURATION: Duration = Duration::from_secs(10);
 
-/// Enough to open connections and fill caches; long steady measurements want more.
+/// Enough to open connections and fill caches; long measurements of a steady state need more.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// ab's; a user has gone by then.
+/// ab's; a user would have given up by then.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The kernel wakes a sleeper about so late on a busy machine.
+/// About how late the kernel wakes a thread on a busy machine.
 const SPIN: Duration = Duration::from_micros(50);
 
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use super::table::{Entry, Subject, TABLE};
 use std::fmt::Write;
 
-/// What people need first, on one screen of 80 columns.
+/// The most used options, on one screen of 80 columns.
 pub(crate) fn screen() -> String {
     let mut text = format!("{USAGE}\n");
     for entry in TABLE.iter().filter(|entry| entry.often) {

@@ -1,6 +1,6 @@
-//! The nearest known word, for answers to typing errors.
+//! The nearest known word, for messages about typing errors.
 
-/// The word that takes the fewest changes to get, if a third of its letters or fewer are to change.
+/// The word with the smallest edit distance, if that is at most a third of its letters.
 pub(super) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,

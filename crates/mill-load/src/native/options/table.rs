@@ -11,17 +11,17 @@ use crate::native::sweep::Sweep;
 /// One option.
 pub(super) struct Entry {
     pub(super) subject: Subject,
-    /// Its names and what stands for its value: `-c, --connections N`.
+    /// Its names and its value's placeholder: `-c, --connections N`.
     pub(super) usage: &'static str,
     pub(super) help: &'static str,
-    /// Whether the help that fits a screen has it.
+    /// Whether the short help lists it.
     pub(super) often: bool,
     pub(super) set: Set,
 }
 
 type Set = fn(&mut Draft, &str) -> Result<(), String>;
 
-/// Under which heading the help has an option.
+/// The heading of an option in the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     Load,
@@ -31,7 +31,7 @@ pub(super) enum Subject {
     Several,
     Success,
     Output,
-    /// Between processes of ours; no help tells of it.
+    /// Used between processes of this program; no help lists it.
     Hidden,
 }
 
@@ -61,7 +61,7 @@ impl Subject {
 }
 
 impl Entry {
-    /// An option that the short help has, too.
+    /// An option that the short help lists too.
     const fn often(subject: Subject, usage: &'static str, help: &'static str, set: Set) -> Self {
         Self {
             often: true,
@@ -91,7 +91,7 @@ impl Entry {
         self.usage.split_once(", ").map(|(short, _)| short)
     }
 
-    /// What stands for its value; `None`: it has none.
+    /// The placeholder of its value; `None`: it has none.
     pub(super) fn value(&self) -> Option<&'static str> {
         let names = self.usage.split_once("--").map_or("", |(_, name)| name);
         names.split_once(' ').map(|(_, value)| value)
@@ -105,7 +105,7 @@ impl Entry {
     }
 }
 
-/// Short names that other tools have taught people, besides those of the table.
+/// Short names known from other tools, besides those of the table.
 const ALIASES: [(&str, &str); 1] = [("-z", "--duration")];
 
 use Subject::{Connections, Hidden, Load, Network, Output, Requests, Several, Success};
@@ -306,7 +306,7 @@ pub(super) const TABLE: &[Entry] = &[
     Entry::rare(
         Network,
         "--server-pid PID",
-        "the server's process, for its CPU time (default: who listens at the URL)",
+        "the server's process, for its CPU time (default: the listener of the URL)",
         |draft, value| put(&mut draft.server_pid, small_count(value, 1)),
     ),
     Entry::rare(

@@ -1,4 +1,4 @@
-//! Values of options: numbers, times, weights. Each refusal says what could have been written.
+//! Values of options: numbers, times, weights. Each error says which values are valid.
 
 use crate::plan::Life;
 use core::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn count(text: &str, least: u64) -> Result<u64, String> {
     }
 }
 
-/// The same for what is counted in 32 bits.
+/// The same for 32 bits.
 pub(crate) fn small_count(text: &str, least: u64) -> Result<u32, String> {
     u32::try_from(count(text, least)?).map_err(|_| format!("\"{text}\" is too large"))
 }
@@ -107,7 +107,7 @@ pub(crate) fn life(text: &str) -> Result<Life, String> {
     Ok(Life::Distribution(weights))
 }
 
-/// A moment: seconds since 1970, as `date +%s` prints them, fractions allowed.
+/// A wall-clock time: seconds since 1970, as `date +%s` prints them, fractions allowed.
 pub(crate) fn moment(text: &str) -> Result<UnixTime, String> {
     let refuse = || {
         format!("\"{text}\" is no moment; write seconds since 1970, such as $(($(date +%s) + 5))")
@@ -134,7 +134,7 @@ pub(crate) fn decimal(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Thirty days: what is longer is a slip.
+/// Thirty days: a longer time is a mistake.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 #[cfg(test)]

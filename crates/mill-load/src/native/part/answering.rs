@@ -1,4 +1,4 @@
-//! A crew for tests, whose parts do what they are told and bring results.
+//! A launcher for tests, whose parts follow orders and report fixed results.
 
 use super::message::{Order, Said};
 use crate::native::merge::tests::part;
@@ -8,7 +8,7 @@ use mill_runtime::time::Instant;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-/// Remembers what was started; the run of that number is interrupted.
+/// Keeps the started command lines; the run with that number is interrupted.
 pub(crate) struct Answering {
     started: RefCell<Vec<String>>,
     interrupted_in: usize,
@@ -72,6 +72,6 @@ impl ChildProcesses for AnsweringTeam {
     fn receive(&mut self) -> FromPart {
         self.says
             .pop_front()
-            .expect("nobody waits for more than there is")
+            .expect("no caller waits for more events")
     }
 }

@@ -1,4 +1,4 @@
-//! The side that starts the others.
+//! The conductor: starts the parts.
 
 use super::message::{Order, Said};
 use super::{PartError, PartIndex};
@@ -7,8 +7,8 @@ use crate::native::series::Period;
 use crate::platform::{ChildProcesses, FromPart, Launcher};
 use core::time::Duration;
 
-/// Runs the command line `arguments` in `count` processes and returns what each measured. `on_period` is told of each
-/// part's intervals as they pass.
+/// Runs the command line `arguments` in `count` processes and returns the results of each. `on_period` gets each part's
+/// intervals during the run.
 pub fn conduct(
     launcher: &dyn Launcher,
     arguments: &[Vec<u8>],
@@ -41,7 +41,7 @@ pub fn conduct(
     Ok(conductor.results.into_iter().flatten().collect())
 }
 
-/// What is known of the parts.
+/// The state of the parts.
 struct Conductor {
     children: Box<dyn ChildProcesses>,
     count: u32,
@@ -51,7 +51,7 @@ struct Conductor {
 }
 
 impl Conductor {
-    /// Takes in the next thing that happens.
+    /// Handles the next event.
     fn hear(&mut self, on_period: &mut dyn FnMut(PartIndex, &Period)) -> Result<(), PartError> {
         let (part, line) = match self.children.receive() {
             FromPart::Line(part, line) => (part, line),
@@ -130,10 +130,10 @@ impl Conductor {
 /// The version that all parts have.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// From the order to the beginning: a part has to read a line and to start its threads, and all of them share the
-/// machine's CPUs while they do. Longer costs nothing but the wait.
+/// The time between the announcement and the common beginning: a part has to read a line and to start its threads,
+/// while all of them share the machine's CPUs. A longer one only costs the wait.
 const START_LEAD: Duration = Duration::from_millis(100);
 const START_LEAD_OF_PART: Duration = Duration::from_millis(20);
 
-/// Characters of a line that are shown when it is no message.
+/// Characters of a malformed line that are shown.
 const SHOWN_MAX: usize = 80;

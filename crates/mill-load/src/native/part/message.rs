@@ -1,4 +1,4 @@
-//! What the conductor and its parts say to each other: one JSON object a line.
+//! The messages between the conductor and its parts: one JSON object a line.
 
 use crate::native::part::wire;
 use crate::native::results::Results;
@@ -15,7 +15,7 @@ pub(super) enum Said {
     Ready,
     Interval(Box<Period>),
     Result(Box<Results>),
-    /// It could not do its part: a sentence.
+    /// It could not run its part: a message.
     Failed(String),
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use core::time::Duration;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn messages_are_parsed_as_they_were_emitted() {
         let results = part(&[Duration::from_millis(3); 10]);
         let all = [
             Said::Hello {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_none() {
+    fn malformed_lines_are_no_messages() {
         for line in [
             "",
             "{}",

@@ -1,4 +1,4 @@
-//! The side that was started.
+//! A part.
 
 use super::conduct::VERSION;
 use super::message::{Order, Said};
@@ -11,8 +11,8 @@ use crate::platform::{Launcher, Platform, ThreadInput, Watch};
 use core::time::Duration;
 use std::io::Write;
 
-/// Does one part of a run: `plan` is already [`PartIndex::share`]d, `inputs` are its threads'. Whatever happens is said
-/// on `out`, where the conductor listens; the error is for the exit status.
+/// Runs one part: `plan` is already [`PartIndex::share`]d, `inputs` are its threads'. Everything is reported on `out`,
+/// which the conductor reads; the error is for the exit status.
 pub fn perform(
     platform: &impl Platform,
     place: PartIndex,
@@ -57,7 +57,7 @@ fn run(
     Ok(Results::of(ran, teller.series, began, has_schedule))
 }
 
-/// Tells the conductor of each interval.
+/// Reports each interval to the conductor.
 struct Teller<'a> {
     series: Series,
     out: &'a mut dyn Write,
@@ -66,7 +66,7 @@ struct Teller<'a> {
 impl Watch<Interval> for Teller<'_> {
     fn on_interval(&mut self, thread: u32, elapsed: Duration, interval: Interval) {
         if let Some(period) = self.series.on_interval(thread, elapsed, &interval) {
-            // A conductor that is gone has closed our input too, which ends the run.
+            // When the conductor is gone, our input is closed too, which ends the run.
             let _ = say(self.out, &Said::Interval(Box::new(period.clone())));
         }
     }

@@ -1,4 +1,4 @@
-//! Splitting a plan, and conducting a crew that is none.
+//! Splitting a plan, and conducting scripted parts.
 
 use super::message::{Order, Said};
 use super::*;
@@ -91,7 +91,7 @@ fn the_rate_is_split_and_even_arrivals_stay_even() {
     assert_eq!(rates, [80.0, 80.0, 70.0, 70.0]);
 }
 
-/// A crew whose parts say what is given.
+/// A launcher whose parts send the given messages.
 struct ScriptedLauncher {
     says: RefCell<VecDeque<FromPart>>,
     heard: Rc<RefCell<Vec<(u32, String)>>>,
@@ -140,10 +140,10 @@ impl ChildProcesses for ScriptedProcesses {
     }
 }
 
-/// What became of a run.
+/// The result of a run.
 type Conducted = Result<Vec<Results>, PartError>;
 
-/// Conducts two parts that say this; returns the outcome and the orders they got.
+/// Conducts two parts that send these messages; returns the result and the orders they got.
 fn conducted(says: Vec<FromPart>) -> (Conducted, Vec<(u32, Order)>) {
     let launcher = ScriptedLauncher {
         says: RefCell::new(says.into()),
@@ -206,7 +206,7 @@ fn all_parts_begin_at_one_moment_and_bring_their_results_in_their_order() {
 }
 
 #[test]
-fn nobody_is_told_to_start_before_all_are_ready() {
+fn no_part_is_started_before_all_are_ready() {
     let says = vec![
         line(0, &hello()),
         line(0, &Said::Ready),
@@ -222,7 +222,7 @@ fn nobody_is_told_to_start_before_all_are_ready() {
 }
 
 #[test]
-fn a_part_that_fails_or_talks_nonsense_voids_the_run() {
+fn a_part_that_fails_or_sends_malformed_lines_voids_the_run() {
     let check = |part: FromPart, expected: &str| {
         let mut says = begun();
         says.extend([line(0, &result(1)), part]);

@@ -1,6 +1,6 @@
 //! Results as JSON and back, with nothing lost: histograms in HdrHistogram's V2 form, times in nanoseconds.
 
-/// What the machine noticed.
+/// The kernel's figures.
 mod machine;
 /// Counters.
 mod tally;
@@ -62,7 +62,7 @@ pub fn parse(value: &Value) -> Option<Results> {
             .map(parse_period)
             .collect::<Option<_>>()?,
         gaps: match value.get("gaps") {
-            // A document of before they were noted.
+            // Older documents do not have them.
             None => Vec::new(),
             Some(gaps) => gaps
                 .as_array()?
@@ -98,7 +98,7 @@ pub fn emit_period(period: &Period) -> Value {
 /// Reads what [`emit_period`] made.
 pub fn parse_period(value: &Value) -> Option<Period> {
     let histogram = value.get("histogram")?.as_str()?;
-    // Whoever adds it up later relies on it.
+    // Merging relies on it.
     Histogram::parse(histogram).ok()?;
     Some(Period {
         begin: duration(value, "begin_ns")?,
@@ -117,8 +117,8 @@ pub fn parse_period(value: &Value) -> Option<Period> {
     })
 }
 
-/// Where a gap begins, since when somebody waited, where it ends; `null` is never, which is also the end of what did not
-/// end.
+/// A gap: its beginning, since when requests waited, its end; `null` is never, which is also the end of a gap that did
+/// not end.
 fn emit_gap(gap: &Gap) -> Value {
     let time = |time| (time != Duration::MAX).then(|| ns(time));
     json!([time(gap.begin), time(gap.waiting_from), time(gap.end)])

@@ -7,7 +7,7 @@ fn at_us(us: u64) -> Instant {
     Instant::from_nanos(us * 1000)
 }
 
-/// A request that was due at 100 µs, started at 130, on a connection that stood at 180 and was sent at once.
+/// A request that was due at 100 µs, started at 130, on a connection established at 180, and sent at once.
 fn sample() -> Sample {
     Sample {
         connection: 0,
@@ -115,7 +115,7 @@ fn the_measures_of_threads_add_up() {
 }
 
 #[test]
-fn an_interval_tells_what_happened_since_the_last() {
+fn an_interval_counts_since_the_last_one() {
     let mut recorder = recorder(false);
     let first = recorder.cut(at_us(500), &tally(3, 1));
     assert_eq!((first.started, first.answered, first.connected), (3, 1, 1));

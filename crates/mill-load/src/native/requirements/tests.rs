@@ -1,4 +1,4 @@
-//! What holds, what is missed, and how it is said.
+//! Requirements that are met or missed, and their messages.
 
 use super::*;
 use crate::failure::FailureKind;
@@ -65,7 +65,7 @@ fn check(requirement: Requirement, results: &Results, expected: &str) {
 }
 
 #[test]
-fn both_figures_are_told_whether_it_held_or_not() {
+fn both_figures_are_shown_whether_it_was_met_or_not() {
     let results = results();
     check(
         latency(50.0, 51),

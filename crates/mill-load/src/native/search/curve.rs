@@ -1,4 +1,4 @@
-//! Latency against rate, as a table: where the curve bends is what a server can do.
+//! Latency against rate, as a table: where the curve bends is the server's capacity.
 
 use super::Outcome;
 use core::time::Duration;
@@ -50,7 +50,7 @@ pub fn emit_curve(points: &[Point], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// In one unit, so that a column can be read down.
+/// In one unit, so that values in a column can be compared.
 fn millis(duration: Duration) -> String {
     format!("{:.3}ms", duration.as_secs_f64() * 1e3)
 }

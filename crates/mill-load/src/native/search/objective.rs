@@ -1,10 +1,10 @@
-//! What a server has to keep, as a command line says it: `p99<5ms,errors<0.1%`.
+//! The objective of a search, as on the command line: `p99<5ms,errors<0.1%`.
 
 use core::time::Duration;
 use mill_metrics::Histogram;
 use std::fmt;
 
-/// Goals that have to hold together. Never empty.
+/// Goals that must all be met. Never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Objective {
     pub goals: Vec<Goal>,
@@ -20,7 +20,7 @@ pub struct Goal {
     pub inclusive: bool,
 }
 
-/// What a goal is about.
+/// The figure of a goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Figure {
     /// A percentile of the latency.
@@ -31,7 +31,7 @@ pub enum Figure {
     Errors,
 }
 
-/// A goal that was not kept.
+/// A goal that was not met.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Missed {
     pub goal: Goal,
@@ -51,7 +51,7 @@ impl Objective {
         Ok(Self { goals })
     }
 
-    /// How many answers a trial needs to say anything: of a hundred one is above the 99th percentile.
+    /// How many answers a trial needs to be meaningful: of a hundred one is above the 99th percentile.
     pub fn answers_min(&self) -> f64 {
         let needed = self.goals.iter().map(|goal| match goal.figure {
             Figure::Percentile(percent) if percent < 100.0 => 100.0 / (100.0 - percent),
@@ -124,7 +124,7 @@ impl Figure {
 }
 
 impl Missed {
-    /// How many times the limit the figure was.
+    /// The figure divided by the limit.
     pub fn excess(&self) -> f64 {
         if self.goal.limit > 0.0 {
             self.figure / self.goal.limit
@@ -221,7 +221,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// To six digits, so that a share read in percent is written as it was read.
+/// Six digits, so that a share read in percent is written as it was read.
 fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_goal_is_told() {
+    fn malformed_goals_are_errors_with_their_reason() {
         for text in [
             "",
             "p99",

@@ -3,7 +3,7 @@
 use super::*;
 use crate::random::Random;
 
-/// Runs a search to its end; `server` says how a trial goes.
+/// Runs a search to its end; `server` gives the result of a trial.
 fn run(settings: Settings, mut server: impl FnMut(Trial) -> Outcome) -> Found {
     let mut search = Search::new(settings);
     while let Some(trial) = search.next() {
@@ -23,8 +23,8 @@ fn sharp(capacity: f64) -> impl FnMut(Trial) -> Outcome {
     }
 }
 
-/// A queue with one server (M/M/1): its p99 is ln(100) / (capacity − rate), and trials of a finite time estimate it
-/// with an error that falls with the root of their length.
+/// A queue with one server (M/M/1): its p99 is ln(100) / (capacity − rate), and a trial of a finite time estimates it
+/// with an error that falls with the root of its length.
 fn queue(capacity: f64, limit: Duration, noise: f64, seed: u64) -> impl FnMut(Trial) -> Outcome {
     let mut random = Random::new(seed);
     move |trial| {
@@ -72,7 +72,7 @@ fn a_server_that_answers_nothing_ends_the_search_at_once() {
         (found.rate, found.limit, found.trials),
         (None, Limit::NoAnswer, TRIES)
     );
-    // It dies after a confirmed rate: that stays.
+    // It stops answering after a confirmed rate: that result stays.
     let mut trials = 0;
     let found = run(Settings::default(), |trial| {
         trials += 1;
@@ -101,7 +101,7 @@ fn the_last_trial_is_long_and_the_others_are_short() {
 
 #[test]
 fn a_queue_is_found_also_through_noise() {
-    // p99 < 5 ms holds up to 20 000 − ln(100) / 5 ms = 19 079 requests a second.
+    // p99 < 5 ms is met up to 20 000 − ln(100) / 5 ms = 19 079 requests a second.
     let limit = Duration::from_millis(5);
     let truth = 20_000.0 - 100.0_f64.ln() / 0.005;
     for seed in 0..200 {
@@ -118,7 +118,7 @@ fn a_goal_missed_once_by_noise_does_not_count() {
     let mut random = Random::new(3);
     let mut was_noise = false;
     let found = run(Settings::default(), |trial| {
-        // One in five trials is spoiled, never two in a row.
+        // One in five trials is disturbed, never two in a row.
         was_noise = !was_noise && random.unit() < 0.2;
         if was_noise {
             Outcome::Missed { excess: 40.0 }
@@ -130,8 +130,8 @@ fn a_goal_missed_once_by_noise_does_not_count() {
 }
 
 #[test]
-fn what_only_short_trials_keep_is_not_believed() {
-    // Short trials keep 10 000, long ones 6000: a buffer that fills up.
+fn a_rate_that_only_short_trials_meet_is_not_the_result() {
+    // Short trials meet 10 000, long ones 6000: a buffer fills up.
     let settings = Settings::default();
     let found = run(settings, |trial| {
         let capacity = if trial.duration == settings.long {

@@ -8,20 +8,20 @@ use crate::native::series::Series;
 use crate::plan::{Arrivals, Pace, Plan};
 use crate::platform::{Platform, PlatformError, ThreadInput, Unwatched};
 
-/// What a search brought.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Searched {
     pub found: Found,
     /// Every trial, in its order.
     pub points: Vec<Point>,
-    /// Of the last trial that kept the objective for long.
+    /// Of the last long trial that met the objective.
     pub results: Option<Results>,
-    /// The user ended it: what was found is what was known then.
+    /// The user interrupted it: `found` is the result at that time.
     pub interrupted: bool,
 }
 
-/// Searches the highest rate that keeps `objective`. Each trial is `plan` at its own rate and duration, with new
-/// `hands`; `on_point` is told of each as it ends.
+/// Searches for the highest rate that meets `objective`. Each trial is `plan` at its own rate and duration, with new
+/// `hands`; `on_point` is called at the end of each.
 pub fn search(
     platform: &impl Platform,
     (plan, arrivals): (&Plan, Arrivals),
@@ -75,7 +75,7 @@ fn run(
     Ok(Results::of(ran, series, began, true))
 }
 
-/// A rate whose requests were not sent, or whose answers were still missing when it ended, was not kept.
+/// A rate whose requests were not sent, or whose answers were still missing at the end, was not met.
 fn judge(results: &Results, objective: &Objective, errors: f64) -> Outcome {
     let tally = &results.tally;
     let due = results.due();

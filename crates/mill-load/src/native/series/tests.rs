@@ -1,4 +1,4 @@
-//! Threads that tell in time, late, or not at all.
+//! Threads that report in time, late, or not at all.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn check(periods: &[Period], expected: &[(u64, u64, u64)]) {
 }
 
 #[test]
-fn a_period_closes_when_all_threads_have_told_of_it() {
+fn a_period_closes_when_all_threads_have_reported_it() {
     let mut series = Series::new(2, ms(1000));
     assert_eq!(series.on_interval(0, ms(1000), &interval(&[5])), None);
     let closed = series.on_interval(1, ms(1001), &interval(&[7, 9])).unwrap();
@@ -45,7 +45,7 @@ fn a_period_closes_when_all_threads_have_told_of_it() {
 }
 
 #[test]
-fn what_is_left_at_the_end_is_the_last_period() {
+fn the_rest_at_the_end_is_the_last_period() {
     let mut series = Series::new(2, ms(1000));
     series.on_interval(0, ms(1000), &interval(&[1]));
     series.on_interval(1, ms(1000), &interval(&[1]));
@@ -65,7 +65,7 @@ fn nothing_left_is_no_period() {
 }
 
 #[test]
-fn a_thread_that_skips_an_interval_holds_nobody_up_for_ever() {
+fn a_thread_that_skips_an_interval_does_not_block_the_others() {
     let mut series = Series::new(2, ms(100));
     series.on_interval(0, ms(100), &interval(&[1]));
     series.on_interval(0, ms(200), &interval(&[1]));

@@ -1,4 +1,4 @@
-//! The table of latencies: where the time went, by percentile.
+//! The table of latencies by percentile.
 
 use super::{Style, wrap};
 use crate::native::outcome::Outcome;
@@ -63,7 +63,7 @@ fn row(text: &mut String, name: &str, histogram: &Histogram, style: Style) {
     let _ = writeln!(text, "  {name}{line}");
 }
 
-/// What the rows are, and in an open loop what lies between the two.
+/// The meaning of the rows, and in an open loop of the difference between the two.
 fn meaning(outcome: &Outcome<'_>) -> String {
     let measures = &outcome.results.measures;
     if !outcome.is_open_loop() {
@@ -86,7 +86,7 @@ fn meaning(outcome: &Outcome<'_>) -> String {
         let _ = write!(
             sentence,
             " The gap at p99, {}, is time in which all connections were busy with earlier requests; \
-             whoever measures only raw does not see it.",
+             raw alone does not show it.",
             units::duration(gap)
         );
     } else {
@@ -99,5 +99,5 @@ fn meaning(outcome: &Outcome<'_>) -> String {
     sentence
 }
 
-/// What a wake-up costs: a gap below it says nothing about anybody.
+/// The cost of a wake-up: a smaller gap is not significant.
 const GAP_MIN: Duration = Duration::from_micros(200);

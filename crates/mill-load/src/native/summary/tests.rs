@@ -19,7 +19,7 @@ fn check(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_closed_loop_says_what_its_time_is_not() {
+fn a_closed_loop_notes_the_limits_of_its_latency() {
     let text = summary("-c 10 http://a/x");
     let until_verdict = text.split("\nverdict").next().unwrap();
     assert_eq!(
@@ -69,7 +69,7 @@ fn an_open_loop_shows_both_latencies_and_the_gap() {
 }
 
 #[test]
-fn requirements_are_told_with_both_figures() {
+fn requirements_are_shown_with_both_figures() {
     check(
         &summary("--max-p99 5ms --max-errors 20 http://a/"),
         &[

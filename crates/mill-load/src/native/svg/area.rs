@@ -1,4 +1,4 @@
-//! A rectangle of the picture that values are drawn in, and the lines that make it a plot.
+//! The rectangle of a plot, and its lines.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ impl Area {
         )
     }
 
-    /// A line across with its value on the left.
+    /// A horizontal line with its value on the left.
     pub(super) fn rule_across(&self, text: &mut String, y: f64, label: &str) {
         let (left, right) = (self.left, self.right);
         let _ = writeln!(
@@ -39,7 +39,7 @@ impl Area {
         );
     }
 
-    /// A line upwards; its value, if there is room for it, below.
+    /// A vertical line; its value, if there is room for it, below.
     pub(super) fn rule_up(&self, text: &mut String, x: f64, label: Option<&str>) {
         let (top, bottom) = (self.top, self.bottom);
         let _ = write!(
@@ -56,7 +56,7 @@ impl Area {
         text.push('\n');
     }
 
-    /// The line that the plot stands on.
+    /// The line at the bottom of the plot.
     pub(super) fn floor(&self, text: &mut String) {
         let (left, right, y) = (self.left, self.right, self.bottom);
         let _ = writeln!(
@@ -65,7 +65,7 @@ impl Area {
         );
     }
 
-    /// What the values below mean.
+    /// The caption of the values below.
     pub(super) fn caption(&self, text: &mut String, caption: &str) {
         let (x, _) = self.middle();
         let y = self.bottom + 44.0;

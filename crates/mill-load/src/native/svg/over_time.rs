@@ -1,4 +1,4 @@
-//! Answers per second and p99 over time, below each other on one axis: whether it was a steady state, and when not.
+//! Answers per second and p99 over time, one below the other on one axis: whether and when it was a steady state.
 
 use super::BELOW;
 use super::area::Area;
@@ -9,7 +9,7 @@ use crate::native::units;
 use core::time::Duration;
 use std::fmt::Write;
 
-/// What is drawn of a period, or of several in a very long run.
+/// The values of a period, or of several in a very long run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Column {
     begin: Duration,
@@ -19,7 +19,7 @@ struct Column {
     p99: Option<Duration>,
 }
 
-/// The time axis: seconds, minutes or hours, whatever gives small numbers.
+/// The time axis: in seconds, minutes or hours, whichever gives small numbers.
 #[derive(Debug)]
 struct Clock {
     area: Area,
@@ -28,7 +28,7 @@ struct Clock {
     name: &'static str,
 }
 
-/// Draws below `top` and returns where it ends. A run of one interval has no course in time.
+/// Draws below `top` and returns the lower end. A run of one interval has no plot over time.
 pub(super) fn draw(text: &mut String, outcome: &Outcome<'_>, top: f64) -> f64 {
     let columns = columns(&outcome.results.periods, outcome.prepared.plan.interval);
     let Some(end) = columns.last().map(|last| last.end) else {
@@ -57,7 +57,7 @@ pub(super) fn draw(text: &mut String, outcome: &Outcome<'_>, top: f64) -> f64 {
     latencies.bottom + BELOW
 }
 
-/// The whole periods; the rest at the end, shorter than a tenth less than the others, says little about a rate.
+/// The whole periods; the rest at the end, more than a tenth shorter than the others, has no meaningful rate.
 fn columns(periods: &[Period], interval: Duration) -> Vec<Column> {
     let whole: Vec<&Period> = periods
         .iter()
@@ -142,7 +142,7 @@ fn p99(text: &mut String, columns: &[Column], clock: &Clock) {
     staircase(text, "latency", clock, steps);
 }
 
-/// A level for each column; a gap where there is nothing to show.
+/// A step for each column; a gap where there is no value.
 fn staircase<'a>(
     text: &mut String,
     class: &str,
@@ -181,7 +181,7 @@ fn rate_label(value: f64) -> String {
     }
 }
 
-/// Away with what a multiplication left behind the digits of a round number.
+/// Removes the rounding error of a multiplication from a round number.
 fn round(number: f64) -> f64 {
     (number * 1e6).round() / 1e6
 }
@@ -232,7 +232,7 @@ const STRIP_HEIGHT: f64 = 78.0;
 /// Room above a small plot for its heading.
 const HEADING: f64 = 40.0;
 
-/// More columns than this are not told apart; periods are put together then.
+/// More columns cannot be distinguished; periods are merged then.
 const COLUMNS_MAX: usize = 400;
 
 /// Values below the time axis, at most.

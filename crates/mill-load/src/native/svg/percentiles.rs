@@ -1,4 +1,4 @@
-//! The curves over percentiles, with dots where people look.
+//! The curves over percentiles, with dots at the common ones.
 
 use super::area::Area;
 use super::scale::{Across, Up, latency_label};
@@ -7,14 +7,14 @@ use crate::native::units;
 use mill_metrics::Histogram;
 use std::fmt::Write;
 
-/// A curve and what it shows.
+/// A curve and its name.
 struct Curve<'a> {
     class: &'static str,
     caption: &'static str,
     histogram: &'a Histogram,
 }
 
-/// A place that is taken by a label.
+/// The area of a label.
 #[derive(Clone, Copy)]
 struct Label {
     left: f64,
@@ -39,7 +39,7 @@ pub(super) fn draw(text: &mut String, outcome: &Outcome<'_>, area: Area) {
         "percentile of requests"
     };
     area.caption(text, scale);
-    // The first is the one that counts, so it is drawn last, above the others.
+    // The first is the most important, so it is drawn last, above the others.
     for curve in curves.iter().rev() {
         line(text, curve, area, (&across, &up));
     }
@@ -69,7 +69,7 @@ fn curves<'a>(outcome: &Outcome<'a>) -> Vec<Curve<'a>> {
     }
 }
 
-/// From the right, where the nines are; a value without room between its neighbours has a line only.
+/// From the right, where the nines are; without room for its label a value only has a line.
 fn rules_up(text: &mut String, area: Area, across: &Across) {
     let mut free = f64::INFINITY;
     for (quantile, label) in across.ticks().into_iter().rev() {
@@ -83,7 +83,7 @@ fn rules_up(text: &mut String, area: Area, across: &Across) {
     }
 }
 
-/// The curve, thinned to one point a pixel: more would only make the file larger.
+/// The curve, reduced to one point a pixel: more would only make the file larger.
 fn line(text: &mut String, curve: &Curve<'_>, area: Area, (across, up): (&Across, &Up)) {
     let mut path = String::new();
     let mut last: Option<(f64, f64)> = None;
@@ -111,8 +111,8 @@ fn near(one: (f64, f64), other: (f64, f64)) -> bool {
     (one.0 - other.0).abs() < 1.0 && (one.1 - other.1).abs() < 1.0
 }
 
-/// The longest, p99, the median and p99.9, the important ones first: a label that would cover another is left out
-/// with its dot. Left of a dot and above, no curve goes: all of them rise, and none is above this one.
+/// The maximum, p99, the median and p99.9, the important ones first: a label that would cover another is omitted with
+/// its dot. Labels are left of a dot and above it, where no curve is: all of them rise, and none is above this one.
 fn marks(text: &mut String, histogram: &Histogram, area: Area, (across, up): (&Across, &Up)) {
     let mut taken: Vec<Label> = Vec::new();
     for (percent, name) in MARKS {
@@ -123,7 +123,7 @@ fn marks(text: &mut String, histogram: &Histogram, area: Area, (across, up): (&A
         let is_last = x >= area.right - 1.0;
         let left = (if is_last { x } else { x - 6.0 } - width).max(area.left + 6.0);
         let right = left + width;
-        // At the left end the label goes beyond its dot; there the curve may have risen more.
+        // At the left end the label extends to the right of its dot, where the curve may be higher.
         let beyond = histogram.percentile(across.quantile(right.min(area.right)) * 100.0);
         let top = if right > x {
             up.place(beyond.as_secs_f64())
@@ -149,7 +149,7 @@ fn marks(text: &mut String, histogram: &Histogram, area: Area, (across, up): (&A
     }
 }
 
-/// Above the plot, where no curve comes.
+/// Above the plot, where no curve is.
 fn legend(text: &mut String, curves: &[Curve<'_>], area: Area) {
     let y = area.top - 20.0;
     let mut x = area.left;
@@ -173,7 +173,7 @@ impl Label {
     }
 }
 
-/// How wide a text is at most, in letters of 12.
+/// The maximum width of a text, in letters of size 12.
 fn width(text: &str) -> f64 {
     text.chars().map(|_| LETTER).sum()
 }
@@ -186,5 +186,5 @@ const MARKS: [(f64, &str); 4] = [
     (99.9, "p99.9"),
 ];
 
-/// An average letter of 12 in the widest fonts that systems come with.
+/// An average letter of size 12 in the widest common fonts.
 const LETTER: f64 = 7.2;

@@ -1,4 +1,4 @@
-//! From percentiles, times and latencies to places in the picture.
+//! From percentiles, times and latencies to coordinates.
 
 use super::area::Area;
 use crate::native::units;
@@ -34,7 +34,7 @@ impl Across {
         }
     }
 
-    /// The place of a quantile; the last request, at 1, is at the right end.
+    /// The coordinate of a quantile; the last request, at 1, is at the right end.
     pub(super) fn place(&self, quantile: f64) -> f64 {
         let nines = if quantile < 1.0 {
             -(1.0 - quantile).log10()
@@ -44,7 +44,7 @@ impl Across {
         self.area.left + self.area.width() * (nines / self.nines).clamp(0.0, 1.0)
     }
 
-    /// The quantile at a place.
+    /// The quantile at a coordinate.
     pub(super) fn quantile(&self, x: f64) -> f64 {
         let nines = (x - self.area.left) / self.area.width() * self.nines;
         1.0 - 10_f64.powf(-nines.clamp(0.0, self.nines))
@@ -85,7 +85,7 @@ impl Up {
         }
     }
 
-    /// Latencies in seconds: from zero as long as the usual one can be told from it, else logarithmic.
+    /// Latencies in seconds: from zero as long as the usual one is visible, else logarithmic.
     pub(super) fn latencies(area: Area, lowest: f64, usual: f64, highest: f64) -> Self {
         let lowest = lowest.max(NANOSECOND);
         let highest = highest.max(NANOSECOND);
@@ -130,7 +130,7 @@ impl Up {
         self.area.bottom - self.area.height() * share.clamp(0.0, 1.0)
     }
 
-    /// Round values, with room for what is written beside them.
+    /// Round values, with room for their labels.
     pub(super) fn ticks(&self) -> Vec<f64> {
         let most = most_ticks(self.area);
         if !self.logarithmic {
@@ -152,7 +152,7 @@ impl Up {
     }
 }
 
-/// A latency beside its line.
+/// The label of a latency.
 pub(super) fn latency_label(seconds: f64) -> String {
     units::tick(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
@@ -190,12 +190,12 @@ fn whole(number: f64) -> u64 {
     Duration::try_from_secs_f64(number.ceil()).map_or(1, |whole| whole.as_secs())
 }
 
-/// How many values have room beside a plot.
+/// How many ticks fit beside a plot.
 fn most_ticks(area: Area) -> f64 {
     (area.height() / TICK_ROOM).floor().max(3.0)
 }
 
-/// The share of a plot that stays free above its highest value: a tall one has a label there.
+/// The share of a plot above its highest value: a tall one has a label there.
 fn head_share(area: Area) -> f64 {
     let room = if area.height() > TALL {
         LABEL_ROOM
@@ -205,16 +205,16 @@ fn head_share(area: Area) -> f64 {
     room / area.height()
 }
 
-/// A usual latency below a fiftieth of the height is not told from the axis.
+/// A usual latency below a fiftieth of the height is not visible above the axis.
 const LINEAR_MAX: f64 = 50.0;
 
-/// What a histogram measures at least, in seconds.
+/// The resolution of histograms, in seconds.
 const NANOSECOND: f64 = 1e-9;
 
 /// Exponents of ten from a nanosecond to some hours, in seconds.
 const DECADES: core::ops::Range<i32> = -9..6;
 
-/// From a line with its value to the next, at least.
+/// The minimum distance between two ticks.
 const TICK_ROOM: f64 = 36.0;
 
 /// Height of a label above its dot.
@@ -223,7 +223,7 @@ const LABEL_ROOM: f64 = 28.0;
 /// Plots above this height have labels at their curves.
 const TALL: f64 = 200.0;
 
-/// No scale has as many; a bound in case rounding makes a step vanish.
+/// An upper bound in case rounding makes a step vanish.
 const TICKS_MAX: u32 = 64;
 
 #[cfg(test)]

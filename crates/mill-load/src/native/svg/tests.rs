@@ -1,4 +1,4 @@
-//! A picture that is well-formed, in its frame, and says what was measured.
+//! The chart is well-formed, stays in its frame, and describes the run.
 
 use super::*;
 use crate::native::measures::Measures;
@@ -10,7 +10,7 @@ fn picture(line: &str) -> String {
     picture
 }
 
-/// What a person reads, in the order of the picture.
+/// The visible texts, in order.
 fn texts(picture: &str) -> Vec<String> {
     let texts = picture.split("<text ").skip(1).filter_map(|rest| {
         let (_, content) = rest.split_once('>')?;
@@ -128,7 +128,7 @@ fn every_element_that_begins_ends() {
 }
 
 #[test]
-fn without_an_answer_it_says_so() {
+fn without_an_answer_the_chart_says_so() {
     let options = options("http://a/");
     let prepared = prepared(&options);
     let mut results = results(false);

@@ -3,7 +3,7 @@
 use super::VerdictKind;
 use super::thresholds::{Threshold, Unit};
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
     /// The threshold's name.
@@ -11,16 +11,16 @@ pub struct Check {
     /// In the unit of the threshold.
     pub figure: f64,
     pub unit: Unit,
-    /// The limit that was passed; if none was, the one that would be passed first.
+    /// The limit that was exceeded; if none was, the one that would be exceeded first.
     pub threshold: f64,
     pub level: Level,
-    /// What was seen; if it is not as it should be, what to do next.
+    /// The observation; after a failure also what to do next.
     pub advice: String,
-    /// What the run is if this check fails.
+    /// The verdict if this check fails.
     pub means: Option<VerdictKind>,
 }
 
-/// How a check went.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Ok,
@@ -40,7 +40,7 @@ impl Level {
 }
 
 impl Check {
-    /// Compares `figure`; `seen` is what is said in any case, `advice` what is added if a limit was passed.
+    /// Compares `figure`; `seen` is always part of the message, `advice` only if a limit was exceeded.
     pub(super) fn compare(
         threshold: &Threshold,
         figure: f64,
@@ -68,7 +68,7 @@ impl Check {
         }
     }
 
-    /// Does not hold `level` above a warning.
+    /// Limits `level` to a warning.
     pub(super) fn at_most_warn(mut self) -> Self {
         self.level = self.level.min(Level::Warn);
         self

@@ -1,4 +1,4 @@
-//! What is judged.
+//! The input of a verdict.
 
 use crate::plan::{Life, Opening, Pace, Plan};
 use crate::platform::{Machine, ThreadCpu};
@@ -6,7 +6,7 @@ use crate::silence::{Silence, lost_share};
 use crate::tally::Tally;
 use core::time::Duration;
 
-/// Everything known about a run once it has ended.
+/// All data of a run that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'a> {
     pub plan: &'a Plan,
@@ -15,7 +15,7 @@ pub struct Evidence<'a> {
     pub machine: &'a Machine,
     /// How long was measured.
     pub measured: Duration,
-    /// The user ended it.
+    /// The user interrupted it.
     pub interrupted: bool,
     /// Answered requests in each whole interval of the measured period, all threads together.
     pub answers: &'a [u64],
@@ -23,14 +23,15 @@ pub struct Evidence<'a> {
     pub mean_time: Option<Duration>,
     /// Answers whose length was not that of the first; `None` if the requests were not all the same.
     pub differing_sizes: Option<u64>,
-    /// The stretches in which somebody waited and nobody was answered.
+    /// The stretches in which requests waited and none was answered.
     pub silences: &'a [Silence],
-    /// It confirms what a search has found.
+    /// It is the confirming trial of a search.
     pub is_of_search: bool,
 }
 
 impl Evidence<'_> {
-    /// Whether requests or connections come at times of their own, or connections pause: then nothing need be saturated.
+    /// Whether requests or connections start at times of their own, or connections pause: then nothing need be
+    /// saturated.
     pub fn is_paced(&self) -> bool {
         match self.plan.pace {
             Pace::Open { .. } | Pace::Each { .. } => true,
@@ -45,8 +46,8 @@ impl Evidence<'_> {
         matches!(self.plan.pace, Pace::Open { .. } | Pace::Each { .. })
     }
 
-    /// The busiest thread's share of a CPU, 0 to 1, if that means anything: a thread that spins until the next
-    /// sending is always busy. When its connections are, nothing is waited for, and it does not spin.
+    /// The busiest thread's share of a CPU, 0 to 1, if it is meaningful: a thread that spins until the next request is
+    /// always busy. If its connections are busy, it does not wait for due times, and does not spin.
     pub fn busiest_thread(&self) -> Option<f64> {
         let spins = self.has_schedule() && self.plan.spin > Duration::ZERO;
         if spins && !self.connections_were_busy() {
@@ -55,12 +56,12 @@ impl Evidence<'_> {
         self.machine.threads.iter().map(share).reduce(f64::max)
     }
 
-    /// The share of this machine's CPU time that went to others than the load generator and the server, 0 to 1.
+    /// The share of this machine's CPU time that other programs than the load generator and the server used, 0 to 1.
     pub fn other_cpu(&self) -> Option<f64> {
         self.machine.other_cpu()
     }
 
-    /// What share of the connections' time could not be served, 0 to 1.
+    /// The share of the connections' time in which they could not be served, 0 to 1.
     pub fn lost_share(&self) -> f64 {
         lost_share(self.tally, self.plan.connections, self.measured)
     }
@@ -77,7 +78,7 @@ impl Evidence<'_> {
     }
 }
 
-/// What share of a CPU a thread used.
+/// The share of a CPU that a thread used.
 pub(super) fn share(cpu: &ThreadCpu) -> f64 {
     let wall = cpu.wall.as_secs_f64();
     if wall > 0.0 {

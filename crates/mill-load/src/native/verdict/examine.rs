@@ -1,4 +1,4 @@
-//! The checks, one function a subject. A subject that the evidence says nothing about has no check.
+//! The checks, one function a subject. A subject without evidence has no check.
 
 use super::check::Check;
 use super::evidence::Evidence;
@@ -11,7 +11,7 @@ use crate::plan::{Life, Pace};
 use crate::platform::ThreadCpu;
 use crate::silence::{total, words};
 
-/// Every check that the evidence allows, in the order of reports.
+/// All checks for which there is evidence, in the order of reports.
 pub(super) fn all(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<Check> {
     let checks: [fn(&Evidence<'_>, &Thresholds) -> Option<Check>; 20] = [
         silence,
@@ -43,7 +43,7 @@ pub(super) fn all(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<Check
 
 type Checked = Option<Check>;
 
-/// Comes first: if it fails, it explains whatever else does.
+/// Comes first: if it fails, it explains all other failures.
 fn silence(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let silences = evidence.silences;
     let share = total(silences).as_secs_f64() / evidence.measured.as_secs_f64().max(f64::EPSILON);
@@ -143,12 +143,12 @@ fn error_statuses(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     ))
 }
 
-/// Connections that stay are counted by how many were there at a time, others by how many attempts succeeded.
+/// Persistent connections are counted by the number open at a time, others by successful attempts.
 fn connections(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let (plan, tally) = (evidence.plan, evidence.tally);
     let wanted = u64::from(plan.connections);
     let stay = plan.life == Life::Unlimited;
-    // With fewer requests than connections some are never opened; a server that closes makes many of one.
+    // With fewer requests than connections some are never opened; a server that closes turns one into many.
     let needed = plan.stop.requests.is_none_or(|requests| requests >= wanted);
     let kept = tally.connects <= wanted + tally.failed();
     let failed: u64 = FailureKind::ALL
@@ -189,7 +189,7 @@ fn late_sends(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     ))
 }
 
-/// Achieved and offered rate. Also a client that sends in time does not achieve a rate whose answers pile up.
+/// Achieved and offered rate. A client that sends in time still does not achieve a rate whose answers pile up.
 fn rate(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let tally = evidence.tally;
     let seconds = evidence.measured.as_secs_f64();
@@ -234,8 +234,8 @@ fn rate(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     ))
 }
 
-/// Requests under way at the end beyond those that a steady state has under way: by Little's law (1961) rate × time.
-/// Half as much again is allowed, and what chance makes of a small number.
+/// Requests in progress at the end beyond those of a steady state: by Little's law (1961) rate × time. Half as much
+/// again is allowed, and the random variation of a small number.
 fn backlog(evidence: &Evidence<'_>) -> f64 {
     let seconds = evidence.measured.as_secs_f64();
     let Some(time) = evidence.mean_time.filter(|_| seconds > 0.0) else {
@@ -327,7 +327,7 @@ fn link(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     ))
 }
 
-/// Segments are also sent again because a queue of connections is full; that is told as what it is.
+/// Segments are also retransmitted because a queue of connections is full; that has a check of its own.
 fn retransmissions(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let machine = evidence.machine;
     let (again, sent) = (machine.retransmitted_segments?, machine.sent_segments?);
@@ -391,7 +391,7 @@ fn rate_drift(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     })
 }
 
-/// Told, not judged: a server that is busy is what a run is for.
+/// Reported, not judged: a busy server is the aim of a run.
 fn server_cpu(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Checked {
     let server = evidence.machine.server.as_ref()?;
     let figure = server.busiest_thread * 100.0;

@@ -1,26 +1,27 @@
-//! Whether a run's rate was the same all the time.
+//! Whether a run's rate was steady.
 //!
-//! Two figures. The spread is the coefficient of variation of the intervals' counts, as Georges, Buytaert and Eeckhout
-//! ("Statistically rigorous Java performance evaluation", OOPSLA 2007) tell a steady state by; counts of independent
-//! events vary by the root of their mean anyway (Poisson), which is taken off, so that a low rate is not unsteady for
-//! being low. The drift is how far apart the ends of the least-squares line over the whole run are, as the SNIA's solid
-//! state storage performance test specification has it, but as a share of the larger end: relative to the mean, a server
-//! that dies soon would have lost several times what it did. It counts only when Mann's trend test says that it is
-//! no chance (Mann, "Nonparametric tests against trend", Econometrica 1945), because a few noisy intervals make a line too.
+//! Two figures. The spread is the coefficient of variation of the intervals' counts, by which Georges, Buytaert and
+//! Eeckhout ("Statistically rigorous Java performance evaluation", OOPSLA 2007) recognise a steady state; counts of
+//! independent events vary by the root of their mean anyway (Poisson), which is subtracted, so that a low rate does not
+//! count as unsteady. The drift is the distance between the ends of the least-squares line over the whole run, as in
+//! the SNIA's solid state storage performance test specification, but as a share of the larger end: relative to the
+//! mean, a server that stops early would have lost several times its rate. It counts only if Mann's trend test finds it
+//! significant (Mann, "Nonparametric tests against trend", Econometrica 1945), because a few noisy intervals make a
+//! line too.
 
-/// How the rate went over a run.
+/// The trend of the rate over a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// The fitted line's count of an interval at the begin of the first one and at the end of the last one. A line falls
-    /// below zero where a rate can't: zero then.
+    /// The fitted line's count of an interval at the beginning of the first one and at the end of the last one.
+    /// Negative values become zero.
     pub from: f64,
     pub to: f64,
-    /// Less likely than one in twenty if there were no trend.
+    /// Its probability without a trend is less than one in twenty.
     pub is_significant: bool,
 }
 
 impl Drift {
-    /// How far apart the two ends are, as a share of the larger one: 0 to 1.
+    /// The distance of the two ends, as a share of the larger one: 0 to 1.
     pub fn change(&self) -> f64 {
         let larger = self.from.max(self.to);
         if larger > 0.0 {
@@ -58,8 +59,8 @@ pub fn drift(counts: &[u64]) -> Option<Drift> {
     })
 }
 
-/// Mann's statistic as a standard normal value, with the correction for ties and for continuity. Quadratic, so long
-/// runs are put together to [`WINDOWS_MAX`] windows before.
+/// Mann's statistic as a standard normal value, with the correction for ties and for continuity. Its time is quadratic,
+/// so long runs are merged into [`WINDOWS_MAX`] windows before.
 fn trend(counts: &[u64]) -> f64 {
     let width = counts.len().div_ceil(WINDOWS_MAX).max(1);
     let windows: Vec<u64> = counts
@@ -99,8 +100,8 @@ fn mean(counts: &[u64]) -> Option<(f64, f64)> {
     Some((sum as f64 / count, count))
 }
 
-/// Intervals below which nothing is said: the window of the SNIA's specification has five rounds, and of fewer than
-/// five even a perfect rise is not significant.
+/// The minimum of intervals: the SNIA specification's window has five rounds, and of fewer than five even a perfect
+/// rise is not significant.
 const INTERVALS_MIN: usize = 5;
 
 /// Windows that the trend test compares pairwise, at most: 5000 pairs.
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// How many arrive in each interval if `mean` do so independently on average.
+    /// Random arrivals in each interval, `mean` on average.
     fn poisson(mean: f64, intervals: usize, random: &mut Random) -> Vec<u64> {
         (0..intervals)
             .map(|_| {
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn few_intervals_or_no_answers_say_nothing() {
+    fn few_intervals_or_no_answers_have_no_figures() {
         assert_eq!(spread(&[100, 100, 100, 100]), None);
         assert_eq!(drift(&[100, 100, 100, 100]), None);
         assert_eq!(spread(&[0; 10]), None);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_loses_more_than_everything() {
+    fn a_drift_is_never_more_than_the_whole() {
         for alive in 1..30 {
             let counts: Vec<u64> = (0..30).map(|n| if n < alive { 1000 } else { 0 }).collect();
             let fall = drift(&counts).unwrap();

@@ -1,4 +1,4 @@
-//! Evidence in, word and checks out.
+//! Evidence in, verdict and checks out.
 
 use super::*;
 use crate::failure::FailureKind;
@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use crate::target::Endpoint;
 use core::time::Duration;
 
-/// A run, as the evidence borrows it.
+/// A run that owns the data of its evidence.
 struct Run {
     plan: Plan,
     tally: Tally,
@@ -21,7 +21,7 @@ struct Run {
     silences: Vec<Silence>,
 }
 
-/// Ten seconds of a closed loop at 10 000 requests a second, nothing to complain about.
+/// Ten seconds of a closed loop at 10 000 requests a second, without faults.
 fn sound() -> Run {
     let mut plan = Plan::new(Endpoint::example());
     plan.connections = 100;
@@ -52,7 +52,7 @@ fn sound() -> Run {
     }
 }
 
-/// The same in an open loop whose rate was kept.
+/// The same in an open loop that met its rate.
 fn paced() -> Run {
     let mut run = sound();
     run.plan.pace = Pace::Open {
@@ -105,7 +105,7 @@ fn verdict(run: &Run) -> Verdict {
     judge(&evidence, &Thresholds::default())
 }
 
-/// The word, and the names of the checks that warn (`name?`) or fail (`name!`).
+/// The verdict, and the names of the checks that warn (`name?`) or fail (`name!`).
 fn check(run: Run, word: VerdictKind, expected: &[&str]) {
     let verdict = verdict(&run);
     let marks: Vec<String> = verdict
@@ -179,7 +179,7 @@ fn a_thread_that_spins_is_judged_by_its_late_sends() {
 }
 
 #[test]
-fn a_rate_that_was_not_achieved_names_who_was_in_the_way() {
+fn a_rate_that_was_not_achieved_names_the_limit() {
     let behind = |never_started, cpu| {
         changed(paced(), |run| {
             run.tally.never_started = never_started;
@@ -380,7 +380,7 @@ fn a_rate_that_wavers_or_drifts_is_unstable() {
 }
 
 #[test]
-fn what_explains_the_others_gives_the_word() {
+fn the_check_that_explains_the_others_decides() {
     let wavering = |run: &mut Run| run.answers = vec![10_000, 2000, 10_000, 2000, 10_000];
     let busy = |run: &mut Run| run.machine.threads.push(thread(99));
     let stolen = |run: &mut Run| run.machine.steal = Some(0.2);
@@ -395,7 +395,7 @@ fn what_explains_the_others_gives_the_word() {
 }
 
 #[test]
-fn the_servers_cpu_tells_what_kind_of_limit_it_is() {
+fn the_servers_cpu_decides_the_kind_of_limit() {
     let sentence = |share, client| {
         let run = changed(sound(), |run| {
             run.machine.server = server(share);

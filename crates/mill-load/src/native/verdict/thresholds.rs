@@ -3,7 +3,7 @@
 use super::check::Level;
 use std::fmt;
 
-/// What is looked at.
+/// The subject of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Silence,
@@ -28,15 +28,15 @@ pub enum Subject {
     ServerCpu,
 }
 
-/// On which side of a limit trouble lies.
+/// On which side of a limit a figure is bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The figure must not pass the limit upwards.
+    /// The figure must not exceed the limit.
     Above,
     Below,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Percent,
@@ -181,16 +181,16 @@ const fn limit(
 const COUNT: usize = 20;
 
 /// The defaults. Where no source is named, the limit is a convention: small enough that a figure within it does not
-/// change what a reader concludes, large enough for a busy machine.
+/// change a reader's conclusion, large enough for a busy machine.
 const DEFAULTS: [Threshold; COUNT] = {
     use Side::{Above, Below};
     use Subject as S;
     use Unit::{Count, PerSecond, Percent, Seconds};
     [
-        // Of the run: a server that stood still for a tenth of it is not the one that the rest describes, and its rate is
-        // a tenth too low.
+        // Of the run: if a server stood still for a tenth of it, the rest does not describe that, and the rate is a
+        // tenth too low.
         limit(S::Silence, "silence", Percent, Above, 0.0, 10.0),
-        // Of the connections' time, by the same reason; one connection of a hundred that hangs is told.
+        // Of the connections' time, for the same reason; one connection of a hundred that hangs is reported.
         limit(S::Lost, "lost", Percent, Above, 0.1, 10.0),
         // Without an answer there is nothing to judge; of 1000 answers ten are above the 99th percentile.
         limit(S::Answers, "answers", Count, Below, 1000.0, 1.0),
@@ -198,7 +198,7 @@ const DEFAULTS: [Threshold; COUNT] = {
         limit(S::Duration, "duration", Seconds, Below, 5.0, 1.0),
         // RFC 9411 7.1.3.4 allows 0.001 % of the transactions to fail.
         limit(S::Errors, "errors", Percent, Above, 0.001, 1.0),
-        // Half of the answers: what was measured is how fast errors are made.
+        // Half of the answers: the rate is mainly that of errors.
         limit(
             S::ErrorStatuses,
             "error_statuses",
@@ -208,17 +208,17 @@ const DEFAULTS: [Threshold; COUNT] = {
             50.0,
         ),
         limit(S::Connections, "connections", Percent, Below, 100.0, 99.0),
-        // A send that is a millisecond late has moved a latency of the size that people tune for.
+        // A send that is a millisecond late changes a latency by an amount that matters in tuning.
         limit(S::LateSends, "late_sends", Percent, Above, 0.1, 1.0),
-        // Nighthawk's adaptive load takes 99 % too as proof that the client kept up.
+        // Nighthawk's adaptive load also uses 99 % as proof that the client kept up.
         limit(S::Rate, "rate", Percent, Below, 99.0, 97.0),
         limit(S::Sizes, "sizes", Percent, Above, 0.0, 1.0),
         limit(S::Steal, "steal", Percent, Above, 2.0, 5.0),
-        // Of all CPU time; the kernel's own threads, which work for the run too, stay below the first.
+        // Of all CPU time; kernel threads, which work for the run too, stay below the first limit.
         limit(S::OtherCpu, "other_cpu", Percent, Above, 5.0, 20.0),
-        // A thread at 95 % has no room for what comes in bursts.
+        // A thread at 95 % has no reserve for bursts.
         limit(S::ClientCpu, "client_cpu", Percent, Above, 85.0, 95.0),
-        // Times a second that a thread is put aside; it never fails a run by itself.
+        // Involuntary context switches of a thread per second; they never fail a run alone.
         limit(
             S::Preemptions,
             "preemptions",
@@ -250,7 +250,7 @@ const DEFAULTS: [Threshold; COUNT] = {
         limit(S::RateSpread, "rate_spread", Percent, Above, 10.0, 20.0),
         // Excursion of the fitted line over the run: SNIA SSS PTS allows 10 % of the mean.
         limit(S::RateDrift, "rate_drift", Percent, Above, 5.0, 10.0),
-        // Not checked but told: busy from 90 %, idle below 50 %.
+        // Reported without a verdict: busy from 90 %, idle below 50 %.
         limit(S::ServerCpu, "server_cpu", Percent, Above, 50.0, 90.0),
     ]
 };
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_limit_is_told_why() {
+    fn malformed_limits_are_errors_with_their_reason() {
         let mut thresholds = Thresholds::default();
         let mut refusal = |text| thresholds.set(text).unwrap_err().to_string();
         assert!(refusal("speed=1:2").starts_with("speed: no such threshold; there are silence "));

@@ -1,4 +1,4 @@
-//! Whatever a script does wrong is told in one line, with file and line where there are any.
+//! Every error of a script is reported in one line, with file and line where there are any.
 
 use super::*;
 
@@ -11,13 +11,13 @@ fn check(error: Result<(), ScriptError>, file: &File, expected: &str) {
     assert_eq!(rest, Some(expected), "{told}");
 }
 
-/// What goes wrong until all threads are set up.
+/// The error until all threads are set up.
 fn prepared(file: &File) -> Result<(), ScriptError> {
     set_up(&load(file)?, 2).map(drop)
 }
 
 #[test]
-fn a_script_that_cannot_be_set_up_is_told_with_its_line() {
+fn a_script_that_cannot_be_set_up_is_reported_with_its_line() {
     for (text, expected) in [
         ("x = = 1", ":1: unexpected symbol near '='"),
         ("\nerror('oops')", ":2: oops"),
@@ -111,7 +111,7 @@ fn a_script_that_cannot_be_set_up_is_told_with_its_line() {
 }
 
 #[test]
-fn a_script_that_cannot_be_read_is_told_by_its_name() {
+fn a_script_that_cannot_be_read_is_reported_with_its_name() {
     let file = File(PathBuf::from("/nonexistent/a.lua"));
     let told = load(&file).unwrap_err().0;
     assert!(
@@ -121,7 +121,7 @@ fn a_script_that_cannot_be_read_is_told_by_its_name() {
 }
 
 #[test]
-fn a_script_that_fails_while_requests_are_made_is_told_with_its_line() {
+fn a_script_that_fails_while_requests_are_made_is_reported_with_its_line() {
     let act = |script: &mut Box<dyn Script>| {
         script.delay()?;
         script.request(&mut Vec::new())?;
@@ -179,7 +179,7 @@ fn a_script_that_fails_while_requests_are_made_is_told_with_its_line() {
 }
 
 #[test]
-fn a_script_that_fails_in_done_is_told_with_its_line() {
+fn a_script_that_fails_in_done_is_reported_with_its_line() {
     for (text, expected) in [
         ("function done()\n error('in done') end", ":2: in done"),
         (

@@ -1,4 +1,4 @@
-//! The nine things that wrk's sample scripts do, each in a script of our own.
+//! The nine techniques of wrk's sample scripts, each in a script of our own.
 
 use super::*;
 use crate::script::Errors;
@@ -127,7 +127,7 @@ fn pipeline_several_requests_in_a_string_have_as_many_responses() {
 }
 
 #[test]
-fn post_what_the_table_says_is_rendered_once() {
+fn post_a_request_of_the_table_is_rendered_once() {
     let file = File::new(
         "post",
         r"
@@ -193,7 +193,7 @@ fn report_done_sees_the_figures() {
         report,
         "1500000 7 1099511627776 1 2 3 4 5 1 10 3.75 4.193 3 2/10/10 2 2 0 0 nil"
     );
-    // The figures are the caller's, and a script that keeps them sees nothing of it later.
+    // The figures belong to the caller, and a script that keeps them cannot read them later.
     let late = stage.main.lua.load("return kept.min").eval::<u64>();
     assert!(late.is_err());
 }

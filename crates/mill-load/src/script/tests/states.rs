@@ -1,4 +1,4 @@
-//! What a state begins with, and what goes between states.
+//! The initial content of a state, and values between states.
 
 use super::*;
 use crate::script::thread::Thread;

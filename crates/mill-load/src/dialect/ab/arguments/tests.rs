@@ -1,4 +1,4 @@
-//! Command lines: those of the experiments, every letter, every complaint of ab.
+//! Command lines: those of the experiments, every letter, every error message of ab.
 
 use super::*;
 
@@ -145,7 +145,7 @@ fn wrong_use_is_answered_with_the_usage() {
 }
 
 #[test]
-fn what_can_not_be_is_told_in_abs_words() {
+fn impossible_options_have_abs_messages() {
     let long = "x".repeat(1000);
     for (line, text) in [
         (&["-n", "0", "a/"][..], "Invalid number of requests\n"),

@@ -1,4 +1,4 @@
-//! The tables of times against what ab printed for such figures.
+//! The tables of times, compared with ab's for such figures.
 
 use super::super::arguments::parse;
 use super::super::statistics::measure;

@@ -1,4 +1,4 @@
-//! wrk's command lines: the seeds', the odd ones, and what is refused.
+//! wrk's command lines: those of the experiments, unusual ones, and refused ones.
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn check(line: &str, expected: (u32, u32, u64, bool, Option<&str>)) -> Arguments
 }
 
 #[test]
-fn what_is_not_given_is_wrks_default() {
+fn options_not_given_have_wrks_defaults() {
     let read = check("http://a/", (2, 10, 10, false, None));
     assert_eq!((read.timeout_s, read.script), (2, None));
     assert_eq!(
@@ -90,7 +90,7 @@ fn options_may_stand_anywhere_and_what_follows_the_url_is_the_scripts() {
 }
 
 #[test]
-fn what_cant_be_used_is_refused_in_wrks_words() {
+fn unusable_options_are_refused_with_wrks_messages() {
     let check = |line: &str, expected: Option<&str>| {
         let expected = Refusal::Usage(expected.map(String::from));
         assert_eq!(refused(Tool::Wrk, line), expected, "{line}");

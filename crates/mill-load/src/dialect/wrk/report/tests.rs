@@ -34,7 +34,7 @@ fn report(line: &str, latency: &Counters, requests: &Counters, totals: &Totals) 
     String::from_utf8(out).unwrap()
 }
 
-/// Columns of given figures, for forms that no small set of samples has.
+/// Columns with given figures, for forms that no small set of samples has.
 struct Figures {
     mean: f64,
     stdev: f64,
@@ -69,7 +69,7 @@ impl Statistics for Figures {
     }
 }
 
-/// The sample output that wrk shows of itself, from figures that round to it.
+/// The sample output in wrk's own documentation, from figures that round to it.
 #[test]
 fn the_block_of_wrks_own_documentation_is_reproduced() {
     let arguments = arguments("-t12 -c400 -d30s http://127.0.0.1:8080/index.html");

@@ -1,4 +1,4 @@
-//! wrk's statistics against figures worked out by hand.
+//! wrk's statistics, compared with figures computed by hand.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn counters(values: &[u64]) -> Counters {
     counters
 }
 
-/// The correction as a double loop over all values, as slow as it is plain.
+/// The correction as a simple, slow double loop over all values.
 fn corrected_plainly(values: &[u64], interval: u64) -> Vec<u64> {
     let mut all = values.to_vec();
     for value in values {
@@ -42,7 +42,7 @@ fn the_formulas_are_those_of_samples() {
 fn a_percentile_is_the_value_at_the_rounded_rank() {
     let counters = counters(&[10, 20, 30, 40]);
     let check = |percent, expected| assert_eq!(counters.percentile(percent), expected);
-    // Rank round(p * n + 0.5): 2.5 is rounded up to 3, 1.5 to 2, 4.46 to 4; 100 % is rank 5, which nobody has.
+    // Rank round(p * n + 0.5): 2.5 is rounded up to 3, 1.5 to 2, 4.46 to 4; 100 % is rank 5, which does not exist.
     check(50.0, 30);
     check(25.0, 20);
     check(99.0, 40);
@@ -94,7 +94,7 @@ fn an_interval_of_less_than_a_microsecond_corrects_nothing() {
 }
 
 #[test]
-fn what_the_correction_adds_below_the_least_value_is_only_in_the_count() {
+fn values_that_the_correction_adds_below_the_minimum_are_only_in_the_count() {
     let mut corrected = counters(&[50, 100]);
     corrected.correct(15);
     // 50 adds 35, 20; 100 adds 85, 70, 55, 40, 25: of these 35, 20, 40 and 25 are below 50.

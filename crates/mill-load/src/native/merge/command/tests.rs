@@ -6,7 +6,7 @@ use core::time::Duration;
 use mill_metrics::Histogram;
 use std::path::PathBuf;
 
-/// A folder of this test's own, gone with it.
+/// A temporary folder of one test, removed when it ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -79,7 +79,7 @@ fn two_files_become_a_table_and_a_file_that_can_be_merged_again() {
 }
 
 #[test]
-fn what_can_not_be_merged_is_told_and_changes_the_status() {
+fn files_that_cannot_be_merged_are_reported_and_change_the_status() {
     let folder = Folder::new("refused");
     let good = folder.results("good.json", &millis(1, 10));
     let mut open = millis(1, 10);

@@ -1,4 +1,4 @@
-//! A part over a ground that does nothing but tell what it was asked for.
+//! A part over a platform that only records its calls.
 
 use super::*;
 use crate::generator::Part;
@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 use mill_runtime::time::{Instant, UnixTime};
 use std::cell::Cell;
 
-/// What the conductor says, and what became of it.
+/// The conductor's messages, and the resulting calls.
 #[derive(Default)]
 struct Quiet {
     order: Option<String>,
@@ -27,7 +27,7 @@ impl Launcher for Quiet {
     }
 
     fn start(&self, _: &[Vec<Vec<u8>>]) -> Result<Box<dyn ChildProcesses>, String> {
-        Err(String::from("a part starts nobody"))
+        Err(String::from("a part starts no processes"))
     }
 
     fn order(&self) -> Option<String> {
@@ -117,7 +117,7 @@ fn prepared() -> Result<(Plan, Vec<ThreadInput<Recorder>>), String> {
     Ok((plan, vec![input]))
 }
 
-/// Performs the second of two parts; returns what it said and whether that was a success.
+/// Runs the second of two parts; returns its messages and whether it succeeded.
 fn performed(
     platform: &Quiet,
     prepared: Result<(Plan, Vec<ThreadInput<Recorder>>), String>,
@@ -130,7 +130,7 @@ fn performed(
     (said.collect(), done.is_ok())
 }
 
-fn told_to_start() -> Quiet {
+fn ordered_to_start() -> Quiet {
     Quiet {
         order: Some(Order::Start(Instant::from_nanos(1_000_000)).emit()),
         ..Quiet::default()
@@ -138,8 +138,8 @@ fn told_to_start() -> Quiet {
 }
 
 #[test]
-fn a_part_begins_when_it_is_told_and_says_all_it_measured() {
-    let platform = told_to_start();
+fn a_part_begins_when_ordered_and_reports_all_its_results() {
+    let platform = ordered_to_start();
     let (said, done) = performed(&platform, prepared());
     assert!(done);
     let [
@@ -153,12 +153,12 @@ fn a_part_begins_when_it_is_told_and_says_all_it_measured() {
     };
     assert_eq!((period.answered, results.tally.answered), (5, 5));
     assert_eq!(results.began, UnixTime::from_seconds(77));
-    // The other part begins at 1 ms; at 1000 a second each, the second one's arrivals lie between.
+    // The other part begins at 1 ms; at 1000 a second each, the second one's arrivals are half-way between.
     assert_eq!(platform.begin.get(), Some(Instant::from_nanos(1_500_000)));
 }
 
 #[test]
-fn whatever_goes_wrong_is_said() {
+fn every_failure_is_reported() {
     let check = |platform: &Quiet, prepared, expected: &str| {
         let (said, done) = performed(platform, prepared);
         let Some(Said::Failed(sentence)) = said.last() else {
@@ -177,13 +177,13 @@ fn whatever_goes_wrong_is_said() {
     };
     check(&stopped, prepared(), "went away before the run began");
     check(
-        &told_to_start(),
+        &ordered_to_start(),
         Err(String::from("no such name")),
         "no such name",
     );
     let failing = Quiet {
         fails: true,
-        ..told_to_start()
+        ..ordered_to_start()
     };
     check(&failing, prepared(), "no thread left");
 }

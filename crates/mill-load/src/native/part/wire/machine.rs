@@ -1,4 +1,4 @@
-//! What the machine noticed, as JSON and back.
+//! The kernel's figures, as JSON and back.
 
 use super::{count, duration, ns};
 use crate::platform::{LinkUse, Machine, ProgramsCpu, ServerCpu, ThreadCpu};

@@ -23,7 +23,7 @@ pub(super) fn parse(value: &Value) -> Option<Tally> {
     let mut tally = Tally::default();
     for (name, counter) in counters(&mut tally) {
         *counter = match value.get(name) {
-            // A document of before there was this counter.
+            // Older documents do not have this counter.
             None if NEWER.contains(&name) => 0,
             count => count?.as_u64()?,
         };
@@ -39,9 +39,9 @@ pub(super) fn parse(value: &Value) -> Option<Tally> {
     Some(tally)
 }
 
-/// Every counter but those by kind, and what it is called.
+/// Every counter except those by kind, with its name.
 fn counters(tally: &mut Tally) -> Vec<(&'static str, &mut u64)> {
-    // Taken apart, so that a new counter can't be forgotten here.
+    // Destructured, so that a new counter can't be forgotten here.
     let Tally {
         started,
         answered,

@@ -1,4 +1,4 @@
-//! There and back.
+//! Results to JSON and back.
 
 use super::*;
 use crate::native::merge::tests::part;
@@ -7,7 +7,7 @@ use crate::tally::Tally;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Results in which everything is something.
+/// Results in which no field is zero or empty.
 fn full() -> Results {
     let mut results = part(&[MS, 3 * MS, 7 * MS, Duration::from_secs(4000)]);
     results.measures.raw = Some(results.measures.latency.clone());
@@ -88,7 +88,7 @@ fn a_field_that_is_missing_or_of_another_type_is_no_result() {
     for name in whole.as_object().unwrap().keys() {
         let mut missing = whole.clone();
         missing.as_object_mut().unwrap().remove(name);
-        // Documents of the same schema are older than the gaps.
+        // Older documents of the same schema have no gaps.
         assert_eq!(parse(&missing).is_some(), name == "gaps", "without {name}");
         let mut wrong = whole.clone();
         wrong[name] = json!(-1.5);

@@ -1,4 +1,4 @@
-//! Searches over a ground that answers as a server of known capacity would.
+//! Searches over a platform that simulates a server of known capacity.
 
 use super::*;
 use crate::failure::{Failure, FailureKind};
@@ -161,7 +161,7 @@ fn the_capacity_of_a_server_is_found_by_running() {
 }
 
 #[test]
-fn what_could_not_be_sent_is_not_kept_however_fast_the_rest_was() {
+fn a_rate_that_could_not_be_sent_is_not_met_however_fast_the_rest_was() {
     let limited = Model {
         capacity: 1e9,
         sendable: 3000.0,

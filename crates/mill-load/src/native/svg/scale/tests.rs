@@ -1,4 +1,4 @@
-//! Scales whose values are round and whose ends are where they belong.
+//! Scales have round values and the right ends.
 
 use super::*;
 
