@@ -1,4 +1,4 @@
-//! What is told: the server, its workers, and their tables.
+//! The status document: the server, its workers, and their tables.
 
 use crate::tables::Part;
 use crate::verdict::{self, Observed, State};
@@ -7,10 +7,10 @@ use mill_metrics::{Description, ServerCounters, StackCounters, WorkerFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Figures by their names, which are those of `ServerCounters` and `StackCounters`.
+/// Figures by name; the names are those of `ServerCounters` and `StackCounters`.
 pub type Figures = BTreeMap<String, u64>;
 
-/// All of it. What was not asked for is empty.
+/// The whole document. Parts that were not requested are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The version of this format.
@@ -21,7 +21,7 @@ pub struct Status {
     /// The tables of each worker that has answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
-    /// What could not be found out, and why: sentences.
+    /// What is unknown, and why: messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -29,11 +29,11 @@ pub struct Status {
 /// The server as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// As what it was called: `millstream` or `nginx`.
+    /// The name by which it was called: `millstream` or `nginx`.
     pub program: String,
     pub version: String,
     pub pid: u32,
-    /// `master`, or `single` if it has no master process; empty if nobody has answered.
+    /// `master`, or `single` without a master process; empty if the server has not answered.
     pub role: String,
     pub uptime_s: f64,
     /// The configuration file.
@@ -41,11 +41,12 @@ pub struct Server {
     pub pid_file: Option<String>,
     /// Counts the configurations since the start, from 1.
     pub generation: u64,
-    /// Addresses that are listened at.
+    /// Addresses with listening sockets.
     pub listen: Vec<String>,
-    /// The device of the stack of its own, as `af_xdp:eth0`.
+    /// The device of its own stack, as `af_xdp:eth0`.
     pub stack: Option<String>,
-    /// What is not as it was asked for: bypass to kernel, hugepages to small pages, zero copy to copy. Sentences.
+    /// Features that could not be had as requested: kernel instead of bypass, small pages instead of huge ones, copies
+    /// instead of zero copy. Messages.
     pub fallbacks: Vec<String>,
     pub options: Vec<OptionInForce>,
 }
@@ -55,7 +56,7 @@ pub struct Server {
 pub struct OptionInForce {
     pub name: String,
     pub value: String,
-    /// Who said so: `default`, `command line`, `profile wan`, a directive's place.
+    /// Where it was set: `default`, `command line`, `profile wan`, a directive's place.
     pub from: String,
 }
 
@@ -66,24 +67,24 @@ pub struct Worker {
     pub process: u32,
     /// Its number among the workers that the process has had.
     pub worker: u32,
-    /// Its place among those that serve, from 0.
+    /// Its index among those that serve, from 0.
     pub place: u32,
     /// The number of its thread.
     pub thread: u32,
     pub state: State,
     pub uptime_s: f64,
-    /// How long ago its last turn has ended.
+    /// Time since its last turn ended.
     pub no_turn_s: f64,
     pub turns: u64,
     /// Turns that had something to do.
     pub turns_busy: u64,
-    /// CPU time of the thread, if the system tells.
+    /// CPU time of the thread, if the kernel reports it.
     pub cpu_s: Option<f64>,
     pub server: Figures,
     pub stack: Option<Figures>,
 }
 
-/// What all workers counted together, those that have ended included.
+/// The sums of all workers, those that have ended included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Total {
     pub server: Figures,
@@ -94,7 +95,7 @@ pub struct Total {
 pub const FORMAT: u32 = 1;
 
 impl Worker {
-    /// What a worker of a process has shown, as seen at `now_ns` of the monotonic clock.
+    /// The published figures of a process's worker, as seen at `now_ns` of the monotonic clock.
     pub fn new(process: u32, shown: &WorkerFigures, now_ns: u64, observed: Observed) -> Self {
         let since = |at: u64| seconds(now_ns.saturating_sub(at));
         Self {

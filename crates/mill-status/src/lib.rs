@@ -1,20 +1,20 @@
-//! What is told of a running server: as values, as text for people, as JSON for programs.
+//! The status of a running server: as values, as text for people, as JSON for programs.
 //!
-//! Place in the walk: the process in charge answers a `Request` with a `Status`, in which is what its workers have shown
-//! on their boards; each worker adds a `Part` with tables that it alone can make. Whoever asked puts them together,
-//! judges who hangs, and shows the whole.
+//! Place in the walk: the process in charge (the master, or the only process) answers a `Request` with a `Status`,
+//! which has the figures that its workers have published; each worker adds a `Part` with tables that only it can make.
+//! The client merges them, finds workers that hang, and shows the whole.
 //!
-//! Invariants: no I/O, no clock. Names of fields are the names in JSON, which stay as they are once published
-//! (docs/status.md); what is new comes as new fields.
+//! Invariants: no I/O, no clock. Names of fields are the names in JSON, which do not change once published
+//! (docs/status.md); additions are new fields.
 #![forbid(unsafe_code)]
 
-/// What is told.
+/// The status document.
 pub mod document;
-/// What is asked for.
+/// The client's request.
 pub mod request;
 /// The tables of one worker.
 pub mod tables;
-/// Who hangs.
+/// Which workers hang.
 pub mod verdict;
 
 /// As text for people.

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The client's request.
 
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 /// One question to a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// Tables that workers are to make; none asks them for a sign of life.
+    /// Tables that workers are to make; an empty list only asks them whether they still run.
     pub tables: Vec<TableName>,
     /// Rows of each table, of each worker.
     pub limit: u32,
@@ -41,7 +41,7 @@ pub struct Filter {
     pub state: Option<String>,
 }
 
-/// How much of what passes is to be written down.
+/// The limits of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     pub ms: u64,
@@ -50,7 +50,7 @@ pub struct Capture {
 }
 
 impl Filter {
-    /// Whether a connection between these two is meant.
+    /// Whether a connection between these two matches.
     pub fn has(&self, local: SocketAddr, remote: SocketAddr) -> bool {
         let both = [local, remote];
         let port = self

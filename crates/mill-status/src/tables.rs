@@ -3,12 +3,12 @@
 use crate::document::Worker;
 use serde::{Deserialize, Serialize};
 
-/// What a worker has answered.
+/// A worker's answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     pub process: u32,
     pub worker: u32,
-    /// The worker's figures as of its answer, on their way to `Status::workers`.
+    /// The worker's figures as of its answer; they are moved to `Status::workers`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figures: Option<Box<Worker>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -26,31 +26,31 @@ pub struct Part {
     pub rings: Vec<Fact>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<Fact>,
-    /// What came of a capture.
+    /// The result of a capture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub captured: Option<Captured>,
 }
 
-/// What was written down.
+/// The result of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Captured {
     pub frames: u64,
     /// Of records, headers included.
     pub bytes: u64,
     pub seconds: f64,
-    /// Blocks of frames for which there was no time.
+    /// Blocks of frames that were lost because writing was too slow.
     pub lost_blocks: u64,
-    /// Why it ended early, if it failed: a sentence.
+    /// Why it ended early, if it failed: a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
-/// A connection, in the words of `ss -ti`.
+/// A connection, with the names of `ss -ti`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Connection {
     /// `established`, `syn-sent`, …
     pub state: String,
-    /// `stack` or `kernel`: whose connection it is.
+    /// `stack` or `kernel`: which TCP has it.
     pub by: String,
     pub local: String,
     pub remote: String,
@@ -66,18 +66,18 @@ pub struct Connection {
     pub cwnd: u32,
     /// Bytes; `None` before the first reduction.
     pub ssthresh: Option<u32>,
-    /// The window that the peer gives, and the one that it is given.
+    /// The window offered by the peer, and the one offered to it.
     pub send_window: u32,
     pub receive_window: u32,
     pub in_flight: u32,
     pub sacked: u32,
     pub lost: u32,
     pub retransmitted: u32,
-    /// Retransmission timers that expired in a row.
+    /// Consecutive expiries of the retransmission timer.
     pub backoff: u8,
     /// Of loss recovery: `open`, `disorder`, `cwr`, `recovery`, `loss`.
     pub recovery: String,
-    /// What was agreed on: `ts`, `sack`, `ecn`, `wscale:7,7`.
+    /// Negotiated options: `ts`, `sack`, `ecn`, `wscale:7,7`.
     pub options: Vec<String>,
     pub bytes_acked: u64,
     /// The application has closed it.
@@ -88,13 +88,13 @@ pub struct Connection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listener {
     pub address: String,
-    /// Connections that wait to be accepted, and how many may.
+    /// Connections that wait to be accepted, and their maximum.
     pub waiting: u32,
     pub backlog: u32,
-    /// Handshakes under way, and how many may be before cookies are sent.
+    /// Handshakes in progress, and their number above which cookies are sent.
     pub half_open: u32,
     pub half_open_max: u32,
-    /// Cookies are sent at present.
+    /// Cookies are being sent.
     pub sends_cookies: bool,
 }
 
@@ -107,17 +107,17 @@ pub struct Neighbor {
     pub state: String,
 }
 
-/// Where packets for a network go.
+/// A route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Route {
     pub target: String,
     /// `None` is on the link.
     pub gateway: Option<String>,
-    /// Another interface leads there: the kernel's sockets reach it.
+    /// Another interface leads there: kernel sockets reach it.
     pub is_elsewhere: bool,
 }
 
-/// A figure of a device, a table or a ring, in its words.
+/// A figure of a device, a table or a ring, in its own terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     pub name: String,

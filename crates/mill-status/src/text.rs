@@ -3,13 +3,13 @@
 /// Columns that are aligned.
 pub mod columns;
 
-/// What is shown without a wish.
+/// The default view.
 mod overview;
 
-/// The tables that people ask for by name.
+/// The tables that are requested by name.
 pub mod tables;
 
-/// What happens per second.
+/// Rates per second.
 mod rates;
 
 /// Numbers with their units.

@@ -1,12 +1,12 @@
-//! Who hangs: a worker that should make turns and makes none.
+//! Which workers hang: those that should make turns and make none.
 //!
-//! One that sleeps in the kernel because there is nothing to do has said so, and until when. It hangs if it sleeps beyond
-//! that, or if it was asked for something, which wakes it, and has not answered.
+//! A worker that sleeps in the kernel because there is nothing to do has published that, and until when. It hangs if it
+//! sleeps beyond that time, or if it was sent a request, which wakes it, and has not answered.
 
 use mill_metrics::WorkerFigures;
 use serde::{Deserialize, Serialize};
 
-/// What a worker does.
+/// The state of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -14,25 +14,25 @@ pub enum State {
     Runs,
     /// In the kernel, until something happens.
     Sleeps,
-    /// It makes no turn any more.
+    /// It makes no turns any more.
     Hangs,
-    /// Somebody has stopped its process (SIGSTOP, a debugger).
+    /// Its process was stopped (SIGSTOP, a debugger).
     Stopped,
     Ended,
 }
 
-/// What can be seen of a worker beside what it shows.
+/// What is known of a worker besides its published figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// The letter of its thread's state in /proc; `None` if that can't be read.
     pub letter: Option<char>,
     pub cpu_ns: Option<u64>,
-    /// It was asked for something, and has not answered in time.
+    /// It was sent a request, and has not answered in time.
     pub is_silent: bool,
 }
 
 impl State {
-    /// As people read it.
+    /// The word for people.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Runs => "runs",
@@ -43,13 +43,13 @@ impl State {
         }
     }
 
-    /// Whether somebody has to look into it.
+    /// Whether an administrator has to look into it.
     pub const fn is_bad(self) -> bool {
         matches!(self, Self::Hangs | Self::Stopped)
     }
 }
 
-/// What a worker does, as of `now_ns` on the monotonic clock.
+/// The state of a worker as of `now_ns` on the monotonic clock.
 pub fn judge(shown: &WorkerFigures, now_ns: u64, observed: Observed) -> State {
     if shown.has_ended || matches!(observed.letter, Some('Z' | 'X')) {
         return State::Ended;
@@ -69,7 +69,7 @@ pub fn judge(shown: &WorkerFigures, now_ns: u64, observed: Observed) -> State {
     }
 }
 
-/// How long a turn may take: the longest, which reads a cold file from a slow disk, takes a tenth of it.
+/// The limit of a turn's duration: the longest, which reads a cold file from a slow disk, takes a tenth of it.
 const TIMEOUT_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_no_turn_hangs_unless_it_sleeps() {
+    fn a_worker_that_makes_no_turn_hangs_unless_it_sleeps() {
         let nothing = Observed::default();
         check(10 * SECOND, 0, nothing, State::Runs);
         check(9 * SECOND, 0, nothing, State::Runs);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_hangs_and_who_was_stopped_is_stopped() {
+    fn a_worker_that_does_not_answer_hangs_and_a_stopped_one_is_stopped() {
         let silent = Observed {
             is_silent: true,
             ..Default::default()
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_does_not_hang() {
+    fn a_worker_that_has_ended_does_not_hang() {
         let shown = WorkerFigures {
             has_ended: true,
             ..Default::default()

@@ -7,11 +7,11 @@ pub struct Columns {
     rows: Vec<Vec<String>>,
 }
 
-/// Where a column's text stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Left,
-    /// As numbers do.
+    /// For numbers.
     Right,
 }
 
@@ -23,7 +23,7 @@ impl Columns {
         }
     }
 
-    /// Adds a row; what is missing is empty.
+    /// Adds a row; missing cells are empty.
     pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }

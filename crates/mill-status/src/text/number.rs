@@ -14,7 +14,7 @@ pub fn short(count: u64) -> String {
     scaled(count, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
 }
 
-/// A time that something runs already.
+/// A running time.
 pub fn uptime(seconds: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
@@ -43,7 +43,7 @@ pub fn percent(part: f64, whole: f64) -> String {
     }
 }
 
-/// Microseconds as people read times of the network.
+/// Microseconds with a unit usual for network times.
 pub fn micros(us: u64) -> String {
     let us_f = float(us);
     match us {
@@ -62,7 +62,7 @@ pub(crate) fn float(count: u64) -> f64 {
 fn scaled(count: u64, base: f64, units: &[&str]) -> String {
     let mut value = float(count);
     let mut unit = 0;
-    // What would be rounded up to the next unit is shown in it.
+    // A value that would be rounded up to the next unit is shown in that.
     while value >= base - 0.5 && unit + 1 < units.len() {
         value /= base;
         unit += 1;

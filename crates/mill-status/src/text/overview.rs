@@ -1,4 +1,4 @@
-//! What is shown without a wish: the server, its workers, and sums.
+//! The default view: the server, its workers, and sums.
 
 use super::columns::{Columns, Side};
 use super::number::{bytes, float, percent, uptime};
@@ -76,7 +76,7 @@ pub(super) fn head(status: &Status) -> String {
     text
 }
 
-/// A name and what it is, broken into lines of 100 columns.
+/// A name and its value, broken into lines of 100 columns.
 pub(super) fn entry(text: &mut String, name: &str, value: &str) {
     let mut line = format!("{name:<14}");
     let indent = line.len();

@@ -1,4 +1,4 @@
-//! What happens per second, between two looks at a server.
+//! Rates per second, between two queries of a server.
 
 use super::columns::{Columns, Side};
 use super::number::{float, percent, short};
@@ -80,7 +80,7 @@ fn row(before: &Worker, now: &Worker, seconds: f64) -> Vec<String> {
     ]
 }
 
-/// Counters that have moved.
+/// Counters that have changed.
 fn changes(before: &Figures, now: &Figures, seconds: f64, of: &str) -> String {
     let descriptions = match of {
         "stack" => StackCounters::DESCRIPTIONS,
@@ -117,7 +117,7 @@ fn per_second(before: u64, now: u64, seconds: f64) -> String {
         reason = "saturates, and rates are no less than zero"
     )]
     let rate = rate.round() as u64;
-    // A space that does not break: the rate stays with its unit.
+    // A non-breaking space: the rate stays with its unit.
     short(rate).replace(' ', "\u{a0}")
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_moved_is_shown_per_second() {
+    fn changed_counters_are_shown_per_second() {
         let text = rates(&status(100, 400, 1.0), &status(25_100, 800, 2.5), 2.0);
         let expected = "\
 WORKER  STATE  CPU  BUSY  TURNS/s  CONNS  ACCEPTED/s  REQUESTS/s  BYTES/s  FRAMES IN/s  OUT/s
@@ -160,7 +160,7 @@ server/s      requests\u{a0}12.5\u{a0}k
     }
 
     #[test]
-    fn what_stands_still_or_was_restarted_has_no_rate() {
+    fn unchanged_and_restarted_counters_have_no_rate() {
         let text = rates(&status(100, 400, 1.0), &status(100, 400, 1.0), 1.0);
         assert!(text.ends_with("server/s      nothing\n"), "{text}");
         assert_eq!(per_second(100, 5, 1.0), "0");

@@ -1,4 +1,4 @@
-//! The tables that people ask for by name.
+//! The tables that are requested by name.
 
 use super::columns::{Columns, Side};
 use super::number::micros;
@@ -9,10 +9,10 @@ use mill_metrics::{Description, ServerCounters, StackCounters};
 const LEFT: Side = Side::Left;
 const RIGHT: Side = Side::Right;
 
-/// How much of what a counter is stands beside it.
+/// How much of a counter's help is shown beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// As much as a line of a terminal has room for.
+    /// As much as fits a terminal's line.
     Fitting,
     /// All of it: for files and programs.
     Whole,
@@ -72,7 +72,7 @@ pub fn connections(status: &Status) -> String {
     text
 }
 
-/// The second line of a connection, in the words of `ss -ti`.
+/// The second line of a connection, in the format of `ss -ti`.
 fn detail(connection: &Connection) -> String {
     if connection.mss == 0 {
         return String::new();
@@ -184,7 +184,7 @@ pub fn neighbors(status: &Status) -> String {
     table.render()
 }
 
-/// Where packets go.
+/// Routes.
 pub fn routes(status: &Status) -> String {
     if !has_stack(status) {
         return String::from(NO_STACK);
@@ -237,7 +237,7 @@ fn facts(status: &Status, of: impl Fn(&Part) -> &Vec<Fact>) -> String {
     text
 }
 
-/// Every reason for drops, and how often, of each worker.
+/// Every reason for drops and its count, of each worker.
 pub fn drops(status: &Status, help: Help) -> String {
     if !has_stack(status) {
         return String::from(NO_STACK);
@@ -293,7 +293,7 @@ pub fn counters(status: &Status, all: bool, help: Help) -> String {
     table.render()
 }
 
-/// Options of the stack, and who said so.
+/// Options of the stack, and where they were set.
 pub fn options(status: &Status) -> String {
     let mut table = Columns::new(&[("OPTION", LEFT), ("VALUE", LEFT), ("FROM", LEFT)]);
     for option in &status.server.options {
@@ -321,7 +321,7 @@ const NO_STACK: &str = "no worker has a stack of its own\n";
 const INDENT: usize = 8;
 const COLUMNS: usize = 100;
 
-/// What is left of a line beside name and value.
+/// Columns of a line beside name and value.
 const HELP_COLUMNS: usize = 46;
 
 #[cfg(test)]

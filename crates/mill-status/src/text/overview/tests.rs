@@ -57,7 +57,7 @@ fn example() -> Status {
 }
 
 #[test]
-fn the_overview_shows_what_there_is_and_names_who_hangs() {
+fn the_overview_shows_all_workers_and_names_those_that_hang() {
     let text = overview(&example());
     let expected = "\
 millstream/0.1.0, process 4711, the master, up 1 h 2 min
@@ -87,7 +87,7 @@ link          steering_passed\u{a0}9
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_told_of_from_memory() {
+fn a_server_that_does_not_answer_is_reported_from_memory() {
     let mut status = example();
     status.server = Server {
         pid: 4711,

@@ -117,7 +117,7 @@ fn other_tables_are_aligned() {
 }
 
 #[test]
-fn drops_and_counters_say_what_they_are_in_100_columns() {
+fn drops_and_counters_have_their_help_in_100_columns() {
     let stack = [
         ("frames_received", 10),
         ("frames_handled", 7),
