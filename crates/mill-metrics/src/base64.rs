@@ -22,7 +22,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a base64 text; `None` if it is none. Padding is required, as in what [`encode`] makes.
+/// The bytes of a base64 text; `None` if it is malformed. Padding is required, as in [`encode`]'s output.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     if !text.len().is_multiple_of(4) {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base64_is_refused() {
+    fn malformed_base64_is_refused() {
         for text in ["Zg", "Zg=", "Z===", "====", "Zm9*", "Z=9v", "Zg==Zg=="] {
             assert_eq!(decode(text), None, "{text}");
         }

@@ -1,7 +1,7 @@
-//! Where the workers of one process show their figures, to each other and to other processes.
+//! Where the workers of one process publish their figures, to each other and to other processes.
 //!
-//! A board is memory as words of 64 bits: in the memory of the process, or mapped, so that somebody outside sees what a
-//! worker has shown last even if it does not run any more.
+//! A board is memory as words of 64 bits: in the memory of the process, or mapped, so that another process can read a
+//! worker's last figures even if it does not run any more.
 //!
 //! ```text
 //! header      16 words: magic, fingerprint, process, workers that there is room for, numbers in use
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One board. Clones are the same board.
 ///
-/// Each worker writes to its own place only, so plain stores are enough: there is never a second writer whose addition
-/// could be lost. Each figure is exact as of some turn of the worker. Two figures read together may stem from two
-/// neighbouring turns, as they may in nginx's shared statistics.
+/// Each worker writes only to its own slot, so plain stores are enough: there is never a second writer whose addition
+/// could be lost. Each figure is exact as of some turn of the worker. Two figures read together may belong to two
+/// consecutive turns, as they may in nginx's shared statistics.
 #[derive(Clone, Debug)]
 pub struct Board(Words);
 
@@ -26,14 +26,14 @@ enum Words {
     Mapped(&'static [AtomicU64]),
 }
 
-/// A worker's place on a board.
+/// A worker's slot on a board.
 #[derive(Clone, Copy, Debug)]
 pub struct BoardSlot<'a>(&'a [AtomicU64]);
 
-/// What is said of a worker when it begins.
+/// Facts about a worker when it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Beginning {
-    /// Its place among the serving threads.
+    /// Its index among the serving threads.
     pub place: u32,
     /// The number that the kernel knows the thread by.
     pub thread: u32,
@@ -42,7 +42,7 @@ pub struct Beginning {
     pub at_ns: u64,
 }
 
-/// What a worker has shown last.
+/// The figures that a worker has published last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerFigures {
     /// Its number among all workers of the process.
@@ -54,25 +54,25 @@ pub struct WorkerFigures {
     pub turns: u64,
     /// Turns that had something to do.
     pub turns_busy: u64,
-    /// While it sleeps in the kernel: until when at the latest, on the monotonic clock; `u64::MAX` is until something
-    /// happens. 0 while it does not sleep.
+    /// While it sleeps in the kernel: the latest end of its sleep, on the monotonic clock; `u64::MAX` is without a
+    /// limit. 0 while it does not sleep.
     pub parked_until_ns: u64,
     pub server: ServerCounters,
     /// With a stack of its own.
     pub stack: Option<StackCounters>,
 }
 
-/// Words that are no board, or the board of another version.
+/// The words are no board, or the board of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoBoard;
 
 impl Board {
-    /// How many words a board for so many workers takes.
+    /// The number of words of a board for so many workers.
     pub const fn words(workers: usize) -> usize {
         HEADER_WORDS + workers * PLACE_WORDS
     }
 
-    /// A board that nobody outside sees; the places below `workers` count as used.
+    /// A board that only this process sees; the slots below `workers` count as used.
     pub fn in_memory(workers: u32) -> Self {
         let words = (0..Self::words(workers as usize)).map(|_| AtomicU64::new(0));
         let board = Self(Words::Own(words.collect()));
@@ -81,19 +81,21 @@ impl Board {
         board
     }
 
-    /// A board in memory that others may have mapped too, all of it zero; `process` is the number of this process.
+    /// A board in memory that other processes may have mapped too, all of it zero; `process` is the number of this
+    /// process.
     pub fn mapped(words: &'static [AtomicU64], process: u32) -> Self {
         let board = Self(Words::Mapped(words));
         board.begin(process);
         board
     }
 
-    /// The place of a worker; `None` if there is none of this number.
+    /// The slot of a worker; `None` if there is none of this number.
     pub fn place(&self, number: u32) -> Option<BoardSlot<'_>> {
         BoardSlot::of(self.all(), number)
     }
 
-    /// The word in which a worker says that it sleeps, for whoever puts it to sleep. Mapped boards only have one.
+    /// The word in which a worker publishes that it sleeps, for the code that puts it to sleep. Only mapped boards have
+    /// one.
     pub fn parked_until(&self, number: u32) -> Option<&'static AtomicU64> {
         match &self.0 {
             Words::Own(_) => None,
@@ -103,7 +105,7 @@ impl Board {
         }
     }
 
-    /// Shows that a worker has begun, with all figures zero.
+    /// Publishes that a worker has begun, with all figures zero.
     pub fn begin_worker(&self, number: u32, beginning: Beginning) {
         let Some(place) = self.place(number) else {
             return;
@@ -118,19 +120,19 @@ impl Board {
         place.store(State::TurnAt, beginning.at_ns);
         place.store(State::Life, RUNNING);
         if let Some(used) = self.all().get(Header::Used as usize) {
-            // The one word with several writers; each of them once in its life.
+            // The only word with several writers; each of them writes it once.
             used.fetch_max(u64::from(number) + 1, Ordering::Release);
         }
     }
 
-    /// Shows that a worker has ended; its figures stay.
+    /// Publishes that a worker has ended; its figures stay.
     pub fn end_worker(&self, number: u32) {
         if let Some(place) = self.place(number) {
             place.store(State::Life, ENDED);
         }
     }
 
-    /// What each worker has shown last, by their numbers: those that run, and those that have ended.
+    /// The last figures of each worker, by number: those that run, and those that have ended.
     pub fn workers(&self) -> impl Iterator<Item = WorkerFigures> {
         let words = self.all();
         let used = load(words, Header::Used as usize);
@@ -138,7 +140,7 @@ impl Board {
         numbers.filter_map(|number| Some(BoardSlot::of(words, number)?.read(number)))
     }
 
-    /// What the workers count together.
+    /// The sum of the workers' counters.
     pub fn server_counters(&self) -> ServerCounters {
         let words = self.all();
         let used = u32::try_from(load(words, Header::Used as usize)).unwrap_or(0);
@@ -174,7 +176,7 @@ impl BoardSlot<'_> {
         words.get(from..from + PLACE_WORDS).map(BoardSlot)
     }
 
-    /// Shows the figures of the server at the end of a turn. Costs one store a figure: no barrier, no allocation.
+    /// Publishes the figures of the server at the end of a turn. Costs one store a figure: no barrier, no allocation.
     pub fn show_turn(&self, at_ns: u64, is_busy: bool, counters: &ServerCounters) {
         self.store(State::TurnAt, at_ns);
         self.add(State::Turns, 1);
@@ -182,7 +184,7 @@ impl BoardSlot<'_> {
         self.show_server(counters);
     }
 
-    /// Shows them in the midst of a turn.
+    /// Publishes them in the middle of a turn.
     pub fn show_server(&self, counters: &ServerCounters) {
         let shown = self.0.get(STATE_WORDS..).unwrap_or_default();
         for (shown, value) in shown.iter().zip(counters.values()) {
@@ -190,12 +192,12 @@ impl BoardSlot<'_> {
         }
     }
 
-    /// Shows that the last turn was busy after all: it had frames only.
+    /// Publishes that the last turn was busy after all: it had frames only.
     pub fn show_busy(&self) {
         self.add(State::TurnsBusy, 1);
     }
 
-    /// Shows the figures of the stack.
+    /// Publishes the figures of the stack.
     pub fn show_stack(&self, counters: &StackCounters) {
         let shown = self.0.get(STACK_FROM..).unwrap_or_default();
         for (shown, value) in shown.iter().zip(counters.values()) {
@@ -203,7 +205,7 @@ impl BoardSlot<'_> {
         }
     }
 
-    /// When the last turn ended, and how many there were that had something to do.
+    /// When the last turn ended, and the number of busy turns.
     pub fn last_turn(&self) -> (u64, u64) {
         (self.load(State::TurnAt), self.load(State::TurnsBusy))
     }
@@ -237,7 +239,7 @@ impl BoardSlot<'_> {
     }
 }
 
-/// The number of a process, and what its workers have shown: from a copy of its board's memory.
+/// The number of a process, and its workers' figures: from a copy of its board's memory.
 pub fn parse(words: &[u64]) -> Result<(u32, Vec<WorkerFigures>), NoBoard> {
     let word = |index: usize| words.get(index).copied().unwrap_or(0);
     let is_ours = word(Header::Magic as usize) == MAGIC
@@ -291,7 +293,7 @@ fn load(words: &[AtomicU64], index: usize) -> u64 {
         .map_or(0, |word| word.load(Ordering::Relaxed))
 }
 
-/// What tells boards of different versions apart: their figures by name and order (FNV-1a).
+/// Distinguishes boards of different versions: a hash (FNV-1a) of their figures' names in order.
 fn fingerprint() -> u64 {
     let server = ServerCounters::DESCRIPTIONS.iter();
     let all = server.chain(StackCounters::DESCRIPTIONS);
@@ -329,11 +331,11 @@ enum State {
 /// `millboar`, as text.
 const MAGIC: u64 = u64::from_le_bytes(*b"millboar");
 
-/// Of `State::Life`; 0 is a number that nobody has had yet.
+/// Values of `State::Life`; 0 is an unused slot.
 const RUNNING: u64 = 1;
 const ENDED: u64 = 2;
 
-/// 128 bytes: the processor fetches cache lines in pairs, and no worker's stores shall slow down another's.
+/// 128 bytes: the processor fetches cache lines in pairs, and no worker's stores may slow down another worker.
 const LINES_WORDS: usize = 16;
 
 const HEADER_WORDS: usize = LINES_WORDS;

@@ -1,13 +1,13 @@
-//! What a counter is called, what it counts, and the macro that makes a set from one table.
+//! The name and the description of a counter, and the macro that makes a set from one table.
 
-/// The description of one counter: all that a page of figures needs besides the figure.
+/// The description of one counter, for pages of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The field's name, for example `connections_accepted`.
     pub name: &'static str,
     /// Whether the figure only grows or follows a state.
     pub kind: Kind,
-    /// What one step of the figure stands for.
+    /// The unit of the figure.
     pub unit: Unit,
     /// One or two sentences: when it is counted, and what to do about it.
     pub help: &'static str,
@@ -22,7 +22,7 @@ pub enum Kind {
     Gauge,
 }
 
-/// What one step of a figure stands for.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Octets as handed to the kernel or the stack.
@@ -46,7 +46,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit's word, in the plural, as it is shown beside a figure.
+    /// The unit's name, in the plural, as it is shown beside a figure.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",

@@ -26,7 +26,7 @@ pub struct Step {
     pub count: u64,
 }
 
-/// Why a text is no histogram of ours.
+/// Why a text is not a valid histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistogramError {
     NotBase64,
@@ -100,7 +100,7 @@ impl Histogram {
         self.counts.count_between(next, HIGHEST_NS)
     }
 
-    /// Counts what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.counts
             .add(&other.counts)
@@ -108,7 +108,7 @@ impl Histogram {
         self.overflowed += other.overflowed;
     }
 
-    /// Forgets everything; keeps the memory.
+    /// Resets all counts; keeps the memory.
     pub fn clear(&mut self) {
         self.counts.reset();
         self.overflowed = 0;
@@ -123,8 +123,8 @@ impl Histogram {
         })
     }
 
-    /// The V2 form, deflated, in base64: what HdrHistogram's tools of all languages read.
-    /// It does not tell how many were longer than an hour.
+    /// The V2 form, deflated, in base64: HdrHistogram's tools of all languages read it. It does not contain how many
+    /// were longer than an hour.
     pub fn emit(&self) -> String {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
@@ -133,7 +133,7 @@ impl Histogram {
         base64::encode(&bytes)
     }
 
-    /// Reads what [`Histogram::emit`] or another HdrHistogram with nanoseconds made.
+    /// Reads the output of [`Histogram::emit`] or of another HdrHistogram with nanoseconds.
     pub fn parse(text: &str) -> Result<Self, HistogramError> {
         let bytes = base64::decode(text).ok_or(HistogramError::NotBase64)?;
         let read: Counts<u64> = Deserializer::new()
@@ -147,7 +147,7 @@ impl Histogram {
         Ok(histogram)
     }
 
-    /// The same, of which `overflowed` were longer than an hour; for a form that keeps that number beside it.
+    /// The same, with `overflowed` durations longer than an hour; for a format that keeps that number separately.
     #[must_use]
     pub const fn with_overflowed(mut self, overflowed: u64) -> Self {
         self.overflowed = overflowed;
@@ -188,7 +188,7 @@ fn from_nanos(nanos: f64) -> Duration {
     Duration::try_from_secs_f64(nanos / 1e9).unwrap_or_default()
 }
 
-/// An hour, in nanoseconds: longer than any answer that somebody waits for.
+/// An hour, in nanoseconds: longer than any client waits for an answer.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
 /// Decimal digits: neighbouring values differ by less than 0.1 %.

@@ -1,20 +1,19 @@
 //! Counters: what every worker counts, how it publishes the figures, and how their sum is shown.
 //!
-//! Place in the walk: a worker adds to its own `ServerCounters` while it serves requests, and
-//! shows them on its place of the `Board` once a turn. Whoever answers `stub_status` or
-//! `millstream status` reads all of them and adds them up.
+//! Place in the walk: a worker adds to its own `ServerCounters` while it serves requests, and publishes them in its
+//! slot of the `Board` once a turn. `stub_status` and `millstream status` read all of them and add them up.
 //!
-//! Whoever measures durations keeps them in a `Histogram`: the load generator, and the lab later.
+//! Durations are kept in a `Histogram`: by the load generator, and by the lab later.
 //!
-//! Invariants: no I/O, no clock, no `unsafe`, no global state. A worker adds with ordinary
-//! arithmetic and publishes with ordinary stores: no atomic read-modify-write, no lock.
+//! Invariants: no I/O, no clock, no `unsafe`, no global state. A worker adds with ordinary arithmetic and publishes
+//! with ordinary stores: no atomic read-modify-write, no lock.
 #![forbid(unsafe_code)]
 
 /// Bytes as text (RFC 4648).
 pub mod base64;
-/// Where the workers of one process show their figures.
+/// Where the workers of one process publish their figures.
 pub mod board;
-/// What a counter is called, what it counts, and the macro that makes a set from one table.
+/// The name and the description of a counter, and the macro that makes a set from one table.
 mod counter;
 /// Durations by their frequency.
 mod histogram;

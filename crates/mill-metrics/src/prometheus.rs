@@ -1,7 +1,8 @@
-//! What workers have shown, in the text format of Prometheus (exposition format 0.0.4).
+//! The workers' figures in the text format of Prometheus (exposition format 0.0.4).
 //!
-//! Every figure has a family of its own, `millstream_…` of the server's and `millstream_stack_…` of the stack's, with the
-//! label `worker`. Counters end in `_total`. What differs by a reason only is one family with a label for it:
+//! Every figure has a family of its own, `millstream_…` of the server's and `millstream_stack_…` of the stack's, with
+//! the label `worker`. Counters end in `_total`. Figures that differ only by a reason are one family with a label for
+//! it:
 //!
 //! | fields | family | label |
 //! | --- | --- | --- |
@@ -19,7 +20,7 @@ use std::fmt::Write;
 /// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The text; `now_ns` is the time on the clock that workers take their turns by.
+/// The text; `now_ns` is the time on the clock of the workers' turns.
 pub fn render(workers: &[WorkerFigures], now_ns: u64) -> String {
     let mut page = Page::default();
     for (index, figure) in ServerCounters::DESCRIPTIONS.iter().enumerate() {
@@ -42,7 +43,7 @@ pub fn render(workers: &[WorkerFigures], now_ns: u64) -> String {
     page.0
 }
 
-/// Figures that are one family: what their names begin with, the family, its label, and its help.
+/// Figures of one family: the prefix of their names, the family, its label, and its help.
 struct Group {
     prefix: &'static str,
     family: &'static str,
@@ -96,7 +97,7 @@ const STACK_GROUPS: [Group; 2] = [
 struct Page(String);
 
 impl Page {
-    /// The samples of one figure, behind the head of its family if it is the first of that.
+    /// The samples of one figure, after the head of its family if it is the first of that.
     fn figure(
         &mut self,
         prefix: &str,
@@ -121,7 +122,7 @@ impl Page {
         self.head(&family, kind, help);
         let own_label = group.map(|(group, rest)| format!("{}=\"{rest}\"", group.label));
         if is_of_interface(figure.name) {
-            // Each worker shows what the kernel counts for all.
+            // The kernel's count, which is that of all workers.
             if let Some(value) = workers.iter().filter_map(value).max() {
                 self.sample(&family, own_label.as_deref(), None, &value.to_string());
             }
@@ -135,7 +136,7 @@ impl Page {
         }
     }
 
-    /// What is known of the workers themselves.
+    /// The figures about the workers themselves.
     fn workers(&mut self, workers: &[WorkerFigures], now_ns: u64) {
         let running = || workers.iter().filter(|worker| !worker.has_ended);
         self.head("millstream_workers", "gauge", "Worker threads that run.");

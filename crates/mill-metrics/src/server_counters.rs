@@ -3,10 +3,10 @@
 use crate::counter::counters;
 
 counters! {
-    /// What one worker counted; or, after [`ServerCounters::merge`], what all of them did.
+    /// The counts of one worker; or, after [`ServerCounters::merge`], of all of them.
     ///
-    /// A worker keeps one by value and adds to its fields. A connection never leaves its worker,
-    /// so every gauge is the worker's own and never falls below zero.
+    /// A worker keeps one by value and adds to its fields. A connection never leaves its worker, so every gauge is the
+    /// worker's own and never falls below zero.
     pub struct ServerCounters {
         /// Connections taken from a listening socket.
         connections_accepted: Counter of Connections,
@@ -87,8 +87,8 @@ counters! {
         /// Files that turned out shorter than their announced length while being sent; the
         /// connection was closed so that the client sees it.
         files_truncated: Counter of Events,
-        /// Requests that were answered with 503 because so many waited for a disk already that they
-        /// could not wait as well (`max_queue` of `thread_pool`).
+        /// Requests that were answered with 503 because the queue of requests that wait for a disk was full
+        /// (`max_queue` of `thread_pool`).
         files_refused: Counter of Events,
     }
 }

@@ -1,11 +1,11 @@
 //! Everything that a stack of our own and its link count, one field each.
 //!
-//! Those of drops are called `dropped_` and the reason; whoever shows them may make a table of them.
+//! Those of drops are called `dropped_` and the reason, so that they can be shown as a table.
 
 use crate::counter::counters;
 
 counters! {
-    /// What one worker's stack counted; or, after [`StackCounters::merge`], what all of them did.
+    /// The counts of one worker's stack; or, after [`StackCounters::merge`], of all of them.
     pub struct StackCounters {
         /// Frames taken from the link.
         frames_received: Counter of Frames,
@@ -16,11 +16,11 @@ counters! {
         /// Handled by giving them to another process or worker, which may have the connections that this one has not.
         frames_handed_over: Counter of Frames,
 
-        /// Dropped on the way in: shorter than its headers say, or a header that makes no sense.
+        /// Dropped on the way in: shorter than its headers say, or an invalid header.
         dropped_malformed: Counter of Frames,
         /// Dropped on the way in: sent to another machine.
         dropped_not_for_us: Counter of Frames,
-        /// Dropped on the way in: a protocol that nobody here speaks.
+        /// Dropped on the way in: a protocol that the stack does not support.
         dropped_unknown_protocol: Counter of Frames,
         /// Dropped on the way in: a checksum that does not match.
         dropped_checksum: Counter of Frames,
@@ -28,7 +28,7 @@ counters! {
         dropped_bad_source: Counter of Frames,
         /// Dropped on the way in: a fragment that overlaps another, or is too many, too late or too small.
         dropped_fragment: Counter of Frames,
-        /// Dropped on the way in: nobody listens at this port.
+        /// Dropped on the way in: no socket listens at this port.
         dropped_no_listener: Counter of Frames,
         /// Dropped on the way in: the listener's queue is full.
         dropped_listen_queue_full: Counter of Frames,
@@ -50,17 +50,17 @@ counters! {
         dropped_paws: Counter of Frames,
         /// Dropped on the way in: a reset without the exact number (RFC 5961 3).
         dropped_blind_reset: Counter of Frames,
-        /// Dropped on the way in: a SYN of a connection that is there (RFC 5961 4).
+        /// Dropped on the way in: a SYN for an existing connection (RFC 5961 4).
         dropped_blind_syn: Counter of Frames,
-        /// Dropped on the way in: it acknowledges what was not sent, or too long ago (RFC 5961 5).
+        /// Dropped on the way in: it acknowledges bytes that were not sent, or too long ago (RFC 5961 5).
         dropped_bad_ack: Counter of Frames,
         /// Dropped on the way in: a segment without an acknowledgement, where one must be.
         dropped_no_ack: Counter of Frames,
         /// Dropped on the way in: all of it had been received before.
         dropped_duplicate: Counter of Frames,
-        /// Dropped on the way in: no room for what is out of order.
+        /// Dropped on the way in: no room for segments out of order.
         dropped_reassembly_full: Counter of Frames,
-        /// Dropped on the way in: no room for what nobody has read yet.
+        /// Dropped on the way in: no room for unread bytes.
         dropped_no_buffer: Counter of Frames,
         /// Dropped on the way in: data after the application has closed.
         dropped_after_close: Counter of Frames,
@@ -91,7 +91,7 @@ counters! {
         fast_opens_lost: Counter of Connections,
         /// Connections that went to TIME-WAIT.
         time_waits: Counter of Connections,
-        /// … and were forgotten before their time, because there were too many.
+        /// … and were removed early, because there were too many.
         time_waits_forgotten: Counter of Connections,
         /// … and whose addresses and ports a new connection took over (RFC 6191).
         time_waits_reopened: Counter of Connections,
@@ -142,13 +142,13 @@ counters! {
         window_probes: Counter of Segments,
         /// Congestion windows reduced because of ECN.
         ecn_reductions: Counter of Events,
-        /// Paths that carry less than was thought, as routers have said (ICMP "packet too big").
+        /// Paths with a smaller MTU than assumed, as reported by routers (ICMP "packet too big").
         paths_told: Counter of Events,
-        /// Such messages that were not believed: what they quote is not in flight, or the size makes no sense.
+        /// Such messages that were ignored: the packet they quote is not in flight, or the size is invalid.
         paths_doubted: Counter of Events,
-        /// Paths found to swallow large segments without a word.
+        /// Paths found to drop large segments silently.
         black_holes: Counter of Events,
-        /// Paths forgotten because more were known than `paths=` allows.
+        /// Paths removed because more were known than `paths=` allows.
         paths_forgotten: Counter of Events,
         /// Larger segments tried on such paths (TCPMTUProbe).
         path_probes: Counter of Segments,
@@ -161,11 +161,11 @@ counters! {
         /// Resets sent.
         resets_sent: Counter of Segments,
 
-        /// Connections that there are, closing ones included.
+        /// Connections, closing ones included.
         connections: Gauge of Connections,
         /// Targets known to be reached by smaller packets only.
         small_paths: Gauge of Events,
-        /// Handshakes under way.
+        /// Handshakes in progress.
         half_open: Gauge of Connections,
         /// Connections in TIME-WAIT.
         time_wait: Gauge of Connections,
@@ -173,13 +173,13 @@ counters! {
         flows: Gauge of Connections,
         /// Armed timers of connections and handshakes.
         timers: Gauge of Events,
-        /// Frames that readers may still look at.
+        /// Frames that readers may still access.
         frames_held: Gauge of Frames,
         /// Buffers with unread bytes.
         buffers: Gauge of Buffers,
         /// Bytes received and not read, those out of order included.
         unread_bytes: Gauge of Bytes,
-        /// Bytes of datagrams that are not whole.
+        /// Bytes of incomplete datagrams.
         fragment_bytes: Gauge of Bytes,
         /// Segments and datagrams that wait for the device or for a neighbour.
         waiting: Gauge of Frames,
@@ -196,27 +196,27 @@ counters! {
         link_transmitted: Counter of Frames,
         /// … their bytes.
         link_transmitted_bytes: Counter of Bytes,
-        /// The link: frames that came and were dropped: too long, or of a peer that writes nonsense.
+        /// The link: received frames that were dropped: too long, or malformed by the peer.
         link_dropped: Counter of Frames,
-        /// The link: frames to be sent for which there was nobody, or no room, on the other end.
+        /// The link: frames to be sent for which there was no peer, or no room, at the other end.
         link_lost: Counter of Frames,
-        /// The link: calls, or signals, that made the other side look.
+        /// The link: calls or signals that woke the other side.
         link_kicks: Counter of Events,
         /// The link: calls to send that the kernel refused, the interface being down or gone.
         link_refused: Counter of Events,
-        /// The link: frames that nothing stood for at this worker, offered to the next one.
+        /// The link: frames of no connection of this worker, offered to the next one.
         link_handed_on: Counter of Frames,
         /// The link: frames that another worker has offered to this one.
         link_handed_here: Counter of Frames,
         /// The link: frames that the next worker had no room for.
         link_handed_lost: Counter of Frames,
-        /// AF_XDP: frames that the kernel dropped: too long for a place, or with no place to be put into.
+        /// AF_XDP: frames that the kernel dropped: too long for a buffer, or without a free one.
         xdp_dropped: Counter of Frames,
         /// AF_XDP: frames that the kernel dropped because the ring of received ones was full.
         xdp_ring_full: Counter of Frames,
         /// AF_XDP: times that a frame found the fill ring empty.
         xdp_no_place: Counter of Events,
-        /// AF_XDP: descriptors that made no sense to the kernel; none, ever.
+        /// AF_XDP: descriptors that the kernel found invalid; always zero.
         xdp_strange: Counter of Events,
         /// AF_XDP: frames of all queues that the steering gave to a socket.
         steering_redirected: Counter of Frames,
@@ -224,9 +224,9 @@ counters! {
         steering_passed: Counter of Frames,
         /// AF_XDP: frames of connections that the kernel had before the port was served.
         steering_kept: Counter of Frames,
-        /// AF_XDP: frames of ours without a socket for their queue and worker, left to the kernel.
+        /// AF_XDP: frames of the stack without a socket for their queue and worker, left to the kernel.
         steering_unclaimed: Counter of Frames,
-        /// AF_XDP: first fragments for what is served, dropped.
+        /// AF_XDP: first fragments to a served port, dropped.
         steering_fragments: Counter of Frames,
         /// AF_XDP: headers cut short or contradictory, left to the kernel.
         steering_malformed: Counter of Frames,
@@ -240,8 +240,8 @@ impl StackCounters {
         named.filter_map(|(figure, value)| Some((figure.name.strip_prefix(DROPPED)?, value)))
     }
 
-    /// Whether frames are dropped for this reason on their way out, or after they were handled; what is left are received
-    /// frames that were not handled.
+    /// Whether frames are dropped for this reason on their way out, or after they were handled; all other reasons are
+    /// of received frames that were not handled.
     pub fn is_late(reason: &str) -> bool {
         matches!(
             reason,
@@ -256,10 +256,10 @@ impl StackCounters {
     }
 }
 
-/// What the names of such figures begin with.
+/// The prefix of such figures' names.
 pub(crate) const DROPPED: &str = "dropped_";
 
-/// Figures that the first worker of an interface shows for all, since the kernel counts them for all together.
+/// Figures that the kernel counts for all workers of an interface together.
 pub fn is_of_interface(name: &str) -> bool {
     name.starts_with("steering_")
 }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_are_told_apart_by_their_way() {
+    fn drops_are_distinguished_by_their_direction() {
         let counters = StackCounters {
             dropped_checksum: 3,
             dropped_no_route: 5,

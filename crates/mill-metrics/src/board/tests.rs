@@ -24,7 +24,7 @@ fn nothing_shown_reads_as_zero() {
 }
 
 #[test]
-fn what_was_shown_last_is_read_in_every_field() {
+fn the_last_published_figures_are_read_in_every_field() {
     let mut figure = 100;
     let mut next = |_| {
         figure += 1;
@@ -110,7 +110,7 @@ fn a_reader_on_another_thread_never_sees_a_counter_fall() {
 }
 
 #[test]
-fn what_is_no_board_is_refused_and_what_lies_about_its_length_is_harmless() {
+fn malformed_boards_are_refused_and_wrong_lengths_are_harmless() {
     assert_eq!(parse(&[]), Err(NoBoard));
     assert_eq!(parse(&[0; 4096]), Err(NoBoard));
     let board = mapped(1);

@@ -1,4 +1,4 @@
-//! Known samples, what is beyond the bounds, sums, and the forms that others read.
+//! Known samples, values beyond the bounds, sums, and the exchanged formats.
 
 use super::*;
 
@@ -52,7 +52,7 @@ fn nothing_counted_is_zero_everywhere() {
 }
 
 #[test]
-fn what_is_longer_than_an_hour_counts_as_one_and_is_told() {
+fn durations_longer_than_an_hour_count_as_one_and_are_reported() {
     let mut histogram = of([0, 5, HIGHEST_NS, HIGHEST_NS + 1]);
     histogram.record(Duration::MAX);
     assert_eq!((histogram.count(), histogram.overflowed()), (5, 2));
@@ -105,7 +105,7 @@ fn the_emitted_form_is_read_again() {
 }
 
 #[test]
-fn what_is_no_histogram_is_refused() {
+fn malformed_histograms_are_refused() {
     let mut wide = Counts::<u64>::new(2).unwrap();
     wide.record(HIGHEST_NS * 4).unwrap();
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The text against the rules of the format, by a reader of our own.
+//! The text is checked against the rules of the format, by a reader of our own.
 
 use super::*;
 use crate::board::Beginning;
@@ -111,7 +111,7 @@ fn every_figure_is_there_once_for_each_worker() {
 }
 
 #[test]
-fn who_sleeps_is_not_silent_and_who_has_ended_is_not_told_of() {
+fn a_sleeping_worker_is_not_silent_and_an_ended_one_is_left_out() {
     let mut sleeping = worker(0, false);
     sleeping.parked_until_ns = u64::MAX;
     let mut ended = worker(1, false);
@@ -123,11 +123,11 @@ fn who_sleeps_is_not_silent_and_who_has_ended_is_not_told_of() {
     );
     assert!(!samples.contains_key("millstream_silent_seconds{worker=\"1\"}"));
     assert_eq!(samples.get("millstream_workers"), Some(&1.0));
-    // What it has counted stays part of the sum.
+    // Its counts stay part of the sum.
     assert!(samples.contains_key("millstream_requests_total{worker=\"1\"}"));
 }
 
 #[test]
-fn nobody_is_a_page_too() {
+fn no_workers_make_a_page_too() {
     assert_eq!(read(&render(&[], 0)).get("millstream_workers"), Some(&0.0));
 }
