@@ -1,5 +1,5 @@
-//! What one parse read, so that it can be replayed elsewhere: the master parses as root and
-//! hands the bundle to the worker process, which may not even read the files.
+//! The text of one parse, so that it can be replayed elsewhere: the master parses as root and passes the bundle to the
+//! worker process, which may not even read the files.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv6Addr};
@@ -7,12 +7,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::Text;
 use crate::source::{Source, SourceError};
 
-/// Files, globs and host names in the order in which they were asked for. Also a [`Source`]
-/// that knows just these.
+/// Files, globs and host names in the order in which they were read. Also a [`Source`] that knows only these.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bundle {
-    /// Path and content of each file, once each, in the order of the first reading (`-T`
-    /// prints them so).
+    /// Path and content of each file, once each, in the order of the first reading (`-T` prints them so).
     pub files: Vec<(Text, Text)>,
     /// Pattern and matches.
     pub globs: Vec<(Text, Vec<Text>)>,
@@ -20,7 +18,7 @@ pub struct Bundle {
     pub hosts: Vec<(Text, Vec<IpAddr>)>,
 }
 
-/// A source that notes what it is asked.
+/// A source that records what is read.
 #[derive(Debug)]
 pub struct Recording<S> {
     inner: S,
@@ -36,7 +34,7 @@ impl<S: Source> Recording<S> {
         }
     }
 
-    /// What has been read.
+    /// Everything that was read.
     pub fn into_bundle(self) -> Bundle {
         self.bundle.into_inner()
     }
@@ -136,7 +134,7 @@ impl Bundle {
         out
     }
 
-    /// From [`Bundle::encode`]'s bytes; `None` when they are not that, or not all of it.
+    /// Decodes the output of [`Bundle::encode`]; `None` if the bytes are malformed or incomplete.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let mut bundle = Self::default();

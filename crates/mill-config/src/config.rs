@@ -1,11 +1,11 @@
-//! What a configuration says, typed, validated and merged: the product of this crate.
+//! A configuration, typed, validated and merged: the product of this crate.
 //!
-//! [`Config`] is immutable and `Send + Sync`; share it behind an `Arc`. A request keeps
-//! the `Arc` it began with, so a reload never changes an answer half-way.
+//! [`Config`] is immutable and `Send + Sync`; share it behind an `Arc`. A request keeps the `Arc` it began with, so a
+//! reload never changes an answer half-way.
 //!
-//! Invariants: every index in it (log formats, user variables, maps, servers) is in range of
-//! the table it names; every path is already joined to its prefix unless it holds variables;
-//! all inheritance is done: nothing looks at an outer level later.
+//! Invariants: every index in it (log formats, user variables, maps, servers) is in range of its table; every path is
+//! already joined to its prefix unless it has variables; all inheritance is resolved: nothing looks at an outer level
+//! later.
 
 pub mod access;
 pub mod events;

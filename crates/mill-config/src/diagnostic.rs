@@ -1,4 +1,4 @@
-//! Errors, warnings and notices: nginx's line, then what makes it easy to mend.
+//! Errors, warnings and notices: nginx's line, then advice.
 
 use std::fmt::Write;
 
@@ -10,29 +10,29 @@ use crate::config::LogLevel;
 pub struct Diagnostic {
     /// `Emerg` refuses the configuration; `Warn` and `Notice` do not.
     pub level: LogLevel,
-    /// nginx's words, without the place.
+    /// nginx's message, without the place.
     pub message: String,
-    /// The place that nginx names.
+    /// The place that nginx's message names.
     pub place: SourcePosition,
     /// The line of text and the word in it.
     pub snippet: Option<Snippet>,
-    /// Said under the caret.
+    /// Text under the caret.
     pub label: Option<String>,
-    /// What belongs to it one by one: a line each.
+    /// Details, a line each.
     pub details: Vec<String>,
-    /// What to do.
+    /// Advice.
     pub help: Option<String>,
 }
 
-/// Where a value stands that only turns out wrong outside the configuration: a user that does not exist, an
-/// address that is in use.
+/// The place of a value whose error is only found outside the configuration: a user that does not exist, an address in
+/// use.
 #[derive(Debug, Clone)]
 pub struct Spot {
     pub(crate) place: SourcePosition,
     pub(crate) snippet: Snippet,
 }
 
-/// Where, in nginx's words.
+/// The place, as nginx writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourcePosition {
     /// Nowhere in particular.
@@ -48,7 +48,7 @@ pub enum SourcePosition {
     },
 }
 
-/// A source line and the word that matters in it.
+/// A source line and the relevant word in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snippet {
     /// Number of the line, from 1.
@@ -57,7 +57,7 @@ pub struct Snippet {
     pub text: Text,
     /// Byte offset of the word in the line.
     pub column: usize,
-    /// Bytes of the word in this line, 1 where nothing of it is shown.
+    /// Bytes of the word in this line, 1 if none of it is shown.
     pub len: usize,
 }
 
@@ -106,7 +106,7 @@ impl Diagnostic {
 }
 
 impl Spot {
-    /// A message about what stands there.
+    /// A message about this place.
     pub fn diagnostic(&self, level: LogLevel, message: impl Into<String>) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(level, message, self.place.clone());
         diagnostic.snippet = Some(self.snippet.clone());
@@ -133,7 +133,7 @@ impl std::fmt::Display for SourcePosition {
 }
 
 impl Snippet {
-    /// Cuts the line of a word out of a whole text. `start..end` are offsets of the word.
+    /// Extracts the line of a word from a whole text. `start..end` are offsets of the word.
     pub(crate) fn cut(text: &[u8], start: usize, end: usize) -> Self {
         let start = start.min(text.len());
         let (before, after) = text.split_at(start);
@@ -148,7 +148,7 @@ impl Snippet {
         let line = text.get(line_start..start + line_len).unwrap_or_default();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let number = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        // What begins in the line's end is pointed at behind its last byte.
+        // A word that begins in the line's end is marked after its last byte.
         let column = (start - line_start).min(line.len());
         let len_max = line.len() - column;
         Self {
@@ -186,10 +186,10 @@ impl Snippet {
     }
 }
 
-/// Columns of a source line that are shown before its beginning is cut: about a terminal's.
+/// Columns of a source line that are shown before its beginning is cut: about a terminal's width.
 const WIDTH_MAX: usize = 120;
 
-/// Text that cannot upset a terminal: control bytes become `?`, tabs stay.
+/// Text that is safe on a terminal: control bytes become `?`, tabs stay.
 fn printable(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()

@@ -1,6 +1,5 @@
-//! Directives are data: name, contexts, arity, default, a line of documentation, and how the
-//! directive is applied. Parsing, checking, documentation and "did you mean" are all made from
-//! the same tables ([`crate::directives`]).
+//! Directives are data: name, contexts, arity, default, a line of documentation, and how the directive is applied.
+//! Parsing, checking, documentation and "did you mean" all use the same tables ([`crate::directives`]).
 
 use std::time::Duration;
 
@@ -8,49 +7,48 @@ use crate::config::settings::SettingsDraft;
 use crate::lexer::Statement;
 use crate::resolve::{Applied, Resolver};
 
-/// One directive, as documentation sees it.
+/// One directive, as documentation lists it.
 #[derive(Debug)]
 pub struct Directive {
     /// Its name.
     pub name: &'static str,
-    /// Where it may stand.
+    /// Where it is allowed.
     pub contexts: Contexts,
     /// How many arguments it takes.
     pub arity: Arity,
-    /// Its value when it is absent, in the language itself; `None` when there is no such value.
+    /// Its default, in the language itself; `None` if there is no such value.
     pub default: Option<&'static str>,
-    /// What it does.
+    /// Its description.
     pub doc: &'static str,
-    /// May stand several times in one block.
+    /// It may occur several times in one block.
     pub(crate) repeats: bool,
     pub(crate) apply: Apply,
-    /// Why nothing reads what it sets, and whether a notice says so.
+    /// Why its value is not read, and whether a notice says so.
     pub(crate) unread: Option<(&'static str, Notice)>,
 }
 
-/// Whether a directive that changes nothing is worth a line at every start.
+/// Whether a directive without effect is logged at every start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// A configuration may count on what it asks for.
+    /// A configuration may rely on its effect.
     Given,
-    /// What it asks for is always so, or cannot be told from outside.
+    /// Its effect is always in force, or is not visible from outside.
     Spared,
 }
 
-/// What Millstream does with a directive.
+/// How Millstream treats a directive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// What nginx does.
+    /// As nginx.
     Supported,
-    /// Parsed and checked, but it changes nothing, for this reason. A notice says so unless what
-    /// it asks for is always so.
+    /// Parsed and checked, but without effect, for this reason. A notice says so unless the effect is always in force.
     AcceptedWithoutEffect(&'static str),
     /// Known to nginx, from the module of this name; refused.
     NotYet(&'static str),
 }
 
 impl Directive {
-    /// What Millstream does with it.
+    /// How Millstream treats it.
     pub fn status(&self) -> Status {
         match (self.apply, self.unread) {
             (Apply::WithoutEffect(_, reason), _) | (_, Some((reason, _))) => {
@@ -61,7 +59,7 @@ impl Directive {
         }
     }
 
-    /// The same directive, whose value is kept but never read, for this reason.
+    /// The same directive, whose value is stored but never read, for this reason.
     pub(crate) const fn unread(mut self, reason: &'static str, notice: Notice) -> Self {
         self.unread = Some((reason, notice));
         self
@@ -88,13 +86,13 @@ pub(crate) enum Apply {
     Milliseconds(fn(&mut SettingsDraft) -> &mut Option<Duration>),
     /// A time in seconds.
     Seconds(fn(&mut SettingsDraft) -> &mut Option<Duration>),
-    /// By its own function.
+    /// By a function of its own.
     With(fn(&mut Resolver<'_>, &Statement) -> Applied),
     /// Opens a block; the function parses it.
     Block(fn(&mut Resolver<'_>, &Statement) -> Applied),
-    /// Checked, then noted: why ignoring it cannot change an answer.
+    /// Checked, then reported: why ignoring it cannot change an answer.
     WithoutEffect(Value, &'static str),
-    /// nginx knows it, from this module.
+    /// nginx has it in this module.
     NotYet(&'static str),
 }
 
@@ -115,7 +113,7 @@ impl std::fmt::Debug for Apply {
     }
 }
 
-/// What the value of a directive without effect must look like all the same.
+/// The syntax of the value of a directive without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value {
     Flag,
@@ -124,18 +122,18 @@ pub(crate) enum Value {
     Time,
     /// A number and a size, as `16 8k`.
     Buffers,
-    /// Anything.
+    /// Any text.
     Text,
 }
 
 /// How many arguments a directive takes, its name not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arity {
-    /// Just so many.
+    /// Exactly this number.
     Exactly(usize),
     /// From the first to the second, both included.
     Between(usize, usize),
-    /// So many or more.
+    /// This number or more.
     AtLeast(usize),
 }
 
@@ -225,7 +223,7 @@ pub(crate) const REWRITING: Contexts = SERVER_LOCATION
     .and(Contexts::IF_IN_SERVER)
     .and(Contexts::IF_IN_LOCATION);
 
-/// A directive that may stand once in a block.
+/// A directive that may occur once in a block.
 pub(crate) const fn once(
     name: &'static str,
     contexts: Contexts,
@@ -251,7 +249,7 @@ pub(crate) const fn once(
     }
 }
 
-/// A directive that may stand several times in a block.
+/// A directive that may occur several times in a block.
 pub(crate) const fn many(
     name: &'static str,
     contexts: Contexts,

@@ -1,7 +1,7 @@
 //! Tables of directives, one file per feature, and the look-up over all of them.
 //!
-//! A directive that nginx knows is in exactly one table: with its implementation in the
-//! feature's, or in `known` when Millstream does not have it yet.
+//! A directive that nginx has is in exactly one table: with its implementation in the feature's, or in `known` if
+//! Millstream does not have it yet.
 
 pub(crate) mod access;
 pub(crate) mod autoindex;
@@ -58,7 +58,7 @@ const TABLES: &[&[Directive]] = &[
     known::DIRECTIVES,
 ];
 
-/// Every directive that is known, with what is done with it.
+/// Every known directive.
 pub fn all() -> impl Iterator<Item = &'static Directive> {
     TABLES.iter().flat_map(|table| table.iter())
 }
@@ -81,7 +81,7 @@ mod tests {
     use crate::directive::Status;
 
     #[test]
-    fn every_name_stands_in_one_table_only() {
+    fn every_name_is_in_one_table_only() {
         let mut names: Vec<&str> = all().map(|directive| directive.name).collect();
         names.sort_unstable();
         let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();

@@ -1,4 +1,4 @@
-//! Patterns of `include`: what glob(3) understands, as a pure function.
+//! Patterns of `include`: glob(3) as a pure function.
 
 /// Whether a path matches a pattern: `*` and `?` stop at slashes and do not match a dot that
 /// begins a name, `[a-z]` and `[!a-z]` are classes, a backslash takes the next byte literally.
@@ -19,8 +19,7 @@ pub fn matches(pattern: &[u8], path: &[u8]) -> bool {
     }
 }
 
-/// One path component, by backtracking to the last star only: linear in both lengths for each
-/// star.
+/// Matches one path component, by backtracking to the last star only: linear in both lengths for each star.
 fn matches_name(mut pattern: &[u8], mut name: &[u8]) -> bool {
     let mut star: Option<(&[u8], &[u8])> = None;
     loop {
@@ -51,7 +50,7 @@ fn matches_name(mut pattern: &[u8], mut name: &[u8]) -> bool {
     }
 }
 
-/// What is left of the pattern when its first element matches the byte.
+/// The rest of the pattern if its first element matches the byte.
 fn matches_byte(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     match pattern {
         [b'?', rest @ ..] => Some(rest),

@@ -1,10 +1,9 @@
 //! Words, blocks and comments: nginx's grammar, byte for byte.
 //!
-//! A word ends at white space, `;` or `{`; a quoted word ends at its quote, and only white
-//! space, `;`, `{` or `)` may follow it. `#` begins a comment only where a word could begin. `{`
-//! directly after `$` belongs to the word (`${name}`). A backslash takes the next byte into the
-//! word, whatever it is; `\"`, `\'`, `\\`, `\t`, `\r` and `\n` are translated, all other pairs
-//! stay as they are, backslash included.
+//! A word ends at white space, `;` or `{`; a quoted word ends at its quote, and only white space, `;`, `{` or `)` may
+//! follow it. `#` begins a comment only where a word could begin. `{` directly after `$` belongs to the word
+//! (`${name}`). A backslash takes the next byte into the word, whatever it is; `\"`, `\'`, `\\`, `\t`, `\r` and `\n`
+//! are translated, all other pairs are kept, backslash included.
 //!
 //! Public for programs that rewrite configurations, and for the fuzz target.
 
@@ -27,7 +26,7 @@ pub struct SourceText {
 pub struct Word {
     /// After quotes and escapes.
     pub bytes: Vec<u8>,
-    /// Where it stands, quotes included.
+    /// Its place, quotes included.
     pub span: Range<usize>,
 }
 
@@ -52,8 +51,8 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// The argument of that number, from 1; the last word where there are fewer. (Arity is
-    /// checked before a directive is applied.)
+    /// The argument with this index, from 1; the last word if there are fewer. (Arity is checked before a directive is
+    /// applied.)
     pub(crate) fn arg(&self, index: usize) -> &Word {
         self.words
             .get(index)
@@ -76,34 +75,34 @@ static NO_WORD: Word = Word {
     span: 0..0,
 };
 
-/// What the lexer yields.
+/// The tokens of the lexer.
 #[derive(Debug)]
 pub enum Token {
-    /// A directive, or what opens a block.
+    /// A directive, or the head of a block.
     Statement(Statement),
     /// `}`.
     BlockEnd,
-    /// The text is over.
+    /// The end of the text.
     End,
 }
 
-/// What is wrong with the text, in nginx's words, and where.
+/// An error in the text, as nginx words it, and its place.
 #[derive(Debug)]
 pub struct LexError {
-    /// nginx's words, without the place.
+    /// nginx's message, without the place.
     pub message: String,
     /// The line that nginx names.
     pub line: u32,
-    /// What to point at; never beyond the text.
+    /// The bytes to mark; never beyond the text.
     pub span: Range<usize>,
-    /// The words of the statement that something other than `;` or `{` ended.
+    /// The words of the statement that was not ended by `;` or `{`.
     pub words: Vec<Word>,
 }
 
 /// Longest word in bytes: nginx reads files through a buffer of this size.
 const WORD_LEN_MAX: usize = 4096;
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug)]
 pub struct Lexer {
     pub(crate) text: Arc<SourceText>,
@@ -161,7 +160,7 @@ impl Lexer {
                     match text.bytes.get(self.position) {
                         None => return Err(self.end_of_text(start..self.position)),
                         Some(b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{') => {}
-                        // nginx lets `if ($a = "b")` be written so: the bracket starts a word.
+                        // nginx accepts `if ($a = "b")`: the parenthesis starts a word.
                         Some(b')') => {}
                         Some(&byte) => return Err(self.unexpected(byte, self.position)),
                     }
@@ -206,7 +205,7 @@ impl Lexer {
         }
     }
 
-    /// A word in quotes; the position is left behind the closing one.
+    /// A word in quotes; the position is left after the closing one.
     fn quoted(&mut self, bytes: &[u8], quote: u8) -> Result<Word, LexError> {
         let start = self.position;
         let start_line = self.line;
@@ -320,7 +319,7 @@ impl Lexer {
     }
 }
 
-/// Translates the escapes that nginx knows.
+/// Translates the escapes of nginx.
 fn unescape(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;

@@ -21,13 +21,13 @@
 //! ```
 #![forbid(unsafe_code)]
 
-/// The way in: [`load()`], its options and results.
+/// The entry point: [`load()`], its options and results.
 pub mod load;
 
 /// Where text comes from.
 pub mod source;
 
-/// What one parse read, to be replayed elsewhere.
+/// The text of one parse, to be replayed elsewhere.
 pub mod bundle;
 
 /// Patterns of `include`.
@@ -36,7 +36,7 @@ pub mod glob;
 /// Words, blocks, comments.
 pub mod lexer;
 
-/// What a directive is.
+/// The description of a directive.
 pub mod directive;
 
 /// Tables of all directives, one file per feature.
@@ -45,7 +45,7 @@ pub mod directives;
 /// Statements to drafts, drafts to the configuration.
 mod resolve;
 
-/// What a configuration says, typed and merged.
+/// A configuration, typed and merged.
 pub mod config;
 
 /// Errors, warnings and notices.

@@ -1,4 +1,4 @@
-//! The way in: a source and options in, a configuration or an error out.
+//! The entry point: a source and options in, a configuration or an error out.
 
 use crate::Text;
 use crate::config::Config;
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::resolve::{Resolver, join};
 use crate::source::Source;
 
-/// What the command line and the build say.
+/// Settings of the command line and the build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Paths.
@@ -19,7 +19,7 @@ pub struct Options {
     pub is_privileged: bool,
 }
 
-/// Default paths, as nginx has them from its build: relative ones are joined to the prefix.
+/// Default paths, in nginx those of its build: relative ones are joined to the prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// `-p`: an absolute path that ends in a slash.
@@ -70,8 +70,7 @@ impl Options {
         join(&self.paths.prefix, &self.paths.conf)
     }
 
-    /// The directory of the configuration file with a slash at its end: `include` is relative
-    /// to it.
+    /// The directory of the configuration file with a slash at its end: `include` is relative to it.
     pub fn conf_prefix(&self) -> Text {
         let file = self.conf_file();
         let len = file
@@ -82,7 +81,7 @@ impl Options {
     }
 }
 
-/// A configuration, and what was remarked on the way.
+/// A configuration, with warnings and notices.
 #[derive(Debug)]
 pub struct Loaded {
     /// The configuration.
@@ -104,7 +103,7 @@ pub struct Failure {
 pub fn load(source: &dyn Source, options: &Options) -> Result<Loaded, Box<Failure>> {
     let (mut result, mut remarks, shadows) = Resolver::new(source, options, &[]).run();
     if result.is_ok() && !shadows.is_empty() {
-        // A name such as $http_x was used as built in before `set` or `map` took it.
+        // A name such as $http_x was used as built-in before `set` or `map` defined it.
         (result, remarks, _) = Resolver::new(source, options, &shadows).run();
     }
     match result {

@@ -1,5 +1,5 @@
-//! From statements to a [`Config`]: one pass in the order of the text, as nginx does it, then
-//! inheritance once the `http` block is whole.
+//! From statements to a [`Config`]: one pass in the order of the text, as in nginx, then inheritance once the `http`
+//! block is complete.
 
 pub(crate) mod draft;
 mod finish;
@@ -29,13 +29,13 @@ use variables::VariableTable;
 /// Success, or the error that refuses the configuration.
 pub(crate) type Applied<T = ()> = Result<T, Box<Diagnostic>>;
 
-/// Applies one entry of a `types` or `map` block, which hold no directives.
+/// Applies one entry of a `types` or `map` block, whose entries are not directives.
 pub(crate) type EntryHandler = fn(&mut Resolver<'_>, &Statement) -> Applied;
 
-/// Files included in files included in files: a cycle would not end otherwise.
+/// Depth of nested includes: a cycle would not end otherwise.
 const INCLUDE_DEPTH_MAX: usize = 64;
 
-/// Blocks in blocks: each level takes stack; nginx itself has no limit.
+/// Depth of nested blocks: each level uses stack; nginx itself has no limit.
 const BLOCK_DEPTH_MAX: usize = 100;
 
 /// The state of one parse.
@@ -55,14 +55,14 @@ pub(crate) struct Resolver<'a> {
     pub(crate) variables: VariableTable,
     /// Warnings and notices, in order.
     pub(crate) remarks: Vec<Diagnostic>,
-    /// What refuses the configuration once all of it has been seen.
+    /// Unsupported features, which refuse the configuration once all of it has been parsed.
     pub(crate) unsupported: Unsupported,
     lexer: Lexer,
     include_depth: usize,
     block_depth: usize,
 }
 
-/// What ends a run of statements.
+/// What ends a sequence of statements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
     File,
@@ -102,7 +102,7 @@ impl<'a> Resolver<'a> {
         let shadows = self.variables.late_shadows();
         let resolved = match (parsed, self.unsupported.diagnostic()) {
             (Ok(()), None) => finish::finish(&mut self),
-            // What is left of the configuration would give errors that are none, of variables for example.
+            // The rest of the configuration would cause consequential errors, about variables for example.
             (Ok(()), Some(unsupported)) => Err(unsupported),
             (Err(error), unsupported) => {
                 self.remarks
@@ -245,7 +245,7 @@ impl<'a> Resolver<'a> {
         error
     }
 
-    /// The context; it comes before all else, as in nginx.
+    /// Checks the context; this comes first, as in nginx.
     fn check_place(&self, directive: &'static Directive, statement: &Statement) -> Applied {
         if directive.contexts.meets(self.context) {
             return Ok(());
@@ -257,7 +257,7 @@ impl<'a> Resolver<'a> {
         Err(error)
     }
 
-    /// End, number of arguments, and duplicates, in nginx's order.
+    /// Checks end, number of arguments, and duplicates, in nginx's order.
     fn check(&mut self, directive: &'static Directive, statement: &Statement) -> Applied {
         let name = statement.name();
         if statement.opens_block && !directive.is_block() {
@@ -367,7 +367,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// The first argument through a reader of values; `invalid value` where it fails.
+    /// The first argument, read by a function; `invalid value` if it fails.
     pub(crate) fn read<T>(
         &self,
         statement: &Statement,
@@ -382,7 +382,7 @@ impl Resolver<'_> {
         value::number(&word.bytes).ok_or_else(|| self.refused_at(statement, word, "invalid number"))
     }
 
-    /// One of a list of words, compared without case: `invalid value "x"` where it is none.
+    /// One of a list of words, compared without case; else `invalid value "x"`.
     pub(crate) fn choice<T: Copy>(
         &self,
         statement: &Statement,
@@ -407,7 +407,7 @@ impl Resolver<'_> {
     }
 }
 
-/// A path as it is when absolute, else behind a directory that ends in a slash.
+/// An absolute path as it is, another one after a directory that ends in a slash.
 pub(crate) fn join(directory: &[u8], path: &[u8]) -> Text {
     if path.first() == Some(&b'/') {
         return Text::from(path);
@@ -483,7 +483,7 @@ impl Resolver<'_> {
         Box::new(diagnostic)
     }
 
-    /// An error where the lexer stands now.
+    /// An error at the lexer's position.
     fn at_position(&self, message: &str, help: &str) -> Box<Diagnostic> {
         let end = self.lexer.position();
         let error = LexError {
@@ -512,7 +512,7 @@ pub(crate) fn snippet(text: &SourceText, span: &Range<usize>) -> Snippet {
     Snippet::cut(&text.bytes, span.start, span.end)
 }
 
-/// Where a word stands, for those outside who may find it wrong.
+/// The place of a word, for errors that are found outside.
 pub(crate) fn spot(statement: &Statement, word: &Word) -> Spot {
     Spot {
         place: place(&statement.text, statement.line),

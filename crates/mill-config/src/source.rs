@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::glob;
 
-/// The outside world as parsing sees it. The binary implements it over files, tests over
-/// literals ([`Memory`]), the worker process over what the master read ([`crate::Bundle`]).
+/// Access to files and names during parsing. The binary implements it over files, tests over literals ([`Memory`]), the
+/// worker process over the master's text ([`crate::Bundle`]).
 pub trait Source {
     /// The whole content of a file. Paths are absolute.
     fn read(&self, path: &[u8]) -> Result<Vec<u8>, SourceError>;
@@ -13,8 +13,8 @@ pub trait Source {
     /// The paths that a pattern matches, sorted, as by glob(3); none is no error.
     fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, SourceError>;
 
-    /// The addresses of a host name, for `listen`. Knows `localhost` only unless it is
-    /// implemented; no address means "host not found".
+    /// The addresses of a host name, for `listen`. By default only `localhost` is known; no address means "host not
+    /// found".
     fn resolve(&self, host: &[u8]) -> Vec<IpAddr> {
         if host == b"localhost" {
             vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]

@@ -1,7 +1,7 @@
 //! "Did you mean": the nearest known name.
 
-/// The candidate nearest to a word, if it is near enough to be meant: one edit for short words,
-/// up to three for long ones. Of equals the first wins.
+/// The candidate nearest to a word, if it is near enough: one edit for short words, up to three for long ones. The
+/// first of equal ones is taken.
 pub fn nearest<'a>(word: &[u8], candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.len() / 3).clamp(1, EDITS_MAX);
     candidates
@@ -12,10 +12,10 @@ pub fn nearest<'a>(word: &[u8], candidates: impl Iterator<Item = &'a str>) -> Op
         .map(|(_, candidate)| candidate)
 }
 
-/// More edits than this make another word, not a slip.
+/// More edits make another word, not a typing error.
 const EDITS_MAX: usize = 3;
 
-/// Insertions, deletions, substitutions and swaps of neighbours between two words.
+/// Insertions, deletions, substitutions and swaps of adjacent bytes between two words.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let width = b.len() + 1;
     let mut before_last: Vec<usize> = vec![0; width];
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_find_their_word_and_strangers_none() {
+    fn typing_errors_find_their_word_and_unknown_words_none() {
         let names = ["listen", "location", "server_name", "root", "gzip"];
         let check = |word: &str, expected: Option<&str>| {
             assert_eq!(

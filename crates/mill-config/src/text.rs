@@ -1,4 +1,4 @@
-//! Bytes as they stand in a configuration: usually UTF-8, never promised to be.
+//! Bytes of a configuration: usually UTF-8, but not always.
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -51,7 +51,7 @@ pub fn seconds(text: &[u8]) -> Option<Duration> {
     Some(Duration::from_secs(time(text, false)?))
 }
 
-/// The largest value that nginx takes (its integers are signed, 64 bits).
+/// The largest value of nginx (its integers are signed, 64 bits).
 const VALUE_MAX: u64 = i64::MAX as u64;
 
 /// Units in the order in which they must stand, with their seconds.

@@ -1,4 +1,4 @@
-//! Replays the fuzz targets' corpora: what was once found stays found, without nightly.
+//! Replays the fuzz targets' corpora without nightly: fixed failures stay fixed.
 
 #[path = "../../../fuzz/properties/config_lexer.rs"]
 mod config_lexer;

@@ -1,11 +1,11 @@
-//! What is said about configurations: nginx's line, the caret, the help.
+//! Messages about configurations: nginx's line, the caret, the advice.
 
 use mill_config::config::LogLevel;
 use mill_config::{Diagnostic, Memory, Options, load};
 
 const PATH: &str = "/etc/nginx/nginx.conf";
 
-/// Everything that is said about a configuration, the error last.
+/// All messages about a configuration, the error last.
 fn said(text: &str) -> Vec<Diagnostic> {
     let source = Memory::new().with(PATH, text);
     match load(&source, &Options::default()) {
@@ -113,7 +113,7 @@ fn a_wrong_value_is_pointed_at_not_its_directive() {
 }
 
 #[test]
-fn a_misplaced_directive_is_told_where_it_may_stand() {
+fn a_misplaced_directive_is_reported_with_its_contexts() {
     check(
         "events {}\nhttp { listen 80; }",
         "nginx: [emerg] \"listen\" directive is not allowed here in /etc/nginx/nginx.conf:2\n\
@@ -124,7 +124,7 @@ fn a_misplaced_directive_is_told_where_it_may_stand() {
 }
 
 #[test]
-fn a_listener_for_tls_is_refused_in_so_many_words() {
+fn a_listener_for_tls_is_refused_with_its_reason() {
     check(
         "events {}\nhttp { server { listen 443 ssl; } }",
         "nginx: [emerg] the \"ssl\" parameter is known to nginx, but not to Millstream yet in \
@@ -147,7 +147,7 @@ fn a_directive_without_effect_gets_one_notice_with_its_reason() {
 }
 
 #[test]
-fn a_value_that_nobody_reads_is_noted_unless_it_is_always_so() {
+fn an_unread_value_is_noted_unless_its_effect_is_always_in_force() {
     for (text, noted) in [
         ("lock_file /l; events {}", true),
         ("debug_points abort; events {}", true),
@@ -185,7 +185,7 @@ fn an_unknown_variable_is_found_wherever_it_stands() {
 }
 
 #[test]
-fn lexical_errors_have_nginx_words_and_lines() {
+fn lexical_errors_have_nginx_messages_and_lines() {
     let long = "a".repeat(5000);
     let cases: &[(&str, &str)] = &[
         ("events {} ;", "[emerg] unexpected \";\" in FILE:1"),
@@ -236,7 +236,7 @@ fn lexical_errors_have_nginx_words_and_lines() {
 }
 
 #[test]
-fn errors_of_values_have_nginx_words() {
+fn errors_of_values_have_nginx_messages() {
     let cases: &[(&str, &str)] = &[
         (
             "sendfile on; sendfile off;",

@@ -1,11 +1,11 @@
-//! `network_stack`: a text that somebody else understands, and where it stands.
+//! `network_stack`: a text that mill-device parses, and its place.
 
 use mill_config::config::{LogLevel, NetworkStack};
 use mill_config::{Memory, Options, load};
 
 const PATH: &str = "/etc/nginx/nginx.conf";
 
-/// What is said of a stack in front of a configuration; the error's line if it is refused.
+/// The stack in a configuration; the error's line if it is refused.
 fn stack(text: &str) -> Result<Option<NetworkStack>, String> {
     let source = Memory::new().with(PATH, format!("{text}\nevents {{}}"));
     load(&source, &Options::default())
@@ -31,7 +31,7 @@ fn arguments_are_joined_as_on_the_command_line() {
         "network_stack tap:ms0 \"address=10.0.0.2/24\"\n  burst=5;",
         Some("tap:ms0,address=10.0.0.2/24,burst=5"),
     );
-    // Not the word alone: whoever makes the stack will say that this is no device.
+    // Not the word alone: mill-device will report that this is no device.
     check(
         "network_stack kernel polling=spin;",
         Some("kernel,polling=spin"),
@@ -39,7 +39,7 @@ fn arguments_are_joined_as_on_the_command_line() {
 }
 
 #[test]
-fn it_stands_once_outside_all_blocks_and_says_something() {
+fn it_occurs_once_outside_all_blocks_and_has_arguments() {
     let check = |text: &str, expected: &str| {
         assert_eq!(stack(text).unwrap_err(), format!("[emerg] {expected}"));
     };
@@ -74,7 +74,7 @@ fn messages_about_it_show_its_text() {
 }
 
 #[test]
-fn two_are_the_same_that_say_the_same() {
+fn equal_texts_are_equal_stacks() {
     let parse = |text: &str| stack(text).unwrap();
     let one = parse("network_stack tap:a,burst=5;");
     assert_eq!(one, parse("\n\nnetwork_stack tap:a burst=5;"));

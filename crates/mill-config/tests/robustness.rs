@@ -2,7 +2,7 @@
 
 use mill_config::{Bundle, Memory, Options, load};
 
-/// A configuration with a bit of everything, to be spoilt.
+/// A configuration with a bit of everything, to be corrupted.
 const WHOLE: &str = r#"
 user a b; worker_processes auto; worker_cpu_affinity auto 0101; error_log stderr info; env A=b;
 events { worker_connections 10; use epoll; multi_accept on; debug_connection 10.0.0.0/8; }
@@ -90,7 +90,7 @@ fn spoil(text: &mut Vec<u8>, random: &mut Random) {
 }
 
 #[test]
-fn spoilt_configurations_never_panic() {
+fn corrupted_configurations_never_panic() {
     let seed = 0x5eed_0001;
     println!("seed {seed:#x}");
     let mut random = Random(seed);

@@ -1,11 +1,11 @@
-//! A `;` that is missing is named, at the place where it is missing.
+//! A missing `;` is reported at the place where it is missing.
 
 use mill_config::config::LogLevel;
 use mill_config::{Diagnostic, Memory, Options, load};
 
 const PATH: &str = "/etc/nginx/nginx.conf";
 
-/// The last thing that is said about a configuration.
+/// The last message about a configuration.
 fn said(text: &str) -> Diagnostic {
     let source = Memory::new().with(PATH, text);
     match load(&source, &Options::default()) {
@@ -72,7 +72,7 @@ fn whatever_ends_the_statement_instead() {
         "types {\n text/html html\n}\n}",
         "unexpected \"}\": entry \"text/html\" is not terminated by \";\" in FILE:4",
     );
-    // Not missing: the number of arguments is what is wrong.
+    // Not missing: the number of arguments is wrong.
     check(
         "root /a index b;\n}",
         "invalid number of arguments in \"root\" directive in FILE:3",
@@ -92,7 +92,7 @@ fn whatever_ends_the_statement_instead() {
 }
 
 #[test]
-fn where_any_word_is_an_argument_a_warning_asks() {
+fn where_any_word_is_an_argument_there_is_a_warning() {
     let check = |directives: &str, expected: Option<&str>| {
         let source = Memory::new().with(
             PATH,

@@ -1,4 +1,4 @@
-//! Inheritance, templates, rewriting, logs: what a configuration means once it is merged.
+//! Inheritance, templates, rewriting, logs: the meaning of a configuration once it is merged.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Groups of settings are shared between blocks until one of their directives stands in a block.
+//! Groups of settings are shared between blocks unless a block has one of their directives.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn location<'a>(server: &'a Server, path: &str) -> &'a Location {
     found.expect("the location exists")
 }
 
-/// The groups that are the same in memory, by their names, of all that are listed here.
+/// The groups of this list that are the same in memory, by their names.
 fn shared(a: &Settings, b: &Settings) -> String {
     let mut names = Vec::new();
     macro_rules! compare {
@@ -52,7 +52,7 @@ fn all_but(groups: &str) -> String {
 }
 
 #[test]
-fn a_block_that_says_nothing_shares_all_groups_with_the_block_around_it() {
+fn a_block_without_directives_shares_all_groups_with_the_enclosing_block() {
     let config = config(
         "gzip on; server { root /a; location /b { location /b/c { } limit_except GET { } \
          if ($arg_a) { } } } server { }",
@@ -109,14 +109,14 @@ fn a_directive_separates_its_own_group_only() {
     check("gzip_types *;", "gzip");
     check("access_log off;", "log");
     check("gzip on; etag off;", "gzip headers");
-    // These stand in the location itself, or change nothing.
+    // These are fields of the location itself, or have no effect.
     check("try_files a b;", "");
     check("stub_status;", "");
     check("aio on;", "");
 }
 
 #[test]
-fn a_separated_group_keeps_what_the_outer_block_says_of_the_rest() {
+fn a_separated_group_keeps_the_outer_blocks_other_values() {
     let config = config(
         "gzip on; gzip_comp_level 7; gzip_types a/b; \
          server { client_header_timeout 7s; location /a { gzip_comp_level 8; } }",

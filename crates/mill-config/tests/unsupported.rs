@@ -1,11 +1,11 @@
-//! What nginx knows and Millstream does not yet is told all at once.
+//! Features of nginx that Millstream does not have yet are reported all at once.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use mill_config::{Diagnostic, Memory, Options, load};
 
 const PATH: &str = "/etc/nginx/nginx.conf";
 
-/// The error, after the emergencies that were told before it.
+/// The error, after the emergencies reported before it.
 fn refused(text: &str) -> Vec<Diagnostic> {
     let source = Memory::new().with(PATH, text).with(
         "/etc/nginx/proxy.inc",
@@ -21,7 +21,7 @@ fn refused(text: &str) -> Vec<Diagnostic> {
 }
 
 #[test]
-fn everything_that_is_not_here_yet_is_listed_with_its_first_place_and_how_often_it_stands() {
+fn every_unsupported_feature_is_listed_with_its_first_place_and_its_count() {
     let text = "events {}
 http {
     upstream backend {
@@ -60,7 +60,7 @@ http {
 }
 
 #[test]
-fn one_thing_that_stands_often_is_one_sentence() {
+fn one_feature_used_often_is_one_sentence() {
     let told = refused(
         "events {} http { server { location /a { proxy_pass http://a; }\nlocation /b { proxy_pass http://b; } } }",
     );
@@ -73,7 +73,7 @@ fn one_thing_that_stands_often_is_one_sentence() {
 }
 
 #[test]
-fn an_error_after_it_is_told_too_unless_it_may_come_of_it() {
+fn an_error_after_it_is_reported_too_unless_it_may_be_a_consequence() {
     let check = |text: &str, expected: &[&str]| {
         let told = refused(text);
         let lines: Vec<String> = told.iter().map(Diagnostic::line).collect();

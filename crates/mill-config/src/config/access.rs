@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-/// One `allow` or `deny`; the first rule whose network holds the client decides.
+/// One `allow` or `deny`; the first rule whose network contains the client decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessRule {
     /// True for `allow`.
     pub allow: bool,
-    /// The clients that it is for.
+    /// The clients that it applies to.
     pub network: Network,
 }
 
@@ -25,7 +25,7 @@ pub enum Network {
 impl Network {
     /// Whether a client belongs to this set; `None` is a client on a UNIX-domain socket.
     ///
-    /// An IPv4-mapped IPv6 client is matched as the IPv4 address it stands for, as nginx does.
+    /// An IPv4-mapped IPv6 client is matched as its IPv4 address, as in nginx.
     pub fn contains(&self, client: Option<IpAddr>) -> bool {
         match (*self, client) {
             (Self::All, _) | (Self::Unix, None) => true,
@@ -50,7 +50,7 @@ impl Network {
     }
 }
 
-/// What the rules say about a client: true to let it in. No rule, or none that fits, lets in.
+/// Whether the rules admit a client. Without a matching rule it is admitted.
 pub fn is_allowed(rules: &[AccessRule], client: Option<IpAddr>) -> bool {
     rules
         .iter()

@@ -9,7 +9,7 @@ use super::Network;
 pub struct Events {
     /// `worker_connections`: connections per worker thread, listeners included.
     pub worker_connections: u32,
-    /// `multi_accept`: accept all that wait, not one per turn.
+    /// `multi_accept`: accept all waiting connections, not one per turn.
     pub multi_accept: bool,
     /// `accept_mutex`: parsed; workers have listeners of their own or share one, none locks.
     pub accept_mutex: bool,

@@ -8,7 +8,7 @@ use crate::Text;
 /// Everything that serves HTTP.
 #[derive(Debug)]
 pub struct Http {
-    /// Sockets to open, in the order in which their addresses first stand.
+    /// Sockets to open, in the order in which their addresses first occur.
     pub listeners: Vec<Listener>,
     /// All servers, by [`Server::index`].
     pub servers: Vec<Arc<Server>>,
@@ -16,16 +16,16 @@ pub struct Http {
     pub log_formats: Vec<LogFormat>,
     /// `map`s.
     pub maps: Vec<Map>,
-    /// Variables that the configuration makes, by the index in [`super::Variable::User`].
+    /// Variables that the configuration defines, by the index in [`super::Variable::User`].
     pub user_variables: Vec<UserVariable>,
 }
 
-/// A variable made by `set`, `map` or a named capture. It lives as long as its request, and is
-/// empty until it is set.
+/// A variable defined by `set`, `map` or a named capture. It lives as long as its request, and is empty until it is
+/// set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserVariable {
     /// Its name, lower-cased, without `$`.
     pub name: Text,
-    /// Index into [`Http::maps`] when a `map` defines it: the value when nobody set another.
+    /// Index into [`Http::maps`] if a `map` defines it: the value unless another one was assigned.
     pub map: Option<usize>,
 }

@@ -16,9 +16,9 @@ use crate::diagnostic::Spot;
 pub struct Listener {
     /// What to bind.
     pub address: ListenAddress,
-    /// How.
+    /// Its socket options.
     pub options: ListenOptions,
-    /// Where it stands first; of a server without `listen`, where its block begins.
+    /// Where it first occurs; for a server without `listen`, where its block begins.
     pub spot: Spot,
     /// The servers of the listener's own address.
     pub hosts: VirtualHosts,
@@ -103,11 +103,11 @@ const DEFAULT_BACKLOG: u32 = 511;
 /// `so_keepalive=on|off|IDLE:INTERVAL:COUNT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketKeepalive {
-    /// Not written: the system decides.
+    /// Not configured: the system decides.
     System,
     /// SO_KEEPALIVE off.
     Off,
-    /// SO_KEEPALIVE on, with the probes' parameters where they were written.
+    /// SO_KEEPALIVE on, with the configured parameters of the probes.
     On(KeepaliveProbes),
 }
 

@@ -6,16 +6,14 @@ use std::sync::Arc;
 use super::{Instruction, LocationTree, Pattern, Settings, Template};
 use crate::Text;
 
-/// One location, an `if` in one, or the settings of a whole server. Reads like its
-/// [`Settings`] (by `Deref`).
+/// One location, an `if` in one, or the settings of a whole server. It dereferences to its [`Settings`].
 #[derive(Debug)]
 pub struct Location {
     /// How it is found.
     pub name: LocationName,
-    /// Everything inherited.
+    /// All inherited settings.
     pub settings: Settings,
-    /// `rewrite`, `return`, `set`, `if`, `break`; empty for an `if` (its body stands in the
-    /// instruction that led there).
+    /// `rewrite`, `return`, `set`, `if`, `break`; empty for an `if` (its body is in the instruction that led there).
     pub instructions: Arc<[Instruction]>,
     /// `try_files`.
     pub try_files: Option<TryFiles>,
@@ -59,7 +57,7 @@ pub enum LocationName {
 }
 
 impl LocationName {
-    /// The text in nginx's words: path, expression or name.
+    /// The text that nginx shows: path, expression or name.
     pub fn text(&self) -> &[u8] {
         match self {
             Self::Server | Self::Condition => &[],
@@ -83,11 +81,11 @@ pub struct TryFiles {
 pub struct TryCandidate {
     /// Its request path, without the slash that asks for a directory.
     pub path: Template,
-    /// It ended in a slash: a directory is wanted.
+    /// It ended in a slash: it must be a directory.
     pub directory: bool,
 }
 
-/// The last word of `try_files`.
+/// The last parameter of `try_files`.
 #[derive(Debug, Clone)]
 pub enum TryFallback {
     /// `=STATUS`.
@@ -106,12 +104,12 @@ pub struct LimitExcept {
     pub location: Arc<Location>,
 }
 
-/// A set of methods, those that nginx names in `limit_except`.
+/// A set of methods, of those that nginx knows in `limit_except`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MethodSet(pub(crate) u32);
 
 impl MethodSet {
-    /// Names in nginx's order; `GET` brings `HEAD` with it.
+    /// Names in nginx's order; `GET` includes `HEAD`.
     pub(crate) const NAMES: [&'static str; 14] = [
         "GET",
         "HEAD",

@@ -12,7 +12,7 @@ pub struct LocationTree {
     exact: Vec<(Text, Arc<Location>)>,
     /// `/path` and `^~ /path`, sorted by path.
     prefixes: Vec<Prefix>,
-    /// `~` and `~*`, in the order in which they stand.
+    /// `~` and `~*`, in the order of the text.
     patterns: Vec<Arc<Location>>,
 }
 
@@ -26,7 +26,7 @@ struct Prefix {
 }
 
 impl LocationTree {
-    /// Builds the tree from locations in the order in which they stand. Names are unique.
+    /// Builds the tree from locations in the order of the text. Names are unique.
     pub(crate) fn new(locations: impl IntoIterator<Item = Arc<Location>>) -> Self {
         let mut tree = Self::default();
         for location in locations {
@@ -58,13 +58,12 @@ impl LocationTree {
         tree
     }
 
-    /// The location of a decoded, normalised path, nested ones included; `None` leaves the
-    /// request with the settings of the enclosing block. When a regular expression decides, its
-    /// captures are left in `captures`, else those are as they were.
+    /// The location of a decoded, normalised path, nested ones included; `None` leaves the request with the settings of
+    /// the enclosing block. If a regular expression decides, its captures are stored in `captures`, else those are not
+    /// changed.
     ///
-    /// Order, as in nginx: an exact name; the longest prefix, and what is nested in it; then,
-    /// unless that prefix says `^~`, the regular expressions of this level in their order, and
-    /// what is nested in the first that matches.
+    /// Order, as in nginx: an exact name; the longest prefix, and locations nested in it; then, unless that prefix has
+    /// `^~`, the regular expressions of this level in their order, and locations nested in the first that matches.
     pub fn find(&self, path: &[u8], captures: &mut Captures) -> Option<&Arc<Location>> {
         self.search(path, captures).location()
     }
@@ -121,13 +120,13 @@ impl LocationTree {
     }
 }
 
-/// What one level says.
+/// The result of one level.
 enum Found<'a> {
-    /// No location fits.
+    /// No location matches.
     Nothing,
-    /// A prefix fits; an outer level's regular expressions may still win.
+    /// A prefix matches; an outer level's regular expressions may still take precedence.
     Open(&'a Arc<Location>),
-    /// An exact name or a regular expression fits: the search is over.
+    /// An exact name or a regular expression matches: the search is over.
     Settled(&'a Arc<Location>),
 }
 

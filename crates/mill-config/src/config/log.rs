@@ -12,7 +12,7 @@ pub struct AccessLog {
     pub path: LogPath,
     /// Index into [`super::Http::log_formats`].
     pub format: usize,
-    /// `buffer=`, `flush=`, `gzip=`; `None` writes each line as it comes.
+    /// `buffer=`, `flush=`, `gzip=`; `None` writes each line at once.
     pub buffer: Option<LogBuffer>,
     /// `if=`: no line when this evaluates to "" or "0".
     pub condition: Option<Template>,
@@ -31,9 +31,9 @@ pub enum LogPath {
 /// Buffering of an access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogBuffer {
-    /// Bytes kept before they are written.
+    /// Bytes buffered before they are written.
     pub size_bytes: u64,
-    /// Longest time that a line waits; `None` waits until the buffer is full.
+    /// Longest time that a line is buffered; `None` waits until the buffer is full.
     pub flush: Option<Duration>,
 }
 
@@ -69,7 +69,7 @@ pub struct ErrorLog {
     pub level: LogLevel,
 }
 
-/// The place of an error log.
+/// The destination of an error log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ErrorLogTarget {
     /// An absolute path.
@@ -83,17 +83,17 @@ pub enum ErrorLogTarget {
 pub enum LogLevel {
     /// The server cannot run.
     Emerg,
-    /// Act at once.
+    /// Action is needed at once.
     Alert,
     /// Critical.
     Crit,
     /// A request or an operation failed.
     Error,
-    /// Something is odd.
+    /// Something is unusual.
     Warn,
     /// Normal but notable: start, reload, stop.
     Notice,
-    /// What clients do wrong, and the like.
+    /// Client errors, and the like.
     Info,
     /// Everything.
     Debug,
@@ -112,7 +112,7 @@ impl LogLevel {
         Self::Debug,
     ];
 
-    /// The word of the configuration and of log lines.
+    /// The name in configurations and log lines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Emerg => "emerg",

@@ -6,7 +6,7 @@ use super::{ErrorLog, NetworkStack};
 use crate::Text;
 use crate::diagnostic::Spot;
 
-/// What stands outside all blocks.
+/// The settings outside all blocks.
 #[derive(Debug, Clone)]
 pub struct Main {
     /// The prefix (`-p`) that relative paths are joined to, with a slash at its end.
@@ -24,11 +24,11 @@ pub struct Main {
     pub worker_rlimit_core: Option<u64>,
     /// `worker_priority`: the nice value, -20 to 20; 0 leaves it alone.
     pub worker_priority: i32,
-    /// `worker_shutdown_timeout`: how long a graceful shutdown may take; `None` is for ever.
+    /// `worker_shutdown_timeout`: how long a graceful shutdown may take; `None` is unlimited.
     pub worker_shutdown_timeout: Option<Duration>,
     /// `pid`: absolute path of the pid file.
     pub pid: Text,
-    /// `lock_file`: absolute path; parsed for nginx's sake, nothing locks on it.
+    /// `lock_file`: absolute path; parsed as in nginx, but not used.
     pub lock_file: Text,
     /// `daemon`: go to the background.
     pub daemon: bool,
@@ -38,11 +38,11 @@ pub struct Main {
     pub working_directory: Option<Text>,
     /// `timer_resolution`; `None` reads the clock each turn.
     pub timer_resolution: Option<Duration>,
-    /// `env` lines in their order. `TZ` is kept in any case, as in nginx.
+    /// `env` lines in their order. `TZ` is always kept, as in nginx.
     pub env: Vec<EnvironmentVariable>,
     /// `thread_pool default`: the threads of each worker that wait for disks.
     pub thread_pool: ThreadPool,
-    /// `network_stack`: the stack of our own; `None` is the kernel's alone.
+    /// `network_stack`: the stack of our own; `None` uses the kernel's only.
     pub network_stack: Option<NetworkStack>,
     /// `error_log` of the main context; the default path with level `error` when absent.
     /// Never empty.
@@ -71,15 +71,15 @@ impl Default for ThreadPool {
 pub struct User {
     /// Account name.
     pub name: Text,
-    /// Group name; `None` means the group called like the user.
+    /// Group name; `None` means the group with the same name as the user.
     pub group: Option<Text>,
-    /// Where the account's name stands.
+    /// Where the account's name is written.
     pub name_spot: Spot,
-    /// Where the group's name stands; the account's where none is written.
+    /// Where the group's name is written; without one, the account's place.
     pub group_spot: Spot,
 }
 
-/// Two are the same that name the same, wherever they stand.
+/// Equal names are equal, wherever they are written.
 impl PartialEq for User {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.group) == (&other.name, &other.group)

@@ -9,11 +9,11 @@ use crate::Text;
 /// and `*.example.org`, then `example.*`), the regular expressions in their order, `default`.
 #[derive(Debug)]
 pub struct Map {
-    /// What is looked up, case-insensitively except by regular expressions.
+    /// The value that is looked up, case-insensitively except by regular expressions.
     pub source: Template,
     /// Index into [`super::Http::user_variables`] of the variable it defines.
     pub variable: usize,
-    /// Lower-cased values and what they give, sorted by value.
+    /// Lower-cased values and their results, sorted by value.
     pub exact: Vec<(Text, MapValue)>,
     /// `*.example.org` as `example.org` (and only below it), sorted; `hostnames` only.
     pub suffixes: Vec<(Text, MapValue)>,
@@ -21,17 +21,17 @@ pub struct Map {
     pub prefixes: Vec<(Text, MapValue)>,
     /// Regular expressions in their order.
     pub patterns: Vec<(Pattern, MapValue)>,
-    /// `default`; absent, the empty string.
+    /// `default`; if absent, the empty string.
     pub default: Option<MapValue>,
     /// `hostnames`.
     pub hostnames: bool,
-    /// `volatile`: look it up each time, keep no value for the request.
+    /// `volatile`: evaluated at each use, not kept for the request.
     pub volatile: bool,
 }
 
 impl Map {
-    /// The entry for a value; `None` yields the empty string. `captures` receives the captures
-    /// when a regular expression decides.
+    /// The entry for a value; `None` yields the empty string. `captures` receives the captures if a regular expression
+    /// decides.
     pub fn find(&self, value: &[u8], captures: &mut Captures) -> Option<&MapValue> {
         let name = match value.strip_suffix(b".") {
             Some(name) if self.hostnames => name,
@@ -73,7 +73,7 @@ fn lookup<'a>(table: &'a [(Text, MapValue)], value: &[u8]) -> Option<&'a MapValu
     table.get(index).map(|(_, value)| value)
 }
 
-/// What a map entry yields.
+/// The value of a map entry.
 #[derive(Debug, Clone)]
 pub struct MapValue(
     /// Evaluated when looked up; captures refer to the entry's regular expression.

@@ -25,8 +25,7 @@ impl MimeTypes {
             .map(|(_, kind)| kind)
     }
 
-    /// The extension of a path as nginx takes it: what follows the last dot after the last
-    /// slash; empty when there is none.
+    /// The extension of a path as in nginx: the part after the last dot after the last slash; empty if there is none.
     pub fn extension(path: &[u8]) -> &[u8] {
         let dot = path.iter().rposition(|&byte| byte == b'.' || byte == b'/');
         match dot.and_then(|at| path.split_at_checked(at)) {
@@ -35,7 +34,7 @@ impl MimeTypes {
         }
     }
 
-    /// Adds or replaces one entry; returns the type that was there before.
+    /// Adds or replaces one entry; returns the previous type.
     pub fn insert(&mut self, extension: &[u8], kind: Text) -> Option<Text> {
         let extension = Text::from(extension.to_ascii_lowercase());
         match self

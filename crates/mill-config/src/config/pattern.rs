@@ -1,7 +1,7 @@
 //! Regular expressions, in the two dialects that are needed.
 //!
-//! nginx uses PCRE. What the `regex` crate understands runs there (linear time, no stack);
-//! look-around and back-references fall back to PCRE2 itself.
+//! nginx uses PCRE. Expressions that the `regex` crate understands run there (linear time, no stack); look-around and
+//! back-references fall back to PCRE2 itself.
 
 use std::fmt;
 use std::ops::Range;
@@ -81,12 +81,12 @@ impl Pattern {
     pub fn is_match(&self, subject: &[u8]) -> bool {
         match &self.engine {
             Engine::Linear(regex) => regex.is_match(subject),
-            // The error is PCRE's match limit: nginx answers 500, we say "no match".
+            // The error is PCRE's match limit: nginx answers 500, here it is no match.
             Engine::Backtracking(regex) => regex.is_match(subject).unwrap_or(false),
         }
     }
 
-    /// Whether it matches; if so `captures` is replaced, else it is left alone.
+    /// Whether it matches; if so `captures` is replaced, else it is not changed.
     pub fn captures(&self, subject: &[u8], captures: &mut Captures) -> bool {
         match &self.engine {
             Engine::Linear(regex) => {
@@ -160,12 +160,11 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// Whether the text uses syntax that the `regex` crate accepts but reads in another way than
-/// PCRE does: set operations and classes in classes, `\<` and `\>`, `\b{start}`.
+/// Whether the text uses syntax that the `regex` crate accepts but reads differently from PCRE: set operations and
+/// classes in classes, `\<` and `\>`, `\b{start}`.
 ///
-/// One difference stays: `$` matches only at the very end here, in PCRE also before a last line
-/// feed. A path with a line feed at its end matches fewer expressions, which is the safer
-/// reading.
+/// One difference remains: `$` matches only at the very end here, in PCRE also before a final line feed. A path with a
+/// line feed at its end matches fewer expressions, which is the safer reading.
 fn has_own_meaning_in_pcre(text: &str) -> bool {
     let bytes = text.as_bytes();
     let has = |wanted: &[&[u8; 2]]| {
@@ -199,7 +198,7 @@ fn nested_bracket(bytes: &[u8]) -> bool {
     false
 }
 
-/// PCRE's own words, without what the crate puts before them.
+/// PCRE's own text, without the crate's prefix.
 fn pcre_message(error: &pcre2::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(": ") {
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_expressions_are_refused_in_pcres_words() {
+    fn malformed_expressions_are_refused_with_pcres_messages() {
         let error = Pattern::parse(b"(", false).unwrap_err();
         assert_eq!(error, "missing closing parenthesis");
         assert!(Pattern::parse(b"\xff(", false).is_err());

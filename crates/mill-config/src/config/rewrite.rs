@@ -1,8 +1,7 @@
 //! The rewrite module's directives, compiled to a list of instructions.
 //!
-//! A server's list runs once before the location is looked up; a location's list runs when it
-//! is entered, and again for each new location that a rewrite leads to (at most 10 times).
-//! Instructions run in the order in which the directives stand.
+//! A server's list runs once before the location is looked up; a location's list runs when it is entered, and again for
+//! each new location that a rewrite leads to (at most 10 times). Instructions run in the order of the directives.
 
 use std::sync::Arc;
 
@@ -11,12 +10,12 @@ use super::{Location, Pattern, Template, Variable};
 /// One step.
 #[derive(Debug, Clone)]
 pub enum Instruction {
-    /// `set $variable value`. The target is [`Variable::User`] or a built-in that may be set
-    /// (`$args`, `$limit_rate`).
+    /// `set $variable value`. The target is [`Variable::User`] or an assignable built-in variable (`$args`,
+    /// `$limit_rate`).
     Set {
-        /// What is set.
+        /// The target.
         variable: Variable,
-        /// To what.
+        /// The value.
         value: Template,
     },
     /// `rewrite`.
@@ -31,7 +30,7 @@ pub enum Instruction {
         /// Whether the request's own arguments are appended, after `args` and `&` or after `?`
         /// (false when the replacement ended in `?`: then the request's own are dropped).
         keep_args: bool,
-        /// What happens next.
+        /// What follows.
         flag: RewriteFlag,
     },
     /// `return STATUS [TEXT]`, `return STATUS URL`, `return URL` (302).
@@ -44,7 +43,7 @@ pub enum Instruction {
     /// `if`: when the condition holds, the body runs and, in a location, the request's settings
     /// become those of `location` (and stay so after the body).
     If {
-        /// When.
+        /// The condition.
         condition: Condition,
         /// The rewrite directives inside.
         body: Vec<Self>,
@@ -56,10 +55,10 @@ pub enum Instruction {
     Break,
 }
 
-/// The last word of `rewrite`.
+/// The flag of `rewrite`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewriteFlag {
-    /// None given: go on with the next instruction; look up the location at the end.
+    /// No flag: go on with the next instruction; look up the location at the end.
     Continue,
     /// `last`: stop and look up the location.
     Last,
@@ -89,7 +88,7 @@ pub enum Condition {
     Matches {
         /// The subject.
         variable: Variable,
-        /// The expression, its case-insensitivity within.
+        /// The expression, including its case-insensitivity.
         pattern: Arc<Pattern>,
         /// `!~` or `!~*`.
         negated: bool,
@@ -98,14 +97,14 @@ pub enum Condition {
     File {
         /// Which test.
         test: FileTest,
-        /// Of which path.
+        /// The tested path.
         path: Template,
-        /// With `!` before it.
+        /// Preceded by `!`.
         negated: bool,
     },
 }
 
-/// What a file is asked.
+/// The test of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileTest {
     /// `-f`: a regular file.

@@ -8,7 +8,7 @@ use crate::Text;
 /// One `server` block.
 #[derive(Debug)]
 pub struct Server {
-    /// Its place in the configuration, from 0: stable within one configuration.
+    /// Its index in the configuration, from 0: stable within one configuration.
     pub index: usize,
     /// The first `server_name`, for redirects and `$server_name`; empty when there is none.
     pub name: Text,
@@ -23,7 +23,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The named location, its `@` included in the name.
+    /// The named location; `name` includes its `@`.
     pub fn named_location(&self, name: &[u8]) -> Option<&Arc<Location>> {
         let index = self
             .named_locations
@@ -40,11 +40,11 @@ impl Server {
 pub enum ServerName {
     /// `example.org` (or the empty name, for requests without Host).
     Exact(Text),
-    /// `.example.org`: itself and everything below it; kept without the dot.
+    /// `.example.org`: the name itself and all names below it; stored without the dot.
     Domain(Text),
-    /// `*.example.org`; kept without `*.`.
+    /// `*.example.org`; stored without `*.`.
     Below(Text),
-    /// `www.example.*`; kept without `.*`.
+    /// `www.example.*`; stored without `.*`.
     Prefix(Text),
     /// `~expression`.
     Pattern(Arc<Pattern>),

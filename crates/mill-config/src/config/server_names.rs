@@ -8,7 +8,7 @@ use crate::Text;
 /// The servers behind one address.
 #[derive(Debug)]
 pub struct VirtualHosts {
-    /// `default_server`, or the first one; serves what no name claims.
+    /// `default_server`, or the first one; serves hosts that match no name.
     pub default: Arc<Server>,
     /// The names of all of them.
     pub names: ServerNames<Arc<Server>>,
@@ -46,7 +46,7 @@ impl<T> Default for ServerNames<T> {
 }
 
 impl<T> ServerNames<T> {
-    /// What belongs to a host; `None` when no name fits. Does not allocate.
+    /// The value of a host; `None` if no name matches. Does not allocate.
     pub fn find(&self, host: &[u8], captures: &mut Captures) -> Option<&T> {
         let host = host.strip_suffix(b".").unwrap_or(host);
         if let Some(value) = lookup(&self.exact, host) {
@@ -95,7 +95,7 @@ impl<T> ServerNames<T> {
         insert(&mut self.prefixes, name, value)
     }
 
-    /// Adds a regular expression behind those that are there.
+    /// Adds a regular expression after the present ones.
     pub(crate) fn push_pattern(&mut self, pattern: Arc<Pattern>, value: T) {
         self.patterns.push((pattern, value));
     }

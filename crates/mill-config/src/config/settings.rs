@@ -1,13 +1,11 @@
-//! The settings that http, server, location and `if` blocks inherit from each other, one group a
-//! feature.
+//! The settings that http, server, location and `if` blocks inherit from each other, one group a feature.
 //!
-//! A block shares a group with the block around it (the same `Arc`) until one of the group's
-//! directives stands in it; then it has a copy, in which the directive's value replaces the outer
-//! one, lists as a whole. So a location costs a pointer for each feature that it says nothing of,
-//! however many directives the feature has. Directives that are not inherited stand in
-//! [`super::Location`].
+//! A block shares a group with the enclosing block (the same `Arc`) unless it contains one of the group's directives;
+//! then it has a copy, in which the directive's value replaces the outer one, lists as a whole. So a location costs a
+//! pointer for each feature that it does not configure, however many directives the feature has. Directives that are
+//! not inherited are fields of [`super::Location`].
 //!
-//! A group is declared in the file of its feature's directives (`group!`), and named here.
+//! A group is declared in the file of its feature's directives (`group!`), and listed here.
 
 use std::sync::Arc;
 
@@ -32,8 +30,8 @@ pub use mime::{MimeSet, MimeSettings};
 pub use open_file::{DisableSymlinks, OpenFileCache, OpenFileSettings};
 pub use rewrite::RewriteSettings;
 
-/// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which
-/// `None` means "not written in this block, ask the outer one".
+/// Declares a group of settings: its struct with nginx's defaults, and its `Draft`, in which `None` means "not in this
+/// block, inherited".
 macro_rules! group {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$field_doc:meta])* $field:ident: $kind:ty = $default:expr,)*
@@ -50,15 +48,15 @@ macro_rules! group {
             }
         }
 
-        /// What one block says of it.
+        /// The group's values in one block.
         #[derive(Debug, Default)]
         pub(crate) struct Draft {
             $(pub(crate) $field: Option<$kind>,)*
         }
 
         impl Draft {
-            /// The outer block's group itself where this block says nothing, else a copy with
-            /// what it says.
+            /// The outer block's group itself if this block has none of its directives, else a copy with this block's
+            /// values.
             pub(crate) fn inherit(self, outer: &std::sync::Arc<$name>) -> std::sync::Arc<$name> {
                 if true $(&& self.$field.is_none())* {
                     return std::sync::Arc::clone(outer);
@@ -81,7 +79,7 @@ macro_rules! settings {
             $($(#[$doc])* pub $group: Arc<$kind>,)*
         }
 
-        /// What one block says.
+        /// The settings in one block.
         #[derive(Debug, Default)]
         pub(crate) struct SettingsDraft {
             $(pub(crate) $group: $feature::Draft,)*
@@ -105,7 +103,7 @@ settings! {
     connection: connection::ConnectionSettings,
     /// How fast an answer is sent.
     limit_rate: limit_rate::LimitRateSettings,
-    /// Which clients are let in.
+    /// Which clients are admitted.
     access: access::AccessSettings,
     /// What rewriting logs.
     rewrite: rewrite::RewriteSettings,

@@ -1,4 +1,4 @@
-//! Text with variables in it: nginx's complex value.
+//! Text with variables: nginx's complex value.
 
 use super::Variable;
 use crate::Text;
@@ -54,7 +54,7 @@ impl Template {
         &self.parts
     }
 
-    /// The whole text when it holds no variable (the empty text included).
+    /// The whole text if it has no variables (the empty text included).
     pub fn as_literal(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {
             [] => Some(&[]),
@@ -63,7 +63,7 @@ impl Template {
         }
     }
 
-    /// True when it always evaluates to nothing.
+    /// True if it always evaluates to nothing.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

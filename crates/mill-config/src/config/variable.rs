@@ -1,11 +1,11 @@
-//! Variables: nginx's own by name, and those that the configuration makes.
+//! Variables: nginx's own by name, and those that the configuration defines.
 
 use crate::Text;
 
 /// A variable, resolved from its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Variable {
-    /// Made by `set`, `map` or a named capture: index into [`super::Http::user_variables`].
+    /// Defined by `set`, `map` or a named capture: index into [`super::Http::user_variables`].
     User(usize),
     /// `$arg_NAME`: the first argument of that name (compared without case).
     Arg(Text),
@@ -17,7 +17,7 @@ pub enum Variable {
     SentHttp(Text),
     /// `$sent_trailer_NAME`: response trailers.
     SentTrailer(Text),
-    /// A name that nginx knows from a part that is not here (TLS, proxying, limits): empty.
+    /// A variable of an nginx module that is not supported (TLS, proxying, limits): empty.
     Absent(&'static str),
     /// `$args`. Arguments of the request line; may be `set`.
     Args,
@@ -139,8 +139,8 @@ pub enum Variable {
     ConnectionsWaiting,
 }
 
-/// Whether the name in a variable (lower case, underscores) names a field: `x_forwarded_for`
-/// names `X-Forwarded-For` and, should the server let it in, `X_Forwarded_For`.
+/// Whether the name in a variable (lower case, underscores) means a field: `x_forwarded_for` means `X-Forwarded-For`
+/// and, if the server accepts it, `X_Forwarded_For`.
 pub fn names_field(variable: &[u8], field: &[u8]) -> bool {
     variable.len() == field.len()
         && variable
@@ -279,7 +279,7 @@ const BUILTIN: &[(&str, Variable)] = &[
     ("uri", Variable::Uri),
 ];
 
-/// Known to nginx from parts that are not here, sorted.
+/// Variables of nginx modules that are not supported, sorted.
 const ABSENT: &[&str] = &[
     "ancient_browser",
     "fastcgi_path_info",

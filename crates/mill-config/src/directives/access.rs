@@ -13,13 +13,13 @@ use crate::value;
 const LEVELS_AND_METHODS: Contexts = ANY_LEVEL.and(Contexts::LIMIT_EXCEPT);
 
 group! {
-    /// Which clients are let in.
+    /// Which clients are admitted.
     AccessSettings {
-        /// `allow` and `deny`, the first that fits decides.
+        /// `allow` and `deny`, the first match decides.
         rules: Vec<AccessRule> = Vec::new(),
         /// `satisfy`.
         satisfy: Satisfy = Satisfy::All,
-        /// `internal`: only internal redirects get in, all others get 404.
+        /// `internal`: only internal redirects are admitted, others get 404.
         internal: bool = false,
     }
 }
@@ -27,7 +27,7 @@ group! {
 /// `satisfy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Satisfy {
-    /// All access checks must let in.
+    /// All access checks must admit.
     All,
     /// One is enough.
     Any,
@@ -96,7 +96,7 @@ fn rule(resolver: &mut Resolver<'_>, statement: &Statement, allow: bool) -> Appl
     Ok(())
 }
 
-/// A network by its text, and whether its host bits are zero.
+/// A network from its text, and whether its host bits are zero.
 pub(crate) fn network(text: &[u8]) -> Option<(Network, bool)> {
     match text {
         b"all" => return Some((Network::All, true)),
@@ -108,7 +108,7 @@ pub(crate) fn network(text: &[u8]) -> Option<(Network, bool)> {
     let width = if address.is_ipv4() { 32_u8 } else { 128 };
     let bits = match halves.next() {
         None => width,
-        // nginx takes 0 to the full width.
+        // nginx accepts 0 to the full width.
         Some(bits) => u8::try_from(value::number(bits)?)
             .ok()
             .filter(|&bits| bits <= width)?,

@@ -115,7 +115,7 @@ const DEFAULT_PORTS: (u16, u16) = (80, 8000);
 
 fn server(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let index = resolver.http.as_ref().map_or(0, |http| http.servers.len());
-    // The place in the list is taken at once: `listen` refers to servers by index.
+    // The index in the list is reserved at once: `listen` refers to servers by index.
     if let Some(http) = &mut resolver.http {
         http.servers.push(ServerDraft::default());
     }
@@ -227,7 +227,7 @@ fn regex_name(
     Ok(LocationName::Pattern(pattern))
 }
 
-/// What nginx says of locations in locations, and of two with the same name.
+/// nginx's errors for locations in locations, and for two with the same name.
 fn check_nesting(
     resolver: &mut Resolver<'_>,
     statement: &Statement,
@@ -280,7 +280,7 @@ fn check_nesting(
     if same.next().is_some() {
         let message = format!("duplicate location \"{shown}\"");
         if matches!(name, LocationName::Named(_)) {
-            // nginx does not notice and takes the first.
+            // nginx does not notice and uses the first.
             let message = format!("{message}, ignored");
             resolver.warn(statement, word, message);
             return Ok(());
@@ -311,7 +311,7 @@ fn server_name(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
                 let message = format!("empty regex in server name \"{}\"", word.display());
                 return Err(resolver.emerg(statement, word, message));
             }
-            // nginx compares without case when the expression has a capital letter.
+            // nginx ignores case if the expression has a capital letter.
             let caseless = source.iter().any(u8::is_ascii_uppercase);
             let pattern = resolver.shared_pattern(source, caseless, statement, word)?;
             resolver.server.names.push(ServerName::Pattern(pattern));
@@ -334,7 +334,7 @@ fn server_name(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     Ok(())
 }
 
-/// A lower-cased name, by its stars and dots.
+/// A lower-cased name, classified by its stars and dots.
 fn plain_name(text: &[u8]) -> ServerName {
     if let Some(rest) = text.strip_prefix(b"*.") {
         ServerName::Below(Text::from(rest))

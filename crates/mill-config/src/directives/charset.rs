@@ -1,4 +1,4 @@
-//! Character sets: what Content-Type says of text. Nothing is recoded.
+//! Character sets: the charset in Content-Type. No content is converted.
 
 use crate::Text;
 use crate::config::Variable;
@@ -11,11 +11,11 @@ use crate::resolve::{Applied, Resolver};
 group! {
     /// Character sets.
     CharsetSettings {
-        /// `charset`: what Content-Type names.
+        /// `charset`: the charset in Content-Type.
         name: Charset = Charset::Off,
-        /// `source_charset`: what the content is in.
+        /// `source_charset`: the charset of the content.
         source: Charset = Charset::Off,
-        /// `override_charset`: also where the content itself is known to have one.
+        /// `override_charset`: also if the content itself has a known one.
         overrides: bool = false,
         /// `charset_types`.
         types: MimeSet = default_types(),
@@ -27,9 +27,9 @@ group! {
 pub enum Charset {
     /// None.
     Off,
-    /// This one, as it stands where the configuration names it first.
+    /// This one, as it is written at its first occurrence.
     Named(Text),
-    /// The one that a variable names.
+    /// The one in a variable.
     Evaluated(Variable),
 }
 
@@ -77,7 +77,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-/// A name, or one variable: a `$` further on in the word is an ordinary byte, as in nginx.
+/// A name, or one variable: a `$` later in the word is an ordinary byte, as in nginx.
 fn named(
     resolver: &mut Resolver<'_>,
     statement: &Statement,
@@ -95,7 +95,7 @@ fn named(
     Ok(())
 }
 
-/// As in nginx, a name is the same in any case, and is sent as it stands where it stands first.
+/// As in nginx, names are compared without case, and sent as written at their first occurrence.
 fn first_spelling(resolver: &mut Resolver<'_>, name: &[u8]) -> Text {
     let Some(http) = &mut resolver.http else {
         return Text::from(name);
@@ -108,7 +108,7 @@ fn first_spelling(resolver: &mut Resolver<'_>, name: &[u8]) -> Text {
     Text::from(name)
 }
 
-/// What `charset_types` is when it does not stand: the types that nginx names.
+/// The default of `charset_types`: nginx's types.
 fn default_types() -> MimeSet {
     let kinds = [
         "application/javascript",

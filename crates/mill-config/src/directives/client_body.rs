@@ -43,7 +43,7 @@ pub enum ClientBodyFile {
 pub struct ClientBodyTemp {
     /// An absolute path.
     pub path: Text,
-    /// Digits of the file number that name a subdirectory, level by level; zeros are unused.
+    /// How many digits of the file number name a subdirectory, level by level; zeros are unused.
     pub levels: [u8; 3],
 }
 
@@ -122,7 +122,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-/// All digits of the names of subdirectories: those of a file's number.
+/// The maximum of all digits in the names of subdirectories: those of a file's number.
 const LEVEL_DIGITS_MAX: u8 = 10;
 
 fn client_body_temp_path(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

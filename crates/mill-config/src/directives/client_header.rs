@@ -1,4 +1,4 @@
-//! Heads of requests: `client_header_*`, `large_client_header_buffers` and what a field may be.
+//! Heads of requests: `client_header_*`, `large_client_header_buffers`, and limits of fields.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 group! {
-    /// Heads of requests. They are read before a location is known: until the Host field is
-    /// read, the default server of the address decides.
+    /// Heads of requests. They are read before a location is known: until the Host field is read, the settings of the
+    /// default server of the address apply.
     ClientHeaderSettings {
         /// `client_header_timeout`, for the whole head.
         timeout: Duration = Duration::from_secs(60),
@@ -92,8 +92,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-/// Smaller buffers hold no request line; nginx refuses sizes below its connection pool's, which
-/// is the same.
+/// Smaller buffers cannot contain a request line; nginx refuses sizes below its connection pool's, which is the same.
 const LARGE_BUFFER_BYTES_MIN: u64 = 512;
 
 fn large_buffers(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -1,4 +1,4 @@
-//! Connections: `keepalive_*`, `lingering_*`, `send_timeout`, `tcp_*`; and the numbers of them.
+//! Connections: `keepalive_*`, `lingering_*`, `send_timeout`, `tcp_*`; and their limits.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::value;
 const LEVELS_AND_UPSTREAM: Contexts = ANY_LEVEL.and(Contexts::UPSTREAM);
 
 group! {
-    /// How long a connection stays open, and how it sends and ends.
+    /// How long a connection stays open, and how it sends and closes.
     ConnectionSettings {
         /// `keepalive_timeout`, first value; zero closes after each answer.
         keepalive_timeout: Duration = Duration::from_secs(75),
@@ -58,9 +58,9 @@ pub struct KeepaliveDisable {
 pub enum LingeringClose {
     /// Close at once.
     Off,
-    /// Read on when the client may still be sending.
+    /// Go on reading if the client may still be sending.
     On,
-    /// Read on in any case.
+    /// Always go on reading.
     Always,
 }
 
@@ -226,7 +226,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
 fn keepalive_timeout(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let timeout = resolver.read(statement, value::milliseconds)?;
     resolver.level.settings.connection.keepalive_timeout = Some(timeout);
-    // As in nginx, the second value is inherited by itself.
+    // As in nginx, the second value is inherited separately.
     if let Some(word) = statement.args().get(1) {
         let header = value::seconds(&word.bytes)
             .ok_or_else(|| resolver.refused_at(statement, word, "invalid value"))?;

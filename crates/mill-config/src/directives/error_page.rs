@@ -1,4 +1,4 @@
-//! What answers in place of an error: `error_page`.
+//! Replacements of errors: `error_page`.
 
 use crate::Text;
 use crate::config::Template;
@@ -9,29 +9,28 @@ use crate::resolve::{Applied, Resolver, templates};
 use crate::value;
 
 group! {
-    /// What answers in place of an error.
+    /// Replacements of errors.
     ErrorPageSettings {
-        /// `error_page`, the first entry that has the status counts.
+        /// `error_page`, the first entry with the status counts.
         pages: Vec<ErrorPage> = Vec::new(),
         /// `recursive_error_pages`.
         recursive: bool = false,
-        /// `msie_padding`: error pages that Internet Explorer and Chrome show.
+        /// `msie_padding`: error pages long enough for Internet Explorer and Chrome to show them.
         msie_padding: bool = true,
-        /// `msie_refresh`: pages in the place of redirects for Internet Explorer.
+        /// `msie_refresh`: pages instead of redirects for Internet Explorer.
         msie_refresh: bool = false,
     }
 }
 
-/// What answers in place of one status.
+/// The replacement of one status.
 #[derive(Debug, Clone)]
 pub struct ErrorPage {
-    /// The status it is for.
+    /// The status that is replaced.
     pub status: u16,
     /// The status that the client gets.
     pub answer: ErrorPageStatus,
-    /// When it evaluates to text that begins with `/`: an internal redirect (as GET, or HEAD).
-    /// With `@`: a named location, the method kept. Else: a redirect to it, with 302 unless
-    /// `answer` is another redirect's status.
+    /// If it evaluates to text that begins with `/`: an internal redirect (as GET, or HEAD). With `@`: a named
+    /// location, the method kept. Else: a redirect to it, with 302 unless `answer` is another redirect's status.
     pub target: Template,
     /// Arguments written after `?` in a target without variables.
     pub args: Option<Text>,
@@ -40,9 +39,9 @@ pub struct ErrorPage {
 /// The `=` of `error_page`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorPageStatus {
-    /// None written: the original status.
+    /// None: the original status.
     Keep,
-    /// `=`: whatever the target answers with.
+    /// `=`: the status of the target's answer.
     OfTarget,
     /// `=N`.
     Set(u16),
@@ -82,7 +81,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-/// Statuses of nginx's own that a client sees as 400: 494 to 497.
+/// nginx's own statuses that a client sees as 400: 494 to 497.
 const SEEN_AS_BAD_REQUEST: std::ops::RangeInclusive<u16> = 494..=497;
 
 fn error_page(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

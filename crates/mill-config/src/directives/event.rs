@@ -154,7 +154,7 @@ fn accept_mutex(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     Ok(())
 }
 
-/// Why accepting needs no mutex; `accept_mutex off`, the default, is silently as asked for.
+/// Why accepting needs no mutex; `accept_mutex off`, the default, is in force and not reported.
 const NO_LOCK: &str = "workers have listeners of their own or share one; none takes a lock";
 
 fn debug_connection(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

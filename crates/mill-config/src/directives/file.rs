@@ -29,14 +29,14 @@ group! {
 /// Where files are: `root` or `alias`.
 ///
 /// The path is absolute unless it begins with a variable; then the evaluated text is joined to
-/// [`crate::config::Main::prefix`] when it is not absolute.
+/// [`crate::config::Main::prefix`] if it is relative.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Document {
     /// The path followed by the whole request path. No slash at its end (`root /` is empty).
     Root(Template),
     /// The path followed by the request path without its first `location_len` bytes.
     Alias {
-        /// Where.
+        /// The path.
         path: Template,
         /// Length of the location's name.
         location_len: usize,

@@ -20,7 +20,7 @@ group! {
         comp_level: u8 = 1,
         /// `gzip_min_length`, in bytes of the Content-Length.
         min_length: u64 = 20,
-        /// `gzip_http_version`: the least version that is compressed for.
+        /// `gzip_http_version`: the lowest version that gets compressed answers.
         http_version: HttpVersion = HttpVersion::Http11,
         /// `gzip_types`.
         types: MimeSet = MimeSet::Only(vec![Text::from("text/html")]),
@@ -47,9 +47,9 @@ pub enum HttpVersion {
 /// `gzip_proxied`: which answers to requests with a Via field are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GzipProxied {
-    /// All of them (then the other fields do not matter).
+    /// All of them (then the other fields are irrelevant).
     pub any: bool,
-    /// Those that Expires keeps out of caches.
+    /// Those that Expires prevents from being cached.
     pub expired: bool,
     /// With Cache-Control: no-cache.
     pub no_cache: bool,

@@ -227,7 +227,7 @@ fn expires(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
 }
 
 impl Expires {
-    /// The time of an `expires` without variables; `modified` when that word stood before it.
+    /// The time of an `expires` without variables; `modified` if that word preceded it.
     pub fn parse(text: &[u8], modified: bool) -> Option<Self> {
         if !modified {
             match text {
@@ -260,5 +260,5 @@ impl Expires {
     }
 }
 
-/// Seconds of a day: a time of day is not later.
+/// Seconds of a day: the limit of a time of day.
 const DAY_SECONDS: u32 = 24 * 60 * 60;

@@ -1,7 +1,7 @@
-//! Directives that nginx knows and Millstream does not have yet: proxying, TLS, limits per client,
-//! authentication, mail, streams, HTTP/2 and HTTP/3, and modules that rewrite content. Using one
-//! is an error that says so. Contexts: m main, e events, h http, s server, I if in server, l
-//! location, i if in location, x limit_except, u upstream, M mail, S stream.
+//! Directives that nginx has and Millstream does not have yet: proxying, TLS, limits per client, authentication, mail,
+//! streams, HTTP/2 and HTTP/3, and modules that rewrite content. Using one is an error that says so. Contexts: m main,
+//! e events, h http, s server, I if in server, l location, i if in location, x limit_except, u upstream, M mail, S
+//! stream.
 
 use crate::directive::{Apply, Arity, Contexts, Directive};
 

@@ -22,7 +22,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[many(
 /// The options of one `listen`.
 pub(crate) struct Written {
     pub(crate) options: ListenOptions,
-    /// One of them belongs to the socket.
+    /// One of them is a socket option.
     pub(crate) set: bool,
     pub(crate) default: bool,
 }
@@ -104,13 +104,13 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// Port where none is written.
+/// The default port.
 const DEFAULT_PORT: u16 = 80;
 
 /// Length of sun_path with its terminating zero (unix(7)).
 const UNIX_PATH_LEN_MAX: usize = 107;
 
-/// What is wrong with an address, in nginx's words.
+/// An error in an address, as nginx words it.
 type Fault = &'static str;
 
 fn addresses(resolver: &Resolver<'_>, statement: &Statement) -> Applied<Vec<ListenAddress>> {
@@ -145,7 +145,7 @@ fn unix_address(path: &[u8]) -> Result<ListenAddress, Fault> {
     Ok(ListenAddress::Unix(Text::from(path)))
 }
 
-/// What follows `[`.
+/// Parses the part after `[`.
 fn ipv6_address(text: &[u8]) -> Result<ListenAddress, Fault> {
     let close = text
         .iter()
@@ -213,7 +213,7 @@ fn parse_port(text: &[u8]) -> Option<u16> {
         .filter(|&port| port > 0)
 }
 
-/// Parameters of protocols that are not here yet.
+/// Parameters of protocols that are not supported yet.
 const LATER: [(&str, &str); 4] = [
     ("ssl", "TLS"),
     ("http2", "HTTP/2"),
@@ -286,7 +286,7 @@ fn option(
     Ok(())
 }
 
-/// One of a protocol that is not here yet, or none at all.
+/// A parameter of an unsupported protocol, or an unknown one.
 fn other_option(resolver: &mut Resolver<'_>, statement: &Statement, word: &Word) -> Applied {
     let Some((name, what)) = LATER.iter().find(|(name, _)| name.as_bytes() == word.bytes) else {
         return Err(unknown_option(resolver, statement, word));

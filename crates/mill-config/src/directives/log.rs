@@ -1,4 +1,4 @@
-//! `error_log`, `access_log`, `log_format`, and what belongs to them.
+//! `error_log`, `access_log`, `log_format`, and related directives.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ group! {
         open_log_file_cache: Option<OpenLogFileCache> = None,
         /// `error_log`; never empty.
         error_logs: Vec<ErrorLog> = Vec::new(),
-        /// `log_not_found`: say in the error log that a file is missing.
+        /// `log_not_found`: log missing files in the error log.
         not_found: bool = true,
         /// `log_subrequest`.
         subrequest: bool = false,
@@ -177,7 +177,7 @@ fn access_log(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         .access_logs
         .get_or_insert_default();
     if word.bytes == b"off" {
-        // As in nginx, `off` wins over the other logs of the same block.
+        // As in nginx, `off` overrides the other logs of the same block.
         logs.clear();
         resolver.level.access_log_off = true;
         if let Some(extra) = statement.args().get(1) {
@@ -361,7 +361,7 @@ fn log_format(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     Ok(())
 }
 
-/// The format that is always there.
+/// The built-in format.
 pub(crate) fn combined() -> LogFormat {
     let text = |text: &str| Part::Literal(Text::from(text));
     let parts = [

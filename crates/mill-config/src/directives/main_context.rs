@@ -225,8 +225,8 @@ pub(crate) fn include_from(
         .try_for_each(|path| resolver.file(path, Some(statement)))
 }
 
-/// Modules that nginx and Debian ship, by the stem of their file, and what is here of them. Those whose directives are
-/// not here fail at the directive, which is where it matters.
+/// Modules that nginx and Debian ship, by the stem of their file, and their directives that are missing here. Those
+/// whose directives are missing fail at the directive, which is where it matters.
 const MODULES: &[(&str, &str)] = &[
     ("ndk_http_module", NOTHING),
     ("ngx_http_auth_pam_module", NOTHING),
@@ -302,7 +302,7 @@ fn load_module(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
         return Err(resolver.emerg(statement, word, message));
     }
     resolver.main.modules.push(path);
-    // nginx would not start without the file; who starts this one hears of it.
+    // nginx would not start without the file; this server starts with a warning.
     let level = if missing.is_empty() {
         LogLevel::Notice
     } else {
@@ -335,7 +335,7 @@ fn user(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     Ok(())
 }
 
-/// More threads than this are surely a slip; each costs memory at start.
+/// More threads are probably a mistake; each costs memory at start.
 const WORKERS_MAX: u64 = 4096;
 
 fn worker_processes(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {

@@ -178,7 +178,7 @@ fn insert(http: &mut HttpDraft, key: &[u8], value: MapValue) -> Insertion {
     add(http, table, name, value)
 }
 
-/// Tables are sorted when the block is closed; until then a set of keys tells conflicts.
+/// Tables are sorted when the block is closed; until then a set of keys finds conflicts.
 fn add(http: &mut HttpDraft, table: Table, key: &[u8], value: MapValue) -> Insertion {
     let key = Text::from(key);
     if !http.map_keys.insert((table, key.clone())) {

@@ -1,4 +1,4 @@
-//! Directives that nginx has no word for, in its grammar.
+//! Millstream's own directives, in nginx's grammar.
 
 use crate::Text;
 use crate::config::NetworkStack;
@@ -26,8 +26,8 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-/// `network_stack kernel`, or a device and options, which are somebody else's to understand. They stand as on the
-/// command line or as arguments of their own.
+/// `network_stack kernel`, or a device and options, which mill-device parses. They are written as on the command line
+/// or as separate arguments.
 fn network_stack(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     let words = statement.args();
     if let [word] = words

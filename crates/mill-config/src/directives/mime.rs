@@ -83,7 +83,7 @@ pub(crate) const DIRECTIVES: &[Directive] = &[
     ),
 ];
 
-/// What nginx knows without `types`.
+/// nginx's types without `types`.
 pub(crate) fn default_types() -> MimeTypes {
     let mut types = MimeTypes::default();
     for (extension, kind) in [
@@ -96,7 +96,7 @@ pub(crate) fn default_types() -> MimeTypes {
     types
 }
 
-/// Several blocks in one place add up.
+/// Several blocks in one context are merged.
 fn types(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     resolver.level.settings.mime.types.get_or_insert_default();
     resolver.entries(statement, entry)
@@ -129,8 +129,8 @@ fn entry(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
 }
 
 impl Resolver<'_> {
-    /// The set that a statement names, with what earlier lines of the same block have put into
-    /// it: several lines add up, and `text/html` is always in the set.
+    /// The set of a statement, together with earlier lines of the same block: several lines are merged, and `text/html`
+    /// is always in the set.
     pub(super) fn media_types(
         &mut self,
         statement: &Statement,

@@ -10,7 +10,7 @@ use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 group! {
-    /// How files are opened, and how long what is known of them is kept.
+    /// How files are opened, and how long results are cached.
     OpenFileSettings {
         /// `open_file_cache`; `None` is off.
         cache: Option<OpenFileCache> = None,
@@ -18,7 +18,7 @@ group! {
         valid: Duration = Duration::from_secs(60),
         /// `open_file_cache_min_uses` within `inactive` for a file to stay open.
         min_uses: u64 = 1,
-        /// `open_file_cache_errors`: remember failures too.
+        /// `open_file_cache_errors`: cache failures too.
         errors: bool = false,
         /// `disable_symlinks`.
         disable_symlinks: DisableSymlinks = DisableSymlinks::Off,
@@ -30,7 +30,7 @@ group! {
 pub struct OpenFileCache {
     /// `max=` entries.
     pub max: u64,
-    /// `inactive=`: unused for so long, an entry goes.
+    /// `inactive=`: an entry is removed if unused for so long.
     pub inactive: Duration,
 }
 

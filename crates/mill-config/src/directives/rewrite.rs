@@ -13,7 +13,7 @@ use crate::resolve::{Applied, Resolver};
 use crate::value;
 
 group! {
-    /// What rewriting writes to the error log.
+    /// Rewrite messages in the error log.
     RewriteSettings {
         /// `rewrite_log`: notices about rewrites in the error log.
         log: bool = false,
@@ -118,7 +118,7 @@ fn rewrite(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     };
     if let Some(written) = statement.args().get(2) {
         flag = match written.bytes.as_slice() {
-            // A target on another server stays a redirect, whatever is written behind it.
+            // A target on another server stays a redirect, with any flag.
             b"last" | b"break" if flag == RewriteFlag::Redirect => RewriteFlag::Redirect,
             b"last" => RewriteFlag::Last,
             b"break" => RewriteFlag::Break,
@@ -156,7 +156,7 @@ fn rewrite(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     Ok(())
 }
 
-/// Statuses have three digits at most.
+/// A status has three digits at most.
 const STATUS_MAX: u64 = 999;
 
 fn return_answer(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
@@ -186,7 +186,7 @@ fn if_block(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     } else {
         Contexts::IF_IN_LOCATION
     };
-    // A path such as `alias` needs to know the name of the location around it.
+    // A path such as `alias` depends on the name of the enclosing location.
     let inner = LocationDraft {
         name: Some(LocationName::Condition),
         ..Default::default()
@@ -202,7 +202,7 @@ fn if_block(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied {
     parsed
 }
 
-/// `(` WORD [OPERATOR WORD] `)`, the brackets as words of their own or joined to others.
+/// `(` WORD [OPERATOR WORD] `)`, the parentheses as separate words or joined to others.
 fn condition(resolver: &mut Resolver<'_>, statement: &Statement) -> Applied<Condition> {
     let invalid = |resolver: &Resolver<'_>, word: &Word| {
         let message = format!("invalid condition \"{}\"", word.display());

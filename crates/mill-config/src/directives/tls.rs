@@ -1,6 +1,5 @@
-//! Directives of TLS. Connections by TLS come in a later version and `listen … ssl` is refused
-//! until then; so these cannot change an answer, and a configuration that carries them for
-//! servers elsewhere (Debian's does) is accepted.
+//! Directives of TLS. TLS comes in a later version and `listen … ssl` is refused until then; so these cannot change an
+//! answer, and a configuration that has them for other servers (Debian's does) is accepted.
 
 use crate::directive::{Apply, Arity, Directive, HTTP_SERVER, Value};
 

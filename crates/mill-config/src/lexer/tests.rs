@@ -64,7 +64,7 @@ fn words_are_read_as_nginx_reads_them() {
 }
 
 #[test]
-fn statements_blocks_and_comments_are_told_apart() {
+fn statements_blocks_and_comments_are_distinguished() {
     let check = |text: &str, expected: &str| assert_eq!(tokens(text), expected, "{text}");
     check("", "");
     check("# only a comment", "");

@@ -1,4 +1,4 @@
-//! Blocks as they are written, before inheritance.
+//! Blocks before inheritance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -53,9 +53,9 @@ pub(crate) struct HttpDraft {
     pub(crate) maps: Vec<Map>,
     /// Keys of the map whose block is open.
     pub(crate) map_keys: BTreeSet<(Table, Text)>,
-    /// Addresses in the order in which they first stand.
+    /// Addresses in the order in which they first occur.
     pub(crate) addresses: Vec<AddressDraft>,
-    /// Character sets in their first spelling, which is the one that is sent.
+    /// Character sets in their first spelling, which is sent.
     pub(crate) charsets: Vec<Text>,
     /// Buffered access logs: one file cannot have two kinds of buffer.
     pub(crate) log_buffers: Vec<(Text, LogBuffer)>,
@@ -69,7 +69,7 @@ pub(crate) struct ServerDraft {
     pub(crate) names: Vec<ServerName>,
     /// Names as written (lower-cased), for warnings; parallel to `names`.
     pub(crate) name_texts: Vec<Text>,
-    /// Where they stand; parallel to `names`.
+    /// Their places; parallel to `names`.
     pub(crate) name_origins: Vec<Option<Origin>>,
     pub(crate) has_listen: bool,
 }
@@ -79,14 +79,14 @@ pub(crate) struct AddressDraft {
     pub(crate) address: ListenAddress,
     pub(crate) options: ListenOptions,
     pub(crate) spot: Spot,
-    /// An option was written that belongs to the socket.
+    /// A socket option was given.
     pub(crate) options_set: bool,
     pub(crate) default_set: bool,
     pub(crate) default_server: usize,
     pub(crate) servers: Vec<usize>,
 }
 
-/// A location, an `if`, a `limit_except`, or what a server or http block says for them.
+/// A location, an `if`, a `limit_except`, or a server's or http block's part for them.
 #[derive(Default)]
 pub(crate) struct LocationDraft {
     pub(crate) name: Option<LocationName>,
@@ -97,14 +97,14 @@ pub(crate) struct LocationDraft {
     pub(crate) stub_status: bool,
     pub(crate) metrics: bool,
     pub(crate) locations: Vec<Self>,
-    /// Said `access_log off` in this block.
+    /// `access_log off` occurred in this block.
     pub(crate) access_log_off: bool,
-    /// Names of directives that stand once and already stood.
+    /// Names of directives that may occur once and have occurred.
     pub(crate) used: Vec<&'static str>,
 }
 
 impl LocationDraft {
-    /// Notes the use of a directive; false when it was used before.
+    /// Records the use of a directive; false if it was used before.
     pub(crate) fn note_use(&mut self, name: &'static str) -> bool {
         if self.used.contains(&name) {
             return false;
@@ -124,7 +124,7 @@ pub(crate) enum Step {
     },
 }
 
-/// Where something stands, for errors that are found later.
+/// The place of a value, for errors that are found later.
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) text: Arc<SourceText>,
@@ -145,7 +145,7 @@ impl Origin {
         place(&self.text, self.line)
     }
 
-    /// Says where something stands that turned out wrong only later.
+    /// Adds the place to an error that was found later.
     pub(crate) fn show_in(&self, diagnostic: &mut Diagnostic) {
         diagnostic.place = place(&self.text, self.line);
         diagnostic.snippet = Some(snippet(&self.text, &self.span));

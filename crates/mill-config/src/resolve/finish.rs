@@ -204,7 +204,8 @@ fn finish_location(mut draft: LocationDraft, outer: &Settings) -> Location {
     }
 }
 
-/// `stub_status` and `millstream_metrics` of the location around: as in nginx, an `if` changes settings, not what answers.
+/// `stub_status` and `millstream_metrics` are those of the enclosing location: as in nginx, an `if` changes settings,
+/// not the handler.
 fn finish_steps(
     steps: Vec<Step>,
     outer: &Settings,

@@ -11,8 +11,8 @@ use crate::resolve::draft::{AddressDraft, ServerDraft};
 use crate::resolve::{Applied, Resolver};
 
 impl Resolver<'_> {
-    /// One listener per socket. Addresses without options of their own hide behind the wildcard
-    /// socket of their port, if there is one.
+    /// One listener per socket. Addresses without options of their own are served by the wildcard socket of their port,
+    /// if there is one.
     pub(crate) fn listeners(
         &mut self,
         addresses: &[AddressDraft],

@@ -1,4 +1,4 @@
-//! No content is to be recoded: where both `charset` and `source_charset` are known, they agree.
+//! No content is converted: if both `charset` and `source_charset` are known, they must agree.
 
 use std::sync::Arc;
 
@@ -7,8 +7,7 @@ use crate::config::{Instruction, Location, LocationTree, LogLevel, Server};
 use crate::diagnostic::{Diagnostic, SourcePosition};
 use crate::resolve::Applied;
 
-/// Refuses the first place where the two differ, in nginx's words for a `charset_map` that is
-/// not there.
+/// Refuses the first place where the two differ, with nginx's message for a missing `charset_map`.
 pub(crate) fn check(servers: &[Arc<Server>]) -> Applied {
     for server in servers {
         location(&server.location)?;

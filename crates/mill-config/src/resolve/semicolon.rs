@@ -1,6 +1,5 @@
-//! A `;` that is missing: the next line's words become arguments, and the error, if there is one at all, is about
-//! something else. It is recognised by a line that begins, inside a statement, with the name of a directive that may
-//! stand there.
+//! A missing `;`: the next line's words become arguments, and the error, if there is one at all, is about something
+//! else. It is recognised by a line inside a statement that begins with the name of a directive allowed there.
 
 use crate::config::LogLevel;
 use crate::diagnostic::Diagnostic;
@@ -9,7 +8,7 @@ use crate::lexer::{LexError, SourceText, Statement, Word};
 use crate::resolve::{Resolver, place, snippet};
 
 impl Resolver<'_> {
-    /// The number of the word that begins a line and looks like the next directive.
+    /// The index of the word that begins a line and looks like the next directive.
     pub(crate) fn swallowed(&self, words: &[Word], text: &SourceText) -> Option<usize> {
         if self.entry_handler.is_some() {
             return None;
@@ -42,7 +41,7 @@ impl Resolver<'_> {
         self.missing(&error.words, next, text, &format!("{found}: "))
     }
 
-    /// A warning where nothing is wrong with the statement but that: names of servers, for example, may be any word.
+    /// A warning if the statement is otherwise valid: names of servers, for example, may be any word.
     pub(crate) fn warn_of_swallowed(&mut self, statement: &Statement, next: usize) {
         let word = statement.arg(next);
         let message = format!(
@@ -82,7 +81,7 @@ impl Resolver<'_> {
     }
 }
 
-/// Whether nothing but white space stands before a word in its line.
+/// Whether a word is the first of its line.
 fn begins_line(text: &SourceText, word: &Word) -> bool {
     let before = text.bytes.get(..word.span.start).unwrap_or_default();
     let line_start = before.iter().rposition(|&byte| byte == b'\n');

@@ -7,7 +7,7 @@ use crate::lexer::{Statement, Word};
 use crate::resolve::{Applied, Resolver};
 use crate::{Text, suggest};
 
-/// Whether text holds variables.
+/// Whether text has variables.
 pub(crate) fn has_variables(text: &[u8]) -> bool {
     text.contains(&b'$')
 }
@@ -59,7 +59,7 @@ impl Resolver<'_> {
         Ok(Template::from_parts(parts))
     }
 
-    /// A name after `$`, with or without braces, and what follows it.
+    /// A name after `$`, with or without braces, and the rest.
     fn variable_name<'t>(
         &self,
         after: &'t [u8],

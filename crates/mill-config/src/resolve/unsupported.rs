@@ -1,5 +1,5 @@
-//! What nginx knows and Millstream does not yet: all of it is told at once, each thing with its first place and how often
-//! it stands, so that nobody has to mend a configuration line by line to learn how far it is from being taken.
+//! Features of nginx that Millstream does not have yet: all of them are reported at once, each with its first place and
+//! its count, so that a user sees at once how far a configuration is from being accepted.
 
 use crate::config::LogLevel;
 use crate::diagnostic::Diagnostic;
@@ -7,15 +7,15 @@ use crate::lexer::{Statement, Token, Word};
 use crate::resolve::draft::Origin;
 use crate::resolve::{Applied, Resolver};
 
-/// Something of nginx's that is not here yet.
+/// A feature of nginx that is not supported yet.
 pub(crate) struct Feature {
     /// Its name in a list; equal ones are counted together.
     pub(crate) label: String,
-    /// The beginning of the sentence about it alone, with its verb: `directive "x" is`.
+    /// The beginning of the message about it alone, with its verb: `directive "x" is`.
     pub(crate) subject: String,
-    /// What it belongs to, for the list.
+    /// Its module, for the list.
     pub(crate) note: String,
-    /// What to do about it alone.
+    /// Advice about it alone.
     pub(crate) help: String,
 }
 
@@ -26,14 +26,14 @@ struct Uses {
     first: Origin,
 }
 
-/// What a configuration uses of that, in the order of the text.
+/// The unsupported features of a configuration, in the order of the text.
 #[derive(Default)]
 pub(crate) struct Unsupported {
     uses: Vec<Uses>,
 }
 
 impl Unsupported {
-    /// The error that refuses the configuration, if it uses anything of that.
+    /// The error that refuses the configuration, if it uses any.
     pub(crate) fn diagnostic(&self) -> Option<Box<Diagnostic>> {
         let first = self.uses.first()?;
         let count: usize = self.uses.iter().map(|uses| uses.count).sum();
@@ -93,7 +93,7 @@ impl Uses {
 }
 
 impl Resolver<'_> {
-    /// Notes a use of what is not here yet; the configuration is refused at its end.
+    /// Records a use of an unsupported feature; the configuration is refused at its end.
     pub(crate) fn not_yet(&mut self, feature: Feature, statement: &Statement, word: &Word) {
         let known = &mut self.unsupported.uses;
         if let Some(uses) = known
@@ -130,7 +130,7 @@ impl Resolver<'_> {
         Ok(())
     }
 
-    /// Passes over a block whose `{` has been read, with all that is in it.
+    /// Skips a block whose `{` has been read, with its content.
     fn skip_block(&mut self) -> Applied {
         let mut depth: usize = 1;
         while depth > 0 {

@@ -1,4 +1,4 @@
-//! Names of variables: used before or after they are defined, which only the whole text tells.
+//! Names of variables: they may be used before they are defined, which shows only at the end of the text.
 
 use crate::Text;
 use crate::config::{UserVariable, Variable};
@@ -7,14 +7,14 @@ use crate::lexer::{Statement, Word};
 use crate::resolve::draft::Origin;
 use crate::resolve::{Applied, Resolver};
 
-/// User variables by index, and who defines them.
+/// User variables by index, and their definitions.
 #[derive(Default)]
 pub(crate) struct VariableTable {
     entries: Vec<Entry>,
-    /// Open built-in names (`http_x`) that the configuration defines itself, known from an
-    /// earlier pass over the same text.
+    /// Built-in names of open families (`http_x`) that the configuration defines itself, known from an earlier pass
+    /// over the same text.
     shadows: Vec<Text>,
-    /// Such names that were taken as built-in before their definition came.
+    /// Such names that were used as built-in before their definition.
     used_as_builtin: Vec<Text>,
 }
 
@@ -25,8 +25,7 @@ struct Entry {
     first_use: Option<Origin>,
 }
 
-/// Names that begin like the open families but that nginx has of its own, so that `set` may not
-/// take them.
+/// nginx's own names that begin like the open families, so that `set` may not define them.
 const FIXED_FIELDS: &[&str] = &[
     "http_cookie",
     "http_host",
@@ -75,8 +74,7 @@ impl VariableTable {
                 .any(|entry| entry.name == *name && entry.defined)
     }
 
-    /// Names that were read as built-in although the text defines them further down: parse
-    /// again with these.
+    /// Names that were used as built-in although the text defines them later: parse again with these.
     pub(crate) fn late_shadows(&self) -> Vec<Text> {
         let defined = self.entries.iter().filter(|entry| entry.defined);
         let late = defined.filter(|entry| self.used_as_builtin.contains(&entry.name));
@@ -85,7 +83,7 @@ impl VariableTable {
             .collect()
     }
 
-    /// The table for [`crate::config::Http`], or the first use of a name that nobody defines.
+    /// The table for [`crate::config::Http`], or the first use of an undefined name.
     pub(crate) fn finish(&mut self) -> Result<Vec<UserVariable>, (Text, Option<Origin>)> {
         let mut finished = Vec::new();
         for entry in std::mem::take(&mut self.entries) {
@@ -153,7 +151,7 @@ impl Resolver<'_> {
         Ok(Variable::User(index))
     }
 
-    /// Says that a map gives a variable its value.
+    /// Records that a map defines a variable's value.
     pub(crate) fn bind_map(&mut self, variable: usize, map: usize) {
         if let Some(entry) = self.variables.entries.get_mut(variable) {
             entry.map = Some(map);
